@@ -1,0 +1,59 @@
+"""Memory for AI coding agents that lives in the project's repository.
+
+from loki_memory import Workspace
+
+ws = Workspace.init(".")
+ws.record({"goal": "Add search", "outcome": "success"})
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from loki_memory.errors import LokiMemoryError
+
+if TYPE_CHECKING:
+    from loki_memory.models import (
+        AntiPattern,
+        Episode,
+        Fact,
+        Handoff,
+        Learning,
+        Ledger,
+        Link,
+        Memory,
+        Pattern,
+        Skill,
+        Tombstone,
+    )
+    from loki_memory.workspace import Workspace
+
+__version__ = "0.1.0"
+__all__ = [
+    "AntiPattern",
+    "Episode",
+    "Fact",
+    "Handoff",
+    "Learning",
+    "Ledger",
+    "Link",
+    "LokiMemoryError",
+    "Memory",
+    "Pattern",
+    "Skill",
+    "Tombstone",
+    "Workspace",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: `loki-mem --version` must not pay for pydantic."""
+    if name == "Workspace":
+        from loki_memory.workspace import Workspace
+
+        return Workspace
+    if name in __all__:
+        from loki_memory import models
+
+        return getattr(models, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,181 @@
+"""What can go wrong, as one tree: each error writes its own sentence and says what to do next.
+
+    LokiMemoryError            1
+    ├── NotAWorkspace          3   no .loki folder here or above
+    ├── SymlinkedRoot          3   .loki is a symbolic link
+    ├── NewerFormat            3   written by a newer loki-memory
+    ├── InvalidConfig          3   a setting that cannot be read
+    ├── InvalidRecord          4   a record that breaks the format
+    │   └── InvalidId          4   an id that must not reach a path
+    ├── NotFound               5   no memory with this id
+    ├── Conflict               6
+    │   ├── FileChanged        6   changed since it was read
+    │   └── IdTaken            6   the id belongs to another memory
+    ├── RejectedValue          7   a person rejected this value
+    ├── StoreBusy              8   another process holds the store
+    ├── StoreFailed            9   the file system said no
+    └── EverythingVanished    10   all memory files are gone at once
+
+The number is the exit code of `loki-mem`; 2 is a mistake in the command line.
+"""
+
+from __future__ import annotations
+
+
+class LokiMemoryError(Exception):
+    """The root of the tree."""
+
+    exit_code = 1
+
+
+class NotAWorkspace(LokiMemoryError):
+    exit_code = 3
+
+    def __init__(self, start: object) -> None:
+        super().__init__(
+            f"no .loki folder in {start} or above it; create one with `loki-mem init`, "
+            "or name another place with -C DIR or LOKI_WORKSPACE."
+        )
+
+
+class SymlinkedRoot(LokiMemoryError):
+    exit_code = 3
+
+    def __init__(self, path: object, target: object) -> None:
+        super().__init__(
+            f"{path} is a symbolic link to {target}; links are not followed out of the tree. "
+            f"Work there directly: loki-mem -C {target} …"
+        )
+
+
+class NewerFormat(LokiMemoryError):
+    exit_code = 3
+
+    def __init__(self, path: object, found: object, known: int) -> None:
+        super().__init__(
+            f"{path} says format {found}, and this loki-memory knows formats up to {known}; "
+            "install a newer loki-memory."
+        )
+
+
+class InvalidConfig(LokiMemoryError):
+    exit_code = 3
+
+    def __init__(self, path: object, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+
+
+class InvalidRecord(LokiMemoryError):
+    """A record that breaks the format. `advice` is the sentence that says what to do."""
+
+    exit_code = 4
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        field: str = "",
+        path: str = "",
+        line: int = 0,
+        advice: str = "",
+    ) -> None:
+        self.reason, self.field, self.path, self.line, self.advice = (
+            reason,
+            field,
+            path,
+            line,
+            advice or "See the file format in the README.",
+        )
+        super().__init__(f"{self._where()}{reason}. {self.advice}")
+
+    def _where(self) -> str:
+        place = f"{self.path}:{self.line}" if self.path and self.line else self.path
+        return "".join(f"{part}: " for part in (place, self.field) if part)
+
+    def at(self, path: str, line: int = 0) -> InvalidRecord:
+        """The same error, placed in a file."""
+        return InvalidRecord(
+            self.reason,
+            field=self.field,
+            path=path,
+            line=line or self.line,
+            advice=self.advice,
+        )
+
+
+class InvalidId(InvalidRecord):
+    def __init__(self, value: object) -> None:
+        super().__init__(
+            f"{str(value)[:80]!r} is not a valid id",
+            field="id",
+            advice="An id is 2-8 small letters, a hyphen, then letters, digits, _ or - (at most "
+            "80), such as sem-001; leave it out and one is made.",
+        )
+
+
+class NotFound(LokiMemoryError):
+    exit_code = 5
+
+    def __init__(self, what: object) -> None:
+        super().__init__(f"no memory {what}; `loki-mem list` shows what there is.")
+
+
+class Conflict(LokiMemoryError):
+    exit_code = 6
+
+
+class FileChanged(Conflict):
+    def __init__(self, path: object, etag: str = "") -> None:
+        self.etag = etag
+        super().__init__(f"{path} changed since it was read; read it again and repeat the change.")
+
+
+class IdTaken(Conflict):
+    def __init__(self, memory_id: str, path: object) -> None:
+        super().__init__(
+            f"{memory_id} already stands in {path} with other content; change it with "
+            f"`loki-mem correct {memory_id}`, or leave the id out and one is made."
+        )
+
+
+class RejectedValue(LokiMemoryError):
+    exit_code = 7
+
+    def __init__(self, value: str, why: str, tombstone: str) -> None:
+        self.tombstone = tombstone
+        super().__init__(
+            f"{value[:120]!r} was rejected{f' ({why})' if why else ''} and is not stored again; "
+            f"if the rejection no longer holds, `loki-mem restore {tombstone}`."
+        )
+
+
+class StoreBusy(LokiMemoryError):
+    exit_code = 8
+
+    def __init__(self, path: object, seconds: float) -> None:
+        super().__init__(
+            f"another process has held {path} for {seconds:g} s; try again, "
+            "or raise store.lock_seconds."
+        )
+
+
+class StoreFailed(LokiMemoryError):
+    exit_code = 9
+
+    def __init__(self, path: object, reason: str, *, decided: bool = False) -> None:
+        after = (
+            "The change is decided and the next command completes it."
+            if decided
+            else "Nothing was changed; free space or mend permissions and repeat."
+        )
+        super().__init__(f"{path}: {reason}. {after}")
+
+
+class EverythingVanished(LokiMemoryError):
+    exit_code = 10
+
+    def __init__(self, root: object, count: int) -> None:
+        super().__init__(
+            f"all {count} memory files under {root} are gone at once; the index still holds "
+            "them. If that is meant, run `loki-mem rebuild`; if not, bring the files back."
+        )
