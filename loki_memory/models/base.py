@@ -1,0 +1,213 @@
+"""What every memory has: an id derived from its key, and fields that survive a round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
+
+from loki_memory.errors import InvalidRecord
+from loki_memory.models.ids import ID, check_id, digest
+from loki_memory.models.kinds import Kind
+from loki_memory.models.normal import moment
+
+Scope = Literal["project", "local", "user", "session"]
+Origin = Literal["owner", "agent", "import", "external"]
+Status = Literal["candidate", "active", "disputed", "superseded", "rejected", "retired"]
+# The seven relations of the reference document; `supports` joined them in later versions.
+Relation = Literal[
+    "derived_from",
+    "related_to",
+    "contradicts",
+    "elaborates",
+    "example_of",
+    "supersedes",
+    "superseded_by",
+    "supports",
+]
+RELATIONS: tuple[str, ...] = get_args(Relation)
+M = TypeVar("M", bound="Memory")
+
+Text = str  # NFC where it is written: once per file, not once per field
+Moment = Annotated[str, AfterValidator(moment)]
+Id = Annotated[
+    str, AfterValidator(check_id), Field(json_schema_extra={"pattern": f"^{ID.pattern}$"})
+]
+# Two decimals: a confidence of 0.8333 and one of 0.83 are the same belief and one diff line.
+Score = Annotated[float, Field(ge=0, le=1), AfterValidator(lambda value: round(value, 2))]
+
+
+def _as_list(value: Any) -> Any:
+    """One text where a list is meant: agents write it so."""
+    return [value] if isinstance(value, str) else value
+
+
+Texts = Annotated[list[Text], BeforeValidator(_as_list)]
+# A set: order says nothing, so it is sorted and repetitions go, and a diff reads "+1 episode".
+TextSet = Annotated[
+    list[Text], BeforeValidator(_as_list), AfterValidator(lambda values: sorted(set(values)))
+]
+
+
+class Part(BaseModel):
+    """A piece of a record. Unknown fields are kept: they are somebody's."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        coerce_numbers_to_str=True,
+    )
+
+
+class LinkTo(Part):
+    """A link as it stands inside the record that it starts from."""
+
+    to: Text
+    relation: Text = Field("related_to", examples=list(RELATIONS))
+    strength: Score | None = None
+
+
+class Evidence(Part):
+    """The episodes that speak for and against a belief."""
+
+    for_: TextSet = Field(default_factory=list, alias="for")
+    against: TextSet = Field(default_factory=list)
+
+
+class Citation(Part):
+    """A place in the code that a belief rests on; `blob` is git's id of the file's content."""
+
+    path: Text
+    blob: Text | None = None
+    symbol: Text | None = None
+
+
+def _sorted_links(links: list[LinkTo]) -> list[LinkTo]:
+    return sorted(links, key=lambda link: (link.relation, link.to))
+
+
+Links = Annotated[list[LinkTo], AfterValidator(_sorted_links)]
+
+
+class Passage(NamedTuple):
+    """What of a memory is searched for: `title` weighs most, `detail` least."""
+
+    title: str
+    text: str
+    detail: str
+
+
+class Edge(NamedTuple):
+    """One arrow of the graph: from the memory that names it to the one that is named."""
+
+    target: str
+    relation: str
+    weight: float = 1.0
+
+
+class Memory(Part):
+    """Any record."""
+
+    kind: ClassVar[Kind]
+    prefix: ClassVar[str]
+    keeps_id: ClassVar[bool] = True  # False where the file's own name is the id
+
+    schema_: str | None = Field(None, alias="$schema")
+    id: Id | Literal[""] = ""
+
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ARG002 - pydantic's signature
+        if self.id and self.keeps_id:
+            return
+        # Frozen for everyone else: an id is part of what validation produces.
+        self.__dict__["id"] = check_id(f"{self.prefix}-{self.mint()}")
+        if self.keeps_id:
+            self.__pydantic_fields_set__.add("id")
+
+    def mint(self) -> str:
+        """The part of the id behind the prefix, when the record came without one."""
+        return digest(self.kind, *self.key())
+
+    def key(self) -> tuple[str, ...]:
+        """What makes this record itself and not another one."""
+        raise NotImplementedError
+
+    def value(self) -> str:
+        """The statement that a person could reject; empty where there is none."""
+        return ""
+
+    def title(self) -> str:
+        """One line that tells a reader what this is."""
+        raise NotImplementedError
+
+    def passage(self) -> Passage:
+        """What of this memory is full-text indexed and embedded."""
+        raise NotImplementedError
+
+    def edges(self) -> Iterator[Edge]:
+        """The arrows that leave this memory."""
+        yield from ()
+
+    def when(self) -> str:
+        """The moment that this memory speaks of; empty if it does not say."""
+        return ""
+
+    def changed(self, **fields: Any) -> Self:
+        """A copy with other fields, validated like any other input."""
+        return parse(type(self), {**self.document(), **fields})
+
+    def document(self) -> dict[str, Any]:
+        """The record as JSON values: the fields that were given, in the order of the schema.
+
+        Unknown fields follow, sorted, so that two writers of equal content write equal bytes.
+        """
+        given = self.model_dump(mode="json", exclude_unset=True)
+        if not self.keeps_id:
+            given.pop("id", None)
+        known = [name for name in field_order(type(self)) if name in given]
+        unknown = sorted(name for name in given if name not in known)
+        return {name: given[name] for name in (*known, *unknown)}
+
+
+@cache
+def field_order(model: type[Memory]) -> tuple[str, ...]:
+    """Names on disk: the id, then the kind's own fields, then those that it shares with others."""
+    own: list[str] = []
+    for ancestor in model.__mro__:
+        if issubclass(ancestor, Memory) and ancestor is not Memory:
+            own += [name for name in vars(ancestor).get("__annotations__", {}) if name not in own]
+    names = [name for name in (*Memory.model_fields, *own) if name in model.model_fields]
+    infos = ((name, model.model_fields[name]) for name in names)
+    return tuple(
+        dict.fromkeys(info.serialization_alias or info.alias or name for name, info in infos)
+    )
+
+
+def parse(model: type[M], document: Mapping[str, Any]) -> M:
+    """A record from JSON values; raises InvalidRecord, which names the field and the reason."""
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise _first(error, model) from None
+
+
+def _first(error: ValidationError, model: type[Memory]) -> InvalidRecord:
+    """The first complaint in words that someone who writes files by hand understands."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    reason = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "missing":
+        reason = "is missing"
+    return InvalidRecord(
+        reason, field=field, advice=f"The format of a {model.kind} is in the README."
+    )

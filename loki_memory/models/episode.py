@@ -1,0 +1,170 @@
+"""Episodes: what happened when an agent worked on a goal. The source of every other belief."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from loki_memory.models.base import (
+    Edge,
+    Links,
+    Memory,
+    Moment,
+    Origin,
+    Part,
+    Passage,
+    Scope,
+    Score,
+    Text,
+    Texts,
+    TextSet,
+)
+from loki_memory.models.ids import digest
+from loki_memory.models.kinds import Kind
+
+_OUTCOMES = {
+    **dict.fromkeys(("succeeded", "passed", "pass", "ok", "completed", "done"), "success"),
+    **dict.fromkeys(("failed", "fail", "error", "errored"), "failure"),
+}
+
+
+def _outcome(value: Any) -> Any:
+    """The word that is meant: agents write `failed` as often as `failure`."""
+    if not isinstance(value, str):
+        return value
+    return _OUTCOMES.get(value.lower(), value.lower())
+
+
+Outcome = Annotated[Literal["success", "failure", "partial", "unknown"], BeforeValidator(_outcome)]
+
+
+def _error(value: Any) -> Any:
+    """An error given as bare text is its message."""
+    return {"message": value} if isinstance(value, str) else value
+
+
+class Action(Part):
+    """One step: `t` is seconds since the start."""
+
+    t: int | float | Text | None = None
+    action: Text = ""
+    target: Text | None = None
+    result: Text | None = None
+    error: Text | None = None
+
+
+class ErrorMet(Part):
+    """An error, and what resolved it if something did."""
+
+    type: Text = ""
+    message: Text = ""
+    resolution: Text | None = None
+
+
+class Context(Part):
+    """What the work was about."""
+
+    phase: Text | None = None
+    goal: Text = Field(min_length=1)
+    constraints: Texts = Field(default_factory=list)
+    files_involved: Texts = Field(default_factory=list)
+
+
+class Recalled(Part):
+    """A memory that was shown during the episode, and whether it helped."""
+
+    id: Text
+    helpful: bool | None = None
+
+
+class Episode(Memory):
+    """What happened when an agent worked on a goal."""
+
+    kind: ClassVar[Kind] = "episode"
+    prefix: ClassVar[str] = "ep"
+
+    task_id: Text | None = None
+    timestamp: Moment
+    duration_seconds: int | float | None = None
+    agent: Text | None = None
+    session: Text | None = None
+    context: Context
+    action_log: list[Action] = Field(default_factory=list)
+    outcome: Outcome = "unknown"
+    errors_encountered: list[Annotated[ErrorMet, BeforeValidator(_error)]] = Field(
+        default_factory=list
+    )
+    artifacts_produced: Texts = Field(default_factory=list)
+    git_commit: Text | None = None
+    tokens_used: int | None = None
+    files_read: Texts = Field(default_factory=list)
+    files_modified: Texts = Field(default_factory=list)
+    recalled: list[Recalled] = Field(default_factory=list)
+    importance: Score | None = None
+    scope: Scope = "project"
+    tags: TextSet = Field(default_factory=list)
+    pinned: bool = False
+    origin: Origin | None = None
+    links: Links = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _goal_inside_context(cls, data: Any) -> Any:
+        """A goal at the top level is meant as `context.goal`."""
+        if (
+            not isinstance(data, dict)
+            or "goal" not in data
+            or "goal" in (data.get("context") or {})
+        ):
+            return data
+        rest = {name: value for name, value in data.items() if name != "goal"}
+        return {**rest, "context": {"goal": data["goal"], **(data.get("context") or {})}}
+
+    @property
+    def goal(self) -> str:
+        return self.context.goal
+
+    @property
+    def date(self) -> str:
+        return self.timestamp[:10]
+
+    def key(self) -> tuple[str, ...]:
+        return (self.agent or "", self.task_id or "", self.timestamp, self.goal)
+
+    def mint(self) -> str:
+        """The date stays readable: `ep-2026-01-06-k7f3q2m9ab`."""
+        return f"{self.date}-{digest(self.kind, *self.key())}"
+
+    def title(self) -> str:
+        return self.goal
+
+    def passage(self) -> Passage:
+        """Goal, errors, resolutions and files say more than the log of what was typed."""
+        errors = [f"{e.type} {e.message} {e.resolution or ''}" for e in self.errors_encountered]
+        lines = [*errors, *self.context.constraints, *sorted(self.files()), *self.tags]
+        log = [
+            " ".join(filter(None, (a.action, a.target, a.result, a.error))) for a in self.action_log
+        ]
+        return Passage(self.goal, "\n".join(lines), "\n".join(log))
+
+    def files(self) -> set[str]:
+        """Every file that the episode names as its own."""
+        return {
+            *self.context.files_involved,
+            *self.artifacts_produced,
+            *self.files_read,
+            *self.files_modified,
+        }
+
+    def edges(self) -> Iterator[Edge]:
+        yield from (Edge(link.to, link.relation, _weight(link.strength)) for link in self.links)
+        yield from (Edge(f"file:{path}", "touches") for path in sorted(self.files()))
+
+    def when(self) -> str:
+        return self.timestamp
+
+
+def _weight(strength: float | None) -> float:
+    return 1.0 if strength is None else strength

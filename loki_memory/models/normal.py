@@ -1,0 +1,78 @@
+"""Normal forms: when two texts count as the same value, and how a moment in time is written."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import UTC, date, datetime
+
+# Letters of other scripts that look like Latin ones, after case folding. Compatibility forms
+# (full width, mathematical, ligatures) are NFKC's work and not listed.
+_LOOK_ALIKES = str.maketrans(
+    {
+        **dict(zip("авекмнорстухіјѕԁԛԝһӏ", "abekmhopctyxijsdqwhl", strict=True)),
+        **dict(zip("αβεζηικμνορτυχϲ", "abeznikmvoptuxc", strict=True)),
+        **dict(
+            zip(
+                "\u0131\u0251\u0261\u0269\u028b\u2013\u2014\u2212\u2018\u2019\u201c\u201d",
+                "iagiv---''\"\"",
+                strict=True,
+            )
+        ),
+    }
+)
+# Whitespace of every kind is one space; these are nothing at all.
+_ENDS = " .!;,"
+_INVISIBLE = {"Cf", "Cc", "Mn", "Me"}
+_MOMENT = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?\s*(.*))?", re.DOTALL
+)
+_CANONICAL_LENGTH = len("2026-01-06T10:30:00Z")
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?Z?")
+
+
+def nfc(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def normal(text: str) -> str:
+    """The value behind a text: case, whitespace, invisible and look-alike characters are gone."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.lower().split()).strip(_ENDS)
+    folded = unicodedata.normalize("NFKD", text).casefold()
+    visible = (
+        " " if c.isspace() else c
+        for c in unicodedata.normalize("NFKD", folded)
+        if c.isspace() or unicodedata.category(c) not in _INVISIBLE
+    )
+    return " ".join("".join(visible).translate(_LOOK_ALIKES).split()).strip(_ENDS)
+
+
+def moment(text: str) -> str:
+    """A moment as `YYYY-MM-DDTHH:MM:SSZ`, with its fraction if it has one; a bare date stays.
+
+    Lenient about what agents write: other offsets, none at all (taken as UTC), and the
+    `+00:00Z` that some tools produce. Raises ValueError for anything else.
+    """
+    if len(text) == _CANONICAL_LENGTH and text[19] == "Z" and text[10] == "T":
+        datetime.fromisoformat(text)  # it is as we write it, if it is a moment at all
+        return text
+    match = _MOMENT.fullmatch(text.strip())
+    if not match:
+        raise ValueError(f"{text[:40]!r} is not a date or time")
+    day, clock, seconds, fraction, zone = match.groups()
+    if clock is None:
+        return date.fromisoformat(day).isoformat()
+    when = datetime.fromisoformat(f"{day}T{clock}{seconds or ':00'}{_offset(zone)}").astimezone(UTC)
+    tail = (fraction or "").rstrip("0")
+    return f"{when:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + (f".{tail}Z" if tail else "Z")
+
+
+def _offset(zone: str) -> str:
+    if zone in {"", "Z", "z"}:
+        return "+00:00"
+    match = _OFFSET.fullmatch(zone)
+    if not match:
+        raise ValueError(f"{zone[:20]!r} is not a time zone; write UTC with a Z")
+    sign, hours, minutes = match.groups()
+    return f"{sign}{hours}:{minutes or '00'}"
