@@ -1,0 +1,227 @@
+"""Bytes to records and back.
+
+Reading is lenient about style (order, spacing, CRLF, a byte order mark) and strict about danger:
+size, nesting, repeated keys, NaN, lone surrogates, NUL bytes, YAML aliases and tags. Writing is
+canonical: UTF-8, NFC, LF, two spaces, the schema's field order, a final newline.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any, NoReturn
+
+import orjson
+
+from loki_memory.errors import InvalidRecord
+from loki_memory.files import layout
+from loki_memory.models import MODELS, Memory, Skill, parse
+from loki_memory.models.ids import slug
+from loki_memory.models.kinds import Kind
+from loki_memory.models.normal import nfc
+
+MAX_BYTES = 1 << 20  # a record is a page or two; a megabyte is a log that went astray
+MAX_DEPTH = 64
+MAX_NUMBER = 1 << 63  # larger whole numbers arrive as floats and would lose digits
+_ETAG_BYTES = 16
+_NUL = b"\\u0000"
+_DIGITS, _MANY_DIGITS = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
+_BEFORE_COLON = (b" :", b"\t:", b"\n:", b"\r:")
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_CONFLICT = re.compile(rb"^(<{7} |>{7} )", re.MULTILINE)
+
+
+def etag(data: bytes) -> str:
+    """A hash of the bytes: what a writer shows to prove which version it saw."""
+    return hashlib.blake2b(data, digest_size=_ETAG_BYTES).hexdigest()
+
+
+def encode(record: Memory) -> bytes:
+    """The record's canonical bytes."""
+    document = record.document()
+    if isinstance(record, Skill):
+        return nfc(_encode_skill(document)).encode()
+    return dump(document)
+
+
+def dump(document: Any) -> bytes:
+    data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return data if data.isascii() else nfc(data.decode()).encode()
+
+
+def decode(path: str, data: bytes) -> Memory:
+    """The record in a file; raises InvalidRecord, which names file, line, field and reason."""
+    return decode_with_document(path, data)[0]
+
+
+def decode_with_document(path: str, data: bytes) -> tuple[Memory, dict[str, Any]]:
+    """The record, and the JSON values that it was read from."""
+    kind = layout.kind_of(path)
+    if kind is None:
+        raise InvalidRecord("is not a record file", path=path)
+    try:
+        document = read_skill(path, data) if kind == "skill" else read_json(data)
+        return build(kind, document, date=layout.date_in(path)), document
+    except InvalidRecord as error:
+        raise error.at(path, error.line or _line_of(error.field, data)) from None
+
+
+def build(kind: Kind, document: Any, date: str = "") -> Memory:
+    """A record from JSON values; `date` dates those that do not say when they are from."""
+    if not isinstance(document, dict):
+        raise InvalidRecord("is not a JSON object", advice="One file holds one {…} record.")
+    if kind in {"episode", "learning"} and date and not document.get("timestamp"):
+        document = {**document, "timestamp": f"{date}T00:00:00Z"}
+    return parse(MODELS[kind], document)
+
+
+def read_json(data: bytes, limit: int = MAX_BYTES) -> Any:
+    """Parse JSON within bounds. Raises InvalidRecord."""
+    text = _plain(data, limit)
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRecord(
+            f"is not valid JSON ({error.msg})",
+            line=error.lineno,
+            advice="Mend it in an editor; it is left as it is.",
+        ) from None
+    _check_if_in_doubt(text, value)
+    return value
+
+
+def _check_if_in_doubt(text: bytes, value: Any) -> None:
+    """Cheap looks at the whole text first; most records give no cause for an exact one."""
+    deep = text.count(b"[") + text.count(b"{") > MAX_DEPTH
+    if deep or _NUL in text or _MANY_DIGITS in text.translate(_DIGITS):
+        _check(value, 0)
+    spaced = any(mark in text for mark in _BEFORE_COLON)
+    if spaced or text.count(b'":') != orjson.dumps(value).count(b'":'):
+        _refuse_repeated_keys(text)
+
+
+def _plain(data: bytes, limit: int) -> bytes:
+    """The text without a byte order mark, if it is text that we dare to parse."""
+    if len(data) > limit:
+        raise InvalidRecord(
+            f"has {len(data):,} bytes, and {limit:,} is the most",
+            advice="Split it, or keep the bulk in a file of its own and name that file.",
+        )
+    marker = _CONFLICT.search(data) if b"<<<<<<< " in data or b">>>>>>> " in data else None
+    if marker:
+        raise InvalidRecord(
+            "holds git conflict markers",
+            line=data[: marker.start()].count(b"\n") + 1,
+            advice="Resolve the merge in this file.",
+        )
+    if b"\0" in data:
+        raise InvalidRecord("holds NUL bytes", advice="Write it again as plain UTF-8 text.")
+    text = data.removeprefix(b"\xef\xbb\xbf").strip()
+    if not text:
+        raise InvalidRecord("is empty", advice="Delete it, or write the record into it.")
+    return text if text.isascii() else _composed(text)
+
+
+def _composed(text: bytes) -> bytes:
+    try:
+        return nfc(text.decode()).encode()
+    except UnicodeDecodeError as error:
+        line = text[: error.start].count(b"\n") + 1
+        raise InvalidRecord("is not UTF-8", line=line, advice="Save it as UTF-8.") from None
+
+
+def _check(value: Any, depth: int) -> None:
+    """Walk a value that gave cause for doubt, and refuse what could not be kept as it is."""
+    if isinstance(value, str) and "\0" in value:
+        raise InvalidRecord("holds a NUL character")
+    if isinstance(value, float) and abs(value) >= MAX_NUMBER:
+        raise InvalidRecord(
+            f"holds the number {value:g}, which cannot be kept exactly", advice="Write it as text."
+        )
+    if isinstance(value, (dict, list)):
+        _check_depth(depth)
+        for item in value.values() if isinstance(value, dict) else value:
+            _check(item, depth + 1)
+
+
+def _check_depth(depth: int) -> None:
+    if depth >= MAX_DEPTH:
+        raise InvalidRecord(f"is nested deeper than {MAX_DEPTH} levels")
+
+
+def _refuse_repeated_keys(text: bytes) -> None:
+    """Slow and exact: for texts that have more keys than what was read from them."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen = dict(items)
+        if len(seen) < len(items):
+            names = [name for name, _ in items]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidRecord(
+                "stands twice in one object", field=twice, advice="Keep one of the two."
+            )
+        return seen
+
+    json.loads(text, object_pairs_hook=pairs)
+
+
+def _line_of(field: str, data: bytes) -> int:
+    """The line on which a field is first named: a help for the eye, not a parser."""
+    names = [part for part in field.split(".") if part and not part.isdigit()]
+    at = 0
+    for name in names:
+        found = data.find(f'"{name}"'.encode(), at)
+        if found < 0:
+            break
+        at = found
+    return data[:at].count(b"\n") + 1 if at else 0
+
+
+def read_skill(path: str, data: bytes) -> dict[str, Any]:
+    """A skill's front matter and body as one document."""
+    text = _plain(data, MAX_BYTES).decode()
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    front = _FRONT.match(text)
+    document = _front_matter(front[1]) if front else {}
+    document.setdefault("name", slug(layout.stem_in(path), 64))
+    document["body"] = text[front.end() if front else 0 :].lstrip("\n").rstrip() + "\n"
+    return document
+
+
+def _front_matter(text: str) -> dict[str, Any]:
+    """YAML in which every scalar is text (`no` is "no"), without aliases, anchors and tags."""
+    import yaml
+
+    def refuse(reason: str, mark: Any) -> NoReturn:
+        line = mark.line + 2 if mark else 0
+        raise InvalidRecord(f"front matter {reason}", line=line, advice="Use plain `key: value`.")
+
+    try:
+        for event in yaml.parse(text, Loader=yaml.BaseLoader):
+            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+                refuse("uses an alias or anchor", event.start_mark)
+            if getattr(event, "tag", None):
+                refuse("uses a tag", event.start_mark)
+        value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes only text
+    except yaml.YAMLError as error:
+        refuse(f"is not valid YAML ({getattr(error, 'problem', error)})", _mark(error))
+    except RecursionError:
+        refuse("is nested too deeply", None)
+    if not isinstance(value, dict):
+        refuse("is not a list of `key: value` lines", None)
+    return value
+
+
+def _mark(error: Exception) -> Any:
+    return getattr(error, "problem_mark", None)
+
+
+def _encode_skill(document: dict[str, Any]) -> str:
+    import yaml
+
+    body = document.pop("body", "")
+    front = yaml.safe_dump(
+        document, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=False
+    )
+    return f"---\n{front}---\n\n{body.strip()}\n"

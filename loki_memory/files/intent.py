@@ -1,0 +1,130 @@
+"""Changes of several files, all or nothing.
+
+The new contents are staged in a folder beside the records and flushed; then a marker that lists
+where each belongs is put there, and with it the change is decided. What remains is renaming, which
+whoever holds the store next, after a crash too, completes. Without a marker, what is staged is
+discarded. A full disk shows itself while staging, when there is still nothing to undo.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from loki_memory.errors import StoreFailed
+from loki_memory.files import disk
+from loki_memory.files.layout import Layout
+
+_MARKER = "intent.json"
+
+
+class Write(NamedTuple):
+    """A file's next content; None removes the file."""
+
+    path: str
+    data: bytes | None
+
+
+class Step(NamedTuple):
+    """The staged file that becomes the file at `path`; an empty name removes that file."""
+
+    staged: str
+    path: str
+
+
+def staging(layout: Layout) -> Path:
+    return layout.memory / ".txn"
+
+
+def carry_out(layout: Layout, writes: Sequence[Write]) -> None:
+    """Make the change. The caller holds the store and has healed what came before."""
+    try:
+        steps = _stage(layout, writes)
+        _decide(layout, steps)
+    except BaseException:
+        if not waiting(layout):
+            _discard(layout)
+        raise
+    _complete(layout, steps)
+
+
+def heal(layout: Layout) -> None:
+    """Complete what was decided and discard what was not. The caller holds the store."""
+    marker = disk.read_bytes(staging(layout) / _MARKER)
+    if marker is not None:
+        _complete(layout, _load(marker))
+    elif staging(layout).is_dir():
+        _discard(layout)
+
+
+def waiting(layout: Layout) -> bool:
+    """Whether a change was decided and is not yet carried out."""
+    return (staging(layout) / _MARKER).exists()
+
+
+def _stage(layout: Layout, writes: Sequence[Write]) -> list[Step]:
+    folder = staging(layout)
+    disk.make_folder(folder)
+    steps, files = [], []
+    for parent in sorted({os.path.dirname(layout.file(path)) for path, _ in writes}):
+        disk.make_folder(parent)
+    for number, (path, data) in enumerate(writes):
+        steps.append(Step("" if data is None else str(number), path))
+        if data is not None:
+            files.append(f"{folder}/{number}")
+            disk.write_new(files[-1], data, durable=False)
+    disk.flush_all(files, folder)
+    return steps
+
+
+def _decide(layout: Layout, steps: Sequence[Step]) -> None:
+    import orjson
+
+    disk.write_bytes(staging(layout) / _MARKER, orjson.dumps([list(step) for step in steps]))
+
+
+def _load(marker: bytes) -> list[Step]:
+    import orjson
+
+    return [Step(*step) for step in orjson.loads(marker)]
+
+
+def _complete(layout: Layout, steps: Sequence[Step]) -> None:
+    """Doing it twice is doing it once: a staged file that is gone has already been moved."""
+    folder = staging(layout)
+    try:
+        targets = [layout.file(step.path) for step in steps]
+        for step, target in zip(steps, targets, strict=True):
+            with suppress(FileNotFoundError):
+                if step.staged:
+                    _move(f"{folder}/{step.staged}", target)
+                else:
+                    os.unlink(target)
+        for parent in sorted({os.path.dirname(target) for target in targets}):
+            disk.flush_folder(parent)
+        disk.remove(folder / _MARKER)
+        _discard(layout)
+    except OSError as error:
+        raise StoreFailed(error.filename or folder, str(error.strerror), decided=True) from error
+
+
+def _move(staged: str, target: str) -> None:
+    try:
+        os.replace(staged, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:  # the local zone may lie on another file system
+            raise
+        disk.write_bytes(target, disk.read_bytes(staged) or b"")
+        os.unlink(staged)
+
+
+def _discard(layout: Layout) -> None:
+    folder = staging(layout)
+    if folder.is_dir():
+        for path in folder.iterdir():
+            path.unlink(missing_ok=True)
+        folder.rmdir()

@@ -1,0 +1,202 @@
+"""Where everything lives: the three zones of a workspace, and the path of each record.
+
+Paths of records are relative, with forward slashes, and start at `memory/`; those of private
+records (scope local or session) start with `local/` and lie in the local zone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.errors import NotAWorkspace, SymlinkedRoot
+from loki_memory.models.ids import MINTED_LENGTH, digest, file_stem
+from loki_memory.models.kinds import Kind
+
+if TYPE_CHECKING:  # pydantic is not needed to find a folder
+    from loki_memory.models import Memory
+
+PRIVATE = "local/"
+ARCHIVE = "archive/"
+TEMPORARY = ".tmp-"  # what a killed writer may leave behind begins so
+FOLDERS: dict[str, Kind] = {
+    "semantic/patterns": "pattern",
+    "semantic/anti-patterns": "anti-pattern",
+    "semantic/facts": "fact",
+    "semantic/links": "link",
+    "semantic/rejected": "tombstone",
+    "ledgers": "ledger",
+    "handoffs": "handoff",
+}
+TOP_FOLDERS = ("episodic", "semantic", "skills", "ledgers", "handoffs", "learnings")
+_FOLDER_OF = {kind: folder for folder, kind in FOLDERS.items()}
+_DATE = r"\d{4}-\d\d-\d\d"
+_VIEWS: dict[str, Kind] = {
+    "semantic/patterns.json": "pattern",
+    "semantic/anti-patterns.json": "anti-pattern",
+    "semantic/facts.json": "fact",
+    "semantic/links.json": "link",
+    "episodic/index.json": "episode",
+}
+_DATED = re.compile(_DATE)
+_DAY_VIEW = re.compile(rf"learnings/{_DATE}\.json")
+
+
+class Layout(NamedTuple):
+    """The folders of one workspace."""
+
+    root: Path  # the folder that holds .loki, or for the user scope the home of memory itself
+    loki: Path
+    memory: Path
+    local: Path
+    cache: Path
+
+    def resolve(self, path: str) -> Path:
+        """Where a record's path lies on this machine."""
+        if path.startswith(PRIVATE):
+            return self.local / "memory" / path.removeprefix(PRIVATE)
+        return self.memory / path
+
+    def file(self, path: str) -> str:
+        """The same as text: paths are put together for every file of a rebuild."""
+        if path.startswith(PRIVATE):
+            return f"{self.local}/memory/{path.removeprefix(PRIVATE)}"
+        return f"{self.memory}/{path}"
+
+
+def layout(root: Path) -> Layout:
+    """The layout of the workspace whose `.loki` folder lies (or will lie) in `root`."""
+    loki = root / ".loki"
+    if loki.is_symlink():
+        raise SymlinkedRoot(loki, loki.resolve())
+    return Layout(root, loki, loki / "memory", local_zone(root, loki), loki / "cache")
+
+
+def find_workspace(start: Path, home: Path) -> Path:
+    """The nearest folder, from `start` upwards, that holds `.loki`.
+
+    The search stops at the home folder, whose `.loki` is the user scope and no project.
+    """
+    start = Path(os.path.abspath(start))
+    for folder in (start, *start.parents):
+        if folder == home:
+            break
+        if os.path.lexists(folder / ".loki"):
+            return folder
+    raise NotAWorkspace(start)
+
+
+def local_zone(root: Path, loki: Path) -> Path:
+    """The folder of this machine's own data.
+
+    In a git repository it lies under the common git directory, where `git clean -fdx` and the
+    removal of a worktree do not reach, apart for each workspace of a monorepo. A `.loki/local`
+    that exists (from before `git init`) goes on being used until `loki-mem init` moves it.
+    """
+    beside = loki / "local"
+    found = git_home(root)
+    if found is None or beside.is_dir():
+        return beside
+    top, common = found
+    inside = root.relative_to(top).as_posix()
+    return common / "loki-memory" / ("root" if inside == "." else digest("place", inside))
+
+
+def git_home(root: Path) -> tuple[Path, Path] | None:
+    """The top of the worktree that holds `root`, and the git directory all its worktrees share."""
+    for folder in (root, *root.parents):
+        entry = folder / ".git"
+        if entry.is_dir():
+            return folder, entry
+        if entry.is_file():
+            return _linked(folder, entry)
+    return None
+
+
+def _linked(folder: Path, entry: Path) -> tuple[Path, Path] | None:
+    """A worktree's or submodule's `.git` file names its directory, which names the common one."""
+    try:
+        named = entry.read_text(encoding="utf-8").strip().removeprefix("gitdir:").strip()
+        directory = (folder / named).resolve()
+        pointer = directory / "commondir"
+        if pointer.is_file():
+            directory = (directory / pointer.read_text(encoding="utf-8").strip()).resolve()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return (folder, directory) if directory.is_dir() else None
+
+
+def place(record: Memory) -> str:
+    """The path at which a new record is written."""
+    private = PRIVATE if getattr(record, "scope", "project") in {"local", "session"} else ""
+    return private + _place_by_kind(record)
+
+
+def _place_by_kind(record: Memory) -> str:
+    if record.kind == "episode":
+        return f"episodic/{record.when()[:10]}/{_episode_name(record)}.json"
+    if record.kind == "learning":
+        return f"learnings/{record.when()[:10]}/{record.id}.json"
+    if record.kind == "skill":
+        return f"skills/{file_stem(record.key()[0])}.md"
+    if record.kind == "ledger":
+        return f"ledgers/{file_stem(record.key()[0])}.json"
+    return f"{_FOLDER_OF[record.kind]}/{record.id}.json"
+
+
+def _episode_name(record: Memory) -> str:
+    """`task-042-k7f3q2m9ab`: the task, for people; then what makes the id unique.
+
+    Ids that others wrote stay whole, so that no two of them can meet in one name.
+    """
+    task = getattr(record, "task_id", None) or "episode"
+    date = f"ep-{record.when()[:10]}-"
+    tail = record.id.removeprefix(date)
+    minted = tail != record.id and len(tail) == MINTED_LENGTH
+    return f"{file_stem(task)}-{tail if minted else record.id}"
+
+
+def kind_of(path: str) -> Kind | None:
+    """The kind of the record file at this path; None for views and files that are not ours."""
+    path = path.removeprefix(PRIVATE)
+    folder, _, name = path.rpartition("/")
+    if name[0] == "." or not folder:
+        return None
+    top = folder.partition("/")[0]
+    if top == "skills":
+        return "skill" if _is_skill(folder, name) else None
+    if not name.endswith(".json") or view_kind(path):
+        return None
+    if top == "episodic":
+        return "episode"
+    if top == "learnings":
+        return "learning" if folder != top else None
+    return FOLDERS.get(folder)
+
+
+def _is_skill(folder: str, name: str) -> bool:
+    """`skills/<name>.md` or `skills/<name>/SKILL.md`; other files of a skill folder are its own."""
+    if folder == "skills":
+        return name.endswith(".md") and name.upper() != "README.MD"
+    return folder.count("/") == 1 and name == "SKILL.md"
+
+
+def view_kind(path: str) -> Kind | None:
+    """The kind that a view shows; None if the path is no view."""
+    if path.startswith("learnings/"):
+        return "learning" if _DAY_VIEW.fullmatch(path) else None
+    return _VIEWS.get(path)
+
+
+def date_in(path: str) -> str:
+    """The date that a path names, for records that do not say when; empty if it names none."""
+    found = _DATED.search(path)
+    return found[0] if found else ""
+
+
+def stem_in(path: str) -> str:
+    """The name that a skill's path gives it."""
+    parts = PurePosixPath(path)
+    return parts.parent.name if parts.name == "SKILL.md" else parts.stem

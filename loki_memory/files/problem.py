@@ -1,0 +1,58 @@
+"""A Problem: bad data as a value beside the good data, so that it never hides the rest."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from loki_memory.errors import InvalidRecord
+from loki_memory.files.redaction import find_secrets, redact
+
+
+class Problem(NamedTuple):
+    """A file that could not be read as memory, or needs a person: where, why, what to do."""
+
+    path: str
+    reason: str
+    field: str = ""
+    line: int = 0
+    advice: str = ""
+
+    @classmethod
+    def of(cls, error: InvalidRecord) -> Problem:
+        return cls(error.path, redact(error.reason), error.field, error.line, error.advice)
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        where = ": ".join(filter(None, (place, self.field)))
+        return " ".join(filter(None, (f"{where}: {self.reason.rstrip('.')}.", self.advice)))
+
+
+def secret_problems(path: str, data: bytes) -> list[Problem]:
+    """One problem for each line of a hand-written file that holds a secret."""
+    text = data.decode(errors="replace")
+    lines: dict[int, str] = {}
+    for secret in find_secrets(text):
+        lines.setdefault(text.count("\n", 0, secret.start) + 1, secret.kind)
+    return [
+        Problem(
+            path,
+            f"holds a secret ({kind})",
+            line=line,
+            advice="Take it out of the file and rotate it; the index holds it redacted.",
+        )
+        for line, kind in (lines or {0: "in an escaped text"}).items()
+    ]
+
+
+def same_id(path: str, memory_id: str, holder: str, shown: str) -> Problem:
+    """Two files claim one id."""
+    if not shown:
+        return Problem(
+            path, f"is the same memory as {holder} ({memory_id})", advice="Delete one of the two."
+        )
+    return Problem(
+        path,
+        f"has the id {memory_id}, which {holder} has too; it is shown as {shown}",
+        field="id",
+        advice="`loki-mem doctor --fix` writes that id into it.",
+    )

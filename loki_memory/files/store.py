@@ -1,0 +1,227 @@
+"""The store: every change of memory goes through here, and is on disk when it returns.
+
+One lock per store, held for milliseconds. A single file is written beside, flushed and replaced;
+several files go through an intent. Equal content is not rewritten. Secrets are redacted and
+rejected values refused at this one door. Reading takes no lock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from loki_memory.errors import FileChanged, IdTaken, InvalidRecord, RejectedValue, StoreFailed
+from loki_memory.files import disk, intent
+from loki_memory.files.codec import decode, encode, etag, read_json
+from loki_memory.files.layout import PRIVATE, Layout, place
+from loki_memory.files.lock import locked
+from loki_memory.files.redaction import may_hold_secret, redact_value
+from loki_memory.models import Memory, Tombstone, parse, tombstone_id
+
+
+class Stored(NamedTuple):
+    """A file's content and its etag."""
+
+    data: bytes
+    etag: str
+
+
+class Store:
+    """The memory files of one workspace."""
+
+    def __init__(self, layout: Layout, lock_seconds: float = 10) -> None:
+        self.layout = layout
+        self.lock_seconds = lock_seconds
+        self.rendered: dict[str, list[int]] = {}  # stamps of views that are known to be as rendered
+
+    def read(self, path: str) -> Stored | None:
+        """The file at a record's path; None if there is none. A failure is never "none"."""
+        with failures_named(path):
+            data = disk.read_bytes(self.layout.file(path))
+        return None if data is None else Stored(data, etag(data))
+
+    def record(self, path: str) -> Memory | None:
+        """The record at a path; None if there is no such file."""
+        found = self.read(path)
+        return None if found is None else decode(path, found.data)
+
+    @contextmanager
+    def change(self, seconds: float | None = None) -> Iterator[Change]:
+        """Hold the store, collect what shall change, and do all of it at the end.
+
+        Nothing is written if the block raises.
+        """
+        wait = self.lock_seconds if seconds is None else seconds
+        with failures_named(self.layout.memory):
+            disk.make_folder(self.layout.memory)
+            with locked(self.layout.memory / ".lock", wait):
+                intent.heal(self.layout)
+                change = Change(self)
+                yield change
+                change.commit()
+
+    def write(self, record: Memory, path: str = "", if_match: str | None = None) -> Memory:
+        """Write one record and return it as it was stored."""
+        with self.change() as change:
+            return change.put(record, path, if_match=if_match)
+
+    def remove(self, path: str, if_match: str | None = None) -> None:
+        with self.change() as change:
+            change.remove(path, if_match=if_match)
+
+
+class Change:
+    """What shall change while the store is held."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._before: dict[str, Stored | None] = {}
+        self._writes: dict[str, bytes | None] = {}
+
+    def read(self, path: str) -> Stored | None:
+        """The file as it will be after what has been asked for so far."""
+        if path in self._writes:
+            data = self._writes[path]
+            return None if data is None else Stored(data, etag(data))
+        return self._current(path)
+
+    def _current(self, path: str) -> Stored | None:
+        if path not in self._before:
+            self._before[path] = self._store.read(path)
+        return self._before[path]
+
+    def record(self, path: str) -> Memory | None:
+        found = self.read(path)
+        return None if found is None else decode(path, found.data)
+
+    def create(self, record: Memory) -> Memory:
+        """Write a record that must not overwrite another one; the same one again is no error."""
+        record, data = sealed(record)
+        path = place(record)
+        there = self.read(path)
+        if there is not None and there.data != data:
+            raise IdTaken(record.id, path)
+        self._admit(record)
+        self._writes[path] = data
+        return record
+
+    def put(self, record: Memory, path: str = "", *, if_match: str | None = None) -> Memory:
+        """Write a record over what stands at its path. `if_match` is the etag that was seen."""
+        record, data = sealed(record)
+        path = path or place(record)
+        self._match(path, if_match)
+        self._admit(record)
+        self._writes[path] = data
+        return record
+
+    def render(self, path: str, data: bytes) -> None:
+        """Write a file that is derived from records, and so has passed this door already."""
+        self._writes[path] = data
+
+    def remove(self, path: str, *, if_match: str | None = None) -> None:
+        self._match(path, if_match)
+        self._writes[path] = None
+
+    def move(self, old: str, new: str) -> None:
+        """Move a file as it is, byte for byte."""
+        there = self.read(old)
+        if there is None:
+            raise FileChanged(old)
+        self._writes[new] = there.data
+        self._writes[old] = None
+
+    def _match(self, path: str, if_match: str | None) -> None:
+        if if_match is None:
+            return
+        there = self.read(path)
+        if there is None or there.etag != if_match:
+            raise FileChanged(path, there.etag if there else "")
+
+    def _admit(self, record: Memory) -> None:
+        """Refuse a value that a person rejected, whoever brings it back and however spelled."""
+        value = record.value()
+        if not value or getattr(record, "status", None) == "rejected":
+            return
+        stone = tombstone_id(value)
+        found = self.record(f"semantic/rejected/{stone}.json")
+        if isinstance(found, Tombstone):
+            raise RejectedValue(value, found.why or "", stone)
+
+    def commit(self) -> None:
+        """Do it. Files that would not change are left alone, so that nothing wakes up for them."""
+        writes = [
+            intent.Write(path, data)
+            for path, data in self._writes.items()
+            if data != _data(self._current(path))
+        ]
+        for folder in sorted({path.rpartition("/")[0] for path, _ in writes}):
+            _refuse_links(self._store.layout, folder)
+        if len(writes) == 1:
+            self._single(*writes[0])
+        elif writes:
+            intent.carry_out(self._store.layout, writes)
+
+    def _single(self, path: str, data: bytes | None) -> None:
+        target = self._store.layout.file(path)
+        if data is None:
+            disk.remove(target)
+        else:
+            disk.write_bytes(target, data)
+
+
+def sealed(record: Memory) -> tuple[Memory, bytes]:
+    """The record as it may be written, and its bytes: secrets are gone, and it is not too large.
+
+    An id that was derived from a text with a secret in it is derived again.
+    """
+    data = _written(record)
+    if may_hold_secret(data):
+        document = record.document()
+        clean = redact_value(document)
+        if clean is not document and isinstance(clean, dict):
+            if record.id == f"{record.prefix}-{record.mint()}":
+                clean.pop("id", None)
+            record = parse(type(record), clean)
+            data = _written(record)
+    if not data.isascii():  # what is returned is what will be read
+        record = decode(place(record), data)
+    return record, data
+
+
+def _written(record: Memory) -> bytes:
+    """The record's bytes, if they can be read again."""
+    try:
+        data = encode(record)
+        if record.kind != "skill":
+            read_json(data)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise InvalidRecord(
+            f"{record.id} holds text that is not valid Unicode ({error})", advice="Remove it."
+        ) from None
+    except InvalidRecord as error:
+        raise error.at(record.id) from None
+    return data
+
+
+def _data(stored: Stored | None) -> bytes | None:
+    return stored.data if stored else None
+
+
+def _refuse_links(layout: Layout, folder: str) -> None:
+    """No folder on the way to a record may be a symbolic link: it could lead anywhere."""
+    while folder and folder != PRIVATE.rstrip("/"):
+        if os.path.islink(layout.file(folder)):
+            raise StoreFailed(layout.file(folder), "is a symbolic link, which is not followed")
+        folder = folder.rpartition("/")[0]
+
+
+@contextmanager
+def failures_named(path: str | Path) -> Iterator[None]:
+    """Turn what the file system says into an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreFailed(error.filename or path, error.strerror or str(error)) from error

@@ -1,0 +1,376 @@
+"""Views: the reference layout's one-file-per-kind, rendered from records and accepted as input.
+
+Beside each view a *base* is kept (`memory/.views/`): which entries were rendered, with their hash.
+It tells an edit from a view that is merely out of date:
+
+    entry as in base                      somebody else's change came meanwhile: nothing to do
+    entry differs, record as in base      edited in the view: taken over
+    entry differs, record differs too     both changed: the record stays, the entry goes to
+                                          its `conflicts`, and a Problem says so
+    entry that base does not know         added in the view: a new record
+
+A missing entry is never a deletion, a missing field neither. A view with an entry that cannot be
+read is not rendered again before that is mended: what somebody wrote stays where it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from loki_memory.errors import InvalidRecord, RejectedValue
+from loki_memory.files import codec, scan
+from loki_memory.files.layout import Layout, date_in, place, view_kind
+from loki_memory.files.problem import Problem
+from loki_memory.files.store import Change, Store
+from loki_memory.models import Episode, Memory
+from loki_memory.models.kinds import Kind
+
+_LISTS: dict[Kind, str] = {
+    "pattern": "patterns",
+    "anti-pattern": "anti_patterns",
+    "fact": "facts",
+    "link": "links",
+    "episode": "episodes",
+    "learning": "learnings",
+}
+SHOWN = tuple(_LISTS)
+_PATHS: dict[Kind, str] = {
+    "pattern": "semantic/patterns.json",
+    "anti-pattern": "semantic/anti-patterns.json",
+    "fact": "semantic/facts.json",
+    "link": "semantic/links.json",
+    "episode": "episodic/index.json",
+}
+_MAX_VIEW_BYTES = 256 << 20
+_BASE, _STATE = ".views/{}.json", ".views/state.json"
+
+
+class Base(NamedTuple):
+    """What was rendered last: the view's etag; each entry's path and hash."""
+
+    etag: str
+    entries: dict[str, tuple[str, str]]
+
+
+class Edit(NamedTuple):
+    """An entry of a view that is not what we rendered."""
+
+    view: str
+    entry: dict[str, Any]
+    record: Memory  # the entry by itself, as a record
+
+
+class Takeover(NamedTuple):
+    """What a take-over did."""
+
+    written: list[str]
+    problems: list[Problem]
+
+
+def view_paths(layout: Layout) -> list[str]:
+    """The views that exist, in a stable order."""
+    days = layout.file("learnings")
+    names = sorted(os.listdir(days)) if os.path.isdir(days) else []
+    paths = [*_PATHS.values(), *(f"learnings/{name}" for name in names)]
+    return [p for p in paths if view_kind(p) and os.path.isfile(layout.file(p))]
+
+
+class State(NamedTuple):
+    """A shortcut that may be missing or out of date in nobody's favour."""
+
+    stamps: dict[str, list[int]]  # of views as they were rendered
+    rendered: dict[str, int]  # per kind, the index's fingerprint when it was rendered
+
+
+def state(store: Store) -> State:
+    found = store.read(_STATE)
+    try:
+        raw = json.loads(found.data) if found else {}
+        return State(dict(raw["stamps"]), dict(raw["rendered"]))
+    except (ValueError, KeyError, TypeError):
+        return State({}, {})
+
+
+def note_state(store: Store, fingerprints: Mapping[Kind, int]) -> None:
+    """Remember what is rendered now, so that the next look costs a stat per view."""
+    edited = {view_kind(path) for path in edited_views(store)}
+    rendered = {str(kind): n for kind, n in fingerprints.items() if kind not in edited}
+    new = State(dict(sorted(store.rendered.items())), rendered)
+    if new != state(store):
+        with store.change() as change:
+            change.render(_STATE, codec.dump(new._asdict()))
+
+
+def edited_views(store: Store) -> list[str]:
+    """The views that are not, byte for byte, what we rendered."""
+    stamps = {path: _stamp(store, path) for path in view_paths(store.layout)}
+    if stamps and not store.rendered:
+        store.rendered.update(state(store).stamps)
+    for path in store.rendered.keys() - stamps.keys():
+        del store.rendered[path]
+    now = time.time_ns()
+    edited = []
+    for path, stamp in stamps.items():
+        if store.rendered.get(path) == stamp:
+            continue
+        if not is_rendered(store, path):
+            edited.append(path)
+        elif _is_settled(stamp, now):
+            store.rendered[path] = stamp
+    return edited
+
+
+def to_render(store: Store, fingerprints: Mapping[Kind, int]) -> list[Kind]:
+    """The kinds whose views do not show what the index says."""
+    known, there = state(store), set(view_paths(store.layout))
+    kinds = {view_kind(path) for path in (*edited_views(store), *(known.stamps.keys() - there))}
+    return [
+        kind
+        for kind, value in fingerprints.items()
+        if kind in kinds
+        or known.rendered.get(kind) != value
+        or (value and _PATHS.get(kind, "") not in {"", *there})
+    ]
+
+
+def is_rendered(store: Store, path: str) -> bool:
+    """Whether a view is, byte for byte, what we made of the records."""
+    found = store.read(path)
+    return found is not None and found.etag == read_base(store, path).etag
+
+
+def _stamp(store: Store, path: str) -> list[int]:
+    status = os.stat(store.layout.file(path))
+    return [status.st_mtime_ns, status.st_ctime_ns, status.st_size]
+
+
+def _is_settled(stamp: list[int], now_ns: int) -> bool:
+    mtime, ctime, size = stamp
+    return scan.settled((mtime, ctime, size), now_ns) != scan.UNSETTLED
+
+
+def read_base(store: Store, path: str) -> Base:
+    found = store.read(_base_path(path))
+    try:
+        raw = json.loads(found.data) if found else {}
+        entries = {name: (str(a), str(b)) for name, (a, b) in raw.get("entries", {}).items()}
+        return Base(str(raw.get("etag", "")), entries)
+    except (ValueError, AttributeError, TypeError):
+        return Base("", {})
+
+
+def _base_path(path: str) -> str:
+    return _BASE.format(path.removesuffix(".json").replace("/", "-"))
+
+
+def edits(store: Store, path: str) -> tuple[list[Edit], list[Problem]]:
+    """The entries of a view that differ from what was rendered, and those that cannot be read."""
+    kind, found = view_kind(path), store.read(path)
+    if kind is None or found is None:
+        return [], []
+    try:
+        entries = _entries(kind, codec.read_json(found.data, _MAX_VIEW_BYTES))
+    except InvalidRecord as error:
+        return [], [Problem.of(error.at(path))]
+    base = read_base(store, path)
+    good: list[Edit] = []
+    bad: list[Problem] = []
+    for number, entry in enumerate(entries):
+        try:
+            edit = _edit(path, kind, entry)
+        except InvalidRecord as error:
+            named = f"{_LISTS[kind]}.{number}{'.' if error.field else ''}{error.field}"
+            wrong = InvalidRecord(error.reason, field=named, advice=error.advice)
+            bad.append(Problem.of(wrong.at(path)))
+            continue
+        if base.entries.get(edit.record.id, ("", ""))[1] != _hash(edit.entry):
+            good.append(edit)
+    return good, bad
+
+
+def _edit(path: str, kind: Kind, entry: Any) -> Edit:
+    if kind == "learning" and isinstance(entry, str):
+        entry = {"lesson": entry}
+    record = codec.build(kind, entry, date=date_in(path))
+    shown = entry_of(record)
+    # Of an episode the index shows a part; of everything else the record as it stands.
+    given = {k: v for k, v in shown.items() if k in entry or k == "id"}
+    return Edit(path, given if kind == "episode" else record.document(), record)
+
+
+def _entries(kind: Kind, value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        for name, entries in value.items():
+            if _same_name(name, _LISTS[kind]) and isinstance(entries, list):
+                return entries
+    raise InvalidRecord(
+        f"holds no list of {_LISTS[kind]}",
+        advice=f'Write {{"{_LISTS[kind]}": […]}} or a bare list.',
+    )
+
+
+def _same_name(a: str, b: str) -> bool:
+    """`anti_patterns`, `anti-patterns` and `antiPatterns` are one name."""
+    return "".join(filter(str.isalpha, a.lower())) == "".join(filter(str.isalpha, b.lower()))
+
+
+def entry_of(record: Memory) -> dict[str, Any]:
+    """What a view shows of a record: all of it, but of an episode only what finds it again."""
+    if not isinstance(record, Episode):
+        return record.document()
+    fields = {
+        "id": record.id,
+        "timestamp": record.timestamp,
+        "task_id": record.task_id,
+        "agent": record.agent,
+        "goal": record.goal,
+        "outcome": record.outcome,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _hash(entry: dict[str, Any]) -> str:
+    return codec.etag(codec.dump(entry))[:16]
+
+
+def take_over(
+    store: Store, change: Change, views: Iterable[str], path_of: Callable[[str], str | None]
+) -> Takeover:
+    """Bring what was edited in views into record files. The caller holds the store.
+
+    `path_of` tells where the record of an id stands, which need not be where we would put it.
+    """
+    done = Takeover([], [])
+    for view in views:
+        base = read_base(store, view)
+        found, unread = edits(store, view)
+        done.problems.extend(unread)
+        for edit in found:
+            known, before = base.entries.get(edit.record.id, ("", ""))
+            path = path_of(edit.record.id) or known or place(edit.record)
+            try:
+                _adopt(change, edit, path, before, done)
+            except InvalidRecord as error:
+                done.problems.append(Problem.of(error.at(view)))
+            except RejectedValue as error:
+                done.problems.append(Problem(view, str(error), field=edit.record.id))
+    return done
+
+
+def _adopt(change: Change, edit: Edit, path: str, before: str, done: Takeover) -> None:
+    current = change.record(path)
+    if current is None:
+        new = edit.record.changed(origin="agent")
+        change.put(new, path)
+        done.written.append(path)
+        return
+    there = current.document()
+    wanted = _merged(there, edit.entry)
+    if wanted == there:
+        return
+    if before != _hash(entry_of(current)):
+        wanted = {**there, "conflicts": [*there.get("conflicts", []), edit.entry]}
+        done.problems.append(_both_changed(path, edit))
+    change.put(type(current).model_validate(wanted), path)
+    done.written.append(path)
+
+
+def _merged(record: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    """The record with the entry's fields; where it came from is not for the entry to say."""
+    given = {name: value for name, value in entry.items() if name != "origin"}
+    if "goal" in given and "context" in record:
+        given["context"] = {**record["context"], "goal": given.pop("goal")}
+    if given in record.get("conflicts", []):
+        return record
+    return {**record, **given}
+
+
+def _both_changed(path: str, edit: Edit) -> Problem:
+    return Problem(
+        path,
+        f"was changed in its file and in {edit.view}",
+        field="conflicts",
+        advice="The file's version stands; choose with `loki-mem correct` and clear `conflicts`.",
+    )
+
+
+def render(store: Store, kind: Kind, records: Iterable[tuple[str, Memory]]) -> list[str]:
+    """Write the views of one kind from (path, record) pairs; return those that changed.
+
+    A view that was edited meanwhile, or holds what could not be taken over, is left alone.
+    """
+    by_view: dict[str, list[tuple[str, Memory]]] = {}
+    if kind in _PATHS:
+        by_view[_PATHS[kind]] = []
+    for path, record in records:
+        by_view.setdefault(_view_of(kind, record), []).append((path, record))
+    written = []
+    with store.change() as change:
+        for view, pairs in by_view.items():
+            if (pairs or store.read(view)) and _render_one(store, change, view, kind, pairs):
+                written.append(view)
+    return written
+
+
+def _view_of(kind: Kind, record: Memory) -> str:
+    return _PATHS.get(kind) or f"learnings/{record.when()[:10]}.json"
+
+
+def _render_one(
+    store: Store, change: Change, view: str, kind: Kind, pairs: list[tuple[str, Memory]]
+) -> bool:
+    found = store.read(view)
+    if found and found.etag != read_base(store, view).etag and any(_left_to_do(store, view, pairs)):
+        return False
+    pairs = sorted(pairs, key=lambda pair: pair[1].id)
+    entries = [entry_of(record) for _, record in pairs]
+    data = codec.dump(_shaped(kind, entries, found.data if found else b""))
+    hashes = {r.id: (p, _hash(e)) for (p, r), e in zip(pairs, entries, strict=True)}
+    base = {"etag": codec.etag(data), "entries": hashes}
+    change.render(view, data)
+    change.render(_base_path(view), codec.dump(base))
+    return found is None or found.data != data
+
+
+def _left_to_do(
+    store: Store, view: str, pairs: Iterable[tuple[str, Memory]]
+) -> Iterator[Edit | Problem]:
+    """What a rendering would wipe out: entries that no record has, or that cannot be read."""
+    found, unread = edits(store, view)
+    records = {record.id: record for _, record in pairs}
+    yield from unread
+    for edit in found:
+        current = records.get(edit.record.id)
+        there = current.document() if current else {}
+        if _merged(there, edit.entry) != there:
+            yield edit
+
+
+def _shaped(kind: Kind, entries: list[dict[str, Any]], before: bytes) -> Any:
+    """In the shape that the view had: a bare list stays one, and foreign keys beside it stay."""
+    old = json.loads(before) if before else {}
+    if isinstance(old, list):
+        return entries
+    rest = {name: value for name, value in old.items() if not _same_name(name, _LISTS[kind])}
+    name = next((n for n in old if _same_name(n, _LISTS[kind])), _LISTS[kind])
+    return {**rest, name: entries}
+
+
+def pending(store: Store) -> Iterator[tuple[str, Memory]]:
+    """Entries of edited views by themselves: what a reader shows before anyone took them over."""
+    for view in edited_views(store):
+        base = read_base(store, view)
+        for edit in edits(store, view)[0]:
+            if edit.record.id not in base.entries:
+                yield view, edit.record
+
+
+def problems(store: Store, view: str) -> list[Problem]:
+    """What in a view cannot be read."""
+    return [] if is_rendered(store, view) else edits(store, view)[1]
