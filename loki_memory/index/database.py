@@ -1,0 +1,127 @@
+"""Open the index database: create it, check it, or move a broken one aside.
+
+Only SQLite ever opens the database file: another descriptor on it in this process would, when
+closed, drop SQLite's locks (POSIX says so).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x6C6F6B69  # "loki"
+_BUSY_SECONDS = 5.0
+# Before 3.51.3 a checkpoint could lose committed pages when the WAL was reset under a reader.
+_SAFE_WAL = (3, 51, 3)
+_COMPANIONS = ("", "-journal", "-wal", "-shm")
+
+
+class Unusable(Exception):
+    """The file is not an index that this version can use."""
+
+
+def open_for_writing(path: Path | None) -> sqlite3.Connection:
+    """Connect, creating the schema in a new file. None opens an index that lives in memory only."""
+    database = sqlite3.connect(
+        path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256
+    )
+    try:
+        _prepare(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    try:
+        if _is_empty(database):
+            _create(database)
+        _verify(database)
+        wal = sqlite3.sqlite_version_info >= _SAFE_WAL
+        database.execute(f"PRAGMA journal_mode = {'WAL' if wal else 'TRUNCATE'}")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("PRAGMA foreign_keys = ON")
+        database.execute("PRAGMA temp_store = MEMORY")
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+            raise
+        raise Unusable(str(error)) from error
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """Connect without the right to write. Raises Unusable if there is no usable index."""
+    try:
+        database = sqlite3.connect(
+            f"file:{quote(str(path))}?mode=ro",
+            uri=True,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+        )
+    except sqlite3.OperationalError as error:
+        raise Unusable(str(error)) from error
+    try:
+        _verify(database)
+    except (sqlite3.DatabaseError, Unusable) as error:
+        database.close()
+        raise Unusable(str(error)) from error
+    return database
+
+
+def _is_empty(database: sqlite3.Connection) -> bool:
+    return not database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
+
+
+def _create(database: sqlite3.Connection) -> None:
+    database.execute("BEGIN IMMEDIATE")
+    if _is_empty(database):  # nobody was faster
+        create_schema(database)
+    database.execute("COMMIT")
+
+
+def create_schema(database: sqlite3.Connection) -> None:
+    """Create everything anew, within the caller's transaction; drop what there was."""
+    for kind in ("VIEW", "TRIGGER", "TABLE"):
+        for (name,) in database.execute(
+            "SELECT name FROM sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite_%'",
+            (kind.lower(),),
+        ).fetchall():
+            database.execute(f'DROP {kind} IF EXISTS "{name}"')
+    schema = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+    for statement in _statements(schema):
+        database.execute(statement)
+    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One statement at a time: `executescript` would commit the transaction it runs in."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _verify(database: sqlite3.Connection) -> None:
+    application = database.execute("PRAGMA application_id").fetchone()[0]
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise Unusable("it was not made by loki-memory")
+    if version != SCHEMA_VERSION:
+        raise Unusable(f"its schema version is {version}, and this program uses {SCHEMA_VERSION}")
+
+
+def move_aside(path: Path) -> Path:
+    """Take a file that is no use out of the way; the one moved aside before it gives way."""
+    aside = path.with_name(path.name + ".aside")
+    for companion in _COMPANIONS:
+        old, new = Path(f"{path}{companion}"), Path(f"{aside}{companion}")
+        if old.exists():
+            os.replace(old, new)
+    return aside

@@ -1,0 +1,261 @@
+"""The index: one object that answers questions and takes in changes."""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from loki_memory.index.database import (
+    Unusable,
+    move_aside,
+    open_for_reading,
+    open_for_writing,
+)
+from loki_memory.index.revision import COLUMNS, Rebuilding, Revision, Stamps
+
+
+class Summary(NamedTuple):
+    """One memory in a listing."""
+
+    id: str
+    kind: str
+    title: str
+    status: str
+    scope: str
+    at: str
+    agent: str
+    confidence: float | None
+    pinned: int
+    path: str
+
+
+class Index:
+    """The database of one workspace. A path of None keeps it in memory."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.notices: list[str] = []
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._pid = os.getpid()
+
+    # -- connections --------------------------------------------------------------------------
+
+    def reader(self) -> sqlite3.Connection:
+        """A connection for questions; the writing one if there is one already."""
+        self._forget_after_fork()
+        if self._writer is not None:
+            return self._writer
+        if self._reader is None:
+            if self.path is None or not self.path.exists():
+                return self.writer()
+            try:
+                self._reader = open_for_reading(self.path)
+            except Unusable:
+                return self.writer()
+        return self._reader
+
+    def writer(self) -> sqlite3.Connection:
+        """A connection that may change the index; makes or replaces the file where needed."""
+        self._forget_after_fork()
+        if self._writer is None:
+            self.close()
+            self._writer = self._open_or_replace()
+        return self._writer
+
+    def _open_or_replace(self) -> sqlite3.Connection:
+        if self.path is None:
+            return open_for_writing(None)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            ignore = self.path.parent / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n", encoding="utf-8")
+            return open_for_writing(self.path)
+        except Unusable as error:
+            aside = move_aside(self.path)
+            self.notices.append(
+                f"the index could not be used ({error}); it was moved to {aside.name} and rebuilt"
+            )
+            return open_for_writing(self.path)
+        except (PermissionError, OSError, sqlite3.OperationalError) as error:
+            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                raise
+            self.notices.append("the cache folder cannot be written; the index is kept in memory")
+            self.path = None
+            return open_for_writing(None)
+
+    def replace(self, reason: str) -> None:
+        """Move a damaged database aside and begin a new one."""
+        self.close()
+        if self.path is not None and self.path.exists():
+            aside = move_aside(self.path)
+            self.notices.append(f"{reason}; the index was moved to {aside.name} and rebuilt")
+
+    def close(self) -> None:
+        for connection in (self._reader, self._writer):
+            if connection is not None and self._pid == os.getpid():
+                with suppress(sqlite3.Error):
+                    connection.close()
+        self._reader = self._writer = None
+
+    def _forget_after_fork(self) -> None:
+        """A connection must not cross a fork: the child opens its own."""
+        if self._pid != os.getpid():
+            self._reader = self._writer = None
+            self._pid = os.getpid()
+
+    # -- questions ----------------------------------------------------------------------------
+
+    def ask(self, sql: str, *values: object) -> list[Any]:
+        return self.reader().execute(sql, values).fetchall()
+
+    def one(self, sql: str, *values: object) -> Any:
+        row = self.reader().execute(sql, values).fetchone()
+        return row[0] if row else None
+
+    def path_of(self, memory_id: str) -> str | None:
+        path: str | None = self.one("SELECT path FROM memories WHERE id = ?", memory_id)
+        return path
+
+    def body(self, memory_id: str) -> tuple[str, str] | None:
+        """A memory's kind and JSON."""
+        rows = self.ask("SELECT kind, body FROM memories WHERE id = ?", memory_id)
+        return rows[0] if rows else None
+
+    def ids_starting(self, prefix: str) -> list[str]:
+        """Ids that begin so: people type the first few letters."""
+        found = self.ask(
+            "SELECT id FROM memories WHERE id >= ? AND id < ? ORDER BY id LIMIT 20",
+            prefix,
+            prefix + "\U0010ffff",
+        )
+        return [row[0] for row in found]
+
+    def summaries(
+        self,
+        kind: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+        scope: str | None = None,
+    ) -> list[Summary]:
+        """Memories, newest first. Without a status, those that are live; `all` shows every one."""
+        sql, values = _filtered(kind, status, since, scope)
+        columns = ", ".join(Summary._fields)
+        rows = self.ask(f"SELECT {columns} {sql} ORDER BY at DESC, id", *values)
+        return [Summary(*row) for row in rows]
+
+    def bodies(
+        self,
+        kind: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+        scope: str | None = None,
+    ) -> Iterator[tuple[str, str, str]]:
+        """(path, kind, JSON) of the same memories in the same order."""
+        sql, values = _filtered(kind, status, since, scope)
+        yield from self.reader().execute(
+            f"SELECT path, kind, body {sql} ORDER BY at DESC, id",
+            values,
+        )
+
+    def counts(self) -> dict[str, int]:
+        """How many memories there are of each kind."""
+        return dict(self.ask("SELECT kind, count(*) FROM memories GROUP BY kind ORDER BY kind"))
+
+    def problems(self) -> list[tuple[str, str, str, int, str]]:
+        return self.ask(
+            "SELECT path, reason, field, line, advice FROM problems ORDER BY path, line, field"
+        )
+
+    def edges_from(self, memory_id: str) -> list[tuple[str, str, float]]:
+        return self.ask(
+            "SELECT relation, target, weight FROM edges WHERE source = ? ORDER BY 1, 2", memory_id
+        )
+
+    def edges_to(self, target: str) -> list[tuple[str, str, float]]:
+        return self.ask(
+            "SELECT relation, source, weight FROM edges WHERE target = ? ORDER BY 1, 2", target
+        )
+
+    def note(self, name: str) -> str:
+        return self.one("SELECT value FROM notes WHERE name = ?", name) or ""
+
+    def fingerprint(self, kind: str) -> int:
+        return self.one("SELECT value FROM fingerprints WHERE kind = ?", kind) or 0
+
+    def folders(self) -> dict[str, tuple[int, Stamps]]:
+        """Every folder that was looked at: its own mtime and the stamps of its files."""
+        rows = self.ask("SELECT path, mtime, stamps FROM folders")
+        return {path: (mtime, marshal.loads(stamps)) for path, mtime, stamps in rows}  # noqa: S302 - our own cache
+
+    def stamps_of(self, folder: str) -> Stamps:
+        found = self.one("SELECT stamps FROM folders WHERE path = ?", folder)
+        return marshal.loads(found) if found else {}  # noqa: S302 - our own cache
+
+    def digest(self) -> str:
+        """A hash of all that the index says: equal for equal files, however it came to be."""
+        whole = hashlib.sha256()
+        for sql in (
+            f"SELECT {COLUMNS} FROM memories ORDER BY id",  # noqa: S608
+            "SELECT * FROM edges ORDER BY source, relation, target, stated",
+            "SELECT path, hash, claims, held FROM files ORDER BY path",
+            "SELECT path, line, field, reason, advice FROM problems ORDER BY 1, 2, 3, 4, 5",
+            "SELECT word, uses FROM vocabulary ORDER BY word",
+            "SELECT kind, value FROM fingerprints WHERE value <> 0 ORDER BY kind",
+            "SELECT term, doc, cnt FROM words_vocabulary ORDER BY term",
+        ):
+            for row in self._for_digest().execute(sql):
+                whole.update(repr(tuple(row)).encode())
+        return whole.hexdigest()
+
+    def _for_digest(self) -> sqlite3.Connection:
+        writer = self.writer()
+        writer.execute(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words_vocabulary "
+            "USING fts5vocab(main, 'words', 'row')"
+        )
+        return writer
+
+    # -- changes ------------------------------------------------------------------------------
+
+    @contextmanager
+    def change(self, *, wait: bool = True, anew: bool = False) -> Iterator[Revision]:
+        """One transaction; `anew` starts from nothing.
+
+        Without `wait`, raises sqlite3.OperationalError if another process is at it.
+        """
+        writer = self.writer()
+        writer.execute(f"PRAGMA busy_timeout = {5000 if wait else 0}")
+        writer.execute("BEGIN IMMEDIATE")
+        try:
+            revision = Rebuilding(writer) if anew else Revision(writer)
+            yield revision
+            revision.finish()
+            writer.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                writer.execute("ROLLBACK")
+            raise
+
+
+def _filtered(
+    kind: str | None, status: str | None, since: str | None, scope: str | None
+) -> tuple[str, list[str]]:
+    table = "live" if status is None else "memories"
+    wanted = {"kind": kind, "status": None if status == "all" else status, "scope": scope}
+    clauses = [f"{name} = ?" for name, value in wanted.items() if value]
+    values = [value for value in wanted.values() if value]
+    if since:
+        clauses.append("at >= ?")
+        values.append(since)
+    if kind is None and status is None:
+        clauses.append("kind <> 'tombstone'")
+    where = " AND ".join(clauses) or "true"
+    return f"FROM {table} WHERE {where}", values

@@ -1,0 +1,106 @@
+"""A memory as a row of the index."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import orjson
+
+from loki_memory.models import Edge, Handoff, Link, Memory, tombstone_id
+from loki_memory.models.kinds import Kind
+
+
+class Row(NamedTuple):
+    """The columns of `memories`, in order, without the row number."""
+
+    id: str
+    kind: Kind
+    path: str
+    etag: str
+    status: str
+    scope: str
+    origin: str
+    at: str
+    agent: str
+    session: str
+    category: str
+    outcome: str
+    confidence: float | None
+    importance: float | None
+    pinned: int
+    parent: str
+    tombstone: str
+    title: str
+    text: str
+    detail: str
+    text_hash: str
+    body: str
+
+
+class Entry(NamedTuple):
+    """A row with the edges that its memory states."""
+
+    row: Row
+    source: str  # where its edges start: itself, or for a link record the memory it links from
+    edges: list[Edge]
+
+
+def entry_of(
+    record: Memory, path: str, document: dict[str, Any] | None = None, etag: str = ""
+) -> Entry:
+    """What the index keeps of a record; `document` and `etag` are the file's, if it has one."""
+    body = orjson.dumps(document or record.document())
+    title, text, detail = record.passage()
+    # Not getattr: pydantic takes its time to say that a kind has no such field.
+    given = {**(record.model_extra or {}), **record.__dict__}
+    value = record.value()
+    row = Row(
+        id=record.id,
+        kind=record.kind,
+        path=path,
+        etag=etag or _hash(body),
+        status=record.state if isinstance(record, Handoff) else _text(given, "status") or "active",
+        scope=_text(given, "scope") or "project",
+        origin=_text(given, "origin"),
+        at=record.when(),
+        agent=_text(given, "agent", "by", "agent_id", "from_agent"),
+        session=_text(given, "session"),
+        category=_text(given, "category"),
+        outcome=_text(given, "outcome"),
+        confidence=_number(given, "confidence"),
+        importance=_number(given, "importance"),
+        pinned=int(given.get("pinned") is True),
+        parent=_text(given, "parent"),
+        tombstone=tombstone_id(value) if value and record.kind != "tombstone" else "",
+        title=_line(title or record.title()),
+        text=text,
+        detail=detail,
+        text_hash=_hash(f"{title}\n{text}".encode()),
+        body=body.decode(),
+    )
+    source = record.from_ if isinstance(record, Link) else record.id
+    return Entry(row, source, list(record.edges()))
+
+
+def _text(given: dict[str, Any], *names: str) -> str:
+    """The first of some fields that has a text."""
+    for name in names:
+        value = given.get(name)
+        if value and isinstance(value, str):
+            return value
+    return ""
+
+
+def _number(given: dict[str, Any], name: str) -> float | None:
+    value = given.get(name)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _line(text: str) -> str:
+    """A title is one line, whatever was written."""
+    return " ".join(text.split())

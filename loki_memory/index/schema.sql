@@ -1,0 +1,131 @@
+-- The index: what the memory files say, arranged for questions.
+--
+-- Everything here is derived from files. Delete the database and the next command builds it again;
+-- nothing is lost. Another schema version means rebuild, never migrate.
+
+-- One row per memory that can be read.
+CREATE TABLE memories (
+  row        INTEGER PRIMARY KEY,           -- joins the full-text table
+  id         TEXT NOT NULL UNIQUE,          -- as in the file, or derived from the record's key
+  kind       TEXT NOT NULL,                 -- episode, pattern, anti-pattern, fact, link, …
+  path       TEXT NOT NULL,                 -- the file it stands in, relative to memory/ (a view: not yet taken over)
+  etag       TEXT NOT NULL,                 -- hash of the file's bytes
+  status     TEXT NOT NULL,                 -- candidate, active, disputed, superseded, rejected, retired; handoffs: open, accepted, done, expired
+  scope      TEXT NOT NULL,                 -- project, local, user, session
+  origin     TEXT NOT NULL,                 -- owner, agent, import, external; empty if the file does not say
+  at         TEXT NOT NULL,                 -- the moment it speaks of, UTC; empty if unknown
+  agent      TEXT NOT NULL,                 -- who did it, said it or owns it
+  session    TEXT NOT NULL,                 -- the sequence that it is a part of
+  category   TEXT NOT NULL,
+  outcome    TEXT NOT NULL,                 -- of an episode
+  confidence REAL,
+  importance REAL,
+  pinned     INTEGER NOT NULL,
+  parent     TEXT NOT NULL,                 -- the topic above it
+  tombstone  TEXT NOT NULL,                 -- the id that a tombstone of its value has: where one exists, this memory is rejected
+  title      TEXT NOT NULL,                 -- one line; weighs most in search
+  text       TEXT NOT NULL,                 -- what else is searched
+  detail     TEXT NOT NULL,                 -- what is searched last (an episode's action log)
+  text_hash  TEXT NOT NULL,                 -- hash of what is embedded: the key of its vector
+  body       TEXT NOT NULL                  -- the record as JSON, secrets redacted
+) STRICT;
+CREATE INDEX memories_kind ON memories (kind, at);
+CREATE INDEX memories_path ON memories (path);
+CREATE INDEX memories_session ON memories (session, at) WHERE session <> '';
+CREATE INDEX memories_parent ON memories (parent) WHERE parent <> '';
+
+-- Full text over the three columns above; FTS5 keeps only its own index and reads the words here.
+CREATE VIRTUAL TABLE words USING fts5 (
+  title, text, detail,
+  content = 'memories', content_rowid = 'row', tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN
+  INSERT INTO words (rowid, title, text, detail) VALUES (new.row, new.title, new.text, new.detail);
+END;
+CREATE TRIGGER memories_removed AFTER DELETE ON memories BEGIN
+  INSERT INTO words (words, rowid, title, text, detail)
+  VALUES ('delete', old.row, old.title, old.text, old.detail);
+END;
+CREATE TRIGGER memories_changed AFTER UPDATE OF title, text, detail ON memories
+WHEN old.title <> new.title OR old.text <> new.text OR old.detail <> new.detail BEGIN
+  INSERT INTO words (words, rowid, title, text, detail)
+  VALUES ('delete', old.row, old.title, old.text, old.detail);
+  INSERT INTO words (rowid, title, text, detail) VALUES (new.row, new.title, new.text, new.detail);
+END;
+
+-- Every word as it is written, with the number of memories that use it: for guessing at words that
+-- nobody wrote, and for parts of words in scripts that are written without spaces.
+CREATE TABLE vocabulary (
+  row  INTEGER PRIMARY KEY,
+  word TEXT NOT NULL UNIQUE,                -- lower case, as unicode61 takes words from title and text; 2 to 64 characters
+  uses INTEGER NOT NULL                     -- a word that nobody uses has no row
+) STRICT;
+CREATE VIRTUAL TABLE parts USING fts5 (
+  word, content = 'vocabulary', content_rowid = 'row', tokenize = 'trigram'
+);
+CREATE TRIGGER word_added AFTER INSERT ON vocabulary BEGIN
+  INSERT INTO parts (rowid, word) VALUES (new.row, new.word);
+END;
+CREATE TRIGGER word_removed AFTER DELETE ON vocabulary BEGIN
+  INSERT INTO parts (parts, rowid, word) VALUES ('delete', old.row, old.word);
+END;
+
+-- The graph. A target may be a memory, or a file of the project ("file:src/app.ts"); it need not exist.
+CREATE TABLE edges (
+  source   TEXT NOT NULL,                   -- a memory's id
+  target   TEXT NOT NULL,
+  relation TEXT NOT NULL,
+  weight   REAL NOT NULL,                   -- 0 to 1
+  stated   TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE, -- who states it: the source itself, or a link record
+  PRIMARY KEY (source, relation, target, stated)
+) STRICT;
+CREATE INDEX edges_target ON edges (target, relation);
+CREATE INDEX edges_stated ON edges (stated);
+
+-- One row per file that was read: how we know next time that it did not change.
+CREATE TABLE files (
+  path TEXT PRIMARY KEY,
+  hash TEXT NOT NULL,                       -- of the bytes; empty if the file could not be read
+  claims TEXT NOT NULL,                     -- the id that the file gives its record; empty if it has no readable record
+  held   INTEGER NOT NULL                   -- 0 if another file claims the same id and comes first
+) STRICT, WITHOUT ROWID;
+CREATE INDEX files_claims ON files (claims) WHERE claims <> '';
+CREATE INDEX files_losers ON files (path) WHERE held = 0;
+
+-- The stamps of all files in a folder in one value: comparing 100,000 files must not cost 100,000 rows.
+CREATE TABLE folders (
+  path   TEXT PRIMARY KEY,
+  mtime  INTEGER NOT NULL,                  -- of the folder itself, in ns; 0 if it may have changed within one tick
+  stamps BLOB NOT NULL                      -- marshal of {name: (mtime_ns, ctime_ns, size)}
+) STRICT, WITHOUT ROWID;
+
+-- What could not be read or needs a person.
+CREATE TABLE problems (
+  path   TEXT NOT NULL,
+  line   INTEGER NOT NULL,                  -- 0 if unknown
+  field  TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  advice TEXT NOT NULL
+) STRICT;
+CREATE INDEX problems_path ON problems (path);
+
+-- One value per kind that changes whenever a record of that kind does: XOR of the etags.
+CREATE TABLE fingerprints (
+  kind  TEXT PRIMARY KEY,
+  value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Small facts about the index itself: when it last looked at every file.
+CREATE TABLE notes (
+  name  TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What is shown unless somebody asks for more: a rejected value stays rejected wherever it comes from.
+CREATE VIEW live AS
+  SELECT m.* FROM memories AS m
+  WHERE m.status NOT IN ('superseded', 'rejected', 'retired')
+    AND NOT EXISTS (
+      SELECT 1 FROM memories AS t
+      WHERE m.tombstone <> '' AND t.id = m.tombstone AND t.kind = 'tombstone'
+    );

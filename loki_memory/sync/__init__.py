@@ -1,0 +1,189 @@
+"""Bring the index up to date with the memory files: scan, diff, apply.
+
+A file changed if its stamp differs and then its hash does; one that was modified within the
+clock's grain is always hashed. Additions come before removals, so that a renamed file keeps its
+row. A file that cannot be read is a Problem and everything else goes on. When two files claim one
+id, the first path holds it, and the other record is indexed under an id derived from its key.
+
+What the index says is a function of the files alone: after any sequence of edits, syncing gives
+the same as rebuilding.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.errors import EverythingVanished
+from loki_memory.files.layout import Layout, kind_of
+from loki_memory.files.scan import Folder, scan, scan_folder, settled
+from loki_memory.sync.changes import Changes, Seen
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Index
+    from loki_memory.index.revision import Stamps
+
+_SECOND_NS = 1_000_000_000
+
+
+Progress = Callable[[int, int], None]
+
+
+class Freshness(NamedTuple):
+    """How hard a command looks before it answers (settings `sync.*`)."""
+
+    scan_limit: int = 10_000  # up to here every file's stamp is compared
+    full_scan_seconds: int = 300  # above, a full scan is due this often
+
+
+class Look(NamedTuple):
+    """What kind of look is wanted: at everything, or as `freshness` decides."""
+
+    full: bool = True
+    freshness: Freshness = Freshness()
+    progress: Progress | None = None
+
+
+def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Changes:  # noqa: B008 - a value
+    """Make the index say what the files say."""
+    known = index.folders()
+    full = look.full or _is_full_scan_due(index, known, now_ns, look.freshness)
+    seen = _compare(dict(scan(layout)), known) if full else _look_at_folders(layout, known)
+    if not seen.folders:
+        return Changes([], [], [])
+    _refuse_if_all_vanished(layout, seen, known)
+    return _apply(layout, index, seen, now_ns, _Apply(look.full, not known, full, look.progress))
+
+
+def rebuild(layout: Layout, index: Index, now_ns: int, progress: Progress | None = None) -> Changes:
+    """Forget everything and read every file again."""
+    seen = _compare(dict(scan(layout)), {})
+    how = _Apply(wait=True, anew=True, looked_at_all=True, progress=progress)
+    return _apply(layout, index, seen, now_ns, how)
+
+
+def check(layout: Layout, index: Index, paths: Iterable[str], now_ns: int) -> Changes:
+    """Look at single files that are about to be shown, where not every file was looked at."""
+    seen = Seen({}, {}, [])
+    for folder in sorted({str(PurePosixPath(path).parent) for path in paths}):
+        found = scan_folder(layout.file(folder))
+        if found is not None:
+            part = _compare({folder: found}, {folder: (0, index.stamps_of(folder))})
+            seen.folders.update(part.folders)
+            seen.changed.update(part.changed)
+            seen.removed.extend(part.removed)
+    if not seen.folders:
+        return Changes([], [], [])
+    return _apply(layout, index, seen, now_ns, _Apply())
+
+
+def _is_full_scan_due(
+    index: Index, known: dict[str, tuple[int, Stamps]], now_ns: int, freshness: Freshness
+) -> bool:
+    if sum(len(stamps) for _, stamps in known.values()) <= freshness.scan_limit:
+        return True
+    last = int(index.note("full_scan_ns") or 0)
+    return not 0 <= now_ns - last < freshness.full_scan_seconds * _SECOND_NS
+
+
+def _compare(found: dict[str, Folder], known: dict[str, tuple[int, Stamps]]) -> Seen:
+    """Diff what lies on disk with what the index remembers, folder by folder."""
+    seen = Seen({}, {}, [])
+    nothing: Stamps = {}
+    for path, folder in found.items():
+        before = known.get(path)
+        if before is not None and before[1] == folder.files:
+            continue
+        stamps = before[1] if before else nothing
+        seen.folders[path] = folder
+        for name, stamp in folder.files.items():
+            if stamps.get(name) != stamp:
+                seen.changed[f"{path}/{name}"] = stamp
+        seen.removed.extend(f"{path}/{name}" for name in stamps if name not in folder.files)
+    for path in known.keys() - found.keys():
+        seen.folders[path] = None
+        seen.removed.extend(f"{path}/{name}" for name in known[path][1])
+    seen.removed.sort()
+    return seen
+
+
+def _look_at_folders(layout: Layout, known: dict[str, tuple[int, Stamps]]) -> Seen:
+    """Scan only folders whose own mtime changed, and what is new below them."""
+    found: dict[str, Folder] = {}
+    waiting = sorted(known)
+    while waiting:
+        path = waiting.pop()
+        before = known.get(path)
+        where = layout.file(path)
+        with suppress(OSError):
+            if before and before[0] and os.lstat(where).st_mtime_ns == before[0]:
+                continue
+        folder = scan_folder(where)
+        if folder is not None:
+            found[path] = folder
+            below = (f"{path}/{name}" for name in folder.folders)
+            waiting += [name for name in below if name not in known]
+    unchanged = {path: seen for path, seen in known.items() if path not in found}
+    gone = {path for path in unchanged if not os.path.isdir(layout.file(path))}
+    relevant = {path: seen for path, seen in known.items() if path in found or path in gone}
+    return _compare(found, relevant)
+
+
+def _refuse_if_all_vanished(
+    layout: Layout, seen: Seen, known: dict[str, tuple[int, Stamps]]
+) -> None:
+    """No file left where there were some is a missing mount or a wrong folder more often than
+    a wish.
+    """
+    before = sum(1 for path, (_, stamps) in known.items() for n in stamps if kind_of(f"{path}/{n}"))
+    gone = sum(1 for path in seen.removed if kind_of(path))
+    if before and gone == before and not any(kind_of(path) for path in seen.changed):
+        raise EverythingVanished(layout.memory, before)
+
+
+class _Apply(NamedTuple):
+    """How changes are applied: waiting for other processes, from nothing, after which look."""
+
+    wait: bool = False
+    anew: bool = False
+    looked_at_all: bool = False
+    progress: Progress | None = None
+
+
+def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -> Changes:
+    # Finding that nothing changed needs no pydantic; reading what did change does.
+    from loki_memory.sync.intake import Intake
+
+    try:
+        with index.change(wait=how.wait, anew=how.anew) as revision:
+            changes = Intake(layout, revision, seen, how.progress).run()
+            revision.set_folders(_remembered(seen, now_ns))
+            if how.looked_at_all:
+                revision.set_note("full_scan_ns", str(now_ns))
+            if changes or how.anew:
+                revision.set_note("changed_ns", str(now_ns))
+    except sqlite3.OperationalError as error:
+        if how.wait or "locked" not in str(error):
+            raise
+        return Changes([], [], [], stale=True)
+    return changes
+
+
+def _remembered(seen: Seen, now_ns: int) -> dict[str, tuple[int, Stamps] | None]:
+    """Folders as they are to be remembered: what is too young to be sure of is looked at again."""
+    remembered: dict[str, tuple[int, Stamps] | None] = {}
+    for path, folder in seen.folders.items():
+        if folder is None:
+            remembered[path] = None
+            continue
+        stamps = {name: settled(stamp, now_ns) for name, stamp in folder.files.items()}
+        own = settled((folder.mtime_ns, folder.mtime_ns, 0), now_ns)[0]
+        remembered[path] = (own, stamps)
+    return remembered
+
+
+__all__ = ["Changes", "Freshness", "Look", "Progress", "check", "rebuild", "sync"]

@@ -1,0 +1,27 @@
+"""What a look at the files found."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from loki_memory.files.scan import Folder, Stamp
+
+
+class Changes(NamedTuple):
+    """The files whose content differs from what the index knew."""
+
+    added: list[str]
+    modified: list[str]
+    removed: list[str]
+    stale: bool = False  # another process is at work: the index may be a moment old
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.modified or self.removed)
+
+
+class Seen(NamedTuple):
+    """What a scan found that the index does not know: folders, and files by path."""
+
+    folders: dict[str, Folder | None]
+    changed: dict[str, Stamp]
+    removed: list[str]

@@ -1,0 +1,215 @@
+"""Files as rows of the index: the slow part of a sync, by itself or with a helper process.
+
+Two thirds of a rebuild is parsing and validating in Python, which one process does on one core.
+From some thousand files on, a second process takes part: it is sent paths and sends back rows.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import IO, Any, NamedTuple, Self
+
+from loki_memory.errors import InvalidRecord, StoreFailed
+from loki_memory.files.codec import MAX_BYTES, decode_with_document, etag
+from loki_memory.files.layout import Layout
+from loki_memory.files.problem import Problem, secret_problems
+from loki_memory.files.redaction import may_hold_secret
+from loki_memory.files.scan import ODD, Stamp
+from loki_memory.files.store import Store, sealed
+from loki_memory.index.row import Entry, Row, entry_of
+from loki_memory.models import Edge
+
+_MANY = 4000  # files from which on a helper, which takes 0.2 s to start, saves time
+_CHUNK = 200
+_AHEAD = 3  # chunks that the helper has in hand
+
+Item = tuple[str, Stamp]
+
+
+class Reading(NamedTuple):
+    """What became of one file."""
+
+    path: str
+    digest: str  # of its bytes; empty if it could not be read
+    entry: Entry | None
+    problems: list[Problem]
+
+
+def read_file(store: Store, path: str, stamp: Stamp, known: str | None = None) -> Reading | None:
+    """Read a file for the index; None if its bytes are those with the hash `known`."""
+    data, problem = _bytes(store, path, stamp)
+    if data is None:
+        return Reading(path, "", None, [problem] if problem else [])
+    digest = etag(data)
+    if digest == known:
+        return None
+    return Reading(path, digest, *entry_in(path, data))
+
+
+def _bytes(store: Store, path: str, stamp: Stamp) -> tuple[bytes | None, Problem | None]:
+    """The file's bytes, or why there are none to be had. One that is gone again has no problem."""
+    if stamp == ODD:
+        advice = "Replace it by a file; links are not followed."
+        return None, Problem(path, "is a symbolic link or a device", advice=advice)
+    if stamp[2] > MAX_BYTES:
+        reason = f"has {stamp[2]:,} bytes, and {MAX_BYTES:,} is the most"
+        advice = "Split it, or keep the bulk in a file of its own and name that file."
+        return None, Problem(path, reason, advice=advice)
+    try:
+        found = store.read(path)
+    except StoreFailed as error:
+        return None, Problem(path, f"cannot be read ({error.__cause__})")
+    return found.data if found else None, None
+
+
+def entry_in(path: str, data: bytes, *, rekey: bool = False) -> tuple[Entry | None, list[Problem]]:
+    """What the index keeps of a file. Secrets that somebody wrote by hand go no further.
+
+    `rekey` gives the record the id that follows from its key instead of its own.
+    """
+    problems: list[Problem] = []
+    try:
+        record, document = decode_with_document(path, data)
+        if may_hold_secret(data):
+            clean = sealed(record)[0]
+            if clean.document() != record.document():
+                problems = secret_problems(path, data)
+                record, document = clean, clean.document()
+        if rekey:
+            record = record.changed(id="")
+    except InvalidRecord as error:
+        return None, [Problem.of(error.at(path))]
+    if document.get("id") != record.id and record.keeps_id:
+        document = {**document, "id": record.id}
+    return entry_of(record, path, document, etag(data)), problems
+
+
+def read_files(store: Store, items: Sequence[Item]) -> Iterator[Reading]:
+    """Read many files of which nothing is known yet, in any order."""
+    if len(items) < _MANY or (os.cpu_count() or 1) < 2 or not sys.executable:  # noqa: PLR2004
+        yield from _read_here(store, items)
+        return
+    chunks = deque(items[n : n + _CHUNK] for n in range(0, len(items), _CHUNK))
+    with _Helper(store.layout) as helper:
+        while chunks or helper.waiting:
+            while chunks and helper.alive and len(helper.waiting) < _AHEAD:
+                helper.send(chunks.popleft())
+            done = helper.take(wait=not chunks)
+            if done is not None:
+                yield from done
+            elif chunks:
+                yield from _read_here(store, chunks.pop())
+            if not helper.alive:  # whatever it had in hand is read here
+                chunks += helper.waiting
+                helper.waiting.clear()
+
+
+def _read_here(store: Store, items: Sequence[Item]) -> Iterator[Reading]:
+    for path, stamp in items:
+        reading = read_file(store, path, stamp)
+        if reading is not None:
+            yield reading
+
+
+class _Helper:
+    """A process that reads files for this one."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.waiting: deque[Sequence[Item]] = deque()
+        self.alive = True
+        self._done: SimpleQueue[list[Reading] | None] = SimpleQueue()
+        package = str(Path(__file__).parents[2])
+        code = f"import sys; sys.path.insert(0, {package!r}); from {__name__} import serve; serve()"
+        self._process = subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self._send([str(part) for part in layout])
+        Thread(target=self._listen, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                pipe.close()  # type: ignore[union-attr]
+        self._process.kill()
+        self._process.wait()
+
+    def send(self, chunk: Sequence[Item]) -> None:
+        self.waiting.append(chunk)
+        self._send(list(chunk))
+
+    def _send(self, value: Any) -> None:
+        try:
+            _write(self._process.stdin, value)  # type: ignore[arg-type]
+        except OSError:
+            self.alive = False
+
+    def take(self, *, wait: bool) -> list[Reading] | None:
+        """A chunk that is done; None if there is none yet, or the helper is gone."""
+        try:
+            done = self._done.get(block=wait and bool(self.waiting))
+        except Empty:
+            return None
+        if done is None:
+            self.alive = False
+            return None
+        self.waiting.popleft()
+        return done
+
+    def _listen(self) -> None:
+        with suppress(OSError, EOFError, ValueError, TypeError):
+            while True:
+                readings = _read(self._process.stdout)  # type: ignore[arg-type]
+                self._done.put([_from_plain(*reading) for reading in readings])
+        self._done.put(None)
+
+
+def serve() -> None:
+    """The helper's own loop: chunks of paths in, rows out, until the pipe is closed."""
+    root, loki, memory, local, cache = map(Path, _read(sys.stdin.buffer))
+    store = Store(Layout(root, loki, memory, local, cache))
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            items = _read(sys.stdin.buffer)
+            _write(sys.stdout.buffer, [_to_plain(r) for r in _read_here(store, items)])
+
+
+def _to_plain(reading: Reading) -> tuple[Any, ...]:
+    """Plain tuples: marshal takes nothing else, and is five times faster than pickle."""
+    path, digest, entry, problems = reading
+    plain = None
+    if entry is not None:
+        plain = (tuple(entry.row), entry.source, [tuple(edge) for edge in entry.edges])
+    return path, digest, plain, [tuple(problem) for problem in problems]
+
+
+def _from_plain(path: str, digest: str, plain: Any, problems: list[Any]) -> Reading:
+    entry = None
+    if plain is not None:
+        row, source, edges = plain
+        entry = Entry(Row._make(row), source, [Edge._make(edge) for edge in edges])
+    return Reading(path, digest, entry, [Problem._make(problem) for problem in problems])
+
+
+def _write(pipe: IO[bytes], value: Any) -> None:
+    data = marshal.dumps(value)
+    pipe.write(len(data).to_bytes(8, "big") + data)
+    pipe.flush()
+
+
+def _read(pipe: IO[bytes]) -> Any:
+    size = pipe.read(8)
+    if len(size) < 8:  # noqa: PLR2004
+        raise EOFError
+    return marshal.loads(pipe.read(int.from_bytes(size, "big")))  # noqa: S302 - our own process
