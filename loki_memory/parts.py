@@ -1,0 +1,271 @@
+"""The parts of one workspace, kept in step: config, store, index, views."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from loki_memory import config as settings
+from loki_memory.errors import InvalidConfig, NotFound, StoreBusy, StoreFailed
+from loki_memory.files import intent
+from loki_memory.files.layout import FOLDERS, PRIVATE, TOP_FOLDERS, Layout, layout, view_kind
+from loki_memory.index.index import Index
+from loki_memory.models.kinds import Kind
+from loki_memory.resources import template
+from loki_memory.sync import Changes, Freshness, Look, Progress, rebuild, sync
+
+if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
+    from loki_memory.files.store import Change, Store
+    from loki_memory.models import Memory
+
+
+class Parts:
+    """One `.loki` folder: a project's, or the user's."""
+
+    def __init__(self, place: Layout, *, is_user: bool = False) -> None:
+        self.layout = place
+        self.is_user = is_user
+        self.notices: list[str] = []
+        self._lock = RLock()
+
+    @cached_property
+    def config(self) -> settings.Config:
+        user = user_home() / "config.toml"
+        loaded = settings.load(self.layout.loki / "config.toml", user)
+        self.notices += [f"{key} is a setting that nothing reads" for key in loaded.unknown]
+        return loaded
+
+    @cached_property
+    def store(self) -> Store:
+        from loki_memory.files.store import Store
+
+        return Store(self.layout, self.config.get("store.lock_seconds"))
+
+    @cached_property
+    def index(self) -> Index:
+        return Index(self.layout.cache / "index.db")
+
+    def settle_in(self) -> None:
+        from loki_memory.files import disk
+        from loki_memory.files.store import failures_named
+
+        with failures_named(self.layout.loki):
+            for name in (*TOP_FOLDERS, *FOLDERS):
+                disk.make_folder(self.layout.memory / name)
+            config = self.layout.loki / "config.toml"
+            if not config.exists():
+                disk.write_bytes(config, template("config.toml").encode())
+            self._ignore_what_is_derived()
+            self._move_local_zone()
+        _ = self.config
+
+    def _ignore_what_is_derived(self) -> None:
+        from loki_memory.files import disk
+
+        path, ours = self.layout.loki / ".gitignore", template("gitignore")
+        there = path.read_text(encoding="utf-8") if path.exists() else ""
+        if ours not in there:
+            gap = "\n" if there and not there.endswith("\n") else ""
+            disk.write_bytes(path, f"{there}{gap}{ours}".encode())
+
+    def _move_local_zone(self) -> None:
+        """A local zone from before `git init` moves to where `git clean` does not reach."""
+        beside = self.layout.loki / "local"
+        if not beside.is_dir() or self.is_user:
+            return
+        aside = beside.with_name(".local-moving")
+        beside.replace(aside)
+        target = layout(self.layout.root).local
+        if target == beside or target.exists():
+            aside.replace(beside)
+            return
+        import shutil
+
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(aside, target)
+        self.layout = layout(self.layout.root)
+
+    def set_config(self, name: str, value: str) -> None:
+        """Set a key in the workspace's config.toml."""
+        from loki_memory.files import disk
+
+        if name not in self.config.values:
+            raise InvalidConfig(name, "is not a setting; `loki-mem config` lists them.")
+        if not value.isdecimal():
+            raise InvalidConfig(name, f"{value!r} is not a whole number, 0 or more.")
+        path = self.layout.loki / "config.toml"
+        text = path.read_text(encoding="utf-8") if path.exists() else template("config.toml")
+        disk.write_bytes(path, settings.edited(text, name, int(value)).encode())
+        del self.config
+
+    def sync(self, progress: Progress | None = None) -> Changes:
+        """Take over edited views, bring the index up to date with the files, render the views.
+
+        `progress` is called with the number of files read and to be read.
+        """
+        from loki_memory.files import views
+
+        with self._lock:
+            self._heal()
+            changes = self._sync(full=True, progress=progress)
+            edited = views.edited_views(self.store)
+            if edited:
+                with self.store.change() as change:
+                    views.take_over(self.store, change, edited, self._record_path)
+                changes = _joined(changes, self._sync(full=True))
+            self._render_views()
+            return changes
+
+    def rebuild(self, progress: Progress | None = None) -> Changes:
+        """Read every file again and make the index from nothing; then as `sync`."""
+        with self._lock:
+            self._heal()
+            changes = self._guarded(
+                lambda: rebuild(self.layout, self.index, time.time_ns(), progress)
+            )
+            self.sync()
+            return changes
+
+    def _record_path(self, memory_id: str) -> str | None:
+        """Where a record stands, if that is a file of its own."""
+        path = self.index.path_of(memory_id)
+        return None if path is None or view_kind(path) else path
+
+    def before_write(self) -> None:
+        """Take over what somebody edited in a view, so that no writer overtakes another."""
+        from loki_memory.files import views
+
+        _ = self.config  # a workspace of a newer format is not written to
+        if not (self.layout.loki / ".gitignore").exists():
+            self.settle_in()
+        if views.edited_views(self.store):
+            self.sync()
+
+    def is_large(self) -> bool:
+        limit = self.config.get("sync.scan_limit")
+        return sum(self.index.counts().values()) > limit
+
+    def refresh(self) -> None:
+        """Make the index fresh enough to answer from, without ever changing memory."""
+        with self._lock:
+            try:
+                self._heal()
+            except (StoreBusy, StoreFailed) as error:
+                self.notices.append(str(error))
+            if self._sync(full=False).stale:
+                self.notices.append(
+                    f"another process is updating the index; it is {self._age()} old"
+                )
+
+    def _age(self) -> str:
+        changed = int(self.index.note("changed_ns") or 0)
+        return f"{max(0, time.time_ns() - changed) / 1e9:.0f} s"
+
+    def _heal(self) -> None:
+        """Complete a change that was decided before a crash."""
+        if intent.waiting(self.layout):
+            with self.store.change(seconds=1):
+                pass
+
+    def _sync(self, *, full: bool, progress: Progress | None = None) -> Changes:
+        freshness = Freshness(
+            self.config.get("sync.scan_limit"), self.config.get("sync.full_scan_seconds")
+        )
+        look = Look(full=full, freshness=freshness, progress=progress)
+        return self._guarded(lambda: sync(self.layout, self.index, time.time_ns(), look))
+
+    def _guarded(self, work: Any) -> Changes:
+        """Do index work; a database that turns out to be damaged is replaced, once."""
+        try:
+            changes: Changes = work()
+        except (sqlite3.DatabaseError, ValueError, EOFError) as error:
+            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                raise StoreBusy(self.index.path, 5) from error
+            self.index.replace(f"the index was damaged ({error})")
+            changes = rebuild(self.layout, self.index, time.time_ns())
+        self.notices += self.index.notices
+        self.index.notices = []
+        return changes
+
+    def _render_views(self) -> None:
+        """Render the views of the kinds that changed since they were rendered last."""
+        from loki_memory.files import views
+
+        prints = {kind: self.index.fingerprint(kind) for kind in views.SHOWN}
+        for kind in views.to_render(self.store, prints):
+            views.render(self.store, kind, self._for_view(kind))
+        views.note_state(self.store, prints)
+
+    def _for_view(self, kind: Kind) -> Iterator[tuple[str, Memory]]:
+        """Everything of a kind that stands in tracked files and was not rejected."""
+        from loki_memory.models import tombstone_id
+
+        stones = {
+            row[0] for row in self.index.ask("SELECT id FROM memories WHERE kind = 'tombstone'")
+        }
+        for path, kind_, body in self.index.bodies(kind, "all"):
+            if path.startswith(PRIVATE) or view_kind(path):
+                continue
+            record = parsed(kind_, body)
+            value = record.value()
+            if getattr(record, "status", "") != "rejected" and not (
+                value and tombstone_id(value) in stones
+            ):
+                yield path, record
+
+
+class Changing:
+    """Hold the store around a change of one memory that must still be where it was found."""
+
+    def __init__(self, store: Store, memory_id: str, path: str) -> None:
+        self._id, self._path = memory_id, path
+        self._held = store.change()
+
+    def __enter__(self) -> tuple[Change, str, Memory]:
+        change = self._held.__enter__()
+        try:
+            return change, self._path, self._found(change)
+        except BaseException as error:
+            self._held.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def _found(self, change: Change) -> Memory:
+        record = change.record(self._path)
+        if record is None or record.id != self._id:
+            raise NotFound(f"{self._id} in {self._path}; it changed a moment ago")
+        return record
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return self._held.__exit__(kind, error, trace)
+
+
+def user_home() -> Path:
+    """The folder of the user scope."""
+    return Path(os.environ.get("LOKI_HOME") or Path.home() / ".loki")
+
+
+def parsed(kind: str, body: str) -> Memory:
+    import orjson
+
+    from loki_memory.models import MODELS, parse
+
+    return parse(MODELS[kind], orjson.loads(body))  # type: ignore[index]
+
+
+def _joined(first: Changes, second: Changes) -> Changes:
+    added, modified, removed = (
+        list(dict.fromkeys([*a, *b])) for a, b in zip(first[:3], second[:3], strict=True)
+    )
+    return Changes(added, modified, removed, first.stale or second.stale)

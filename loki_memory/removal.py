@@ -1,0 +1,223 @@
+"""Taking memories out and bringing them back: archive, forget, restore.
+
+Archived files lie under `archive/`, tracked, as they were. Forgotten ones are gone from memory and
+from the next commit; a copy stays in the local zone, so that `restore` works without git too,
+until `gc` clears it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from loki_memory.errors import FileChanged, InvalidRecord, NotFound
+from loki_memory.files.codec import MAX_BYTES, decode, etag, read_json
+from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout
+from loki_memory.files.store import Change, Store, sealed
+from loki_memory.index.index import Index
+from loki_memory.models import AntiPattern, Belief, Memory, Skill, Tombstone
+
+_FORGOTTEN = "local/.forgotten/"
+
+
+class Forgotten(NamedTuple):
+    """What a `forget` removed, and what it took out of other records."""
+
+    removed: list[str]  # ids
+    changed: list[str]  # ids of records that no longer refer to them
+
+
+def archive(change: Change, path: str) -> None:
+    change.move(path, archived_path(path))
+
+
+def archived_path(path: str) -> str:
+    if path.startswith(PRIVATE):
+        return PRIVATE + ARCHIVE + path.removeprefix(PRIVATE)
+    return ARCHIVE + path
+
+
+def forget(store: Store, index: Index, memory_id: str, why: str, today: str) -> Forgotten:
+    """Remove a memory and what was derived only from it, and every reference to them."""
+    gone = _closure(index, memory_id)
+    result = Forgotten(sorted(gone), [])
+    files: dict[str, Any] = {}
+    references: dict[str, Any] = {}
+    with store.change() as change:
+        for name in result.removed:
+            path = index.path_of(name)
+            there = change.read(path) if path else None
+            if path is None or there is None:
+                raise FileChanged(path or name)
+            files[path] = there.data.decode()
+            change.remove(path)
+        for name, path in _referring(index, gone):
+            record, there = change.record(path), change.read(path)
+            if record is None or there is None:
+                continue
+            new = change.put(_without(record, gone), path)
+            references[path] = {"before": there.data.decode(), "after": etag(sealed(new)[1])}
+            result.changed.append(name)
+        kept = {"why": why, "on": today, "files": files, "references": references}
+        change.render(f"{_FORGOTTEN}{memory_id}.json", orjson.dumps(kept))
+    return result
+
+
+def _closure(index: Index, memory_id: str) -> set[str]:
+    """The memory, and again and again what rests on nothing but forgotten ones.
+
+    What a person asserted rests on that person.
+    """
+    gone = {memory_id}
+    while True:
+        more = {name for name in _resting_on(index, gone) if name not in gone}
+        if not more:
+            return gone
+        gone |= more
+
+
+def _resting_on(index: Index, gone: set[str]) -> Iterator[str]:
+    for name in sorted(gone):
+        for relation, source, _ in index.edges_to(name):
+            if relation == "derived_from" and _rests_only_on(index, source, gone):
+                yield source
+        yield from (
+            row[0]
+            for row in index.ask(
+                "SELECT stated FROM edges WHERE (source = ? OR target = ?) AND stated <> source",
+                name,
+                name,
+            )
+        )
+
+
+def _rests_only_on(index: Index, source: str, gone: set[str]) -> bool:
+    evidence = {t for relation, t, _ in index.edges_from(source) if relation == "derived_from"}
+    origin = index.one("SELECT origin FROM memories WHERE id = ?", source)
+    return evidence <= gone and origin != "owner"
+
+
+def _referring(index: Index, gone: set[str]) -> list[tuple[str, str]]:
+    """(id, path) of the records that stay and name something that goes."""
+    found = set()
+    for name in gone:
+        sql = (
+            "SELECT m.id, m.path FROM edges AS e JOIN memories AS m ON m.id = e.stated "
+            "WHERE e.target = ?"
+        )
+        found |= {(memory_id, path) for memory_id, path in index.ask(sql, name)}
+    return sorted(pair for pair in found if pair[0] not in gone)
+
+
+def _without(record: Memory, gone: set[str]) -> Memory:
+    """The record without any mention of what was forgotten."""
+    document = record.document()
+    if isinstance(record, Skill):
+        metadata = dict(record.metadata)
+        left = [
+            name
+            for name in metadata.get("loki-evidence", "").replace(",", " ").split()
+            if name not in gone
+        ]
+        metadata["loki-evidence"] = ", ".join(left)
+        return record.changed(metadata=metadata)
+    if isinstance(record, AntiPattern) and record.source in gone:
+        del document["source"]
+    if isinstance(record, Belief) and record.parent in gone:
+        del document["parent"]
+    return type(record).model_validate(_pruned(document, gone))
+
+
+def _pruned(value: Any, gone: set[str]) -> Any:
+    """JSON values without list items that are, or link to, something that is gone."""
+    if isinstance(value, list):
+        return [_pruned(item, gone) for item in value if not _names(item, gone)]
+    if isinstance(value, dict):
+        return {name: _pruned(item, gone) for name, item in value.items()}
+    return value
+
+
+def _names(item: Any, gone: set[str]) -> bool:
+    if isinstance(item, dict):
+        return item.get("to") in gone or (set(item) <= {"id", "helpful"} and item.get("id") in gone)
+    return isinstance(item, str) and item in gone
+
+
+def restore(store: Store, memory_id: str) -> str:
+    """Bring back what was archived, forgotten or rejected; returns the path of the memory."""
+    with store.change() as change:
+        kept = change.read(f"{_FORGOTTEN}{memory_id}.json")
+        if kept is not None:
+            return _remembered_again(change, memory_id, read_json(kept.data, 64 * MAX_BYTES))
+        for path in archived(store.layout):
+            found = change.read(path)
+            original = path.replace(ARCHIVE, "", 1)
+            if found is not None and _id_in(original, found.data) == memory_id:
+                change.move(path, original)
+                return original
+        raise NotFound(f"{memory_id} in the archive or among what was forgotten on this machine")
+
+
+def _remembered_again(change: Change, memory_id: str, kept: dict[str, Any]) -> str:
+    for path, text in kept["files"].items():
+        if change.read(path) is None:
+            change.render(path, text.encode())
+    for path, reference in kept["references"].items():
+        there = change.read(path)
+        if there is not None and there.etag == reference["after"]:
+            change.render(path, reference["before"].encode())
+    change.remove(f"{_FORGOTTEN}{memory_id}.json")
+    paths: list[str] = [
+        p for p, text in kept["files"].items() if _id_in(p, text.encode()) == memory_id
+    ]
+    return paths[0]
+
+
+def lift(store: Store, index: Index, memory_id: str) -> Memory:
+    """Undo a rejection, named by the tombstone or by the rejected memory.
+
+    Returns that memory, or the tombstone that was removed if the memory is gone.
+    """
+    path = index.path_of(memory_id)
+    record = store.record(path) if path else None
+    if path is None or record is None:
+        raise NotFound(memory_id)
+    stone_id = memory_id
+    if not isinstance(record, Tombstone):
+        stone_id = index.one("SELECT tombstone FROM memories WHERE id = ?", memory_id) or ""
+    stone_path = index.path_of(stone_id)
+    with store.change() as change:
+        stone = change.record(stone_path) if stone_path else None
+        if not isinstance(stone, Tombstone) or stone_path is None:
+            raise NotFound(f"{memory_id} among what was archived, forgotten or rejected")
+        change.remove(stone_path)
+        belief_path = index.path_of(stone.rejected or "") or ""
+        belief = change.record(belief_path) if belief_path else None
+        if isinstance(belief, Belief) and belief.status == "rejected":
+            return change.put(belief.changed(status="active"), belief_path)
+        return stone
+
+
+def archived(layout: Layout) -> Iterator[str]:
+    """The paths of all archived files."""
+    for zone, top in (("", layout.memory), (PRIVATE, layout.local / "memory")):
+        for folder, folders, names in os.walk(top / ARCHIVE):
+            folders.sort()
+            inside = Path(folder).relative_to(top).as_posix()
+            yield from (f"{zone}{inside}/{name}" for name in sorted(names) if name[0] != ".")
+
+
+def _id_in(path: str, data: bytes) -> str:
+    try:
+        return decode(path, data).id
+    except InvalidRecord:
+        return ""
+
+
+def forgotten_files(layout: Layout) -> list[Path]:
+    folder = layout.resolve(_FORGOTTEN)
+    return sorted(folder.glob("*.json")) if folder.is_dir() else []

@@ -1,0 +1,512 @@
+"""A workspace: the memory of one project, and every use of it as one method.
+
+    from loki_memory import Workspace
+
+    ws = Workspace.init(".")
+    ws.remember("Contract tests need the database running", category="testing")
+    for memory in ws.list(kind="fact"):
+        print(memory.id, memory.title())
+
+Reading first brings the index up to date with the files and never changes memory. Writing takes
+over what somebody edited in a view, and is on disk when it returns.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, overload
+
+from loki_memory.errors import InvalidConfig, InvalidRecord, NotAWorkspace, NotFound
+from loki_memory.files.layout import Layout, find_workspace, layout
+from loki_memory.index.index import Summary
+from loki_memory.models.kinds import KINDS, Kind
+from loki_memory.parts import Changing, Parts, parsed, user_home
+from loki_memory.sync import check
+
+if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
+    from loki_memory.doctor import Diagnosis
+    from loki_memory.files.problem import Problem
+    from loki_memory.models import Episode, Handoff, Ledger, Link, Memory, Skill, Tombstone
+    from loki_memory.removal import Forgotten
+    from loki_memory.status import Garbage, Stats, Status
+
+
+class Workspace(Parts):
+    """The memory of one project: its parts, and every use of them.
+
+    `origin` says who is at the other end (`owner` for a person, `agent` for anything else) and is
+    written into every record: it is bound to the way in, never taken from what comes in.
+    """
+
+    def __init__(self, place: Layout, *, origin: str = "agent", is_user: bool = False) -> None:
+        super().__init__(place, is_user=is_user)
+        self.origin = origin
+
+    # -- finding and making --------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str] | None = None, *, origin: str = "agent"
+    ) -> Workspace:
+        """The nearest workspace from `path` upwards (or LOKI_WORKSPACE, or the working directory).
+
+        >>> Workspace.open("src")  # doctest: +SKIP
+        """
+        start = Path(path or os.environ.get("LOKI_WORKSPACE") or Path.cwd())
+        if not start.is_dir():
+            raise NotAWorkspace(start)
+        return cls(layout(find_workspace(start, user_home().parent)), origin=origin)
+
+    @classmethod
+    def init(cls, path: str | os.PathLike[str] = ".", *, origin: str = "agent") -> Workspace:
+        """Create `.loki/` in a folder, or complete one that is there. Touches nothing outside it.
+
+        >>> Workspace.init("/tmp/project")  # doctest: +SKIP
+        """
+        root = Path(os.path.abspath(path))
+        if root == user_home().parent:
+            raise InvalidConfig(
+                root, "is the home folder, whose .loki is the user scope; init a project."
+            )
+        workspace = cls(layout(root), origin=origin)
+        workspace.settle_in()
+        return workspace
+
+    @classmethod
+    def user(cls, *, origin: str = "agent") -> Workspace:
+        """The user scope: `~/.loki`, or the folder that LOKI_HOME names."""
+        home = user_home()
+        place = Layout(home.parent, home, home / "memory", home / "local", home / "cache")
+        return cls(place, origin=origin, is_user=True)
+
+    @cached_property
+    def _user(self) -> Workspace | None:
+        """The user scope, if there is one and this is not it."""
+        if self.is_user or not (user_home() / "memory").is_dir():
+            return None
+        return Workspace.user(origin=self.origin)
+
+    def close(self) -> None:
+        """Let go of the index. A workspace that is used again opens it again."""
+        self.index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- writing -------------------------------------------------------------------------------
+
+    @overload
+    def record(self, episode: Episode | Mapping[str, Any]) -> Episode: ...
+    @overload
+    def record(self, episode: Iterable[Episode | Mapping[str, Any]]) -> list[Episode]: ...
+    def record(
+        self, episode: Episode | Mapping[str, Any] | Iterable[Episode | Mapping[str, Any]]
+    ) -> Episode | list[Episode]:
+        """Record an episode, or many at once, and return what was stored.
+
+        All of them or none: one that is not valid raises InvalidRecord before anything is written.
+        The same episode again changes nothing.
+
+        >>> ws.record({"goal": "Fix the build", "outcome": "success"})  # doctest: +SKIP
+        """
+        from loki_memory.models import Episode
+
+        if isinstance(episode, (Episode, Mapping)):
+            return self.record([episode])[0]
+        records = [self._numbered(one, number) for number, one in enumerate(episode, 1)]
+        self.before_write()
+        self._refuse_taken_ids(records)
+        homes: dict[Workspace, list[Episode]] = {}
+        for one in records:
+            homes.setdefault(self._home(one.scope), []).append(one)
+        stored: dict[int, Episode] = {}
+        for home, group in homes.items():
+            with home.store.change() as change:
+                for one in group:
+                    stored[id(one)] = change.create(one)  # type: ignore[assignment]
+        return [stored[id(one)] for one in records]
+
+    def valid_episode(self, given: Episode | Mapping[str, Any]) -> Episode:
+        """The episode as it would be recorded; raises InvalidRecord."""
+        from loki_memory.models import Episode, parse
+
+        if not isinstance(given, (Episode, Mapping)):
+            raise InvalidRecord("is not a JSON object", advice="An episode is one {…}.")
+        document = given.document() if isinstance(given, Episode) else dict(given)
+        document.setdefault("timestamp", self._now())
+        return parse(Episode, {**document, "origin": self.origin})
+
+    def _numbered(self, given: Episode | Mapping[str, Any], number: int) -> Episode:
+        try:
+            return self.valid_episode(given)
+        except InvalidRecord as error:
+            raise error.at(f"episode {number}") from None
+
+    def _refuse_taken_ids(self, records: Iterable[Episode]) -> None:
+        """An id that somebody chose may stand in a file that we would name differently."""
+        from loki_memory.errors import IdTaken
+        from loki_memory.files.layout import place
+
+        chosen = [one for one in records if one.id != f"{one.prefix}-{one.mint()}"]
+        if not chosen:
+            return
+        self.refresh()
+        for one in chosen:
+            path = self.index.path_of(one.id)
+            if path and path != place(one):
+                there = self.store.record(path)
+                if there is not None and there.document() != one.document():
+                    raise IdTaken(one.id, path)
+
+    def remember(
+        self,
+        text: str,
+        kind: Kind = "fact",
+        category: str | None = None,
+        scope: str = "project",
+        importance: float | None = None,
+        parent: str | None = None,
+        by: str | None = None,
+        session: str | None = None,
+        at: str | None = None,
+    ) -> Memory:
+        """Remember a statement: a fact, a pattern, an anti-pattern or a learning.
+
+        `by` is who said it; `session` and `at` place it in a sequence. What is already remembered
+        is not doubled: its fields are brought up to date.
+
+        >>> ws.remember("We deploy on Fridays", by="ana", importance=0.9)  # doctest: +SKIP
+        """
+        from loki_memory.remembering import statement
+
+        record = statement(
+            text,
+            kind,
+            {
+                "category": category,
+                "scope": scope,
+                "importance": importance,
+                "parent": parent,
+                "depth": self._depth_below(parent),
+                "by": by,
+                "session": session,
+                "at": at,
+            },
+            now=self._now(),
+            origin=self.origin,
+        )
+        self.before_write()
+        with self._home(scope).store.change() as change:
+            from loki_memory.remembering import remember
+
+            return remember(change, record)
+
+    def _depth_below(self, parent: str | None) -> int | None:
+        if parent is None:
+            return None
+        return (getattr(self.get(parent), "depth", None) or 0) + 1
+
+    def add_skill(self, skill: Skill | str) -> Skill:
+        """Write a skill, given as a Skill or as the Markdown of a SKILL.md."""
+        from loki_memory.remembering import complete_skill
+
+        record = complete_skill(skill)
+        self.before_write()
+        path = self.index.path_of(record.id) or ""
+        return self.store.write(record, path)  # type: ignore[return-value]
+
+    def correct(self, memory_id: str, **fields: Any) -> Memory:
+        """Change fields of a memory; what they said before is kept in its `history`.
+
+        >>> ws.correct("sem-001", confidence=0.5)  # doctest: +SKIP
+        """
+        from loki_memory.remembering import corrected
+
+        with self._changing(memory_id) as (change, path, record):
+            return change.put(corrected(record, fields, self._now()[:10], self.origin), path)
+
+    def pin(self, memory_id: str, pinned: bool = True) -> Memory:
+        """Keep a memory from being forgotten by age; `pinned=False` lets go of it."""
+        from loki_memory.remembering import with_field
+
+        with self._changing(memory_id) as (change, path, record):
+            return change.put(with_field(record, "pinned", pinned), path)
+
+    def link(self, a: str, relation: str, b: str) -> Link:
+        """State how one memory relates to another.
+
+        >>> ws.link("sem-001", "supersedes", "sem-012")  # doctest: +SKIP
+        """
+        from loki_memory.models import RELATIONS, Link, parse
+
+        if relation not in RELATIONS:
+            raise InvalidRecord(
+                f"{relation!r} is not a relation",
+                field="relation",
+                advice=f"Use one of: {', '.join(RELATIONS)}.",
+            )
+        home, _ = self._find(a)
+        self._find(b)
+        self.before_write()
+        link = parse(Link, {"from": a, "relation": relation, "to": b, "origin": self.origin})
+        with home.store.change() as change:
+            return change.create(link)  # type: ignore[return-value]
+
+    def checkpoint(self, ledger: Ledger | Mapping[str, Any]) -> Ledger:
+        """Write an agent's ledger, replacing its last one.
+
+        >>> ws.checkpoint({"agent_id": "qa-001", "current_task": "task-7"})  # doctest: +SKIP
+        """
+        from loki_memory.models import Ledger, parse
+
+        document = ledger.document() if isinstance(ledger, Ledger) else dict(ledger)
+        document.setdefault("last_checkpoint", self._now())
+        self.before_write()
+        return self.store.write(parse(Ledger, {**document, "origin": self.origin}))  # type: ignore[return-value]
+
+    def hand_off(
+        self, from_agent: str, to_agent: str, what_was_done: str, **context: Any
+    ) -> Handoff:
+        """Pass work to another agent; `context` takes artifacts, needs_testing, known_issues, …
+
+        >>> ws.hand_off("eng-1", "qa-1", "Added search", needs_testing=["paging"])  # doctest: +SKIP
+        """
+        from loki_memory.models import Handoff, parse
+
+        document = {
+            "from_agent": from_agent,
+            "to_agent": to_agent,
+            "timestamp": self._now(),
+            "context": {"what_was_done": what_was_done, **context},
+            "status": "open",
+            "origin": self.origin,
+        }
+        self.before_write()
+        with self.store.change() as change:
+            return change.create(parse(Handoff, document))  # type: ignore[return-value]
+
+    def accept(self, handoff_id: str, by: str | None = None) -> Handoff:
+        """Take on a handoff that is open."""
+        return self._advance(handoff_id, "accepted", accepted_at=self._now(), accepted_by=by)
+
+    def close_handoff(
+        self, handoff_id: str, note: str | None = None, status: str = "done"
+    ) -> Handoff:
+        """Say that a handoff is `done`, or has `expired`."""
+        return self._advance(handoff_id, status, closed_at=self._now(), note=note)
+
+    def _advance(self, handoff_id: str, status: str, **fields: Any) -> Handoff:
+        from loki_memory.remembering import advanced
+
+        with self._changing(handoff_id) as (change, path, record):
+            return change.put(advanced(record, status, fields), path)  # type: ignore[return-value]
+
+    # -- taking out and bringing back -------------------------------------------------------------
+
+    def reject(self, memory_id: str, why: str = "") -> Tombstone:
+        """Reject a value: it is not recalled any more, and no way in takes it again.
+
+        >>> ws.reject("fact-7m2c9k4xq1", why="we never did that")  # doctest: +SKIP
+        """
+        from loki_memory.models import Belief
+        from loki_memory.remembering import tombstone
+
+        with self._changing(memory_id) as (change, path, record):
+            stone = change.put(tombstone(record, why, self._now()[:10], self.origin))
+            if isinstance(record, Belief):
+                change.put(record.changed(status="rejected"), path)
+            return stone  # type: ignore[return-value]
+
+    def forget(self, memory_id: str, why: str = "") -> Forgotten:
+        """Remove a memory and what was derived only from it.
+
+        Git keeps its history, and `restore` brings it back on this machine.
+        """
+        from loki_memory.removal import forget
+
+        self.before_write()
+        home, _ = self._find(memory_id)
+        return forget(home.store, home.index, memory_id, why, self._now()[:10])
+
+    def archive(self, memory_id: str) -> str:
+        """Take a memory out of index and views; returns where its file is kept."""
+        from loki_memory.removal import archive, archived_path
+
+        with self._changing(memory_id) as (change, path, _):
+            archive(change, path)
+            return archived_path(path)
+
+    def restore(self, memory_id: str) -> Memory:
+        """Undo an archive, a forget or a reject."""
+        from loki_memory.removal import lift, restore
+
+        self.before_write()
+        try:
+            self._find(memory_id)
+        except NotFound:
+            restore(self.store, memory_id)
+            return self.get(memory_id)
+        return lift(self.store, self.index, memory_id)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def get(self, memory_id: str) -> Memory:
+        """The memory with this id; raises NotFound.
+
+        >>> ws.get("sem-001").title()  # doctest: +SKIP
+        """
+        home, path = self._find(memory_id)
+        if home.is_large():
+            check(home.layout, home.index, [path], time.time_ns())
+        found = home.index.body(memory_id)
+        if found is None:
+            raise NotFound(memory_id)
+        return parsed(*found)
+
+    def summaries(
+        self,
+        kind: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+        scope: str | None = None,
+    ) -> list[Summary]:
+        """The same as one line each, without reading the records."""
+        _check_kind(kind)
+        return [
+            summary
+            for home in self._homes()
+            for summary in home.index.summaries(kind, status, since, scope)
+        ]
+
+    def resolve(self, start: str) -> str:
+        """The one id that begins so."""
+        for home in self._homes():
+            if home.index.path_of(start):
+                return start
+        found = [name for home in self._homes() for name in home.index.ids_starting(start)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise NotFound(f"{start}: several begin so ({', '.join(found[:5])}, …)")
+        raise NotFound(start)
+
+    def where(self, memory_id: str) -> Path:
+        """The file that a memory stands in."""
+        home, path = self._find(memory_id)
+        return home.layout.resolve(path)
+
+    def edges(self, memory_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+        """(relation, id) pairs that leave a memory, and that arrive at it."""
+        home, _ = self._find(memory_id)
+        out = [(relation, target) for relation, target, _ in home.index.edges_from(memory_id)]
+        back = [(relation, source) for relation, source, _ in home.index.edges_to(memory_id)]
+        return out, back
+
+    def problems(self) -> list[Problem]:
+        """What could not be read, or needs a person: file, line, field, reason, what to do."""
+        from loki_memory.files.problem import Problem
+
+        self.refresh()
+        return [Problem(*row) for row in self.index.problems()]
+
+    def status(self) -> Status:
+        """Is all well, and if not, what next."""
+        from loki_memory.status import status
+
+        self.refresh()
+        return status(self)
+
+    def stats(self) -> Stats:
+        """What there is, counted."""
+        from loki_memory.status import stats
+
+        self.refresh()
+        return stats(self)
+
+    # -- care ------------------------------------------------------------------------------------
+
+    def doctor(self, *, deep: bool = False, fix: bool = False) -> Diagnosis:
+        """Examine the workspace; with `fix`, mend what can be mended without loss."""
+        from loki_memory.doctor import examine
+
+        return examine(self, deep=deep, fix=fix)
+
+    def gc(self, *, dry_run: bool = False) -> Garbage:
+        """Clear what is no longer needed: litter of killed writers, old indexes, what was
+        forgotten long ago. Memory is never touched.
+        """
+        from loki_memory.status import collect_garbage
+
+        return collect_garbage(self, dry_run=dry_run)
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _now(self) -> str:
+        """The present moment. LOKI_NOW replaces it, for runs that shall be repeatable."""
+        given = os.environ.get("LOKI_NOW")
+        return given or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+    def _home(self, scope: str) -> Workspace:
+        """The workspace that records of a scope are written to."""
+        if scope != "user" or self.is_user:
+            return self
+        home = Workspace.user(origin=self.origin)
+        if not home.layout.memory.is_dir():
+            home.settle_in()
+            self.__dict__.pop("_user", None)
+        return home
+
+    def _homes(self) -> Iterator[Workspace]:
+        """This workspace, then the user scope, each brought up to date."""
+        for home in (self, self._user):
+            if home is not None:
+                home.refresh()
+                yield home
+
+    def _find(self, memory_id: str) -> tuple[Workspace, str]:
+        for home in self._homes():
+            path = home.index.path_of(memory_id)
+            if path is not None:
+                return home, path
+        raise NotFound(memory_id)
+
+    def _changing(self, memory_id: str) -> Changing:
+        self.before_write()
+        home, path = self._find(memory_id)
+        return Changing(home.store, memory_id, path)
+
+    # Last, because its name hides the type of the same name from what follows in this class.
+
+    def list(
+        self,
+        kind: Kind | None = None,
+        status: str | None = None,
+        since: str | None = None,
+        scope: str | None = None,
+    ) -> list[Memory]:
+        """Memories, newest first: live ones, or those with a status; `all` gives every one.
+
+        >>> [m.title() for m in ws.list(kind="pattern", since="2026-01-01")]  # doctest: +SKIP
+        """
+        _check_kind(kind)
+        homes = self._homes()
+        return [
+            parsed(kind_, body)
+            for home in homes
+            for _, kind_, body in home.index.bodies(kind, status, since, scope)
+        ]
+
+
+def _check_kind(kind: str | None) -> None:
+    if kind is not None and kind not in KINDS:
+        raise InvalidRecord(
+            f"{kind!r} is not a kind", field="kind", advice=f"Use one of: {', '.join(KINDS)}."
+        )
