@@ -1,0 +1,91 @@
+"""What every command shares: the workspace it works in, and whether it prints JSON."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loki_memory.cli.output import note, one_line, print_json, remarks, say
+from loki_memory.errors import LokiMemoryError
+from loki_memory.workspace import Workspace
+
+if TYPE_CHECKING:
+    from loki_memory.models import Memory
+
+
+class Session:
+    """One run of the program."""
+
+    def __init__(self, directory: str | None, as_json: bool) -> None:
+        self.directory = directory
+        self.json = as_json
+
+    def open(self) -> Workspace:
+        """The workspace of this run. Whoever sits at a terminal is its owner."""
+        return Workspace.open(self.directory, origin=origin())
+
+    def show(self, value: Any, otherwise: Callable[[], object]) -> None:
+        """Print a result: as JSON if that was asked for, else for people."""
+        if self.json:
+            print_json(value)
+        else:
+            otherwise()
+
+
+def origin() -> str:
+    return "owner" if sys.stdin is not None and sys.stdin.isatty() else "agent"
+
+
+def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command that takes a Session first, and `--json` like all of them."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        @click.pass_context
+        @functools.wraps(function)
+        def run(ctx: click.Context, /, *args: Any, as_json: bool, **options: Any) -> Any:
+            given = ctx.find_root().obj
+            session = Session(given["directory"], as_json or given["json"])
+            return function(session, *args, **options)
+
+        option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+        return click.command(name)(option(run))
+
+    return decorate
+
+
+def finish_writing(session: Session, workspace: Workspace, records: Iterable[Memory]) -> None:
+    """Report what was stored; then bring index and views up to date.
+
+    What was stored is on disk already: if bringing up to date fails, that is a remark.
+    """
+    stored = list(records)
+    try:
+        workspace.sync()
+    except LokiMemoryError as error:
+        note(f"stored, but index and views are not up to date: {error}")
+    session.show({"stored": [described(workspace, r) for r in stored]}, lambda: _tell(stored))
+    remarks(workspace)
+
+
+def described(workspace: Workspace, record: Memory) -> dict[str, Any]:
+    """A record as it is printed by every command that writes one."""
+    try:
+        path = str(workspace.where(record.id))
+    except LokiMemoryError:
+        path = ""
+    return {
+        "id": record.id,
+        "kind": record.kind,
+        "title": record.title(),
+        "path": path,
+        "record": record.document(),
+    }
+
+
+def _tell(stored: list[Memory]) -> None:
+    for record in stored:
+        say(f"{click.style(record.id, fg='cyan')}  {one_line(record.title(), 100)}")

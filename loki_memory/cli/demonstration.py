@@ -1,0 +1,123 @@
+"""`loki-mem demo`: the main job end to end, on a copy of the example workspace."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import fail, say
+from loki_memory.errors import LokiMemoryError
+from loki_memory.resources import resource
+
+
+class Step(NamedTuple):
+    """What is shown, and the command that shows it."""
+
+    why: str
+    command: str
+
+
+_BEFORE = (
+    Step("Two weeks of work by four agents, as plain files. Is all well?", "status"),
+    Step("What do they believe? One line each; details on request.", "list --kind pattern"),
+    Step("A belief names the episodes it rests on, and what refers to it.", "show sem-001"),
+    Step(
+        "An agent records what happened, with the error it met and what resolved it.",
+        'record --goal "Add paging to GET /api/todos" --outcome success --agent eng-001-backend '
+        '--file src/routes/todos.ts --error "TS7030: Not all code paths return a value." '
+        '--resolution "Added an explicit : void to the handler"',
+    ),
+    Step(
+        "A person states a fact. Secrets never reach the disk.",
+        'remember "The staging database is at postgres://app:hunter2x@db.internal/todos" --by mara',
+    ),
+)
+_VIEW_STORY = (
+    "An agent without any API appends to semantic/patterns.json, as the reference format has it; "
+    "the next sync makes a record of its own out of it."
+)
+_AFTER = (
+    Step("It is a memory like any other.", "list --kind pattern"),
+    Step("A wrong belief is rejected, with the reason …", "reject {id} --why 'half the cases'"),
+    Step("… and stays out, however it is spelled.", "remember --kind pattern '{shouted}'"),
+    Step("Work is handed to the next role.", "handoff list"),
+    Step("Delete the index; nothing is lost.", "rebuild"),
+    Step("And all is checked.", "doctor --deep"),
+)
+_PATTERN = "Paging parameters are validated in the middleware, not in each handler"
+
+
+@command("demo")
+@click.option("--keep", is_flag=True, help="Keep the folder and print where it is.")
+def demo_command(session: Session, keep: bool) -> None:
+    """Show the main job end to end on a copy of the example, explaining each step.
+
+    \b
+    Example:
+      loki-mem demo
+    """
+    folder = Path(tempfile.mkdtemp(prefix="loki-mem-demo-"))
+    project = folder / "todo-api"
+    try:
+        shutil.copytree(resource("example_workspace"), project)
+        shown = [_run(n, step, project, session.json) for n, step in _steps(project)]
+        told = {"steps": shown, "folder": str(project) if keep else ""}
+        session.show(told, lambda: say(f"\nthe folder is {project}") if keep else None)
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _steps(project: Path) -> Iterator[tuple[int, Step]]:
+    """The steps one after the other; what is not a command happens in between."""
+    yield from enumerate(_BEFORE, 1)
+    added = _append_to_view(project)
+    yield len(_BEFORE) + 1, Step(_VIEW_STORY, "sync")
+    for number, (why, told) in enumerate(_AFTER, len(_BEFORE) + 2):
+        yield number, Step(why, told.format(id=added, shouted=_PATTERN.upper()))
+
+
+def _run(number: int, step: Step, project: Path, captured: bool) -> dict[str, str]:
+    """Run a step as a user would, and print or return what it prints."""
+    output = ""
+    arguments = ["-C", str(project), *shlex.split(step.command)]
+    if captured:
+        stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        with redirect_stdout(stream), redirect_stderr(stream):
+            _invoke(arguments)
+        output = stream.buffer.getvalue().decode()
+    else:
+        say(click.style(f"\n{number}. {step.why}", bold=True))
+        say(click.style(f"   $ loki-mem {step.command}", fg="green"))
+        _invoke(arguments)
+    return {"why": step.why, "command": f"loki-mem {step.command}", "output": output}
+
+
+def _invoke(arguments: list[str]) -> None:
+    from loki_memory.cli.main import cli
+
+    try:
+        cli.main(arguments, prog_name="loki-mem", standalone_mode=False)
+    except click.exceptions.Exit:
+        pass  # the command has said what it found
+    except LokiMemoryError as error:
+        fail(error)
+
+
+def _append_to_view(project: Path) -> str:
+    """What an agent does that knows nothing but the file format."""
+    view = project / ".loki/memory/semantic/patterns.json"
+    document = json.loads(view.read_text(encoding="utf-8"))
+    document["patterns"].append({"id": "sem-900", "pattern": _PATTERN, "category": "api"})
+    view.write_text(json.dumps(document), encoding="utf-8")
+    return "sem-900"

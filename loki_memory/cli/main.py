@@ -1,0 +1,125 @@
+"""The program: its commands by group, its global options, and the one place that prints errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from loki_memory.cli.output import fail, wants_colour
+from loki_memory.errors import LokiMemoryError
+
+# Which module has which command. Only the module of the command that runs is imported.
+GROUPS: dict[str, dict[str, str]] = {
+    "Write": {
+        "record": "write",
+        "remember": "write",
+        "correct": "write",
+        "reject": "write",
+        "forget": "write",
+        "restore": "write",
+        "archive": "write",
+        "pin": "write",
+        "link": "write",
+    },
+    "Read": {
+        "status": "read",
+        "show": "read",
+        "list": "read",
+        "learnings": "read",
+        "skills": "read",
+        "stats": "read",
+    },
+    "Agents": {"ledger": "agents", "handoff": "agents"},
+    "Maintain": {
+        "init": "maintain",
+        "sync": "maintain",
+        "rebuild": "maintain",
+        "doctor": "maintain",
+        "gc": "maintain",
+        "config": "maintain",
+        "demo": "demonstration",
+        "completion": "maintain",
+    },
+}
+_MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are called, and listed by what they are for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _MODULES:
+            return None
+        module = import_module(f"loki_memory.cli.{_MODULES[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, names in GROUPS.items():
+            rows = []
+            for name in names:
+                command = self.get_command(ctx, name)
+                if command is not None:
+                    rows.append((name, command.get_short_help_str(60)))
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], _MODULES, 1)
+            if not near:
+                raise
+            message = f"{error.message} Did you mean {near[0]!r}?"
+            raise click.UsageError(message, ctx) from None
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of the current folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (specified by schemas/).")
+@click.version_option(package_name="loki-memory", message="loki-mem %(version)s")
+@click.pass_context
+def cli(ctx: click.Context, directory: str | None, as_json: bool) -> None:
+    """Memory for AI coding agents that lives in your repository.
+
+    \b
+    Example:
+      loki-mem remember "Contract tests need the database running"
+      loki-mem list
+    """
+    ctx.obj = {"directory": directory, "json": as_json}
+    ctx.color = wants_colour()
+
+
+def main() -> NoReturn:
+    """Run, and turn every error of ours into one sentence and its exit code."""
+    try:
+        cli.main(prog_name="loki-mem", standalone_mode=False)
+        code: Any = 0
+    except LokiMemoryError as error:
+        fail(error)
+        code = error.exit_code
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except click.Abort:
+        click.echo("stopped.", err=True)
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)

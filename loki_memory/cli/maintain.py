@@ -1,0 +1,228 @@
+"""Commands that maintain: init, sync, rebuild, doctor, gc, config, completion."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loki_memory.cli.common import Session, command, origin
+from loki_memory.cli.output import plural, remarks, safe, say, size, table
+from loki_memory.config import Config
+from loki_memory.workspace import Workspace
+
+if TYPE_CHECKING:
+    from loki_memory.doctor import Diagnosis
+    from loki_memory.status import Garbage
+    from loki_memory.sync import Changes
+
+_VERDICTS = {"ok": "green", "mended": "cyan", "warning": "yellow", "problem": "red"}
+
+
+@command("init")
+@click.argument("folder", default="", required=False)
+def init_command(session: Session, folder: str) -> None:
+    """Create .loki/ in FOLDER (here), or complete one that is there.
+
+    Nothing outside .loki/ is touched.
+
+    \b
+    Example:
+      loki-mem init
+    """
+    workspace = Workspace.init(folder or session.directory or ".", origin=origin())
+    changes = workspace.sync()
+    place = workspace.layout
+    value = {"workspace": str(place.root), "memory": str(place.memory), "local": str(place.local)}
+
+    def tell() -> None:
+        say(f"memory lives in {click.style(str(place.memory), bold=True)}")
+        if changes.added:
+            say(f"found {plural(len(changes.added), 'file')} with memory")
+        say('next: loki-mem remember "…", or let your agent write files: see the README')
+
+    session.show(value, tell)
+    remarks(workspace)
+
+
+@command("sync")
+def sync_command(session: Session) -> None:
+    """Take over edited views, bring the index up to date, render the views.
+
+    \b
+    Example:
+      loki-mem sync
+    """
+    workspace = session.open()
+    with _progress("reading") as progress:
+        changes = workspace.sync(progress)
+    session.show(_changes(changes), lambda: _tell_changes(changes))
+    remarks(workspace)
+
+
+@command("rebuild")
+def rebuild_command(session: Session) -> None:
+    """Make the index from nothing by reading every file.
+
+    \b
+    Example:
+      loki-mem rebuild
+    """
+    workspace = session.open()
+    with _progress("reading") as progress:
+        changes = workspace.rebuild(progress)
+    say_read = f"{plural(len(changes.added), 'file')} read"
+    session.show(_changes(changes), lambda: say(say_read))
+    remarks(workspace)
+
+
+def _changes(changes: Changes) -> dict[str, Any]:
+    return {"added": changes.added, "modified": changes.modified, "removed": changes.removed}
+
+
+def _tell_changes(changes: Changes) -> None:
+    for name, paths in _changes(changes).items():
+        for path in paths[:20]:
+            say(f"{name.ljust(8)}  {safe(path)}")
+        if len(paths) > 20:  # noqa: PLR2004 - a screen
+            say(f"{name.ljust(8)}  … {len(paths) - 20} more")
+    if not changes:
+        say("nothing changed")
+
+
+@contextmanager
+def _progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on a terminal, silence in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar: Any = None
+
+    def advance(done: int, total: int) -> None:
+        nonlocal bar
+        if bar is None:
+            bar = click.progressbar(length=total, label=label, file=sys.stderr)
+            bar.__enter__()
+        bar.update(done - bar.pos)
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.__exit__(None, None, None)
+
+
+@command("doctor")
+@click.option("--deep", is_flag=True, help="Read every file again and compare every row.")
+@click.option("--fix", is_flag=True, help="Mend what can be mended without loss.")
+def doctor_command(session: Session, deep: bool, fix: bool) -> None:
+    """Examine the workspace: files, index, versions, links. Exit code 1 if something is wrong.
+
+    \b
+    Example:
+      loki-mem doctor --deep
+    """
+    workspace = session.open()
+    found = workspace.doctor(deep=deep, fix=fix)
+    session.show({"well": found.well, **found._asdict()}, lambda: _tell_diagnosis(found))
+    workspace.notices.clear()  # they are among the findings
+    if not found.well:
+        raise click.exceptions.Exit(1)
+
+
+def _tell_diagnosis(found: Diagnosis) -> None:
+    for check, verdict, said in found.findings:
+        say(f"{click.style(verdict.ljust(8), fg=_VERDICTS[verdict])}{check.ljust(8)}  {safe(said)}")
+    for problem in found.problems:
+        say(f"{click.style('problem ', fg='red')}{safe(str(problem))}")
+    if found.well:
+        say(click.style("all is well", fg="green"))
+
+
+@command("gc")
+@click.option("--dry-run", is_flag=True, help="Only say what would be cleared.")
+def gc_command(session: Session, dry_run: bool) -> None:
+    """Clear litter of killed writers, indexes set aside, and what was forgotten long ago.
+
+    Memory itself is never touched.
+
+    \b
+    Example:
+      loki-mem gc --dry-run
+    """
+    workspace = session.open()
+    found = workspace.gc(dry_run=dry_run)
+    session.show(found, lambda: _tell_garbage(found, dry_run))
+    remarks(workspace)
+
+
+def _tell_garbage(found: Garbage, dry_run: bool) -> None:
+    verb = "would clear" if dry_run else "cleared"
+    for path in found.files:
+        say(f"{verb}  {safe(path)}")
+    say(f"{plural(len(found.files), 'file')}, {size(found.bytes)}")
+
+
+@command("config")
+@click.argument("key", required=False)
+@click.argument("value", required=False)
+def config_command(session: Session, key: str | None, value: str | None) -> None:
+    """List the settings, show the one called KEY, or set it to VALUE in .loki/config.toml.
+
+    \b
+    Example:
+      loki-mem config sync.scan_limit 20000
+    """
+    workspace = session.open()
+    if key is not None and value is not None:
+        workspace.set_config(key, value)
+    config = workspace.config
+    names = [key] if key is not None else list(config.values)
+    if key is not None and key not in config.values:
+        raise click.UsageError(f"{key!r} is not a setting; `loki-mem config` lists them.")
+    session.show({"settings": _settings(config, names)}, lambda: _tell_settings(config, names))
+    remarks(workspace)
+
+
+def _settings(config: Config, names: list[str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "value": config.values[name].value,
+            "default": config.values[name].setting.default,
+            "source": config.values[name].source,
+            "variable": config.values[name].setting.variable,
+            "meaning": config.values[name].setting.meaning,
+        }
+        for name in names
+    ]
+
+
+def _tell_settings(config: Config, names: list[str]) -> None:
+    rows = []
+    for name in names:
+        setting, value, source = config.values[name]
+        rows.append([name, str(value), source, setting.meaning])
+    table(rows, {0: "cyan"})
+
+
+@command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(session: Session, shell: str) -> None:
+    """Print the script that completes commands and options in your shell.
+
+    \b
+    Example:
+      eval "$(loki-mem completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    root = click.get_current_context().find_root().command
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"there is no completion for {shell}.")
+    script = found(root, {}, "loki-mem", "_LOKI_MEM_COMPLETE").source()
+    session.show({"shell": shell, "script": script}, lambda: say(script))

@@ -1,0 +1,139 @@
+"""How things are printed: results to stdout, everything else to stderr, nothing that a terminal
+could take for a command.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loki_memory.errors import LokiMemoryError
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_STATUS_COLOURS = {
+    "active": "green",
+    "candidate": "yellow",
+    "disputed": "magenta",
+    "superseded": "bright_black",
+    "rejected": "red",
+    "retired": "bright_black",
+    "open": "yellow",
+    "accepted": "cyan",
+}
+
+
+def wants_colour() -> bool | None:
+    """None lets click decide by looking at the terminal."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def safe(text: str) -> str:
+    """Stored text as it may be shown: no escape sequence, no invisible or reordering character."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if _is_harmless(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _is_harmless(character: str) -> bool:
+    if character in "\n\t\N{ZERO WIDTH JOINER}\N{VARIATION SELECTOR-16}":
+        return True
+    return unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co"}
+
+
+def one_line(text: str, width: int = 0) -> str:
+    """Text on one line, cut to a width if one is given."""
+    line = safe(" ".join(text.split()))
+    return line if not width or len(line) <= width else line[: width - 1] + "…"
+
+
+def say(text: str = "") -> None:
+    click.echo(text)
+
+
+def note(text: str) -> None:
+    """A remark that is no result."""
+    click.echo(click.style(f"note: {safe(text)}", dim=True), err=True)
+
+
+def print_json(value: Any) -> None:
+    import orjson
+
+    option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    data = orjson.dumps(plain(value), option=option)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def plain(value: Any) -> Any:
+    """Named tuples as objects, everything else as it is."""
+    if hasattr(value, "_asdict"):
+        return {name: plain(item) for name, item in value._asdict().items()}
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def fail(error: LokiMemoryError) -> None:
+    """One sentence on stderr; an object if JSON was asked for."""
+    if "--json" in sys.argv:
+        import orjson
+
+        shown = {"type": type(error).__name__, "message": str(error), "exit_code": error.exit_code}
+        click.echo(orjson.dumps({"error": shown}).decode(), err=True)
+        return
+    click.echo(f"{click.style('error:', fg='red')} {safe(str(error))}", err=True)
+
+
+def remarks(workspace: Workspace) -> None:
+    """Say once what the workspace noticed on the way."""
+    for notice in dict.fromkeys(workspace.notices):
+        note(notice)
+    workspace.notices.clear()
+
+
+def coloured_status(status: str) -> str:
+    return click.style(status, fg=_STATUS_COLOURS.get(status))
+
+
+def table(rows: Sequence[Sequence[str]], styles: Mapping[int, str] | None = None) -> None:
+    """Columns that line up; the last one may be as long as it likes."""
+    if not rows:
+        return
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]) - 1)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        for column, colour in (styles or {}).items():
+            cells[column] = click.style(cells[column], fg=colour)
+        click.echo("  ".join([*cells, row[-1]]).rstrip())
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 memory`, `2 memories`."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
+
+
+def bullets(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(f"  - {line}")
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:  # noqa: PLR2004 - SI units
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"

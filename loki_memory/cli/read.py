@@ -1,0 +1,244 @@
+"""Commands that read: status, show, list, learnings, skills, stats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import (
+    bullets,
+    coloured_status,
+    note,
+    one_line,
+    plural,
+    remarks,
+    safe,
+    say,
+    size,
+    table,
+)
+from loki_memory.models.kinds import KINDS
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Summary
+    from loki_memory.models import Memory
+    from loki_memory.status import Stats, Status
+
+_DATE_LENGTH = len("2026-01-06")
+
+
+@command("status")
+def status_command(session: Session) -> None:
+    """Say in one screen whether all is well, and if not, what next.
+
+    \b
+    Example:
+      loki-mem status
+    """
+    workspace = session.open()
+    found = workspace.status()
+    session.show({"well": found.well, **found._asdict()}, lambda: _tell_status(found))
+    remarks(workspace)
+
+
+def _tell_status(found: Status) -> None:
+    say(click.style(found.workspace, bold=True))
+    kinds = (plural(number, kind) for kind, number in found.counts.items())
+    say(f"  memory    {', '.join(kinds) or 'empty'}")
+    where = "tracked with the project in git" if found.git else "a plain folder, without git"
+    say(f"  history   {where}")
+    say(f"  index     {size(found.index_bytes)}, may be deleted at any time")
+    if found.open_handoffs:
+        say(f"  handoffs  {found.open_handoffs} open: loki-mem handoff list")
+    if found.well:
+        say(click.style("  all is well", fg="green"))
+    for step in found.next:
+        say(click.style(f"  next      {step}", fg="yellow"))
+
+
+@command("show")
+@click.argument("memory", metavar="ID")
+def show_command(session: Session, memory: str) -> None:
+    """Show all of a memory, what it rests on and what refers to it.
+
+    The first letters of an ID are enough if no other begins so.
+
+    \b
+    Example:
+      loki-mem show sem-001
+    """
+    workspace = session.open()
+    memory = workspace.resolve(memory)
+    record = workspace.get(memory)
+    path = str(workspace.where(memory))
+    out, back = workspace.edges(memory)
+    value = {
+        "id": record.id,
+        "kind": record.kind,
+        "title": record.title(),
+        "path": path,
+        "record": record.document(),
+        "links": [{"relation": relation, "to": target} for relation, target in out],
+        "referred_to_by": [{"relation": relation, "from": source} for relation, source in back],
+    }
+    session.show(value, lambda: _tell_record(record, path, back))
+    remarks(workspace)
+
+
+def _tell_record(record: Memory, path: str, back: list[tuple[str, str]]) -> None:
+    say(f"{click.style(record.id, fg='cyan')}  {click.style(record.kind, dim=True)}")
+    document = record.document()
+    body = document.pop("body", None)
+    for name, value in document.items():
+        if name not in {"id", "$schema"}:
+            _tell_field(name, value)
+    if body is not None:
+        say()
+        say(safe(body.rstrip()))
+        say()
+    if back:
+        say(click.style("referred to by", bold=True))
+        bullets(f"{source} ({relation})" for relation, source in back)
+    say(click.style(path, dim=True))
+
+
+def _tell_field(name: str, value: Any, depth: int = 0) -> None:
+    indent = "  " * depth
+    label = click.style(name, bold=True)
+    if isinstance(value, dict):
+        say(f"{indent}{label}")
+        for inner, item in value.items():
+            _tell_field(inner, item, depth + 1)
+    elif isinstance(value, list):
+        say(f"{indent}{label}{'' if value else '  none'}")
+        for item in value:
+            say(f"{indent}  - {_inline(item)}")
+    else:
+        say(f"{indent}{label}  {safe(str(value))}")
+
+
+def _inline(item: Any) -> str:
+    if isinstance(item, dict):
+        return safe(", ".join(f"{name}: {_inline(value)}" for name, value in item.items()))
+    if isinstance(item, list):
+        return safe(", ".join(map(str, item)))
+    return safe(str(item))
+
+
+@command("list")
+@click.option("--kind", type=click.Choice(KINDS), help="Only this kind.")
+@click.option(
+    "--status",
+    metavar="STATUS",
+    help="Only this status; `all` shows what is superseded, rejected or retired too.",
+)
+@click.option("--since", metavar="DATE", help="Only what is from then or later.")
+@click.option("--scope", type=click.Choice(["project", "local", "user", "session"]))
+@click.option("-n", "--limit", type=click.IntRange(1), help="At most so many.")
+def list_command(session: Session, limit: int | None, **filters: Any) -> None:
+    """List memories, newest first, one line each.
+
+    \b
+    Example:
+      loki-mem list --kind pattern --since 2026-01-01
+    """
+    workspace = session.open()
+    found = workspace.summaries(**filters)
+    _show_list(session, found, limit, "nothing fits; `loki-mem list --status all` shows more")
+    remarks(workspace)
+
+
+def _show_list(session: Session, found: list[Summary], limit: int | None, empty: str) -> None:
+    shown = found[:limit]
+    if session.json:
+        session.show({"memories": [_as_json(s) for s in shown], "total": len(found)}, say)
+        return
+    if not found:
+        note(empty)
+    table([_row(summary) for summary in shown], {0: "cyan"})
+    if len(shown) < len(found):
+        note(f"{len(found) - len(shown)} more; raise --limit")
+
+
+def _as_json(summary: Summary) -> dict[str, Any]:
+    return {**summary._asdict(), "pinned": bool(summary.pinned)}
+
+
+def _row(summary: Summary) -> list[str]:
+    scope = "" if summary.scope == "project" else f" [{summary.scope}]"
+    state = "" if summary.status == "active" else f" ({summary.status})"
+    title = one_line(summary.title, 90) + (coloured_status(state) if state else "") + scope
+    return [summary.id, summary.kind, summary.at[:_DATE_LENGTH], title]
+
+
+@command("learnings")
+@click.option("--since", metavar="DATE", help="Only those from then or later.")
+@click.option("-n", "--limit", type=click.IntRange(1), help="At most so many.")
+def learnings_command(session: Session, since: str | None, limit: int | None) -> None:
+    """List what was learned from errors, newest first.
+
+    \b
+    Example:
+      loki-mem learnings --since 2026-01-10
+    """
+    workspace = session.open()
+    found = workspace.summaries(kind="learning", since=since)
+    empty = 'none yet; `loki-mem remember --kind learning "…"` adds one'
+    _show_list(session, found, limit, empty)
+    remarks(workspace)
+
+
+@command("skills")
+@click.argument("name", required=False)
+@click.option("--add", "file", metavar="FILE", help="Add the skill in this Markdown file.")
+def skills_command(session: Session, name: str | None, file: str | None) -> None:
+    """List the skills, show one by NAME, or add one.
+
+    \b
+    Example:
+      loki-mem skills api-endpoint-implementation
+    """
+    from loki_memory.cli.common import finish_writing
+
+    workspace = session.open()
+    if file is not None:
+        try:
+            text = Path(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise click.UsageError(f"{file}: {error}") from None
+        finish_writing(session, workspace, [workspace.add_skill(text)])
+    elif name is None:
+        empty = "none yet; `loki-mem skills --add FILE` adds one"
+        _show_list(session, workspace.summaries(kind="skill"), None, empty)
+        remarks(workspace)
+    else:
+        click.get_current_context().invoke(
+            show_command, memory=f"skill-{name.removeprefix('skill-')}", as_json=session.json
+        )
+
+
+@command("stats")
+def stats_command(session: Session) -> None:
+    """Count what there is: by kind, status, scope, origin, agent, outcome and day.
+
+    \b
+    Example:
+      loki-mem stats
+    """
+    workspace = session.open()
+    found = workspace.stats()
+    session.show(found, lambda: _tell_stats(found))
+    remarks(workspace)
+
+
+def _tell_stats(found: Stats) -> None:
+    for name, value in found._asdict().items():
+        if isinstance(value, dict):
+            pairs = "  ".join(f"{safe(key)} {number:,}" for key, number in value.items())
+            say(f"{click.style(name.ljust(12), bold=True)}  {pairs or '-'}")
+        else:
+            shown = size(value) if name.endswith("bytes") else f"{value:,}"
+            say(f"{click.style(name.replace('_', ' ').ljust(12), bold=True)}  {shown}")

@@ -1,0 +1,302 @@
+"""Commands that write: record, remember, correct, reject, forget, restore, archive, pin, link."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from loki_memory.cli.common import Session, command, described, finish_writing
+from loki_memory.cli.output import note, one_line, plural, print_json, remarks, say
+from loki_memory.errors import InvalidRecord, LokiMemoryError
+from loki_memory.models import RELATIONS, Episode
+from loki_memory.workspace import Workspace
+
+
+class Refused(NamedTuple):
+    """A line of input that is not an episode, and why."""
+
+    line: int
+    error: str
+
+
+@command("record")
+@click.argument("files", nargs=-1, metavar="[FILE]…")
+@click.option("--goal", help="Record this goal instead of reading files.")
+@click.option("--outcome", type=click.Choice(["success", "failure", "partial", "unknown"]))
+@click.option("--agent", help="Who did it.")
+@click.option("--task", help="The task's id.")
+@click.option("--file", "touched", multiple=True, help="A file that was touched; repeatable.")
+@click.option("--error", help="An error that was met.")
+@click.option("--resolution", help="What resolved it.")
+def record_command(
+    session: Session, files: tuple[str, ...], goal: str | None, **given: Any
+) -> None:
+    """Record episodes from files, from standard input (-), or from options.
+
+    A file holds one JSON object, a list of them, or one per line (JSONL). Lines that are not
+    episodes are named and left out; all others are recorded, and the exit code is 4.
+
+    \b
+    Example:
+      loki-mem record --goal "Add search" --outcome success --agent eng-001-backend
+      loki-mem record episodes.jsonl
+    """
+    workspace = session.open()
+    if goal is None and not files:
+        raise click.UsageError("name a FILE, - for standard input, or give --goal.")
+    episodes = [_from_options(goal, given)] if goal is not None else []
+    refused: list[Refused] = []
+    for name in files:
+        found, bad = _read_episodes(name)
+        episodes += found
+        refused += bad
+    stored, bad = _record(workspace, episodes)
+    _report(session, workspace, stored, [*refused, *bad])
+
+
+def _from_options(goal: str, given: dict[str, Any]) -> dict[str, Any]:
+    episode = {
+        "context": {"goal": goal, "files_involved": list(given["touched"])},
+        "task_id": given["task"],
+        "agent": given["agent"],
+        "outcome": given["outcome"],
+    }
+    if given["error"]:
+        met = {"message": given["error"], "resolution": given["resolution"]}
+        episode["errors_encountered"] = [{k: v for k, v in met.items() if v}]
+    return {name: value for name, value in episode.items() if value is not None}
+
+
+def _read_episodes(name: str) -> tuple[list[dict[str, Any]], list[Refused]]:
+    from loki_memory.files.codec import read_json
+
+    data = sys.stdin.buffer.read() if name == "-" else _bytes(name)
+    try:
+        whole = read_json(data, len(data))
+    except InvalidRecord as error:
+        if b"\n" not in data.strip():
+            raise error.at(name) from None
+    else:
+        return (whole if isinstance(whole, list) else [whole]), []
+    good, bad = [], []
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            if line.strip():
+                good.append(read_json(line))
+        except InvalidRecord as error:
+            bad.append(Refused(number, str(error.at(name, number))))
+    if not good:
+        raise InvalidRecord(
+            "is neither JSON nor JSONL", path=name, line=bad[0].line, advice=bad[0].error
+        )
+    return good, bad
+
+
+def _bytes(name: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise click.UsageError(f"{name}: {error.strerror}") from None
+
+
+def _record(workspace: Workspace, episodes: list[Any]) -> tuple[list[Episode], list[Refused]]:
+    """All at once if all are good; else one look at each, and the good ones at once."""
+    good, bad = [], []
+    for number, episode in enumerate(episodes, 1):
+        try:
+            good.append(workspace.valid_episode(episode))
+        except InvalidRecord as error:
+            bad.append(Refused(number, str(error)))
+    return (workspace.record(good) if good else []), bad
+
+
+def _report(
+    session: Session, workspace: Workspace, stored: list[Episode], refused: list[Refused]
+) -> None:
+    workspace.sync()
+    if session.json:
+        print_json({"stored": [described(workspace, r) for r in stored], "refused": refused})
+    else:
+        for record in stored[:20]:
+            say(f"{click.style(record.id, fg='cyan')}  {one_line(record.title(), 100)}")
+        if len(stored) > 20:  # noqa: PLR2004 - a screen
+            say(f"… {plural(len(stored), 'episode')} recorded")
+        for bad in refused:
+            note(f"refused, episode {bad.line}: {bad.error}")
+    remarks(workspace)
+    if refused:
+        raise click.exceptions.Exit(InvalidRecord.exit_code)
+
+
+@command("remember")
+@click.argument("text")
+@click.option(
+    "--kind", default="fact", type=click.Choice(["fact", "pattern", "anti-pattern", "learning"])
+)
+@click.option("--category", help="A word to file it under.")
+@click.option(
+    "--scope",
+    default="project",
+    type=click.Choice(["project", "local", "user", "session"]),
+    help="project: shared by git; local, session: this machine; user: all your projects.",
+)
+@click.option("--importance", type=click.FloatRange(0, 1))
+@click.option("--parent", metavar="ID", help="The topic above it.")
+@click.option("--by", help="Who said it.")
+@click.option("--session", "sequence", help="The conversation it belongs to.")
+@click.option("--at", metavar="TIME", help="When it was said.")
+def remember_command(session: Session, text: str, sequence: str | None, **given: Any) -> None:
+    """Remember a statement (TEXT, or - for standard input).
+
+    \b
+    Example:
+      loki-mem remember "The staging database is reset every night" --category ops
+    """
+    workspace = session.open()
+    if text == "-":
+        text = sys.stdin.buffer.read().decode(errors="replace")
+    stored = workspace.remember(text, session=sequence, **given)
+    finish_writing(session, workspace, [stored])
+
+
+@command("correct")
+@click.argument("memory", metavar="ID")
+@click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE…")
+def correct_command(session: Session, memory: str, fields: tuple[str, ...]) -> None:
+    """Change fields of a memory. A VALUE is JSON, or text if it is not JSON.
+
+    What a belief said before is kept in its history.
+
+    \b
+    Example:
+      loki-mem correct sem-001 confidence=0.6 'conditions=["TypeScript strict mode"]'
+    """
+    workspace = session.open()
+    changes = dict(_fields(fields))
+    stored = workspace.correct(workspace.resolve(memory), **changes)
+    finish_writing(session, workspace, [stored])
+
+
+def _fields(given: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    import orjson
+
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"{text!r} is not FIELD=VALUE.")
+        try:
+            yield name, orjson.loads(value)
+        except orjson.JSONDecodeError:
+            yield name, value
+
+
+@command("reject")
+@click.argument("memory", metavar="ID")
+@click.option("--why", default="", help="The reason; it is shown to whoever tries again.")
+def reject_command(session: Session, memory: str, why: str) -> None:
+    """Reject what a memory says: it is not recalled, and no way in takes it again.
+
+    \b
+    Example:
+      loki-mem reject anti-ns66z0vk7n --why "the proxy was the wrong fix"
+    """
+    workspace = session.open()
+    stone = workspace.reject(workspace.resolve(memory), why)
+    finish_writing(session, workspace, [stone])
+
+
+@command("forget")
+@click.argument("memory", metavar="ID")
+@click.option("--why", default="", help="The reason, kept on this machine only.")
+def forget_command(session: Session, memory: str, why: str) -> None:
+    """Remove a memory, and what was derived only from it.
+
+    Git keeps the history; `loki-mem restore ID` brings it back on this machine.
+
+    \b
+    Example:
+      loki-mem forget ep-2026-01-06-001 --why "a test run"
+    """
+    workspace = session.open()
+    gone = workspace.forget(workspace.resolve(memory), why)
+    workspace.sync()
+
+    def tell() -> None:
+        for name in gone.removed:
+            say(f"forgotten  {name}")
+        for name in gone.changed:
+            say(f"changed    {name} (no longer refers to it)")
+
+    session.show(gone, tell)
+    remarks(workspace)
+
+
+@command("restore")
+@click.argument("memory", metavar="ID")
+def restore_command(session: Session, memory: str) -> None:
+    """Undo an archive, a forget or a reject.
+
+    \b
+    Example:
+      loki-mem restore tomb-zkfr79ncf1
+    """
+    workspace = session.open()
+    with suppress(LokiMemoryError):  # what was archived or forgotten is not in the index
+        memory = workspace.resolve(memory)
+    finish_writing(session, workspace, [workspace.restore(memory)])
+
+
+@command("archive")
+@click.argument("memory", metavar="ID")
+def archive_command(session: Session, memory: str) -> None:
+    """Take a memory out of index and views; its file is kept under archive/.
+
+    \b
+    Example:
+      loki-mem archive ep-2026-01-06-001
+    """
+    workspace = session.open()
+    memory = workspace.resolve(memory)
+    path = workspace.archive(memory)
+    workspace.sync()
+    session.show({"id": memory, "path": path}, lambda: say(f"{memory} is kept in {path}"))
+    remarks(workspace)
+
+
+@command("pin")
+@click.argument("memory", metavar="ID")
+@click.option("--off", is_flag=True, help="Unpin it.")
+def pin_command(session: Session, memory: str, off: bool) -> None:
+    """Keep a memory from being forgotten by age.
+
+    \b
+    Example:
+      loki-mem pin sem-001
+    """
+    workspace = session.open()
+    finish_writing(session, workspace, [workspace.pin(workspace.resolve(memory), not off)])
+
+
+@command("link")
+@click.argument("a", metavar="ID")
+@click.argument("relation", type=click.Choice(RELATIONS), metavar="RELATION")
+@click.argument("b", metavar="OTHER")
+def link_command(session: Session, a: str, relation: str, b: str) -> None:
+    """State how a memory relates to another.
+
+    \b
+    RELATION is derived_from, related_to, contradicts, elaborates, example_of,
+    supersedes, superseded_by or supports.
+
+    \b
+    Example:
+      loki-mem link sem-001 related_to sem-qn3nbpznby
+    """
+    workspace = session.open()
+    stored = workspace.link(workspace.resolve(a), relation, workspace.resolve(b))
+    finish_writing(session, workspace, [stored])
