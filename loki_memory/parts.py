@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 from loki_memory import config as settings
 from loki_memory.errors import InvalidConfig, NotFound, StoreBusy, StoreFailed
 from loki_memory.files import intent
-from loki_memory.files.layout import FOLDERS, PRIVATE, TOP_FOLDERS, Layout, layout, view_kind
+from loki_memory.files.layout import (
+    FOLDERS,
+    PRIVATE,
+    TOP_FOLDERS,
+    Layout,
+    layout,
+    view_kind,
+    zone_in_git,
+)
 from loki_memory.index.index import Index
 from loki_memory.models.kinds import Kind
 from loki_memory.resources import template
@@ -77,20 +85,15 @@ class Parts:
 
     def _move_local_zone(self) -> None:
         """A local zone from before `git init` moves to where `git clean` does not reach."""
-        beside = self.layout.loki / "local"
-        if not beside.is_dir() or self.is_user:
-            return
-        aside = beside.with_name(".local-moving")
-        beside.replace(aside)
-        target = layout(self.layout.root).local
-        if target == beside or target.exists():
-            aside.replace(beside)
+        beside, target = self.layout.loki / "local", zone_in_git(self.layout.root)
+        if self.is_user or target is None or target.exists() or not beside.is_dir():
             return
         import shutil
 
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(aside, target)
+        shutil.move(beside, target)
         self.layout = layout(self.layout.root)
+        self.__dict__.pop("store", None)
 
     def set_config(self, name: str, value: str) -> None:
         """Set a key in the workspace's config.toml."""
@@ -118,7 +121,8 @@ class Parts:
             edited = views.edited_views(self.store)
             if edited:
                 with self.store.change() as change:
-                    views.take_over(self.store, change, edited, self._record_path)
+                    done = views.take_over(self.store, change, edited, self._record_path)
+                self.notices += [str(problem) for problem in done.told]
                 changes = _joined(changes, self._sync(full=True))
             self._render_views()
             return changes
@@ -205,20 +209,11 @@ class Parts:
 
     def _for_view(self, kind: Kind) -> Iterator[tuple[str, Memory]]:
         """Everything of a kind that stands in tracked files and was not rejected."""
-        from loki_memory.models import tombstone_id
-
-        stones = {
-            row[0] for row in self.index.ask("SELECT id FROM memories WHERE kind = 'tombstone'")
-        }
-        for path, kind_, body in self.index.bodies(kind, "all"):
-            if path.startswith(PRIVATE) or view_kind(path):
-                continue
-            record = parsed(kind_, body)
-            value = record.value()
-            if getattr(record, "status", "") != "rejected" and not (
-                value and tombstone_id(value) in stones
-            ):
-                yield path, record
+        for path, body in self.index.ask(
+            "SELECT path, body FROM judged WHERE kind = ? AND status <> 'rejected'", kind
+        ):
+            if not path.startswith(PRIVATE) and not view_kind(path):
+                yield path, parsed(kind, body)
 
 
 class Changing:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from loki_memory import Workspace
+from loki_memory.resources import resource
 
 
 @pytest.fixture(autouse=True)
@@ -31,3 +33,9 @@ def project(tmp_path: Path) -> Path:
 def ws(project: Path) -> Iterator[Workspace]:
     with Workspace.init(project) as workspace:
         yield workspace
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    """A copy of the example workspace."""
+    return Path(shutil.copytree(resource("example_workspace"), tmp_path / "example"))

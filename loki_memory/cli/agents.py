@@ -22,7 +22,7 @@ from loki_memory.workspace import Workspace
 @click.option("--file", "touched", multiple=True, help="A modified file; repeatable.")
 @click.option("--commit", help="The last git commit.")
 def ledger_command(session: Session, agent: str | None, **given: Any) -> None:
-    """List the agents' ledgers, show AGENT's, or write a checkpoint into it.
+    """List ledgers, show AGENT's, or write a checkpoint into it.
 
     \b
     Example:

@@ -60,7 +60,7 @@ _PATTERN = "Paging parameters are validated in the middleware, not in each handl
 @command("demo")
 @click.option("--keep", is_flag=True, help="Keep the folder and print where it is.")
 def demo_command(session: Session, keep: bool) -> None:
-    """Show the main job end to end on a copy of the example, explaining each step.
+    """Show the main job end to end on a copy of the example.
 
     \b
     Example:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from loki_memory import __version__
 from loki_memory.cli.output import fail, wants_colour
 from loki_memory.errors import LokiMemoryError
 
@@ -67,7 +68,7 @@ class Commands(click.Group):
             for name in names:
                 command = self.get_command(ctx, name)
                 if command is not None:
-                    rows.append((name, command.get_short_help_str(60)))
+                    rows.append((name, command.get_short_help_str(66)))
             with formatter.section(title):
                 formatter.write_dl(rows)
 
@@ -89,7 +90,7 @@ class Commands(click.Group):
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of the current folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (specified by schemas/).")
-@click.version_option(package_name="loki-memory", message="loki-mem %(version)s")
+@click.version_option(__version__, message="loki-mem %(version)s")
 @click.pass_context
 def cli(ctx: click.Context, directory: str | None, as_json: bool) -> None:
     """Memory for AI coding agents that lives in your repository.

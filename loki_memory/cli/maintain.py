@@ -25,7 +25,7 @@ _VERDICTS = {"ok": "green", "mended": "cyan", "warning": "yellow", "problem": "r
 @command("init")
 @click.argument("folder", default="", required=False)
 def init_command(session: Session, folder: str) -> None:
-    """Create .loki/ in FOLDER (here), or complete one that is there.
+    """Create .loki/ in FOLDER (here), or complete it.
 
     Nothing outside .loki/ is touched.
 
@@ -50,7 +50,7 @@ def init_command(session: Session, folder: str) -> None:
 
 @command("sync")
 def sync_command(session: Session) -> None:
-    """Take over edited views, bring the index up to date, render the views.
+    """Take over edited views, update the index, render the views.
 
     \b
     Example:
@@ -119,7 +119,9 @@ def _progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
 @click.option("--deep", is_flag=True, help="Read every file again and compare every row.")
 @click.option("--fix", is_flag=True, help="Mend what can be mended without loss.")
 def doctor_command(session: Session, deep: bool, fix: bool) -> None:
-    """Examine the workspace: files, index, versions, links. Exit code 1 if something is wrong.
+    """Examine the workspace, and mend it with --fix.
+
+    Looks at files, index, versions and links. The exit code is 1 if something is wrong.
 
     \b
     Example:
@@ -145,9 +147,10 @@ def _tell_diagnosis(found: Diagnosis) -> None:
 @command("gc")
 @click.option("--dry-run", is_flag=True, help="Only say what would be cleared.")
 def gc_command(session: Session, dry_run: bool) -> None:
-    """Clear litter of killed writers, indexes set aside, and what was forgotten long ago.
+    """Clear away what is no longer needed.
 
-    Memory itself is never touched.
+    That is: litter of killed writers, indexes that were set aside, and what was forgotten longer
+    ago than gc.keep_days. Memory itself is never touched.
 
     \b
     Example:
@@ -170,7 +173,7 @@ def _tell_garbage(found: Garbage, dry_run: bool) -> None:
 @click.argument("key", required=False)
 @click.argument("value", required=False)
 def config_command(session: Session, key: str | None, value: str | None) -> None:
-    """List the settings, show the one called KEY, or set it to VALUE in .loki/config.toml.
+    """List the settings, show KEY, or set it to VALUE.
 
     \b
     Example:
@@ -212,7 +215,7 @@ def _tell_settings(config: Config, names: list[str]) -> None:
 @command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_command(session: Session, shell: str) -> None:
-    """Print the script that completes commands and options in your shell.
+    """Print the completion script for your shell.
 
     \b
     Example:

@@ -32,7 +32,7 @@ _DATE_LENGTH = len("2026-01-06")
 
 @command("status")
 def status_command(session: Session) -> None:
-    """Say in one screen whether all is well, and if not, what next.
+    """Say whether all is well, and if not, what next.
 
     \b
     Example:
@@ -62,7 +62,7 @@ def _tell_status(found: Status) -> None:
 @command("show")
 @click.argument("memory", metavar="ID")
 def show_command(session: Session, memory: str) -> None:
-    """Show all of a memory, what it rests on and what refers to it.
+    """Show all of a memory, its evidence and what refers to it.
 
     The first letters of an ID are enough if no other begins so.
 
@@ -222,7 +222,9 @@ def skills_command(session: Session, name: str | None, file: str | None) -> None
 
 @command("stats")
 def stats_command(session: Session) -> None:
-    """Count what there is: by kind, status, scope, origin, agent, outcome and day.
+    """Count what there is.
+
+    By kind, status, scope, origin, agent, outcome and day.
 
     \b
     Example:

@@ -36,7 +36,7 @@ class Refused(NamedTuple):
 def record_command(
     session: Session, files: tuple[str, ...], goal: str | None, **given: Any
 ) -> None:
-    """Record episodes from files, from standard input (-), or from options.
+    """Record episodes from files, standard input (-) or options.
 
     A file holds one JSON object, a list of them, or one per line (JSONL). Lines that are not
     episodes are named and left out; all others are recorded, and the exit code is 4.
@@ -151,7 +151,7 @@ def _report(
 @click.option("--session", "sequence", help="The conversation it belongs to.")
 @click.option("--at", metavar="TIME", help="When it was said.")
 def remember_command(session: Session, text: str, sequence: str | None, **given: Any) -> None:
-    """Remember a statement (TEXT, or - for standard input).
+    """Remember a statement: TEXT, or - for standard input.
 
     \b
     Example:
@@ -199,7 +199,9 @@ def _fields(given: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
 @click.argument("memory", metavar="ID")
 @click.option("--why", default="", help="The reason; it is shown to whoever tries again.")
 def reject_command(session: Session, memory: str, why: str) -> None:
-    """Reject what a memory says: it is not recalled, and no way in takes it again.
+    """Reject what a memory says, for good.
+
+    It is not recalled any more, and no way in takes it again, however it is spelled.
 
     \b
     Example:
@@ -254,7 +256,9 @@ def restore_command(session: Session, memory: str) -> None:
 @command("archive")
 @click.argument("memory", metavar="ID")
 def archive_command(session: Session, memory: str) -> None:
-    """Take a memory out of index and views; its file is kept under archive/.
+    """Take a memory out of index and views, keeping its file.
+
+    The file is kept under archive/; `loki-mem restore ID` brings it back.
 
     \b
     Example:

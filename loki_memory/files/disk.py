@@ -6,6 +6,7 @@ Every function raises OSError; the store turns that into a sentence. Paths are t
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Collection
@@ -48,8 +49,9 @@ def write_bytes(path: Place, data: bytes) -> None:
     make_folder(folder)
     temporary = f"{folder}/{TEMPORARY}{os.getpid()}-{next(_serial)}"
     try:
-        write_new(temporary, data, durable=True)
+        inode = write_new(temporary, data, durable=True)
         os.replace(temporary, path)
+        _check_arrived(path, inode)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
@@ -57,8 +59,14 @@ def write_bytes(path: Place, data: bytes) -> None:
     flush_folder(folder)
 
 
-def write_new(path: Place, data: bytes, *, durable: bool) -> None:
-    """Create a file that must not exist yet."""
+def _check_arrived(path: Place, inode: int) -> None:
+    """What is acknowledged has been seen in its place."""
+    if os.lstat(path).st_ino != inode:
+        raise OSError(errno.EIO, "is not the file that was written", os.fspath(path))
+
+
+def write_new(path: Place, data: bytes, *, durable: bool) -> int:
+    """Create a file that must not exist yet; returns its inode."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC, 0o666)
     try:
         view = memoryview(data)
@@ -66,6 +74,7 @@ def write_new(path: Place, data: bytes, *, durable: bool) -> None:
             view = view[os.write(fd, view) :]
         if durable:
             _flush(fd)
+        return os.fstat(fd).st_ino
     finally:
         os.close(fd)
 

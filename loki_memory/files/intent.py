@@ -104,12 +104,19 @@ def _complete(layout: Layout, steps: Sequence[Step]) -> None:
                     _move(f"{folder}/{step.staged}", target)
                 else:
                     os.unlink(target)
+        _check_all_there(steps, targets)
         for parent in sorted({os.path.dirname(target) for target in targets}):
             disk.flush_folder(parent)
         disk.remove(folder / _MARKER)
         _discard(layout)
     except OSError as error:
         raise StoreFailed(error.filename or folder, str(error.strerror), decided=True) from error
+
+
+def _check_all_there(steps: Sequence[Step], targets: Sequence[str]) -> None:
+    for step, target in zip(steps, targets, strict=True):
+        if step.staged and not os.path.lexists(target):
+            raise OSError(errno.EIO, "is not there after renaming", target)
 
 
 def _move(staged: str, target: str) -> None:

@@ -96,9 +96,14 @@ def local_zone(root: Path, loki: Path) -> Path:
     that exists (from before `git init`) goes on being used until `loki-mem init` moves it.
     """
     beside = loki / "local"
+    return beside if beside.is_dir() else zone_in_git(root) or beside
+
+
+def zone_in_git(root: Path) -> Path | None:
+    """Where the local zone belongs if `root` lies in a git repository."""
     found = git_home(root)
-    if found is None or beside.is_dir():
-        return beside
+    if found is None:
+        return None
     top, common = found
     inside = root.relative_to(top).as_posix()
     return common / "loki-memory" / ("root" if inside == "." else digest("place", inside))

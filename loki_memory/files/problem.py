@@ -56,3 +56,14 @@ def same_id(path: str, memory_id: str, holder: str, shown: str) -> Problem:
         field="id",
         advice="`loki-mem doctor --fix` writes that id into it.",
     )
+
+
+def both_changed(path: str, elsewhere: str) -> Problem:
+    """Two writers changed one record: the file stands, the other version is kept beside it."""
+    return Problem(
+        path,
+        f"was changed in its file and in {elsewhere}",
+        field="conflicts",
+        advice="The file's version stands; correct it as needed, then `loki-mem correct ID "
+        "conflicts=[]`.",
+    )

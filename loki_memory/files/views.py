@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from loki_memory.errors import InvalidRecord, RejectedValue
 from loki_memory.files import codec, scan
 from loki_memory.files.layout import Layout, date_in, place, view_kind
-from loki_memory.files.problem import Problem
+from loki_memory.files.problem import Problem, both_changed
 from loki_memory.files.store import Change, Store
 from loki_memory.models import Episode, Memory
 from loki_memory.models.kinds import Kind
@@ -65,10 +65,10 @@ class Edit(NamedTuple):
 
 
 class Takeover(NamedTuple):
-    """What a take-over did."""
+    """What a take-over did, and what the one who edited the view should be told."""
 
     written: list[str]
-    problems: list[Problem]
+    told: list[Problem]
 
 
 def view_paths(layout: Layout) -> list[str]:
@@ -250,16 +250,16 @@ def take_over(
     for view in views:
         base = read_base(store, view)
         found, unread = edits(store, view)
-        done.problems.extend(unread)
+        done.told.extend(unread)
         for edit in found:
             known, before = base.entries.get(edit.record.id, ("", ""))
             path = path_of(edit.record.id) or known or place(edit.record)
             try:
                 _adopt(change, edit, path, before, done)
             except InvalidRecord as error:
-                done.problems.append(Problem.of(error.at(view)))
+                done.told.append(Problem.of(error.at(view)))
             except RejectedValue as error:
-                done.problems.append(Problem(view, str(error), field=edit.record.id))
+                done.told.append(Problem(view, str(error), field=edit.record.id))
     return done
 
 
@@ -276,7 +276,7 @@ def _adopt(change: Change, edit: Edit, path: str, before: str, done: Takeover) -
         return
     if before != _hash(entry_of(current)):
         wanted = {**there, "conflicts": [*there.get("conflicts", []), edit.entry]}
-        done.problems.append(_both_changed(path, edit))
+        done.told.append(both_changed(path, edit.view))
     change.put(type(current).model_validate(wanted), path)
     done.written.append(path)
 
@@ -289,15 +289,6 @@ def _merged(record: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     if given in record.get("conflicts", []):
         return record
     return {**record, **given}
-
-
-def _both_changed(path: str, edit: Edit) -> Problem:
-    return Problem(
-        path,
-        f"was changed in its file and in {edit.view}",
-        field="conflicts",
-        advice="The file's version stands; choose with `loki-mem correct` and clear `conflicts`.",
-    )
 
 
 def render(store: Store, kind: Kind, records: Iterable[tuple[str, Memory]]) -> list[str]:

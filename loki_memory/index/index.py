@@ -248,7 +248,7 @@ class Index:
 def _filtered(
     kind: str | None, status: str | None, since: str | None, scope: str | None
 ) -> tuple[str, list[str]]:
-    table = "live" if status is None else "memories"
+    table = "live" if status is None else "judged"
     wanted = {"kind": kind, "status": None if status == "all" else status, "scope": scope}
     clauses = [f"{name} = ?" for name, value in wanted.items() if value]
     values = [value for value in wanted.values() if value]

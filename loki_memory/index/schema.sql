@@ -121,11 +121,15 @@ CREATE TABLE notes (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What is shown unless somebody asks for more: a rejected value stays rejected wherever it comes from.
+-- A rejected value stays rejected wherever it comes from, whatever its record says.
+CREATE VIEW judged AS
+  SELECT
+    m.row, m.id, m.kind, m.path, m.scope, m.at, m.agent, m.confidence, m.pinned, m.title, m.body,
+    CASE WHEN m.tombstone <> '' AND EXISTS (
+      SELECT 1 FROM memories AS t WHERE t.id = m.tombstone AND t.kind = 'tombstone'
+    ) THEN 'rejected' ELSE m.status END AS status
+  FROM memories AS m;
+
+-- What is shown unless somebody asks for more.
 CREATE VIEW live AS
-  SELECT m.* FROM memories AS m
-  WHERE m.status NOT IN ('superseded', 'rejected', 'retired')
-    AND NOT EXISTS (
-      SELECT 1 FROM memories AS t
-      WHERE m.tombstone <> '' AND t.id = m.tombstone AND t.kind = 'tombstone'
-    );
+  SELECT * FROM judged WHERE status NOT IN ('superseded', 'rejected', 'retired');

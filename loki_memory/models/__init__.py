@@ -1,42 +1,58 @@
-"""What a memory is: records, ids, normal forms. No disk, no clock, no SQL."""
+"""What a memory is: records, ids, normal forms. No disk, no clock, no SQL.
+
+Names are imported on first use: ids and kinds are needed to find a folder, pydantic is not.
+"""
 
 from __future__ import annotations
 
-from loki_memory.models.base import (
-    RELATIONS,
-    Citation,
-    Edge,
-    Evidence,
-    LinkTo,
-    Memory,
-    Origin,
-    Passage,
-    Scope,
-    Status,
-    parse,
-)
-from loki_memory.models.belief import AntiPattern, Belief, Fact, Pattern, Resolution
-from loki_memory.models.episode import Action, Context, Episode, ErrorMet, Recalled
-from loki_memory.models.kinds import KINDS, Kind
-from loki_memory.models.note import Learning, Link, Tombstone, tombstone_id
-from loki_memory.models.skill import Skill
-from loki_memory.models.team import Handoff, Ledger
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-MODELS: dict[Kind, type[Memory]] = {
-    model.kind: model
-    for model in (
-        Episode,
-        Pattern,
-        AntiPattern,
-        Fact,
-        Link,
-        Skill,
-        Ledger,
-        Handoff,
-        Learning,
-        Tombstone,
+if TYPE_CHECKING:
+    from loki_memory.models.base import (
+        RELATIONS,
+        Citation,
+        Edge,
+        Evidence,
+        LinkTo,
+        Memory,
+        Origin,
+        Passage,
+        Scope,
+        Status,
+        parse,
     )
+    from loki_memory.models.belief import AntiPattern, Belief, Fact, Pattern, Resolution
+    from loki_memory.models.episode import Action, Context, Episode, ErrorMet, Recalled
+    from loki_memory.models.kinds import KINDS, Kind
+    from loki_memory.models.note import Learning, Link, Tombstone, tombstone_id
+    from loki_memory.models.registry import MODELS
+    from loki_memory.models.skill import Skill
+    from loki_memory.models.team import Handoff, Ledger
+
+_HOMES = {
+    "base": (
+        "RELATIONS",
+        "Citation",
+        "Edge",
+        "Evidence",
+        "LinkTo",
+        "Memory",
+        "Origin",
+        "Passage",
+        "Scope",
+        "Status",
+        "parse",
+    ),
+    "belief": ("AntiPattern", "Belief", "Fact", "Pattern", "Resolution"),
+    "episode": ("Action", "Context", "Episode", "ErrorMet", "Recalled"),
+    "kinds": ("KINDS", "Kind"),
+    "note": ("Learning", "Link", "Tombstone", "tombstone_id"),
+    "registry": ("MODELS",),
+    "skill": ("Skill",),
+    "team": ("Handoff", "Ledger"),
 }
+_MODULES = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "KINDS",
@@ -71,3 +87,9 @@ __all__ = [
     "parse",
     "tombstone_id",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

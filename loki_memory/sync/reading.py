@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple, Self
 from loki_memory.errors import InvalidRecord, StoreFailed
 from loki_memory.files.codec import MAX_BYTES, decode_with_document, etag
 from loki_memory.files.layout import Layout
-from loki_memory.files.problem import Problem, secret_problems
+from loki_memory.files.problem import Problem, both_changed, secret_problems
 from loki_memory.files.redaction import may_hold_secret
 from loki_memory.files.scan import ODD, Stamp
 from loki_memory.files.store import Store, sealed
@@ -88,6 +88,8 @@ def entry_in(path: str, data: bytes, *, rekey: bool = False) -> tuple[Entry | No
             record = record.changed(id="")
     except InvalidRecord as error:
         return None, [Problem.of(error.at(path))]
+    if document.get("conflicts"):
+        problems = [*problems, both_changed(path, "another place")]
     if document.get("id") != record.id and record.keeps_id:
         document = {**document, "id": record.id}
     return entry_of(record, path, document, etag(data)), problems

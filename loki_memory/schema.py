@@ -1,0 +1,351 @@
+"""JSON Schemas of everything that is written or printed, generated from the models.
+
+    python -m loki_memory.schema schemas/
+
+One per kind, one per view, one per `--json` output. A test compares them with what is committed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import (
+    Any,
+    NotRequired,  # pydantic wants these before Python 3.12
+)
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
+
+from loki_memory.doctor import Verdict
+from loki_memory.models import MODELS, Episode
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_VIEWS = {
+    "patterns": "pattern",
+    "anti-patterns": "anti-pattern",
+    "facts": "fact",
+    "links": "link",
+    "learnings": "learning",
+}
+
+
+class Stored(TypedDict):
+    """A record that a command wrote."""
+
+    id: str
+    kind: str
+    title: str
+    path: str
+    record: dict[str, Any]
+
+
+class RefusedLine(TypedDict):
+    """A line of input that is not an episode."""
+
+    line: int
+    error: str
+
+
+class StoredOutput(TypedDict):
+    """Printed by every command that writes records."""
+
+    stored: list[Stored]
+    refused: NotRequired[list[RefusedLine]]
+
+
+class OutLink(TypedDict):
+    """A link that leaves a memory."""
+
+    relation: str
+    to: str
+
+
+InLink = TypedDict("InLink", {"relation": str, "from": str})
+
+
+class ShowOutput(Stored):
+    """Printed by `show`."""
+
+    links: list[OutLink]
+    referred_to_by: list[InLink]
+
+
+class ListedMemory(TypedDict):
+    """One line of a listing."""
+
+    id: str
+    kind: str
+    title: str
+    status: str
+    scope: str
+    at: str
+    agent: str
+    confidence: float | None
+    pinned: bool
+    path: str
+
+
+class ListOutput(TypedDict):
+    """Printed by `list`, `learnings` and `skills`."""
+
+    memories: list[ListedMemory]
+    total: int
+
+
+class LedgerOutput(TypedDict):
+    """An agent's ledger."""
+
+    id: str
+    kind: str
+    record: dict[str, Any]
+
+
+class LedgersOutput(TypedDict):
+    """Printed by `ledger` without an agent."""
+
+    ledgers: list[LedgerOutput]
+
+
+class HandoffOutput(LedgerOutput):
+    """A handoff and its state."""
+
+    state: str
+
+
+class HandoffsOutput(TypedDict):
+    """Printed by `handoff list`."""
+
+    handoffs: list[HandoffOutput]
+
+
+class StatusOutput(TypedDict):
+    """Printed by `status`."""
+
+    well: bool
+    workspace: str
+    git: bool
+    counts: dict[str, int]
+    problems: int
+    open_handoffs: int
+    pending_views: list[str]
+    index_bytes: int
+    local: str
+    next: list[str]
+
+
+class FindingOutput(TypedDict):
+    """One thing that the doctor looked at."""
+
+    check: str
+    verdict: Verdict
+    said: str
+
+
+class ProblemOutput(TypedDict):
+    """A file that could not be read, or needs a person."""
+
+    path: str
+    reason: str
+    field: str
+    line: int
+    advice: str
+
+
+class DoctorOutput(TypedDict):
+    """Printed by `doctor`."""
+
+    well: bool
+    findings: list[FindingOutput]
+    problems: list[ProblemOutput]
+
+
+class ChangesOutput(TypedDict):
+    """Printed by `sync` and `rebuild`: paths relative to memory/."""
+
+    added: list[str]
+    modified: list[str]
+    removed: list[str]
+
+
+class StatsOutput(TypedDict):
+    """Printed by `stats`."""
+
+    kinds: dict[str, int]
+    statuses: dict[str, int]
+    scopes: dict[str, int]
+    origins: dict[str, int]
+    agents: dict[str, int]
+    outcomes: dict[str, int]
+    days: dict[str, int]
+    edges: int
+    words: int
+    files: int
+    memory_bytes: int
+    index_bytes: int
+
+
+class GarbageOutput(TypedDict):
+    """Printed by `gc`."""
+
+    files: list[str]
+    bytes: int
+
+
+class ForgetOutput(TypedDict):
+    """Printed by `forget`: ids."""
+
+    removed: list[str]
+    changed: list[str]
+
+
+class ArchiveOutput(TypedDict):
+    """Printed by `archive`."""
+
+    id: str
+    path: str
+
+
+class InitOutput(TypedDict):
+    """Printed by `init`."""
+
+    workspace: str
+    memory: str
+    local: str
+
+
+class SettingOutput(TypedDict):
+    """A setting as it is in force."""
+
+    name: str
+    value: int
+    default: int
+    source: str
+    variable: str
+    meaning: str
+
+
+class ConfigOutput(TypedDict):
+    """Printed by `config`."""
+
+    settings: list[SettingOutput]
+
+
+class DemoStep(TypedDict):
+    """A step of the demonstration."""
+
+    why: str
+    command: str
+    output: str
+
+
+class DemoOutput(TypedDict):
+    """Printed by `demo`."""
+
+    steps: list[DemoStep]
+    folder: str
+
+
+class CompletionOutput(TypedDict):
+    """Printed by `completion`."""
+
+    shell: str
+    script: str
+
+
+class ErrorDetail(TypedDict):
+    """What went wrong."""
+
+    type: str
+    message: str
+    exit_code: int
+
+
+class ErrorOutput(TypedDict):
+    """Printed on stderr by every command that fails."""
+
+    error: ErrorDetail
+
+
+# What each command prints with `--json`.
+OUTPUTS: dict[str, Any] = {
+    **dict.fromkeys(
+        ("record", "remember", "correct", "reject", "restore", "pin", "link"), StoredOutput
+    ),
+    "forget": ForgetOutput,
+    "archive": ArchiveOutput,
+    "status": StatusOutput,
+    "show": ShowOutput,
+    **dict.fromkeys(("list", "learnings", "skills"), ListOutput),
+    "stats": StatsOutput,
+    "ledger": LedgersOutput,
+    "handoff": HandoffsOutput,
+    "init": InitOutput,
+    **dict.fromkeys(("sync", "rebuild"), ChangesOutput),
+    "doctor": DoctorOutput,
+    "gc": GarbageOutput,
+    "config": ConfigOutput,
+    "demo": DemoOutput,
+    "completion": CompletionOutput,
+    "error": ErrorOutput,
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Every schema by its file name."""
+    kinds = {
+        kind: model.model_json_schema(by_alias=True, mode="validation")
+        for kind, model in MODELS.items()
+    }
+    found = {f"{kind}.schema.json": _headed(schema) for kind, schema in kinds.items()}
+    for view, kind in _VIEWS.items():
+        found[f"view-{view}.schema.json"] = _headed(_view(view.replace("-", "_"), kind, kinds))
+    found["view-index.schema.json"] = _headed(_episode_index())
+    for command, shape in OUTPUTS.items():
+        found[f"output-{command}.schema.json"] = _headed(TypeAdapter(shape).json_schema())
+    return found
+
+
+def _headed(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"$schema": _DIALECT, **schema}
+
+
+def _view(name: str, kind: str, kinds: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    """A view is the records of a kind, as a list or in an object."""
+    record = dict(kinds[kind])
+    definitions = record.pop("$defs", {})
+    items = {"type": "array", "items": {"$ref": f"#/$defs/{record['title']}"}}
+    return {
+        "title": f"View of {name}",
+        "description": "Rendered from records; what you add or change is taken over.",
+        "anyOf": [{"type": "object", "properties": {name: items}, "required": [name]}, items],
+        "$defs": {**definitions, record["title"]: record},
+    }
+
+
+def _episode_index() -> dict[str, Any]:
+    shown = ("id", "timestamp", "task_id", "agent", "outcome")
+    whole = Episode.model_json_schema(by_alias=True)["properties"]
+    entry = {
+        "type": "object",
+        "properties": {**{name: whole[name] for name in shown}, "goal": {"type": "string"}},
+        "required": ["id", "goal"],
+    }
+    return {
+        "title": "View of episodes",
+        "description": "The temporal index: what finds an episode again.",
+        "type": "object",
+        "properties": {"episodes": {"type": "array", "items": entry}},
+        "required": ["episodes"],
+    }
+
+
+def write(folder: Path) -> None:
+    from loki_memory.files.codec import dump
+
+    for name, schema in schemas().items():
+        (folder / name).write_bytes(dump(schema))
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -1,0 +1,736 @@
+"""Secrets never get past the door, and ordinary sentences get through it unchanged.
+
+Every secret here is put together at run time: the files of this repository contain no string that
+looks like one.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from itertools import cycle, islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loki_memory.files import redaction
+from loki_memory.files.redaction import find_secrets, may_hold_secret, redact, redact_value
+
+
+def some(length: int, characters: str = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC") -> str:
+    return "".join(islice(cycle(characters), length))
+
+
+def hexadecimal(length: int) -> str:
+    return some(length, "0f1e2d3c4b5a69788796a5b4c3d2e1f")
+
+
+def capitals(length: int) -> str:
+    return some(length, "A2B3C4D5E6F7GHIJKLMN")
+
+
+def digits(length: int) -> str:
+    return some(length, "8314159265")
+
+
+PASSWORD = "hun" + "ter" + "2x"
+LOGIN = base64.b64encode(f"ana:{PASSWORD}".encode()).decode()
+JWT = ".".join(("ey" + "J" + some(20), "ey" + "J" + some(40), some(43)))
+
+TOKENS = [
+    ("github_pat", "ghp_" + some(36)),
+    ("github_pat", "ghp_" + "a" * 36),
+    ("github_pat", "github_pat_" + some(22) + "_" + some(59)),
+    ("github_token", "gho_" + some(36)),
+    ("github_token", "ghu_" + some(36)),
+    ("github_token", "ghs_" + some(36)),
+    ("github_token", "ghr_" + some(76)),
+    ("gitlab_token", "glpat-" + some(20)),
+    ("gitlab_token", "glpat-" + some(27) + ".01." + some(9, "0a1b2")),
+    ("gitlab_token", "gldt-" + some(20)),
+    ("gitlab_token", "glrt-" + some(20)),
+    ("gitlab_token", "glcbt-" + "64_" + some(20)),
+    ("gitlab_token", "glptt-" + hexadecimal(40)),
+    ("gitlab_token", "glsoat-" + some(20)),
+    ("aws_access_key", "AK" + "IA" + capitals(16)),
+    ("aws_access_key", "AS" + "IA" + capitals(16)),
+    ("google_api_key", "AI" + "za" + some(35)),
+    ("google_client_secret", "GOC" + "SPX-" + some(28)),
+    ("google_access_token", "ya" + "29." + "a0" + some(60)),
+    ("azure_client_secret", "abc" + "8Q" + "~" + some(34)),
+    ("slack_token", "xo" + "xb-" + digits(12) + "-" + digits(12) + "-" + some(24)),
+    ("slack_token", "xo" + "xp-" + digits(12) + "-" + some(32)),
+    ("slack_token", "xo" + "xe.xo" + "xp-1-" + some(40)),
+    ("slack_token", "xa" + "pp-1-A" + capitals(9) + "-" + digits(12) + "-" + hexadecimal(40)),
+    ("stripe_key", "sk_" + "live_" + some(24)),
+    ("stripe_key", "sk_" + "test_" + some(99)),
+    ("stripe_key", "rk_" + "live_" + some(24)),
+    ("stripe_webhook_secret", "whs" + "ec_" + some(32)),
+    ("anthropic_key", "sk-" + "ant-api03-" + some(93) + "-" + some(8)),
+    ("anthropic_key", "sk-" + "ant-" + some(32)),
+    ("openai_key", "sk-" + some(48)),
+    ("openai_key", "sk-" + "a" * 48),
+    ("openai_key", "sk-" + "proj-" + some(40) + "_" + some(30) + "-" + some(20)),
+    ("openai_key", "sk-" + "svcacct-" + some(60)),
+    ("openai_key", "sk-" + "or-v1-" + hexadecimal(64)),
+    ("openai_key", "se" + "ss-" + some(40)),
+    ("npm_token", "np" + "m_" + some(36)),
+    ("pypi_token", "py" + "pi-AgEI" + some(80)),
+    ("huggingface_token", "h" + "f_" + some(34)),
+    ("jwt", JWT),
+    ("sendgrid_key", "S" + "G." + some(22) + "." + some(43)),
+    ("twilio_key", "S" + "K" + hexadecimal(32)),
+    ("digitalocean_token", "do" + "p_v1_" + hexadecimal(64)),
+    ("telegram_token", digits(10) + ":A" + "A" + some(33)),
+    ("age_key", "AGE-" + "SECRET-KEY-1" + capitals(58)),
+    ("docker_token", "dck" + "r_pat_" + some(27)),
+    ("linear_key", "lin" + "_api_" + some(40)),
+    ("notion_token", "nt" + "n_" + some(46)),
+    ("notion_token", "sec" + "ret_" + some(43)),
+    ("databricks_token", "da" + "pi" + hexadecimal(32)),
+    ("databricks_token", "da" + "pi" + hexadecimal(32) + "-2"),
+    ("shopify_token", "shp" + "at_" + hexadecimal(32)),
+    ("shopify_token", "shp" + "ss_" + hexadecimal(32)),
+    ("vault_token", "hv" + "s." + some(90)),
+    ("doppler_token", "dp." + "pt." + some(43)),
+    ("doppler_token", "dp." + "st.prd." + some(43)),
+    ("fly_token", "fm" + "2_" + some(30) + "/+" + some(20) + "=="),
+    ("supabase_token", "sb" + "p_" + hexadecimal(40)),
+    ("supabase_token", "sb" + "_secret_" + some(31)),
+    ("replicate_token", "r" + "8_" + some(37)),
+    ("groq_key", "gs" + "k_" + some(52)),
+    ("xai_key", "xa" + "i-" + some(80)),
+    ("perplexity_key", "pp" + "lx-" + some(48)),
+    ("tailscale_key", "ts" + "key-auth-" + some(12) + "-" + some(32)),
+]
+
+# Where tokens turn up in memories; {} is the token.
+PLACES = {
+    "bare": "{}",
+    "sentence": "The deploy used {} until March.",
+    "end of a sentence": "Do not commit {}.",
+    "code span": "Set it to `{}` first",
+    "JSON": '{"note": "{}", "n": 1}',
+    "JSON inside JSON": r"{\"note\": \"{}\"}",
+    "shell": "curl -H 'X-Auth: {}' https://api.example.com/v1",
+    "shell variable": "export CI_VALUE={} && make",
+    "query": "https://example.com/a?x=1&v={}&y=2",
+    "lines": "first line\n{}\nlast line\n",
+    "escaped lines": r"first line\n{}\nlast line",
+    "percent": "callback%3D{}",
+    "colour": "\x1b[31m{}\x1b[0m",
+    "parentheses": "({})",
+    "assignment": "value = {};",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("kind", "token"), TOKENS)
+def test_a_token_is_replaced_wherever_it_stands(kind: str, token: str, place: str) -> None:
+    text = PLACES[place]
+    assert redact(text.replace("{}", token)) == text.replace("{}", f"[REDACTED:{kind}]")
+
+
+@pytest.mark.parametrize(("kind", "token"), TOKENS)
+def test_a_secret_is_located_exactly(kind: str, token: str) -> None:
+    secret = (kind, 4, 4 + len(token))
+    assert find_secrets(f"see {token} here") == [secret]
+
+
+@pytest.mark.parametrize(("kind", "token"), TOKENS)
+def test_a_format_goes_before_the_name_beside_it(kind: str, token: str) -> None:
+    assert redact(f'password = "{token}"') == f'password = "[REDACTED:{kind}]"'
+
+
+# {} is the secret, which the kind replaces.
+FORMATS = [
+    ("url_password", "postgres://ana:{}@db.example.com:5432/app", PASSWORD),
+    ("url_password", "postgres://user:{}@host", "pa" + "ss"),
+    ("url_password", "redis://:{}@cache:6379/0", PASSWORD),
+    ("url_password", "mongodb+srv://ana:{}@cluster0.example.net/?w=1", "p%40" + "ss"),
+    ("url_password", "amqp://ana:{}@mq", "p@" + "ss"),
+    ("url_password", r"https:\/\/ana:{}@example.com\/git", PASSWORD),
+    ("github_pat", "git clone https://x-access-token:{}@github.com/a/b.git", "ghp_" + some(36)),
+    (
+        "slack_webhook",
+        "https://hooks.slack.com/services/{}",
+        "T0" + "AB1CD2E/B0" + "AB1CD2E/" + some(24),
+    ),
+    (
+        "azure_sas_signature",
+        "https://a.blob.core.windows.net/c/f?sv=2024&sig={}&se=2025",
+        some(43) + "%3D",
+    ),
+    ("azure_key", "AccountName=a;AccountKey={};EndpointSuffix=core.windows.net", some(86) + "=="),
+    ("azure_key", "Endpoint=sb://a/;SharedAccessKeyName=x;SharedAccessKey={}", some(43) + "="),
+    ("aws_secret_key", "aws_secret_access_key = {}", some(20) + "/" + some(19)),
+    ("aws_secret_key", "aws_secret_access_key = {}", "/" + some(39)),
+    ("aws_secret_key", '"SecretAccessKey": "{}",', some(20) + "+" + some(19)),
+    ("aws_secret_key", "AWS_SECRET_ACCESS_KEY={} terraform plan", some(40)),
+    ("bearer_token", "Authorization: Bearer {}", some(20)),
+    ("bearer_token", "curl -H 'authorization: bearer {}' https://example.com", some(20) + "=="),
+    ("bearer_token", '"Authorization": "Bearer {}"', hexadecimal(32)),
+    ("bearer_token", "Authorization: token {}", hexadecimal(40)),
+    ("bearer_token", "sent Bearer {} and got 401", some(24)),
+    ("jwt", "Authorization: Bearer {}", JWT),
+    ("basic_auth", "Authorization: Basic {}", LOGIN),
+    ("basic_auth", "curl -H 'Authorization: Basic {}'", LOGIN.rstrip("=")),
+    ("fly_token", "FlyV1 {}", "fm" + "2_" + some(40)),
+    ("telegram_token", "https://api.telegram.org/bot{}/getMe", digits(9) + ":A" + "A" + some(33)),
+    (
+        "discord_token",
+        "The Discord bot runs with {}",
+        "M" + some(23) + "." + some(6) + "." + some(38),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "secret"), FORMATS)
+def test_what_surrounds_a_secret_stays_readable(kind: str, text: str, secret: str) -> None:
+    assert redact(text.replace("{}", secret, 1)) == text.replace("{}", f"[REDACTED:{kind}]", 1)
+
+
+# {} is a password or a key.
+ANNOUNCED = [
+    ("password", 'password = "{}"'),
+    ("password", "password='{}'"),
+    ("password", "password: {}"),
+    ("password", "Password: {}."),
+    ("password", "**Password:** {}"),
+    ("password", "- **password**: `{}`"),
+    ("password", "DB_PASSWORD={}"),
+    ("password", "PGPASSWORD={} psql -h db"),
+    ("password", "docker run -e POSTGRES_PASSWORD={} postgres:16"),
+    ("password", "MYSQL_PWD={}"),
+    ("password", "DB_PASS={}"),
+    ("password", "ADMIN_PASSWORD_PROD={}"),
+    ("password", "dbPassword: '{}',"),
+    ("password", "mysql --password={} -u root"),
+    ("password", "mysql --password {} -u root"),
+    ("password", "tool --db-password {}"),
+    ("password", "machine example.com login ana password {}"),
+    ("password", "the password is {}"),
+    ("password", "The password for the admin account is {}, change it."),
+    ("password", "the password was `{}` until May"),
+    ("password", "set the password to {}"),
+    ("password", "passwd: {}"),
+    ("password", "passphrase = '{}'"),
+    ("password", '{"user": "ana", "password": "{}"}'),
+    ("password", '{"user": "ana", "pass": "{}"}'),
+    ("password", r"{\"password\": \"{}\"}"),
+    ("password", r"{\\\"password\\\": \\\"{}\\\"}"),
+    ("password", r"line\npassword: {}\nline"),
+    ("password", "CREATE USER ana WITH PASSWORD '{}';"),
+    ("password", "Server=db;User Id=sa;Password={};Encrypt=yes"),
+    ("password", "jdbc:postgresql://db/app?user=ana&password={}&ssl=true"),
+    ("password", "<password>{}</password>"),
+    ("password", '<add key="Password" value="{}"/>'),
+    ("password", "- name: DB_PASSWORD\n  value: {}\n"),
+    ("password", "'password' => '{}',"),
+    ("password", 'password := "{}"'),
+    ("password", 'if password == "{}":'),
+    ("password", 'os.environ["DB_PASSWORD"] = "{}"'),
+    ("password", 'os.getenv("DB_PASSWORD", "{}")'),
+    ("password", 'password: str = "{}"'),
+    ("password", 'password = SecretStr("{}")'),
+    ("password", 'password = b"{}"'),
+    ("password", "user: ana\npassword: {}\nhost: db\n"),
+    ("password", 'the end is cut off: {"password": "{}'),
+    ("api_key", '"api_key": "{}"'),
+    ("api_key", "apiKey: '{}'"),
+    ("api_key", "X-API-Key: {}"),
+    ("api_key", "my API key is {}"),
+    ("api_key", "--api-key {}"),
+    ("api_key", "OPENWEATHER_API_KEY={}"),
+    ("secret", "secret_key: {}"),
+    ("secret", "client_secret={}&grant_type=client_credentials"),
+    ("secret", 'SECRET_KEY = "{}"'),
+    ("secret", "SECRET_KEY_BASE={}"),
+    ("secret", "JWT_SECRET={}"),
+    ("token", "export TOKEN={}"),
+    ("token", '"access_token":"{}"'),
+    ("token", "auth_token: {}"),
+    ("token", "refreshToken = '{}'"),
+    ("token", "deploy --token {} --prod"),
+    ("token", "the token is {}"),
+    ("private_key", "PRIVATE_KEY={}"),
+    ("private_key", '"private_key": "{}"'),
+    ("credentials", "credentials: {}"),
+]
+VALUES = [
+    PASSWORD,
+    "hunter2" + "!x",
+    "P@ss" + "w0rd",
+    hexadecimal(32),
+    some(24),
+    "a1b2" + "-c3d4-e5f6",
+]
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize(("kind", "text"), ANNOUNCED)
+def test_a_credential_after_the_name_of_a_secret_is_replaced(
+    kind: str, text: str, value: str
+) -> None:
+    assert redact(text.replace("{}", value)) == text.replace("{}", f"[REDACTED:{kind}]")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('password = "{}"', "correct" + "horse" + "battery" + "staple"),
+        ('password = "{}"', "1357" + "2468"),
+        ("password: {}", "1357" + "2468"),
+        ('password = "{}"', "it's" + "-" + PASSWORD),
+        ('password = "{}"', r"hun\"ter2" + "xyz"),
+        ("PRIVATE_KEY={}", some(1600)),
+        ('private_key = "{}"', some(1600)),
+        ("PRIVATE_KEY={}", "0x" + hexadecimal(64)),
+        ("TOKEN={}", some(30) + "=="),
+        ("API_KEY={}", "3f2b8c1e-" + "9d4a-4c6b-8e7f-" + hexadecimal(12)),
+    ],
+)
+def test_a_value_of_an_unusual_shape_is_replaced_as_a_whole(text: str, value: str) -> None:
+    before, after = text.split("{}")
+    clean = redact(before + value + after)
+    assert clean.startswith(before + "[REDACTED:")
+    assert clean.endswith("]" + after)
+
+
+KEY_HEADER = "-----BEGIN " + "PRIVATE KEY-----"
+PEM = (
+    "-----BEGIN {0}PRIVATE KEY{1}-----\n"
+    + some(64)
+    + "\n"
+    + some(40)
+    + "\n-----END {0}PRIVATE KEY{1}-----"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "after"),
+    [
+        ("", PEM.format("", ""), ""),
+        ("key:\n", PEM.format("RSA ", ""), "\nrest"),
+        ("", PEM.format("OPENSSH ", ""), " rest"),
+        ("", PEM.format("EC ", ""), ""),
+        ("", PEM.format("ENCRYPTED ", ""), ""),
+        ("", PEM.format("PGP ", " BLOCK"), "\n"),
+        ('{"private_key": "', PEM.format("", "").replace("\n", "\\n"), '"}'),
+        ('"{\\"private_key\\": \\"', PEM.format("", "").replace("\n", "\\\\n"), '\\"}"'),
+        ("one line: ", PEM.format("RSA ", "").replace("\n", " "), " rest"),
+        ("cut off: ", PEM.format("RSA ", "")[:90], ""),
+        ("cut off: ", PEM.format("RSA ", "")[:-8], ""),
+    ],
+)
+def test_a_private_key_is_replaced_as_a_whole(before: str, key: str, after: str) -> None:
+    assert redact(before + key + after).startswith(before + "[REDACTED:private_key]")
+    assert redact(before + key + after).endswith(after)
+    assert some(16) not in redact(before + key + after)
+
+
+def test_two_private_keys_are_two_secrets() -> None:
+    text = f"{PEM.format('', '')}\nand\n{PEM.format('EC ', '')}"
+    assert redact(text) == "[REDACTED:private_key]\nand\n[REDACTED:private_key]"
+
+
+BENIGN = """\
+rotate the token every week
+the password field is required
+password: required
+token = get_token()
+password = os.environ['DB_PASSWORD']
+password = os.environ["DB_PASSWORD_2"]
+secret: string
+api_key: str = Field(...)
+api_key: str | None = None
+password=<your password>
+password=$DB_PASSWORD
+password="$DB_PASSWORD_1"
+password: ${{ secrets.DB }}
+password: ${DB_PASSWORD:-postgres}
+password=%DB_PASSWORD%
+token=***
+token: ********
+token: null
+token: undefined
+token = None
+token: true
+the secret is out
+the token is expired
+the token is invalid or expired.
+the password is wrong
+the password is required!
+password is too short
+password must be at least 12 characters
+password: 8-64 characters
+Passwords are hashed with argon2id (m=65536, t=3, p=4).
+password: argon2id
+password hashing: bcrypt, cost 12
+password: pbkdf2_sha256
+password = hash_password(password1)
+password = password2
+password = user1_password
+password = self.config.db2.password
+token = self.oauth2_client.token
+token = tokens[i + 1]
+token = secrets.token_hex(32)
+secret = secrets.token_urlsafe(48)
+private_key = ec.generate_private_key(ec.SECP256R1())
+userPrivateKey: Uint8Array,
+token: Uint8Array
+token: bytes32
+secret: bytes32
+token = uuid4().hex
+token: Optional[str] = None
+token: string | undefined;
+function login(user: string, password: string): Promise<Token>
+{"type": "object", "properties": {"password": {"type": "string", "minLength": 8}}}
+{"token": "string", "password": "string"}
+{"password": "Password", "token": "Token"}
+{"password": "Enter your password"}
+{"tokens_used": 184213, "max_tokens": 4096, "token_count": 128000}
+{"next_page_token": "CAUQAA7x9", "tokens": 12}
+nextPageToken: 'CAUQAA7x9'
+pad_token = "[PAD]"; eos_token = "</s>"
+design token: color-blue-500
+token: color.blue.500
+token = "access_token"
+grant_type=refresh_token
+type="password" name="password" id="password1"
+<input type="password" autocomplete="current-password">
+The secret santa list is in secret_santa.json
+secret: my-app-tls
+secret: app1-db-credentials
+secret: arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-a1b2c3
+secret: projects/42/secrets/db/versions/3
+secretName: registry-credentials-v2
+credentials: include
+credentials: ./service-account-2.json
+credentials: /run/secrets/gcp1.json
+credentials = load_credentials("prod1")
+fetch(url, { credentials: "same-origin" })
+api_key = config["api_key"]
+api_key = settings.OPENAI_API_KEY
+apiKey: process.env.API_KEY_2,
+api_key: YOUR_API_KEY
+api_key = "your-api-key-123"
+api_key: xxxxxxxxxxxxxxxx
+api_key = "..."
+API_KEY=…
+export OPENAI_API_KEY=sk-...
+export ANTHROPIC_API_KEY=sk-ant-your-key-here
+Set ANTHROPIC_API_KEY to sk-ant-xxxxx
+Use a key that starts with sk-proj- or sk-ant-.
+GitHub tokens start with ghp_, gho_ or github_pat_.
+Slack bot tokens start with xoxb- and app tokens with xapp-.
+xoxb-your-bot-token-goes-here-please
+AWS access keys start with AKIA; temporary ones with ASIA.
+AKIA is followed by sixteen characters
+Bearer authentication is enabled
+Authorization: Bearer <token>
+Authorization: Bearer ${TOKEN}
+Authorization: Bearer YOUR_ACCESS_TOKEN
+Authorization: required
+Authorization: Basic <base64>
+Basic authentication with a username
+A basic understanding of OAuth2 is enough
+basic Markdown support
+Bearer OAuth2
+WWW-Authenticate: Bearer realm="api"
+the JWT starts with eyJ and has three parts
+eyJhbGciOiJIUzI1NiJ9
+-----BEGIN CERTIFICATE-----
+-----BEGIN PUBLIC KEY-----
+grep -r "-----BEGIN RSA PRIVATE KEY-----" .
+pem.replace("-----BEGIN PRIVATE KEY-----", "").replace("-----END PRIVATE KEY-----", "")
+The file starts with -----BEGIN OPENSSH PRIVATE KEY----- and is rejected
+https://example.com:8443/path?q=1#frag
+https://user@example.com/path
+https://github.com/a/b.git@v1.2.3
+http://localhost:3000/@scope/package
+postgres://user:<password>@host/db
+postgres://$USER:$PASSWORD@host/db
+postgres://${DB_USER}:${DB_PASSWORD}@host/db
+postgres://{user}:{password}@host/db
+postgres://user:***@host/db
+postgres://your_user:your_password@localhost/db
+docker://registry:5000@sha256:0f1e2d3c4b5a
+git@github.com:org/repo.git
+npm i @types/node@20.11.5
+mail ana@example.com or bob2@example.org
+commit 3f2b8c1e9d4a4c6b8e7f0a1b2c3d4e5f60718293
+see 3f2b8c1e-9d4a-4c6b-8e7f-0a1b2c3d4e5f
+sha256:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
+sha512-aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zCaB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zCaB3dE5gH==
+data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==
+ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk8v0v1cQ2xF3wV4bN5mK6lJ7hG8fD9sA0pO1iU2yT3 ana@laptop
+ep-2026-03-21-3f03c773 and sem-d3hebp989h
+session sess-{hash}
+task-2026-01-21-fix-login-and-password-reset-page
+class="sk-folding-cube sk-toggleable__label-arrow"
+risk-assessment-for-the-payment-service-2026
+SKU-123 SK 32 TASK AC{hash}
+hf_hub_download and npm_config_registry and r8_something
+pip install pypi-simple; npm_lifecycle_event=test
+dapi is a prefix, shpat_ too, and hvs. as well
+glpat-xxxxxxxxxxxx
+pwd: /home/ana/project
+PWD=/home/ana/project1
+cd "$(pwd)" && make
+C:\\Users\\ana\\token1.txt
+token_type: bearer
+token_endpoint: https://auth.example.com/oauth2/token
+tokenizer: cl100k_base
+password_hash: $2b$12$abcdefghijklmnopqrstuv
+password_reset_token_expires_at: 2026-01-21T07:20:20Z
+token: 2026-01-21T07:20:20Z
+token: 128k
+token usage: 181292 of 200000
+tokens: 1,234,567
+token limit = 200000
+the token is base64url-encoded
+the secret is AES256-encrypted
+the password is 8-16 characters long
+API keys: see docs/api-keys.md
+api key rotation is due in Q3
+passphrase: none
+compass = "north2north"
+The bypass: route53 and ipv6
+private key: stored in Vault
+the private key is kept offline
+sig=abc and sig=def
+[REDACTED:github_pat]
+password = "[REDACTED:password]"
+postgres://user:[REDACTED:url_password]@host/db
+Authorization: Bearer [REDACTED:bearer_token]
+token: 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48
+IERC20 token = IERC20(address); token: ERC20Mock
+密码: 请输入密码123abc
+Passwort: erforderlich
+token: OAuth2Token
+private_key: PKCS7PrivateKeyTypes,
+Token: "#ddd0c0"
+INCOMPLETE_CREDENTIALS = 0x00090320
+"AWS::ApiGateway::ApiKey": "{hash}"
+"AWS::Config::AggregationAuthorization": "{hash}"
+"LockToken": "{hash}"
+--idempotency-token 91adc45q
+""".replace("{hash}", hexadecimal(40)).splitlines()
+
+
+@pytest.mark.parametrize("text", BENIGN)
+def test_an_ordinary_text_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_ordinary_texts_stay_together_and_escaped() -> None:
+    text = "\n".join(BENIGN)
+    assert redact(text) == text
+    assert redact(json.dumps(text)) == json.dumps(text)
+    assert redact_value(BENIGN) is BENIGN
+
+
+def test_there_are_enough_of_both() -> None:
+    assert len({kind for kind, _ in TOKENS}) >= 20
+    assert len(set(BENIGN)) >= 120
+
+
+@pytest.mark.parametrize("path", [redaction.__file__, __file__])
+def test_our_own_files_hold_no_secret(path: str) -> None:
+    text = Path(path).read_text(encoding="utf-8")
+    assert [text[start:end] for _, start, end in find_secrets(text)] == []
+
+
+def test_overlapping_secrets_leave_nothing_behind() -> None:
+    text = 'password = "' + "ghp_" + some(36) + f'!{PASSWORD}"'
+    assert redact(text) == 'password = "[REDACTED:github_pat]"'
+
+
+def test_a_secret_inside_another_leaves_nothing_behind() -> None:
+    text = f'password = "{PASSWORD}-{"ghp_" + some(36)}"'
+    assert redact(text) == 'password = "[REDACTED:password]"'
+
+
+def test_a_secret_glued_to_another_is_found_as_well() -> None:
+    text = "AK" + "IA" + capitals(16) + "-" + "ghp_" + some(36) + "." + "np" + "m_" + some(36)
+    assert redact(text) == "[REDACTED:aws_access_key]-[REDACTED:github_pat].[REDACTED:npm_token]"
+
+
+class TestRedactValue:
+    @pytest.mark.parametrize(
+        ("key", "kind"),
+        [
+            ("password", "password"),
+            ("dbPassword", "password"),
+            ("pass", "password"),
+            ("api_key", "api_key"),
+            ("X-Api-Key", "api_key"),
+            ("client_secret", "secret"),
+            ("AWS_SECRET_ACCESS_KEY", "aws_secret_key"),
+            ("access_token", "token"),
+            ("private_key", "private_key"),
+            ("credentials", "credentials"),
+        ],
+    )
+    def test_a_key_that_names_a_secret_is_enough(self, key: str, kind: str) -> None:
+        assert redact_value({key: PASSWORD}) == {key: f"[REDACTED:{kind}]"}
+        assert redact_value([{"a": {key: [PASSWORD]}}]) == [{"a": {key: [f"[REDACTED:{kind}]"]}}]
+
+    def test_a_pair_of_name_and_value(self) -> None:
+        pair = {"name": "DB_PASSWORD", "value": PASSWORD}
+        assert redact_value(pair) == {"name": "DB_PASSWORD", "value": "[REDACTED:password]"}
+
+    def test_a_known_format_names_the_kind(self) -> None:
+        assert redact_value({"token": "ghp_" + some(36)}) == {"token": "[REDACTED:github_pat]"}
+
+    def test_keys_are_redacted_and_no_value_is_lost(self) -> None:
+        value = {"ghp_" + some(36): 1, "ghp_" + some(40): 2, "n": 3}
+        clean = redact_value(value)
+        assert clean == {"[REDACTED:github_pat]": 1, "[REDACTED:github_pat]'": 2, "n": 3}
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            {"token_count": "184213", "tokens_used": 12, "max_tokens": "4096"},
+            {"secret_santa": "ana2bob", "password_hash": "0f1e2d3c"},
+            {"password": "required", "token": None, "secret": True, "api_key": 42},
+            {"password": "", "token": "see vault", "credentials": {"user": "ana"}},
+            {"password": "[REDACTED:password]", "name": "x1y2z3", "value": "a1b2c3d4"},
+            {"sha": "3f2b8c1e9d4a4c6b8e7f0a1b2c3d4e5f60718293", "items": [1, 2.5, [], {}]},
+            "text",
+            7,
+            None,
+        ],
+    )
+    def test_without_a_secret_it_is_the_same_object(self, value: object) -> None:
+        assert redact_value(value) is value
+
+    def test_the_original_is_not_changed(self) -> None:
+        value = {"a": [{"password": PASSWORD}]}
+        redact_value(value)
+        assert value == {"a": [{"password": PASSWORD}]}
+
+
+PIECES = st.sampled_from(
+    [
+        *(token for _, token in TOKENS),
+        *(text.replace("{}", PASSWORD) for _, text in ANNOUNCED),
+        *(text.replace("{}", secret, 1) for _, text, secret in FORMATS),
+        *(rule.marks[0] for rule in redaction.TOKENS),
+        *(rule.marks[0] for rule in redaction.FORMATS),
+        *("password", "token", "secret key", "pass", "Bearer ", "Basic ", LOGIN, JWT, PASSWORD),
+        *("=", ": ", " is ", '"', "'", "\\", "\\n", "\n", " ", "://", "@", ":", "[", "]", "-", "_"),
+        *("[REDACTED:password]", "[REDACTED:", "REDACTED", "-----BEGIN", "-----END", "-----"),
+        *(PEM.format("RSA ", ""), KEY_HEADER, "\u0130", "\u212a", "é", "\ud800"),
+    ]
+)
+TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=12).map("".join)
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
+VALUES_OF_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def encodings(value: object) -> list[bytes]:
+    return [
+        json.dumps(value).encode(),
+        json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+        json.dumps(value, ensure_ascii=False).replace("/", "\\/").encode("utf-8", "surrogatepass"),
+    ]
+
+
+@given(ANY_TEXT | TEXTS)
+def test_secrets_are_in_order_and_apart(text: str) -> None:
+    position = 0
+    for kind, start, end in find_secrets(text):
+        assert kind.isidentifier()
+        assert position <= start < end <= len(text)
+        position = end
+
+
+@given(TEXTS)
+def test_redaction_is_finished_after_one_call(text: str) -> None:
+    clean = redact(text)
+    assert find_secrets(clean) == []
+    assert redact(clean) is clean
+
+
+@given(ANY_TEXT | TEXTS)
+def test_the_first_look_overlooks_nothing(text: str) -> None:
+    if find_secrets(text):
+        assert may_hold_secret(text.encode("utf-8", "surrogatepass"))
+        assert all(map(may_hold_secret, encodings([{"note": text}])))
+
+
+@given(VALUES_OF_JSON)
+def test_the_first_look_overlooks_no_value(value: object) -> None:
+    clean = redact_value(value)
+    assert redact_value(clean) is clean
+    if clean is not value:
+        assert all(map(may_hold_secret, encodings(value)))
+
+
+@given(st.sampled_from(TOKENS), st.sampled_from(list(PLACES.values())))
+def test_the_first_look_sees_through_escapes(sample: tuple[str, str], place: str) -> None:
+    text = place.replace("{}", sample[1])
+    escaped = '"' + "".join(f"\\u{ord(character):04x}" for character in text) + '"'
+    assert json.loads(escaped) == text
+    assert may_hold_secret(escaped.encode())
+
+
+def test_the_first_look_spares_ordinary_records() -> None:
+    record = {"id": "ep-2026-03-21-3f03c773", "goal": "Fix the build", "files": ["src/app.py"]}
+    assert not may_hold_secret(json.dumps(record).encode())
+
+
+# Texts that made a backtracking pattern take minutes; a hang here is a failure.
+LONG = 300_000
+HOSTILE = [
+    "a",
+    "1",
+    "-----BEGIN",
+    KEY_HEADER + " ",
+    KEY_HEADER + "\n",
+    KEY_HEADER + "\n-----END",
+    "password",
+    "password=",
+    "password1=",
+    "password1:",
+    "password: ",
+    "password for a ",
+    'password="',
+    "token=" + "a1b2c3 ",
+    "token=" + "a1b2c3",
+    'token\\"',
+    "eyJ",
+    "-eyJ",
+    ".eyJaaaaaaaa",
+    "\\neyJ",
+    "sk-",
+    "ghp_",
+    "SG.aaaaaaaaaaaaaaaa",
+    "AK" + "IA" + "A" * 16 + "-",
+    "://",
+    "://a:b",
+    "://a:" + "@@@@",
+    "Bearer ",
+    "authorization:",
+    "basic ",
+    "sig=",
+    "Discord M",
+    "aaa8Q~",
+    "12345678:AA",
+    "\\u0041",
+]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_a_long_hostile_text_is_read_in_time(unit: str) -> None:
+    token = "ghp_" + some(36)
+    text = unit * (LONG // len(unit)) + f" {PASSWORD} @ {token}"
+    assert find_secrets(text)[-1].end == len(text)

@@ -1,0 +1,100 @@
+"""The committed schemas are those of the models, and what is written and printed obeys them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from loki_memory import Workspace
+from loki_memory.cli.main import GROUPS, cli, main
+from loki_memory.files.codec import dump, read_json
+from loki_memory.files.layout import kind_of, view_kind
+from loki_memory.resources import resource
+from loki_memory.schema import OUTPUTS, schemas
+
+SCHEMAS = Path(__file__).parent.parent / "schemas"
+EXAMPLE = resource("example_workspace")
+
+
+def valid(name: str, value: Any) -> None:
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(value)
+
+
+def test_committed_schemas_are_those_of_the_models() -> None:
+    """Refresh them with `python -m loki_memory.schema schemas/`."""
+    generated = {name: dump(schema) for name, schema in schemas().items()}
+    committed = {path.name: path.read_bytes() for path in SCHEMAS.iterdir()}
+    assert committed == generated
+
+
+def test_every_schema_is_a_schema() -> None:
+    for schema in schemas().values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_every_record_of_the_example_obeys_its_schema() -> None:
+    memory = EXAMPLE / ".loki" / "memory"
+    checked = 0
+    for path in sorted(memory.rglob("*.json")):
+        kind = kind_of(path.relative_to(memory).as_posix())
+        if kind:
+            valid(kind, read_json(path.read_bytes()))
+            checked += 1
+    assert checked > 50
+
+
+def test_rendered_views_obey_their_schemas(example: Path) -> None:
+    Workspace.open(example).sync()
+    memory = example / ".loki" / "memory"
+    views = [p for p in memory.rglob("*.json") if view_kind(p.relative_to(memory).as_posix())]
+    assert len(views) > 5
+    for path in views:
+        name = "learnings" if path.parent.name == "learnings" else path.stem
+        valid(f"view-{name}", json.loads(path.read_bytes()))
+
+
+def test_every_command_has_an_output_schema() -> None:
+    commands = {name for group in GROUPS.values() for name in group}
+    assert commands == set(OUTPUTS) - {"error"}
+
+
+COMMANDS = {
+    "record": ["--goal", "Try it", "--outcome", "success"],
+    "remember": ["A fact"],
+    "correct": ["sem-001", "confidence=0.5"],
+    "reject": ["fact-tprcm6wrzp", "--why", "no"],
+    "forget": ["ep-2026-01-06-001"],
+    "restore": ["tomb-zkfr79ncf1"],
+    "archive": ["ep-2026-01-06-001"],
+    "pin": ["sem-001"],
+    "link": ["sem-001", "related_to", "sem-qn3nbpznby"],
+    "show": ["sem-001"],
+    "handoff": ["list"],
+    "completion": ["bash"],
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(OUTPUTS) - {"error"}))
+def test_what_a_command_prints_obeys_its_schema(
+    name: str, example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["-C", str(example), name, *COMMANDS.get(name, []), "--json"]
+    cli.main(arguments, prog_name="loki-mem", standalone_mode=False)
+    valid(f"output-{name}", json.loads(capsys.readouterr().out))
+
+
+def test_an_error_is_an_object_too(
+    example: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["loki-mem", "-C", str(example), "show", "sem-no", "--json"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    printed = capsys.readouterr()
+    assert stopped.value.code == 5
+    assert printed.out == ""
+    valid("output-error", json.loads(printed.err))
