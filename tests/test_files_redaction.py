@@ -734,3 +734,15 @@ def test_a_long_hostile_text_is_read_in_time(unit: str) -> None:
     token = "ghp_" + some(36)
     text = unit * (LONG // len(unit)) + f" {PASSWORD} @ {token}"
     assert find_secrets(text)[-1].end == len(text)
+
+
+@pytest.mark.parametrize("text", ['password = "{}"', "const passwd = '{}';", '{{"pwd": "{}"}}'])
+def test_a_quoted_word_after_password_is_a_password(text: str) -> None:
+    word = "open" + "sesame"
+    assert word not in redact(text.format(word))
+
+
+@pytest.mark.parametrize("word", ["required", "string", "incorrect", "bcrypt"])
+def test_what_is_said_of_passwords_stays(word: str) -> None:
+    text = f'"password": "{word}"'
+    assert redact(text) == text

@@ -5,9 +5,9 @@ private key blocks) or by a name that announces it (`password = …`). Randomnes
 reason: hashes, ids and images look as random as keys, and a false alarm silently damages a memory.
 
 After a name, only a value that reads like a credential counts. Left alone by choice: plain words
-("letmein", "summer-2024", "token1"), several words, references (variables, calls, paths, URLs) and
-values that say they are placeholders ("<key>", "xxxx", "your-key-1"). A placeholder in the exact
-shape of a vendor's token is replaced like the token.
+(`summer-2024`, `token1`; in quotes after "password" they count), several words, references
+(variables, calls, paths, URLs) and values that say they are placeholders ("<key>", "xxxx",
+"your-key-1"). A placeholder in the exact shape of a vendor's token is replaced like the token.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ _JOINT = r"""(?xai)
 _VALUE = r"""(?x)
     (?:[bruBRU@]{1,2}|(?:SecretStr|String::from|Some)\()?
     (?P<quote>\\{0,3}["'`])(?P<quoted>(?:(?!(?P=quote))(?:\\.|\S)){6,8192})(?:(?P=quote)|\Z)
-  | (?P<bare>[^\s"'`,;&<>|\\=]{6,128})"""
+  | (?P<bare>[^\s"'`,;<>|\\=&]{6,128})"""
 # Belongs to the sentence, after an unquoted value.
 _PUNCTUATION = ".:!?)*]}"
 # Read only once the value is accepted: a bound on what is judged keeps the search linear.
@@ -270,6 +270,13 @@ _WORD = (
     r"\d+(?:[a-z]{0,3}|[a-z]*(?:array|token|key|types?))$|i?erc\d+[a-z]*$"
     r"|(?:password|passwd|pass|pwd|secret|token|key)\d$"
     r"|\d+(?:[kmgt]i?b?|ms|[shdx]|px|st|nd|rd|th|bits?|bytes?|chars?|min|hours?|days?)$"
+)
+_SAID_OF_PASSWORDS = frozenset(
+    "required optional missing invalid incorrect wrong expired hidden secure insecure masked "
+    "string number boolean object varchar unknown undefined example redacted placeholder changeme "
+    "password passwd secret current confirm repeat forgot forgotten reset change changed updated "
+    "unchanged removed enabled disabled encrypted hashed bcrypt argon scrypt plaintext strong "
+    "weak empty default generated provided visible submit field input label".split()
 )
 _SYMBOL_INSIDE = r"[A-Za-z0-9][!@#$%^&*~]+[A-Za-z0-9]"
 # Shorter values are words, states and counts; longer ones than any word are words run together.
@@ -432,9 +439,15 @@ def _is_credential(value: str, kind: str, *, quoted: bool) -> bool:
         len(_without_words(value, kind)) >= _SHORTEST_RANDOM
         or re.search(_SYMBOL_INSIDE, value) is not None
         or (kind == "password" and value.isdecimal())
+        or (kind == "password" and quoted and _is_plain_password(value))
         or (quoted and len(value) >= _LONGER_THAN_WORDS and value.isalpha() and value.islower())
     )
     return is_random and not _is_reference(value, quoted=quoted)
+
+
+def _is_plain_password(value: str) -> bool:
+    """A quoted word after "password" is one, unless it is what is said of passwords."""
+    return value.isalpha() and value.isascii() and value.lower() not in _SAID_OF_PASSWORDS
 
 
 def _without_words(value: str, kind: str) -> str:
