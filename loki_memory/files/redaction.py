@@ -272,11 +272,14 @@ _WORD = (
     r"|\d+(?:[kmgt]i?b?|ms|[shdx]|px|st|nd|rd|th|bits?|bytes?|chars?|min|hours?|days?)$"
 )
 _SAID_OF_PASSWORDS = frozenset(
-    "required optional missing invalid incorrect wrong expired hidden secure insecure masked "
-    "string number boolean object varchar unknown undefined example redacted placeholder changeme "
-    "password passwd secret current confirm repeat forgot forgotten reset change changed updated "
-    "unchanged removed enabled disabled encrypted hashed bcrypt argon scrypt plaintext strong "
-    "weak empty default generated provided visible submit field input label".split()
+    re.findall(
+        r"\w+",
+        "required optional missing invalid incorrect wrong expired hidden secure insecure masked "
+        "string number boolean object varchar unknown undefined example redacted placeholder "
+        "changeme password passwd secret current confirm repeat forgot forgotten reset change "
+        "changed updated unchanged removed enabled disabled encrypted hashed bcrypt argon scrypt "
+        "plaintext strong weak empty default generated provided visible submit field input label",
+    )
 )
 _SYMBOL_INSIDE = r"[A-Za-z0-9][!@#$%^&*~]+[A-Za-z0-9]"
 # Shorter values are words, states and counts; longer ones than any word are words run together.
