@@ -27,7 +27,7 @@ from loki_memory.files.layout import (
 from loki_memory.index.index import Index
 from loki_memory.models.kinds import Kind
 from loki_memory.resources import template
-from loki_memory.sync import Changes, Freshness, Look, Progress, rebuild, sync
+from loki_memory.sync import Changes, Freshness, Look, Progress, check, rebuild, sync
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
     from loki_memory.files.store import Change, Store
@@ -152,9 +152,28 @@ class Parts:
         if views.edited_views(self.store):
             self.sync()
 
-    def is_large(self) -> bool:
-        limit = self.config.get("sync.scan_limit")
-        return sum(self.index.counts().values()) > limit
+    def look_up(self, memory_id: str) -> tuple[str, str] | None:
+        """A memory's kind and JSON by a look at its one file; None where that does not suffice."""
+        if intent.waiting(self.layout):
+            return None
+        try:
+            path = self.index.path_of(memory_id)
+            if path is None or view_kind(path):
+                return None
+            changes = check(self.layout, self.index, path, time.time_ns())
+            return self._in_file(memory_id, path) if changes.stale else self.index.body(memory_id)
+        except sqlite3.DatabaseError:
+            return None  # the full look that follows mends it
+
+    def _in_file(self, memory_id: str, path: str) -> tuple[str, str] | None:
+        """The same from the file itself, while another process is updating the index."""
+        from loki_memory.sync.reading import entry_in
+
+        found = self.store.read(path)
+        entry = entry_in(path, found.data)[0] if found else None
+        if entry is None or entry.row.id != memory_id:
+            return None
+        return entry.row.kind, entry.row.body
 
     def refresh(self) -> None:
         """Make the index fresh enough to answer from, without ever changing memory."""

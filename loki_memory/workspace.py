@@ -14,7 +14,6 @@ over what somebody edited in a view, and is on disk when it returns.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,7 +25,6 @@ from loki_memory.files.layout import Layout, find_workspace, layout
 from loki_memory.index.index import Summary
 from loki_memory.models.kinds import KINDS, Kind
 from loki_memory.parts import Changing, Parts, parsed, user_home
-from loki_memory.sync import check
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
     from loki_memory.doctor import Diagnosis
@@ -363,11 +361,11 @@ class Workspace(Parts):
 
         >>> ws.get("sem-001").title()  # doctest: +SKIP
         """
-        home, path = self._find(memory_id)
-        if home.is_large():
-            check(home.layout, home.index, [path], time.time_ns())
-        found = home.index.body(memory_id)
-        if found is None:
+        found = self.look_up(memory_id) or (self._user and self._user.look_up(memory_id))
+        if not found:
+            home, _ = self._find(memory_id)
+            found = home.index.body(memory_id)
+        if not found:
             raise NotFound(memory_id)
         return parsed(*found)
 

@@ -195,9 +195,10 @@ class Index:
         rows = self.ask("SELECT path, mtime, stamps FROM folders")
         return {path: (mtime, marshal.loads(stamps)) for path, mtime, stamps in rows}  # noqa: S302 - our own cache
 
-    def stamps_of(self, folder: str) -> Stamps:
-        found = self.one("SELECT stamps FROM folders WHERE path = ?", folder)
-        return marshal.loads(found) if found else {}  # noqa: S302 - our own cache
+    def folder(self, path: str) -> tuple[int, Stamps]:
+        """The same of one folder."""
+        rows = self.ask("SELECT mtime, stamps FROM folders WHERE path = ?", path)
+        return (rows[0][0], marshal.loads(rows[0][1])) if rows else (0, {})  # noqa: S302
 
     def digest(self) -> str:
         """A hash of all that the index says: equal for equal files, however it came to be."""

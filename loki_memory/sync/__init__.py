@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+import stat
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import EverythingVanished
@@ -66,19 +66,19 @@ def rebuild(layout: Layout, index: Index, now_ns: int, progress: Progress | None
     return _apply(layout, index, seen, now_ns, how)
 
 
-def check(layout: Layout, index: Index, paths: Iterable[str], now_ns: int) -> Changes:
-    """Look at single files that are about to be shown, where not every file was looked at."""
-    seen = Seen({}, {}, [])
-    for folder in sorted({str(PurePosixPath(path).parent) for path in paths}):
-        found = scan_folder(layout.file(folder))
-        if found is not None:
-            part = _compare({folder: found}, {folder: (0, index.stamps_of(folder))})
-            seen.folders.update(part.folders)
-            seen.changed.update(part.changed)
-            seen.removed.extend(part.removed)
-    if not seen.folders:
+def check(layout: Layout, index: Index, path: str, now_ns: int) -> Changes:
+    """Look at a single file that is about to be shown, instead of at all of them."""
+    folder, _, name = path.rpartition("/")
+    mtime_ns, stamps = index.folder(folder)
+    try:
+        status = os.lstat(layout.file(path))
+    except FileNotFoundError:
+        return sync(layout, index, now_ns, Look(full=False))
+    stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+    if stamps.get(name) == stamp or not stat.S_ISREG(status.st_mode):
         return Changes([], [], [])
-    return _apply(layout, index, seen, now_ns, _Apply())
+    seen = Folder(mtime_ns, {**stamps, name: stamp}, [], [])
+    return _apply(layout, index, Seen({folder: seen}, {path: stamp}, []), now_ns, _Apply())
 
 
 def _is_full_scan_due(
