@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from loki_memory import config as settings
 from loki_memory.errors import InvalidConfig, NotFound, StoreBusy, StoreFailed
@@ -21,10 +21,13 @@ from loki_memory.files.layout import (
     TOP_FOLDERS,
     Layout,
     layout,
+    likely_places,
     view_kind,
     zone_in_git,
 )
+from loki_memory.index.database import BUSY_SECONDS
 from loki_memory.index.index import Index
+from loki_memory.models.ids import ID
 from loki_memory.models.kinds import Kind
 from loki_memory.resources import template
 from loki_memory.sync import Changes, Freshness, Look, Progress, check, rebuild, sync
@@ -154,35 +157,48 @@ class Parts:
 
     def look_up(self, memory_id: str) -> tuple[str, str] | None:
         """A memory's kind and JSON by a look at its one file; None where that does not suffice."""
-        if intent.waiting(self.layout):
+        path = self.place_of(memory_id)
+        if path is None:
             return None
         try:
-            path = self.index.path_of(memory_id)
-            if path is None or view_kind(path):
-                return None
             changes = check(self.layout, self.index, path, time.time_ns())
             return self._in_file(memory_id, path) if changes.stale else self.index.body(memory_id)
         except sqlite3.DatabaseError:
             return None  # the full look that follows mends it
 
+    def place_of(self, memory_id: str) -> str | None:
+        """The file that holds a memory, if the index or the id itself leads there right away."""
+        if intent.waiting(self.layout) or not ID.fullmatch(memory_id):
+            return None
+        try:
+            known = self.index.path_of(memory_id)
+        except sqlite3.DatabaseError:
+            return None
+        places = [known] if known else likely_places(memory_id)
+        return next((path for path in places if self._in_file(memory_id, path)), None)
+
     def _in_file(self, memory_id: str, path: str) -> tuple[str, str] | None:
-        """The same from the file itself, while another process is updating the index."""
+        """A memory's kind and JSON from the file itself, if it stands there."""
         from loki_memory.sync.reading import entry_in
 
-        found = self.store.read(path)
+        found = None if view_kind(path) else self.store.read(path)
         entry = entry_in(path, found.data)[0] if found else None
         if entry is None or entry.row.id != memory_id:
             return None
         return entry.row.kind, entry.row.body
 
-    def refresh(self) -> None:
-        """Make the index fresh enough to answer from, without ever changing memory."""
+    def refresh(self, *, wait: bool = False) -> None:
+        """Make the index fresh enough to answer from, without ever changing memory.
+
+        If another process is updating the index, the answer comes from what it says now and the
+        reader is told so; `wait` waits instead.
+        """
         with self._lock:
             try:
                 self._heal()
             except (StoreBusy, StoreFailed) as error:
                 self.notices.append(str(error))
-            if self._sync(full=False).stale:
+            if self._sync(full=False, wait=wait).stale:
                 self.notices.append(
                     f"another process is updating the index; it is {self._age()} old"
                 )
@@ -197,25 +213,38 @@ class Parts:
             with self.store.change(seconds=1):
                 pass
 
-    def _sync(self, *, full: bool, progress: Progress | None = None) -> Changes:
+    def _sync(self, *, full: bool, wait: bool = True, progress: Progress | None = None) -> Changes:
         freshness = Freshness(
             self.config.get("sync.scan_limit"), self.config.get("sync.full_scan_seconds")
         )
-        look = Look(full=full, freshness=freshness, progress=progress)
+        look = Look(full=full, wait=wait, freshness=freshness, progress=progress)
         return self._guarded(lambda: sync(self.layout, self.index, time.time_ns(), look))
 
-    def _guarded(self, work: Any) -> Changes:
-        """Do index work; a database that turns out to be damaged is replaced, once."""
+    def _guarded(self, work: Callable[[], Changes]) -> Changes:
+        """Do index work.
+
+        A damaged database is replaced; one that cannot be written gives way to an index in memory,
+        so that reading goes on.
+        """
         try:
-            changes: Changes = work()
-        except (sqlite3.DatabaseError, ValueError, EOFError) as error:
-            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-                raise StoreBusy(self.index.path, 5) from error
+            changes = work()
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise StoreBusy(self.index.path, BUSY_SECONDS) from error
+            changes = self._in_memory(str(error))
+        except (sqlite3.DatabaseError, ValueError, EOFError, TypeError) as error:
             self.index.replace(f"the index was damaged ({error})")
-            changes = rebuild(self.layout, self.index, time.time_ns())
+            try:
+                changes = rebuild(self.layout, self.index, time.time_ns())
+            except sqlite3.OperationalError as again:
+                changes = self._in_memory(str(again))
         self.notices += self.index.notices
         self.index.notices = []
         return changes
+
+    def _in_memory(self, why: str) -> Changes:
+        self.index.keep_in_memory(why)
+        return rebuild(self.layout, self.index, time.time_ns())
 
     def _render_views(self) -> None:
         """Render the views of the kinds that changed since they were rendered last."""

@@ -462,15 +462,20 @@ class Workspace(Parts):
             self.__dict__.pop("_user", None)
         return home
 
-    def _homes(self) -> Iterator[Workspace]:
+    def _homes(self, *, wait: bool = False) -> Iterator[Workspace]:
         """This workspace, then the user scope, each brought up to date."""
         for home in (self, self._user):
             if home is not None:
-                home.refresh()
+                home.refresh(wait=wait)
                 yield home
 
     def _find(self, memory_id: str) -> tuple[Workspace, str]:
-        for home in self._homes():
+        """Where a memory stands, by the cheapest look that is sure."""
+        for home in filter(None, (self, self._user)):
+            path = home.place_of(memory_id)
+            if path is not None:
+                return home, path
+        for home in self._homes(wait=True):
             path = home.index.path_of(memory_id)
             if path is not None:
                 return home, path

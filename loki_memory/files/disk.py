@@ -21,6 +21,7 @@ _serial = count()
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe in place of a file must not keep us waiting
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 _BLOCK = 1 << 20
 _FEW = 32  # up to here a flush per file is cheaper than one of the whole file system
 
@@ -44,19 +45,55 @@ def read_bytes(path: Place) -> bytes | None:
 
 
 def write_bytes(path: Place, data: bytes) -> None:
-    """Replace the file in one step; after a crash it has the old content or the new one."""
+    """Replace the file in one step; after a crash it has the old content or the new one.
+
+    After an error it has the old one: a second name is kept for it until all is done.
+    """
     folder = os.path.dirname(path)
     make_folder(folder)
-    temporary = f"{folder}/{TEMPORARY}{os.getpid()}-{next(_serial)}"
+    new, old = _temporary(folder), _temporary(folder)
+    linked = replaced = False
     try:
-        inode = write_new(temporary, data, durable=True)
-        os.replace(temporary, path)
+        inode = write_new(new, data, durable=True)
+        linked = _link(path, old)
+        os.replace(new, path)
+        replaced = True
         _check_arrived(path, inode)
+        flush_folder(folder)
+        if linked:
+            os.unlink(old)
     except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
+        if replaced:
+            _undo(path, old if linked else "")
+        for name in (new, old):
+            with suppress(OSError):
+                os.unlink(name)
         raise
-    flush_folder(folder)
+
+
+def _temporary(folder: str) -> str:
+    return f"{folder}/{TEMPORARY}{os.getpid()}-{next(_serial)}"
+
+
+def _link(path: Place, second: str) -> bool:
+    """Give a file a second name, where there is a file and the file system can."""
+    try:
+        os.link(path, second, follow_symlinks=False)
+    except (FileNotFoundError, PermissionError, NotImplementedError):
+        return False
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            return False
+        raise
+    return True
+
+
+def _undo(path: Place, old: str) -> None:
+    with suppress(OSError):
+        if old:
+            os.replace(old, path)
+        else:
+            os.unlink(path)
 
 
 def _check_arrived(path: Place, inode: int) -> None:
@@ -90,9 +127,19 @@ def _flush(fd: int) -> None:
 
 
 def remove(path: Place) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(path)
-    flush_folder(os.path.dirname(path))
+    """Remove a file; after an error it is still there."""
+    folder = os.path.dirname(path)
+    aside = _temporary(folder)
+    try:
+        os.replace(path, aside)
+    except FileNotFoundError:
+        return
+    try:
+        flush_folder(folder)
+        os.unlink(aside)
+    except BaseException:
+        _undo(path, aside)
+        raise
 
 
 def make_folder(folder: Place) -> None:

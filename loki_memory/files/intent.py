@@ -45,9 +45,10 @@ def carry_out(layout: Layout, writes: Sequence[Write]) -> None:
     try:
         steps = _stage(layout, writes)
         _decide(layout, steps)
-    except BaseException:
-        if not waiting(layout):
-            _discard(layout)
+    except BaseException as error:
+        if waiting(layout):  # the marker stands, and nothing could remove it
+            raise StoreFailed(staging(layout), str(error), decided=True) from error
+        _discard(layout)
         raise
     _complete(layout, steps)
 
@@ -104,7 +105,7 @@ def _complete(layout: Layout, steps: Sequence[Step]) -> None:
                     _move(f"{folder}/{step.staged}", target)
                 else:
                     os.unlink(target)
-        _check_all_there(steps, targets)
+        _check_all_there(folder, steps, targets)
         for parent in sorted({os.path.dirname(target) for target in targets}):
             disk.flush_folder(parent)
         disk.remove(folder / _MARKER)
@@ -113,9 +114,10 @@ def _complete(layout: Layout, steps: Sequence[Step]) -> None:
         raise StoreFailed(error.filename or folder, str(error.strerror), decided=True) from error
 
 
-def _check_all_there(steps: Sequence[Step], targets: Sequence[str]) -> None:
+def _check_all_there(folder: Path, steps: Sequence[Step], targets: Sequence[str]) -> None:
     for step, target in zip(steps, targets, strict=True):
-        if step.staged and not os.path.lexists(target):
+        staged = f"{folder}/{step.staged}"
+        if step.staged and (os.path.lexists(staged) or not os.path.lexists(target)):
             raise OSError(errno.EIO, "is not there after renaming", target)
 
 

@@ -167,7 +167,7 @@ def kind_of(path: str) -> Kind | None:
     """The kind of the record file at this path; None for views and files that are not ours."""
     path = path.removeprefix(PRIVATE)
     folder, _, name = path.rpartition("/")
-    if name[0] == "." or not folder:
+    if not folder or not name or name[0] == ".":
         return None
     top = folder.partition("/")[0]
     if top == "skills":
@@ -186,6 +186,22 @@ def _is_skill(folder: str, name: str) -> bool:
     if folder == "skills":
         return name.endswith(".md") and name.upper() != "README.MD"
     return folder.count("/") == 1 and name == "SKILL.md"
+
+
+def likely_places(memory_id: str) -> list[str]:
+    """Where we would have put the record with this id, as far as the id alone tells."""
+    prefix, _, rest = memory_id.partition("-")
+    patterns = {
+        "sem": f"semantic/patterns/{memory_id}.json",
+        "anti": f"semantic/anti-patterns/{memory_id}.json",
+        "fact": f"semantic/facts/{memory_id}.json",
+        "link": f"semantic/links/{memory_id}.json",
+        "tomb": f"semantic/rejected/{memory_id}.json",
+        "handoff": f"handoffs/{memory_id}.json",
+        "skill": f"skills/{rest}.md",
+        "ledger": f"ledgers/{rest}.json",
+    }
+    return [patterns[prefix], PRIVATE + patterns[prefix]] if prefix in patterns else []
 
 
 def view_kind(path: str) -> Kind | None:

@@ -13,6 +13,7 @@ from loki_memory.files.layout import PRIVATE, TEMPORARY, TOP_FOLDERS, Layout
 # that keeps all three would have to set the clock back.
 Stamp = tuple[int, int, int]
 UNSETTLED: Stamp = (0, 0, 0)
+UNREADABLE: Stamp = (-2, 0, 0)  # stands for the content of a folder that may not be listed
 ODD: Stamp = (-1, 0, 0)  # a link or a device: never followed, reported
 
 # A file that was written twice within one tick of the clock shows one stamp for two contents.
@@ -59,6 +60,8 @@ def scan_folder(path: str) -> Folder | None:
         entries = os.scandir(path) if stat.S_ISDIR(status.st_mode) else None
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError:
+        return Folder(0, {"": UNREADABLE}, [], [])
     if entries is None:  # a link instead of a folder leads out of the tree
         return None
     mtime_ns = status.st_mtime_ns
@@ -80,8 +83,8 @@ def scan_folder(path: str) -> Folder | None:
 
 def settled(stamp: Stamp, now_ns: int) -> Stamp:
     """The stamp, or UNSETTLED if the file is so young that another write could look the same."""
-    if stamp == ODD:
-        return ODD
+    if stamp in {ODD, UNREADABLE}:
+        return stamp
     newest = max(stamp[0], stamp[1])
     coarse = newest % _SECOND_NS == 0
     young = now_ns - newest < (_COARSE_GRAIN_NS if coarse else _GRAIN_NS)

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from loki_memory.errors import InvalidRecord, RejectedValue
+from loki_memory.errors import InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import codec, scan
 from loki_memory.files.layout import Layout, date_in, place, view_kind
 from loki_memory.files.problem import Problem, both_changed
@@ -139,7 +139,10 @@ def to_render(store: Store, fingerprints: Mapping[Kind, int]) -> list[Kind]:
 
 def is_rendered(store: Store, path: str) -> bool:
     """Whether a view is, byte for byte, what we made of the records."""
-    found = store.read(path)
+    try:
+        found = store.read(path)
+    except StoreFailed:
+        return False
     return found is not None and found.etag == read_base(store, path).etag
 
 
@@ -169,7 +172,11 @@ def _base_path(path: str) -> str:
 
 def edits(store: Store, path: str) -> tuple[list[Edit], list[Problem]]:
     """The entries of a view that differ from what was rendered, and those that cannot be read."""
-    kind, found = view_kind(path), store.read(path)
+    kind = view_kind(path)
+    try:
+        found = store.read(path)
+    except StoreFailed as error:
+        return [], [Problem(path, f"cannot be read ({error.__cause__})")]
     if kind is None or found is None:
         return [], []
     try:
@@ -304,7 +311,8 @@ def render(store: Store, kind: Kind, records: Iterable[tuple[str, Memory]]) -> l
     written = []
     with store.change() as change:
         for view, pairs in by_view.items():
-            if (pairs or store.read(view)) and _render_one(store, change, view, kind, pairs):
+            there = os.path.lexists(store.layout.file(view))
+            if (pairs or there) and _render_one(store, change, view, kind, pairs):
                 written.append(view)
     return written
 
@@ -316,9 +324,9 @@ def _view_of(kind: Kind, record: Memory) -> str:
 def _render_one(
     store: Store, change: Change, view: str, kind: Kind, pairs: list[tuple[str, Memory]]
 ) -> bool:
-    found = store.read(view)
-    if found and found.etag != read_base(store, view).etag and any(_left_to_do(store, view, pairs)):
+    if not is_rendered(store, view) and any(_left_to_do(store, view, pairs)):
         return False
+    found = store.read(view)
     pairs = sorted(pairs, key=lambda pair: pair[1].id)
     entries = [entry_of(record) for _, record in pairs]
     data = codec.dump(_shaped(kind, entries, found.data if found else b""))

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6C6F6B69  # "loki"
-_BUSY_SECONDS = 5.0
+BUSY_SECONDS = 10.0  # how long to wait for another process's transaction
 # Before 3.51.3 a checkpoint could lose committed pages when the WAL was reset under a reader.
 _SAFE_WAL = (3, 51, 3)
 _COMPANIONS = ("", "-journal", "-wal", "-shm")
@@ -27,7 +27,7 @@ class Unusable(Exception):
 def open_for_writing(path: Path | None) -> sqlite3.Connection:
     """Connect, creating the schema in a new file. None opens an index that lives in memory only."""
     database = sqlite3.connect(
-        path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256
+        path or ":memory:", timeout=BUSY_SECONDS, isolation_level=None, cached_statements=256
     )
     try:
         _prepare(database)
@@ -59,7 +59,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         database = sqlite3.connect(
             f"file:{quote(str(path))}?mode=ro",
             uri=True,
-            timeout=_BUSY_SECONDS,
+            timeout=BUSY_SECONDS,
             isolation_level=None,
         )
     except sqlite3.OperationalError as error:

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loki_memory.index.database import (
+    BUSY_SECONDS,
     Unusable,
     move_aside,
     open_for_reading,
     open_for_writing,
 )
 from loki_memory.index.revision import COLUMNS, Rebuilding, Revision, Stamps
+
+_BUSY_MS = int(BUSY_SECONDS * 1000)
 
 
 class Summary(NamedTuple):
@@ -84,12 +87,17 @@ class Index:
                 f"the index could not be used ({error}); it was moved to {aside.name} and rebuilt"
             )
             return open_for_writing(self.path)
-        except (PermissionError, OSError, sqlite3.OperationalError) as error:
-            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        except (OSError, sqlite3.OperationalError) as error:
+            if "locked" in str(error):
                 raise
-            self.notices.append("the cache folder cannot be written; the index is kept in memory")
-            self.path = None
+            self.keep_in_memory(str(error))
             return open_for_writing(None)
+
+    def keep_in_memory(self, why: str) -> None:
+        """Do without a file: a read-only checkout, a full disk."""
+        self.close()
+        self.path = None
+        self.notices.append(f"the index cannot be written ({why}) and is kept in memory")
 
     def replace(self, reason: str) -> None:
         """Move a damaged database aside and begin a new one."""
@@ -233,8 +241,11 @@ class Index:
         Without `wait`, raises sqlite3.OperationalError if another process is at it.
         """
         writer = self.writer()
-        writer.execute(f"PRAGMA busy_timeout = {5000 if wait else 0}")
-        writer.execute("BEGIN IMMEDIATE")
+        try:
+            writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS if wait else 0}")
+            writer.execute("BEGIN IMMEDIATE")
+        finally:  # readers, and the commit, wait in any case
+            writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         try:
             revision = Rebuilding(writer) if anew else Revision(writer)
             yield revision

@@ -39,8 +39,11 @@ M = TypeVar("M", bound="Memory")
 
 Text = str  # NFC where it is written: once per file, not once per field
 Moment = Annotated[str, AfterValidator(moment)]
+# Empty means: make one.
 Id = Annotated[
-    str, AfterValidator(check_id), Field(json_schema_extra={"pattern": f"^{ID.pattern}$"})
+    str,
+    AfterValidator(lambda value: check_id(value) if value else value),
+    Field(json_schema_extra={"pattern": f"^({ID.pattern})?$"}),
 ]
 # Two decimals: a confidence of 0.8333 and one of 0.83 are the same belief and one diff line.
 Score = Annotated[float, Field(ge=0, le=1), AfterValidator(lambda value: round(value, 2))]
@@ -124,7 +127,7 @@ class Memory(Part):
     keeps_id: ClassVar[bool] = True  # False where the file's own name is the id
 
     schema_: str | None = Field(None, alias="$schema")
-    id: Id | Literal[""] = ""
+    id: Id = ""
 
     def model_post_init(self, context: Any, /) -> None:  # noqa: ARG002 - pydantic's signature
         if self.id and self.keeps_id:

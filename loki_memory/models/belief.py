@@ -154,8 +154,8 @@ class Fact(Belief):
     attribute: Text | None = None
 
     def key(self) -> tuple[str, ...]:
-        placed = tuple(filter(None, (self.session, self.at)))
-        return (self.scope, normal(self.statement), *placed)
+        placed = (self.session or "", self.at or "")
+        return (self.scope, normal(self.statement), *(placed if any(placed) else ()))
 
     def value(self) -> str:
         return self.statement

@@ -113,14 +113,13 @@ class Episode(Memory):
     @classmethod
     def _goal_inside_context(cls, data: Any) -> Any:
         """A goal at the top level is meant as `context.goal`."""
-        if (
-            not isinstance(data, dict)
-            or "goal" not in data
-            or "goal" in (data.get("context") or {})
-        ):
+        if not isinstance(data, dict) or "goal" not in data:
+            return data
+        context = data.get("context") or {}
+        if not isinstance(context, dict) or "goal" in context:
             return data
         rest = {name: value for name, value in data.items() if name != "goal"}
-        return {**rest, "context": {"goal": data["goal"], **(data.get("context") or {})}}
+        return {**rest, "context": {"goal": data["goal"], **context}}
 
     @property
     def goal(self) -> str:

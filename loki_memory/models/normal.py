@@ -27,7 +27,7 @@ _INVISIBLE = {"Cf", "Cc", "Mn", "Me"}
 _MOMENT = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?\s*(.*))?", re.DOTALL
 )
-_CANONICAL_LENGTH = len("2026-01-06T10:30:00Z")
+_CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?Z?")
 
 
@@ -54,7 +54,7 @@ def moment(text: str) -> str:
     Lenient about what agents write: other offsets, none at all (taken as UTC), and the
     `+00:00Z` that some tools produce. Raises ValueError for anything else.
     """
-    if len(text) == _CANONICAL_LENGTH and text[19] == "Z" and text[10] == "T":
+    if _CANONICAL.fullmatch(text):
         datetime.fromisoformat(text)  # it is as we write it, if it is a moment at all
         return text
     match = _MOMENT.fullmatch(text.strip())
@@ -63,7 +63,11 @@ def moment(text: str) -> str:
     day, clock, seconds, fraction, zone = match.groups()
     if clock is None:
         return date.fromisoformat(day).isoformat()
-    when = datetime.fromisoformat(f"{day}T{clock}{seconds or ':00'}{_offset(zone)}").astimezone(UTC)
+    try:
+        local = datetime.fromisoformat(f"{day}T{clock}{seconds or ':00'}{_offset(zone)}")
+        when = local.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{text[:40]!r} is out of range") from None
     tail = (fraction or "").rstrip("0")
     return f"{when:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + (f".{tail}Z" if tail else "Z")
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import EverythingVanished
 from loki_memory.files.layout import Layout, kind_of
-from loki_memory.files.scan import Folder, scan, scan_folder, settled
+from loki_memory.files.scan import UNSETTLED, Folder, scan, scan_folder, settled
 from loki_memory.sync.changes import Changes, Seen
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Look(NamedTuple):
     """What kind of look is wanted: at everything, or as `freshness` decides."""
 
     full: bool = True
+    wait: bool = True  # for another process that is updating the index
     freshness: Freshness = Freshness()
     progress: Progress | None = None
 
@@ -56,7 +57,7 @@ def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Chan
     if not seen.folders:
         return Changes([], [], [])
     _refuse_if_all_vanished(layout, seen, known)
-    return _apply(layout, index, seen, now_ns, _Apply(look.full, not known, full, look.progress))
+    return _apply(layout, index, seen, now_ns, _Apply(look.wait, not known, full, look.progress))
 
 
 def rebuild(layout: Layout, index: Index, now_ns: int, progress: Progress | None = None) -> Changes:
@@ -73,7 +74,7 @@ def check(layout: Layout, index: Index, path: str, now_ns: int) -> Changes:
     try:
         status = os.lstat(layout.file(path))
     except FileNotFoundError:
-        return sync(layout, index, now_ns, Look(full=False))
+        return sync(layout, index, now_ns, Look(full=False, wait=False))
     stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
     if stamps.get(name) == stamp or not stat.S_ISREG(status.st_mode):
         return Changes([], [], [])
@@ -160,8 +161,9 @@ def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -
 
     try:
         with index.change(wait=how.wait, anew=how.anew) as revision:
-            changes = Intake(layout, revision, seen, how.progress).run()
-            revision.set_folders(_remembered(seen, now_ns))
+            intake = Intake(layout, revision, seen, how.progress)
+            changes = intake.run()
+            revision.set_folders(_remembered(seen, intake.unread, now_ns))
             if how.looked_at_all:
                 revision.set_note("full_scan_ns", str(now_ns))
             if changes or how.anew:
@@ -173,14 +175,17 @@ def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -
     return changes
 
 
-def _remembered(seen: Seen, now_ns: int) -> dict[str, tuple[int, Stamps] | None]:
+def _remembered(seen: Seen, unread: set[str], now_ns: int) -> dict[str, tuple[int, Stamps] | None]:
     """Folders as they are to be remembered: what is too young to be sure of is looked at again."""
     remembered: dict[str, tuple[int, Stamps] | None] = {}
     for path, folder in seen.folders.items():
         if folder is None:
             remembered[path] = None
             continue
-        stamps = {name: settled(stamp, now_ns) for name, stamp in folder.files.items()}
+        stamps = {
+            name: UNSETTLED if f"{path}/{name}" in unread else settled(stamp, now_ns)
+            for name, stamp in folder.files.items()
+        }
         own = settled((folder.mtime_ns, folder.mtime_ns, 0), now_ns)[0]
         remembered[path] = (own, stamps)
     return remembered

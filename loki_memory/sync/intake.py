@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 from loki_memory.files import views
 from loki_memory.files.layout import Layout, kind_of, view_kind
-from loki_memory.files.problem import same_id
+from loki_memory.files.problem import Problem, same_id
+from loki_memory.files.scan import ODD, UNREADABLE, Stamp
 from loki_memory.files.store import Store
 from loki_memory.index.revision import Revision
 from loki_memory.index.row import entry_of
@@ -31,6 +32,7 @@ class Intake:
         self._seen = seen
         self._removed = set(seen.removed)
         self._contested: set[str] = set()
+        self.unread: set[str] = set()  # to be tried again, though they may not change
         self._progress = progress
 
     def run(self) -> Changes:
@@ -44,7 +46,7 @@ class Intake:
                 changes.removed.append(path)
                 self._revision.remove_path(path)
                 self._revision.forget_file(path)
-            self._revision.set_problems(path, ())
+            self._revision.set_problems(path.rstrip("/"), ())
         self._settle_contests()
         edited = [path for path in self._seen.changed if view_kind(path)]
         changes.modified.extend(p for p in edited if not views.is_rendered(self._store, p))
@@ -56,7 +58,7 @@ class Intake:
 
     def _readings(self) -> Iterator[Reading]:
         """The changed record files, read; not those whose bytes are the ones the index knows."""
-        items = sorted(item for item in self._seen.changed.items() if kind_of(item[0]))
+        items = sorted(item for item in self._seen.changed.items() if self._is_record(*item))
         if self._revision.is_empty:
             yield from read_files(self._store, items)
             return
@@ -65,8 +67,23 @@ class Intake:
             if reading is not None:
                 yield reading
 
+    def _is_record(self, path: str, stamp: Stamp) -> bool:
+        """Whether to read a file; what nobody could read is a problem at once."""
+        if stamp == UNREADABLE:
+            folder = path.rstrip("/")
+            self._revision.set_problems(folder, [Problem(folder, "may not be listed")])
+        elif stamp == ODD:
+            advice = "Replace it by a file or a folder; links are not followed."
+            problem = Problem(path, "is a symbolic link or a device", advice=advice)
+            self._revision.set_problems(path, [problem])
+            self._revision.remove_path(path)
+            self._revision.forget_file(path)
+        return stamp[0] >= 0 and kind_of(path) is not None
+
     def _take_in(self, reading: Reading, changes: Changes) -> None:
         path, digest, entry, problems = reading
+        if not digest:
+            self.unread.add(path)
         known = self._revision.hash_of(path) is not None
         (changes.modified if known else changes.added).append(path)
         memory_id = entry.row.id if entry else ""

@@ -23,7 +23,7 @@ from loki_memory.files.codec import MAX_BYTES, decode_with_document, etag
 from loki_memory.files.layout import Layout
 from loki_memory.files.problem import Problem, both_changed, secret_problems
 from loki_memory.files.redaction import may_hold_secret
-from loki_memory.files.scan import ODD, Stamp
+from loki_memory.files.scan import Stamp
 from loki_memory.files.store import Store, sealed
 from loki_memory.index.row import Entry, Row, entry_of
 from loki_memory.models import Edge
@@ -57,9 +57,6 @@ def read_file(store: Store, path: str, stamp: Stamp, known: str | None = None) -
 
 def _bytes(store: Store, path: str, stamp: Stamp) -> tuple[bytes | None, Problem | None]:
     """The file's bytes, or why there are none to be had. One that is gone again has no problem."""
-    if stamp == ODD:
-        advice = "Replace it by a file; links are not followed."
-        return None, Problem(path, "is a symbolic link or a device", advice=advice)
     if stamp[2] > MAX_BYTES:
         reason = f"has {stamp[2]:,} bytes, and {MAX_BYTES:,} is the most"
         advice = "Split it, or keep the bulk in a file of its own and name that file."
