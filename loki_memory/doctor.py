@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from loki_memory.errors import LokiMemoryError
@@ -45,8 +46,8 @@ def examine(workspace: Workspace, *, deep: bool, fix: bool) -> Diagnosis:
     if fix:
         findings += _mend(workspace)
     findings += [_unfinished(workspace), _index(workspace, deep=deep, fix=fix), _foreign(workspace)]
-    findings += [_dangling(workspace)]
-    findings += [Finding("note", "warning", notice) for notice in workspace.notices]
+    findings += [_dangling(workspace), _hidden(workspace)]
+    findings += [Finding("note", "ok", notice) for notice in workspace.notices]
     return Diagnosis(findings, workspace.problems())
 
 
@@ -75,13 +76,15 @@ def _mend(workspace: Workspace) -> list[Finding]:
     """Only what cannot lose anything: housekeeping, ids that two files share, the index."""
     cleared = workspace.gc()
     found = (
-        [Finding("litter", "mended", f"{len(cleared.files)} files cleared")]
+        [Finding("litter", "mended", f"{_count(cleared.files, 'file')} cleared")]
         if cleared.files
         else []
     )
     rekeyed = _rekey(workspace)
     if rekeyed:
-        found.append(Finding("ids", "mended", f"{len(rekeyed)} records got ids of their own"))
+        found.append(
+            Finding("ids", "mended", f"{_count(rekeyed, 'record')} got an id of their own")
+        )
     try:
         workspace.settle_in()
         workspace.sync()
@@ -171,7 +174,7 @@ def _foreign(workspace: Workspace) -> Finding:
     if not files:
         return Finding("files", "ok", "all files under memory/ are memory")
     return Finding(
-        "files", "ok", f"{len(files)} files are not memory and left alone, such as {files[0]}"
+        "files", "ok", f"{_count(files, 'file')} not memory and left alone, such as {files[0]}"
     )
 
 
@@ -186,5 +189,24 @@ def _dangling(workspace: Workspace) -> Finding:
         return Finding("links", "ok", "every link and every piece of evidence leads somewhere")
     first = f"{rows[0][0]} names {rows[0][1]}"
     return Finding(
-        "links", "warning", f"{len(rows)} lead to memories that are not here, such as: {first}"
+        "links",
+        "warning",
+        f"{_count(rows, 'link')} to memories that are not here, such as: {first}",
     )
+
+
+def _hidden(workspace: Workspace) -> Finding:
+    """Records that say what a person rejected: they stand in files and are not shown."""
+    sql = (
+        "SELECT m.id FROM memories AS m JOIN judged AS j ON j.id = m.id "
+        "WHERE j.status = 'rejected' AND m.status <> 'rejected' ORDER BY 1"
+    )
+    rows = workspace.index.ask(sql)
+    if not rows:
+        return Finding("rejected", "ok", "no record says what was rejected")
+    said = f"{_count(rows, 'record')} that says what was rejected, and is not shown: {rows[0][0]}"
+    return Finding("rejected", "ok", said)
+
+
+def _count(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"

@@ -2,12 +2,17 @@
 
     LokiMemoryError            1
     ├── NotAWorkspace          3   no .loki folder here or above
+    │   ├── NotAFolder         3   what was named is not a folder
+    │   └── NotAProject        3   the home folder is none
     ├── SymlinkedRoot          3   .loki is a symbolic link
     ├── NewerFormat            3   written by a newer loki-memory
     ├── InvalidConfig          3   a setting that cannot be read
     ├── InvalidRecord          4   a record that breaks the format
     │   └── InvalidId          4   an id that must not reach a path
     ├── NotFound               5   no memory with this id
+    │   ├── Ambiguous          5   several ids begin so
+    │   ├── NothingToUndo      5   it was not archived, forgotten or rejected
+    │   └── NoLedger           5   the agent has not checked in
     ├── Conflict               6
     │   ├── FileChanged        6   changed since it was read
     │   └── IdTaken            6   the id belongs to another memory
@@ -38,13 +43,27 @@ class NotAWorkspace(LokiMemoryError):
         )
 
 
+class NotAFolder(NotAWorkspace):
+    def __init__(self, path: object) -> None:
+        LokiMemoryError.__init__(self, f"{path} is not a folder; name one that is with -C DIR.")
+
+
+class NotAProject(NotAWorkspace):
+    def __init__(self, path: object) -> None:
+        LokiMemoryError.__init__(
+            self,
+            f"{path} is the home folder, whose .loki is the user scope; go to a project's folder "
+            "and init there.",
+        )
+
+
 class SymlinkedRoot(LokiMemoryError):
     exit_code = 3
 
     def __init__(self, path: object, target: object) -> None:
         super().__init__(
-            f"{path} is a symbolic link to {target}; links are not followed out of the tree. "
-            f"Work there directly: loki-mem -C {target} …"
+            f"{path} is a symbolic link to {target}, and links are not followed; replace it by a "
+            "folder, or work in the project that holds the original."
         )
 
 
@@ -118,6 +137,26 @@ class NotFound(LokiMemoryError):
 
     def __init__(self, what: object) -> None:
         super().__init__(f"no memory {what}; `loki-mem list` shows what there is.")
+
+
+class Ambiguous(NotFound):
+    def __init__(self, start: str, found: list[str]) -> None:
+        shown = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")  # noqa: PLR2004
+        LokiMemoryError.__init__(self, f"{start} begins several ids ({shown}); give more of it.")
+
+
+class NothingToUndo(NotFound):
+    def __init__(self, memory_id: str) -> None:
+        LokiMemoryError.__init__(
+            self, f"{memory_id} was not archived, forgotten or rejected; there is nothing to undo."
+        )
+
+
+class NoLedger(NotFound):
+    def __init__(self, agent: str) -> None:
+        LokiMemoryError.__init__(
+            self, f"{agent} has no ledger; `loki-mem ledger` lists those that have one."
+        )
 
 
 class Conflict(LokiMemoryError):

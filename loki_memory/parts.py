@@ -101,14 +101,16 @@ class Parts:
     def set_config(self, name: str, value: str) -> None:
         """Set a key in the workspace's config.toml."""
         from loki_memory.files import disk
+        from loki_memory.files.store import failures_named
 
         if name not in self.config.values:
             raise InvalidConfig(name, "is not a setting; `loki-mem config` lists them.")
         if not value.isdecimal():
             raise InvalidConfig(name, f"{value!r} is not a whole number, 0 or more.")
         path = self.layout.loki / "config.toml"
-        text = path.read_text(encoding="utf-8") if path.exists() else template("config.toml")
-        disk.write_bytes(path, settings.edited(text, name, int(value)).encode())
+        with failures_named(path):
+            text = path.read_text(encoding="utf-8") if path.exists() else template("config.toml")
+            disk.write_bytes(path, settings.edited(text, name, int(value)).encode())
         del self.config
 
     def sync(self, progress: Progress | None = None) -> Changes:

@@ -21,6 +21,7 @@ from loki_memory.models import (
 )
 from loki_memory.models.base import field_order
 from loki_memory.models.ids import digest
+from loki_memory.models.kinds import article
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
@@ -31,6 +32,24 @@ _STATEMENTS: dict[str, tuple[type[Memory], str]] = {
     "anti-pattern": (AntiPattern, "what_fails"),
     "learning": (Learning, "lesson"),
 }
+_FIRST_SAID = ("id", "valid_from", "timestamp", "statement", "pattern", "what_fails", "lesson")
+_TRUST = ("owner", "agent", "import", "external")
+# A scope is a place, an origin a fact about the past.
+_NOT_CORRECTED = {"id", "$schema", "history", "origin", "scope"}
+_TEXTS = {
+    "statement",
+    "pattern",
+    "conditions",
+    "correct_approach",
+    "incorrect_approach",
+    "what_fails",
+    "why",
+    "prevention",
+    "resolutions",
+    "lesson",
+    "resolution",
+}
+_HANDOFFS = "`loki-mem handoff list --all` shows them."
 _STATES = {"open": {"accepted", "done", "expired"}, "accepted": {"done", "expired"}}
 
 
@@ -61,40 +80,54 @@ def remember(change: Change, record: Memory) -> Memory:
     from loki_memory.files.store import sealed
 
     record = sealed(record)[0]
+    change.admit(record)
     number = 1
     while True:
         there = change.record(place(record))
         if there is None:
             return change.put(record)
         if there.key() == record.key():
-            new = {**record.document(), **_first_said(there)}
-            return change.put(there.changed(**new))
+            return change.put(_said_again(there, record))
         # That one was corrected since and says something else now: both are kept.
         number += 1
         minted = digest(record.kind, *record.key(), str(number))
         record = record.changed(id=f"{record.prefix}-{minted}")
 
 
-def _first_said(there: Memory) -> dict[str, Any]:
-    """What a repetition does not change: since when it holds, and its wording."""
+def _said_again(there: Memory, record: Memory) -> Memory:
+    """What is remembered already, with what is new about it.
+
+    Its wording and since when it holds stay; it is as trusted as the better of its two tellers;
+    and if it had been given up, it holds again.
+    """
     document = there.document()
-    keep = ("id", "valid_from", "timestamp", "statement", "pattern", "what_fails", "lesson")
-    return {name: document[name] for name in keep if name in document}
+    keep = {name: document[name] for name in _FIRST_SAID if name in document}
+    told = (getattr(there, "origin", None), getattr(record, "origin", None))
+    origin = next((o for o in _TRUST if o in told), None)
+    again = there.changed(**{**record.document(), **keep, "origin": origin})
+    if isinstance(again, Belief) and again.status in {"superseded", "retired"}:
+        return again.changed(status="active", invalid_at=None)
+    return again
 
 
 def corrected(record: Memory, fields: Mapping[str, Any], today: str, origin: str) -> Memory:
-    """The record with other fields; a belief keeps what it said before."""
-    known = {*field_order(MODELS[record.kind]), *record.document()} - {"id", "$schema", "history"}
+    """The record with other fields; a belief keeps what it said before.
+
+    Where it came from is not for a correction to say, but whoever changes what it says is its
+    origin from then on.
+    """
+    known = {*field_order(MODELS[record.kind]), *record.document()} - _NOT_CORRECTED
     for name in fields:
         if name not in known:
             raise InvalidRecord(
-                f"a {record.kind} has no field {name!r} that can be corrected",
-                field=name,
+                f"{article(record.kind)} has no field {name!r} that can be corrected",
                 advice=f"Its fields: {', '.join(sorted(known))}.",
             )
     new = record.changed(**fields)
     before, after = record.document(), new.document()
     was = {name: before.get(name) for name in fields if before.get(name) != after.get(name)}
+    if "origin" in before and not was.keys().isdisjoint(_TEXTS):
+        new = new.changed(origin=origin)
     if not was or not isinstance(record, Belief):
         return new
     said = {"on": today, "by": origin, "was": was}
@@ -104,7 +137,10 @@ def corrected(record: Memory, fields: Mapping[str, Any], today: str, origin: str
 def with_field(record: Memory, name: str, value: object) -> Memory:
     """The record with one field of its own kind set."""
     if name not in type(record).model_fields:
-        raise InvalidRecord(f"a {record.kind} cannot be {name}", field=name)
+        raise InvalidRecord(
+            f"{article(record.kind)} cannot be {name}",
+            advice="Episodes, patterns, anti-patterns, facts and learnings can.",
+        )
     return record.changed(**{name: value})
 
 
@@ -113,7 +149,7 @@ def tombstone(record: Memory, why: str, today: str, origin: str) -> Tombstone:
     value = record.value()
     if not value:
         raise InvalidRecord(
-            f"a {record.kind} is not a statement that could be rejected",
+            f"{article(record.kind)} is not a statement that could be rejected",
             advice=f"`loki-mem forget {record.id}` removes it.",
         )
     document = {"value": value, "why": why, "rejected": record.id, "at": today, "origin": origin}
@@ -123,17 +159,19 @@ def tombstone(record: Memory, why: str, today: str, origin: str) -> Tombstone:
 def advanced(record: Memory, status: str, fields: Mapping[str, Any]) -> Handoff:
     """A handoff in its next state; going back is an error."""
     if not isinstance(record, Handoff):
-        raise InvalidRecord(f"{record.id} is a {record.kind} and no handoff")
+        raise InvalidRecord(
+            f"{record.id} is {article(record.kind)} and no handoff", advice=_HANDOFFS
+        )
     if status not in _STATES.get(record.state, set()):
         raise InvalidRecord(
-            f"{record.id} is {record.state} and cannot become {status}", field="status"
+            f"{record.id} is {record.state} and cannot become {status}", advice=_HANDOFFS
         )
     given = {name: value for name, value in fields.items() if value is not None}
     return record.changed(status=status, **given)
 
 
-def complete_skill(skill: Skill | str) -> Skill:
-    """A skill with everything that the agentskills format asks for."""
+def complete_skill(skill: Skill | str, origin: str) -> Skill:
+    """A skill with everything that the agentskills format asks for, and where it came from."""
     if isinstance(skill, str):
         from loki_memory.files.codec import read_skill
 
@@ -144,4 +182,5 @@ def complete_skill(skill: Skill | str) -> Skill:
             title = parse(Skill, {**document, "name": "x"}).title()
             document["name"] = slug(title, 64)
         skill = parse(Skill, document)
-    return skill if skill.description else skill.changed(description=skill.title())
+    metadata = {**skill.metadata, "loki-origin": origin}
+    return skill.changed(description=skill.description or skill.title(), metadata=metadata)

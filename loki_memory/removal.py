@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from loki_memory.errors import FileChanged, InvalidRecord, NotFound
+from loki_memory.errors import FileChanged, InvalidRecord, NotFound, NothingToUndo
 from loki_memory.files.codec import MAX_BYTES, decode, etag, read_json
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout
 from loki_memory.files.store import Change, Store, sealed
@@ -193,7 +193,7 @@ def lift(store: Store, index: Index, memory_id: str) -> Memory:
     with store.change() as change:
         stone = change.record(stone_path) if stone_path else None
         if not isinstance(stone, Tombstone) or stone_path is None:
-            raise NotFound(f"{memory_id} among what was archived, forgotten or rejected")
+            raise NothingToUndo(memory_id)
         change.remove(stone_path)
         belief_path = index.path_of(stone.rejected or "") or ""
         belief = change.record(belief_path) if belief_path else None

@@ -83,7 +83,6 @@ class ListedMemory(TypedDict):
     agent: str
     confidence: float | None
     pinned: bool
-    path: str
 
 
 class ListOutput(TypedDict):

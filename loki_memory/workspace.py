@@ -20,10 +20,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from loki_memory.errors import InvalidConfig, InvalidRecord, NotAWorkspace, NotFound
+from loki_memory.errors import Ambiguous, InvalidRecord, NotAFolder, NotAProject, NotFound
 from loki_memory.files.layout import Layout, find_workspace, layout
 from loki_memory.index.index import Summary
-from loki_memory.models.kinds import KINDS, Kind
+from loki_memory.models.kinds import KINDS, STATUSES, Kind
+from loki_memory.models.normal import moment
 from loki_memory.parts import Changing, Parts, parsed, user_home
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
@@ -55,9 +56,12 @@ class Workspace(Parts):
 
         >>> Workspace.open("src")  # doctest: +SKIP
         """
-        start = Path(path or os.environ.get("LOKI_WORKSPACE") or Path.cwd())
+        try:
+            start = Path(path or os.environ.get("LOKI_WORKSPACE") or Path.cwd())
+        except FileNotFoundError:
+            raise NotAFolder("the working directory") from None
         if not start.is_dir():
-            raise NotAWorkspace(start)
+            raise NotAFolder(start)
         return cls(layout(find_workspace(start, user_home().parent)), origin=origin)
 
     @classmethod
@@ -68,9 +72,7 @@ class Workspace(Parts):
         """
         root = Path(os.path.abspath(path))
         if root == user_home().parent:
-            raise InvalidConfig(
-                root, "is the home folder, whose .loki is the user scope; init a project."
-            )
+            raise NotAProject(root)
         workspace = cls(layout(root), origin=origin)
         workspace.settle_in()
         return workspace
@@ -216,7 +218,7 @@ class Workspace(Parts):
         """Write a skill, given as a Skill or as the Markdown of a SKILL.md."""
         from loki_memory.remembering import complete_skill
 
-        record = complete_skill(skill)
+        record = complete_skill(skill, self.origin)
         self.before_write()
         path = self.index.path_of(record.id) or ""
         return self.store.write(record, path)  # type: ignore[return-value]
@@ -251,6 +253,8 @@ class Workspace(Parts):
                 field="relation",
                 advice=f"Use one of: {', '.join(RELATIONS)}.",
             )
+        if a == b:
+            raise InvalidRecord(f"{a} cannot be linked to itself", advice="Name another memory.")
         home, _ = self._find(a)
         self._find(b)
         self.before_write()
@@ -279,6 +283,9 @@ class Workspace(Parts):
         """
         from loki_memory.models import Handoff, parse
 
+        for name, text in (("from", from_agent), ("to", to_agent), ("done", what_was_done)):
+            if not text.strip():
+                raise InvalidRecord("is empty", field=name, advice="A handoff needs all three.")
         document = {
             "from_agent": from_agent,
             "to_agent": to_agent,
@@ -331,7 +338,7 @@ class Workspace(Parts):
         from loki_memory.removal import forget
 
         self.before_write()
-        home, _ = self._find(memory_id)
+        home = self._up_to_date(memory_id)
         return forget(home.store, home.index, memory_id, why, self._now()[:10])
 
     def archive(self, memory_id: str) -> str:
@@ -348,11 +355,11 @@ class Workspace(Parts):
 
         self.before_write()
         try:
-            self._find(memory_id)
+            home = self._up_to_date(memory_id)
         except NotFound:
             restore(self.store, memory_id)
             return self.get(memory_id)
-        return lift(self.store, self.index, memory_id)
+        return lift(home.store, home.index, memory_id)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -377,7 +384,7 @@ class Workspace(Parts):
         scope: str | None = None,
     ) -> list[Summary]:
         """The same as one line each, without reading the records."""
-        _check_kind(kind)
+        since = _check_filters(kind, status, since)
         return [
             summary
             for home in self._homes()
@@ -390,11 +397,11 @@ class Workspace(Parts):
             if home.index.path_of(start):
                 return start
         found = [name for home in self._homes() for name in home.index.ids_starting(start)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise NotFound(f"{start}: several begin so ({', '.join(found[:5])}, …)")
-        raise NotFound(start)
+        if len(found) > 1:
+            raise Ambiguous(start, found)
+        if not found:
+            raise NotFound(start)
+        return found[0]
 
     def where(self, memory_id: str) -> Path:
         """The file that a memory stands in."""
@@ -403,7 +410,7 @@ class Workspace(Parts):
 
     def edges(self, memory_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """(relation, id) pairs that leave a memory, and that arrive at it."""
-        home, _ = self._find(memory_id)
+        home = self._up_to_date(memory_id)
         out = [(relation, target) for relation, target, _ in home.index.edges_from(memory_id)]
         back = [(relation, source) for relation, source, _ in home.index.edges_to(memory_id)]
         return out, back
@@ -481,6 +488,12 @@ class Workspace(Parts):
                 return home, path
         raise NotFound(memory_id)
 
+    def _up_to_date(self, memory_id: str) -> Workspace:
+        """The workspace of a memory, its whole index up to date: for what follows links."""
+        home, _ = self._find(memory_id)
+        home.refresh(wait=True)
+        return home
+
     def _changing(self, memory_id: str) -> Changing:
         self.before_write()
         home, path = self._find(memory_id)
@@ -499,7 +512,7 @@ class Workspace(Parts):
 
         >>> [m.title() for m in ws.list(kind="pattern", since="2026-01-01")]  # doctest: +SKIP
         """
-        _check_kind(kind)
+        since = _check_filters(kind, status, since)
         homes = self._homes()
         return [
             parsed(kind_, body)
@@ -508,8 +521,16 @@ class Workspace(Parts):
         ]
 
 
-def _check_kind(kind: str | None) -> None:
-    if kind is not None and kind not in KINDS:
+def _check_filters(kind: str | None, status: str | None, since: str | None) -> str | None:
+    """Refuse what could never fit anything; returns `since` as it is compared."""
+    for name, value, known in (("kind", kind, KINDS), ("status", status, STATUSES)):
+        if value is not None and value not in known:
+            raise InvalidRecord(
+                f"{value!r} is not a {name}", advice=f"Use one of: {', '.join(known)}."
+            )
+    try:
+        return moment(since) if since else None
+    except ValueError as error:
         raise InvalidRecord(
-            f"{kind!r} is not a kind", field="kind", advice=f"Use one of: {', '.join(KINDS)}."
-        )
+            str(error), field="since", advice="Write 2026-01-20 or 2026-01-20T09:00:00Z."
+        ) from None

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from loki_memory.cli.common import Session, command, finish_writing
-from loki_memory.cli.output import coloured_status, note, one_line, remarks, say, table
+from loki_memory.cli.output import note, one_line, remarks, say, table
 from loki_memory.cli.read import show_command
-from loki_memory.models import Handoff, Ledger
+from loki_memory.errors import NoLedger, NotFound
+from loki_memory.models import Handoff, Ledger, parse
 from loki_memory.workspace import Workspace
 
 
@@ -34,20 +35,22 @@ def ledger_command(session: Session, agent: str | None, **given: Any) -> None:
         shown = [{"id": r.id, "kind": r.kind, "record": r.document()} for r in rows]
         session.show({"ledgers": shown}, lambda: _tell_ledgers(rows))
         remarks(workspace)
-    elif any(value for value in given.values()):
+    elif any(value not in (None, ()) for value in given.values()):
         ledger = _checkpoint(workspace, agent, given)
         finish_writing(session, workspace, [workspace.checkpoint(ledger)])
     else:
-        ledger_id = Ledger(agent_id=agent).id
+        ledger_id = parse(Ledger, {"agent_id": agent}).id
+        try:
+            workspace.get(ledger_id)
+        except NotFound:
+            raise NoLedger(agent) from None
         click.get_current_context().invoke(show_command, memory=ledger_id, as_json=session.json)
 
 
 def _checkpoint(workspace: Workspace, agent: str, given: dict[str, Any]) -> dict[str, Any]:
     """The agent's last ledger with what is new."""
-    from loki_memory.errors import NotFound
-
     try:
-        ledger = workspace.get(Ledger(agent_id=agent).id).document()
+        ledger = workspace.get(parse(Ledger, {"agent_id": agent}).id).document()
     except NotFound:
         ledger = {"agent_id": agent}
     ledger.pop("last_checkpoint", None)
@@ -72,9 +75,13 @@ def _tell_ledgers(ledgers: list[Any]) -> None:
     if not ledgers:
         note("no agent has checked in; `loki-mem ledger AGENT --task …` does")
     table(
-        [[r.agent_id, (r.last_checkpoint or "")[:16], one_line(r.title(), 90)] for r in ledgers],
+        [[one_line(r.agent_id), (r.last_checkpoint or "")[:16], _aim(r)] for r in ledgers],
         {0: "cyan"},
     )
+
+
+def _aim(ledger: Ledger) -> str:
+    return one_line(ledger.context.current_goal or ledger.current_task or "-", 90)
 
 
 @click.group("handoff")
@@ -147,9 +154,7 @@ def list_handoffs(session: Session, to_agent: str | None, everything: bool) -> N
 def _tell_handoffs(found: list[Handoff]) -> None:
     if not found:
         note("none; `loki-mem handoff list --all` shows those that are done")
-    for record in found:
-        state = coloured_status(record.state)
-        say(f"{click.style(record.id, fg='cyan')}  {state}  {one_line(record.title(), 90)}")
+    table([[r.id, r.state, one_line(r.title(), 90)] for r in found], {0: "cyan", 1: "yellow"})
 
 
 @_subcommand("accept")
@@ -167,9 +172,9 @@ def accept(session: Session, handoff: str, by: str | None) -> None:
     finish_writing(session, workspace, [record])
     if not session.json:
         for name, value in record.document().get("context", {}).items():
-            say(
-                f"  {name}: {one_line(', '.join(value) if isinstance(value, list) else str(value))}"
-            )
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            if text:
+                say(f"  {one_line(name)}: {one_line(text)}")
 
 
 @_subcommand("close")

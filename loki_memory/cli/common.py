@@ -57,7 +57,14 @@ def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
     return decorate
 
 
-def finish_writing(session: Session, workspace: Workspace, records: Iterable[Memory]) -> None:
+def standard_input() -> bytes:
+    """All of standard input; nothing if it is closed."""
+    return sys.stdin.buffer.read() if sys.stdin is not None else b""
+
+
+def finish_writing(
+    session: Session, workspace: Workspace, records: Iterable[Memory], told: str = ""
+) -> None:
     """Report what was stored; then bring index and views up to date.
 
     What was stored is on disk already: if bringing up to date fails, that is a remark.
@@ -67,7 +74,7 @@ def finish_writing(session: Session, workspace: Workspace, records: Iterable[Mem
         workspace.sync()
     except LokiMemoryError as error:
         note(f"stored, but index and views are not up to date: {error}")
-    session.show({"stored": [described(workspace, r) for r in stored]}, lambda: _tell(stored))
+    session.show({"stored": [described(workspace, r) for r in stored]}, lambda: _tell(stored, told))
     remarks(workspace)
 
 
@@ -86,6 +93,8 @@ def described(workspace: Workspace, record: Memory) -> dict[str, Any]:
     }
 
 
-def _tell(stored: list[Memory]) -> None:
+def _tell(stored: list[Memory], told: str) -> None:
     for record in stored:
         say(f"{click.style(record.id, fg='cyan')}  {one_line(record.title(), 100)}")
+    if told:
+        say(told)

@@ -111,7 +111,7 @@ def _invoke(arguments: list[str]) -> None:
     except click.exceptions.Exit:
         pass  # the command has said what it found
     except LokiMemoryError as error:
-        fail(error)
+        fail(type(error).__name__, str(error), error.exit_code)
 
 
 def _append_to_view(project: Path) -> str:

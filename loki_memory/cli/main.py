@@ -46,6 +46,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "completion": "maintain",
     },
 }
+_STOPPED, _NO_OUTPUT = 130, 9  # as a shell says it of Ctrl-C; as the store of a full disk
 _MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
 
 
@@ -105,22 +106,31 @@ def cli(ctx: click.Context, directory: str | None, as_json: bool) -> None:
 
 
 def main() -> NoReturn:
-    """Run, and turn every error of ours into one sentence and its exit code."""
+    """Run, and turn every error into one sentence and its exit code."""
     try:
-        cli.main(prog_name="loki-mem", standalone_mode=False)
-        code: Any = 0
+        code: Any = cli.main(prog_name="loki-mem", standalone_mode=False) or 0
+        sys.stdout.flush()
     except LokiMemoryError as error:
-        fail(error)
-        code = error.exit_code
-    except click.exceptions.Exit as error:
+        fail(type(error).__name__, str(error), error.exit_code)
         code = error.exit_code
     except click.ClickException as error:
-        error.show()
+        fail("UsageError", error.format_message(), error.exit_code)
         code = error.exit_code
     except click.Abort:
-        click.echo("stopped.", err=True)
-        code = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        fail("Stopped", "stopped.", _STOPPED)
+        code = _STOPPED
+    except (BrokenPipeError, SystemExit):  # who reads has seen enough; click exits by itself
         code = 0
+    except OSError as error:
+        fail("OutputFailed", f"the output cannot be written: {error.strerror}.", _NO_OUTPUT)
+        code = _NO_OUTPUT
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """Exit without a second complaint about a stream that is gone."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loki_memory.cli.common import Session, command, origin
-from loki_memory.cli.output import plural, remarks, safe, say, size, table
+from loki_memory.cli.output import one_line, plural, remarks, safe, say, size, table
 from loki_memory.config import Config
+from loki_memory.errors import InvalidConfig
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -137,11 +138,14 @@ def doctor_command(session: Session, deep: bool, fix: bool) -> None:
 
 def _tell_diagnosis(found: Diagnosis) -> None:
     for check, verdict, said in found.findings:
-        say(f"{click.style(verdict.ljust(8), fg=_VERDICTS[verdict])}{check.ljust(8)}  {safe(said)}")
+        colour = click.style(verdict.ljust(8), fg=_VERDICTS[verdict])
+        say(f"{colour}{check.ljust(8)}  {one_line(said)}")
     for problem in found.problems:
-        say(f"{click.style('problem ', fg='red')}{safe(str(problem))}")
+        say(f"{click.style('problem ', fg='red')}{one_line(str(problem))}")
     if found.well:
         say(click.style("all is well", fg="green"))
+    else:
+        say("mend these and run `loki-mem doctor` again")
 
 
 @command("gc")
@@ -166,7 +170,10 @@ def _tell_garbage(found: Garbage, dry_run: bool) -> None:
     verb = "would clear" if dry_run else "cleared"
     for path in found.files:
         say(f"{verb}  {safe(path)}")
-    say(f"{plural(len(found.files), 'file')}, {size(found.bytes)}")
+    if found.files:
+        say(f"{plural(len(found.files), 'file')}, {size(found.bytes)}")
+    else:
+        say("nothing to clear")
 
 
 @command("config")
@@ -180,12 +187,12 @@ def config_command(session: Session, key: str | None, value: str | None) -> None
       loki-mem config sync.scan_limit 20000
     """
     workspace = session.open()
+    if key is not None and key not in workspace.config.values:
+        raise InvalidConfig(key, "is not a setting; `loki-mem config` lists them.")
     if key is not None and value is not None:
         workspace.set_config(key, value)
     config = workspace.config
     names = [key] if key is not None else list(config.values)
-    if key is not None and key not in config.values:
-        raise click.UsageError(f"{key!r} is not a setting; `loki-mem config` lists them.")
     session.show({"settings": _settings(config, names)}, lambda: _tell_settings(config, names))
     remarks(workspace)
 

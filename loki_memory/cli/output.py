@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loki_memory.errors import LokiMemoryError
-
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
@@ -44,7 +42,7 @@ def safe(text: str) -> str:
 def _is_harmless(character: str) -> bool:
     if character in "\n\t\N{ZERO WIDTH JOINER}\N{VARIATION SELECTOR-16}":
         return True
-    return unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co"}
+    return unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def one_line(text: str, width: int = 0) -> str:
@@ -59,17 +57,34 @@ def say(text: str = "") -> None:
 
 def note(text: str) -> None:
     """A remark that is no result."""
-    click.echo(click.style(f"note: {safe(text)}", dim=True), err=True)
+    click.echo(click.style(f"note: {one_line(text)}", dim=True), err=True)
+
+
+def indented(text: str, indent: str) -> str:
+    """Text of several lines that cannot pass for lines of ours."""
+    return safe(text).replace("\n", f"\n{indent}")
 
 
 def print_json(value: Any) -> None:
     import orjson
 
     option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    data = orjson.dumps(plain(value), option=option)
+    text = escaped(orjson.dumps(plain(value), option=option).decode())
     sys.stdout.flush()
-    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.write(text.encode())
     sys.stdout.buffer.flush()
+
+
+def escaped(text: str) -> str:
+    """JSON in which a terminal finds nothing to obey."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(c if _is_harmless(c) else _unicode_escape(c) for c in text)
+
+
+def _unicode_escape(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[n : n + 2].hex()}" for n in range(0, len(units), 2))
 
 
 def plain(value: Any) -> Any:
@@ -83,15 +98,15 @@ def plain(value: Any) -> Any:
     return value
 
 
-def fail(error: LokiMemoryError) -> None:
+def fail(kind: str, message: str, exit_code: int) -> None:
     """One sentence on stderr; an object if JSON was asked for."""
     if "--json" in sys.argv:
         import orjson
 
-        shown = {"type": type(error).__name__, "message": str(error), "exit_code": error.exit_code}
-        click.echo(orjson.dumps({"error": shown}).decode(), err=True)
+        shown = {"type": kind, "message": message, "exit_code": exit_code}
+        click.echo(escaped(orjson.dumps({"error": shown}).decode()), err=True)
         return
-    click.echo(f"{click.style('error:', fg='red')} {safe(str(error))}", err=True)
+    click.echo(f"{click.style('error:', fg='red')} {one_line(message)}", err=True)
 
 
 def remarks(workspace: Workspace) -> None:

@@ -11,6 +11,7 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import (
     bullets,
     coloured_status,
+    indented,
     note,
     one_line,
     plural,
@@ -84,30 +85,33 @@ def show_command(session: Session, memory: str) -> None:
         "links": [{"relation": relation, "to": target} for relation, target in out],
         "referred_to_by": [{"relation": relation, "from": source} for relation, source in back],
     }
-    session.show(value, lambda: _tell_record(record, path, back))
+    session.show(value, lambda: _tell_record(record, path, (out, back)))
     remarks(workspace)
 
 
-def _tell_record(record: Memory, path: str, back: list[tuple[str, str]]) -> None:
+def _tell_record(
+    record: Memory, path: str, edges: tuple[list[tuple[str, str]], list[tuple[str, str]]]
+) -> None:
     say(f"{click.style(record.id, fg='cyan')}  {click.style(record.kind, dim=True)}")
     document = record.document()
     body = document.pop("body", None)
     for name, value in document.items():
-        if name not in {"id", "$schema"}:
+        if name not in {"id", "$schema", "links"}:
             _tell_field(name, value)
     if body is not None:
         say()
         say(safe(body.rstrip()))
         say()
-    if back:
-        say(click.style("referred to by", bold=True))
-        bullets(f"{source} ({relation})" for relation, source in back)
-    say(click.style(path, dim=True))
+    for title, pairs in zip(("refers to", "referred to by"), edges, strict=True):
+        if pairs:
+            say(click.style(title, bold=True))
+            bullets(f"{one_line(other)} ({one_line(relation)})" for relation, other in pairs)
+    say(click.style(one_line(path), dim=True))
 
 
 def _tell_field(name: str, value: Any, depth: int = 0) -> None:
     indent = "  " * depth
-    label = click.style(name, bold=True)
+    label = click.style(one_line(name), bold=True)
     if isinstance(value, dict):
         say(f"{indent}{label}")
         for inner, item in value.items():
@@ -115,9 +119,9 @@ def _tell_field(name: str, value: Any, depth: int = 0) -> None:
     elif isinstance(value, list):
         say(f"{indent}{label}{'' if value else '  none'}")
         for item in value:
-            say(f"{indent}  - {_inline(item)}")
+            say(f"{indent}  - {indented(_inline(item), f'{indent}    ')}")
     else:
-        say(f"{indent}{label}  {safe(str(value))}")
+        say(f"{indent}{label}  {indented(str(value), f'{indent}    ')}")
 
 
 def _inline(item: Any) -> str:
@@ -147,7 +151,7 @@ def list_command(session: Session, limit: int | None, **filters: Any) -> None:
     """
     workspace = session.open()
     found = workspace.summaries(**filters)
-    _show_list(session, found, limit, "nothing fits; `loki-mem list --status all` shows more")
+    _show_list(session, found, limit, "nothing fits; --status all shows what is given up, too")
     remarks(workspace)
 
 
@@ -164,7 +168,9 @@ def _show_list(session: Session, found: list[Summary], limit: int | None, empty:
 
 
 def _as_json(summary: Summary) -> dict[str, Any]:
-    return {**summary._asdict(), "pinned": bool(summary.pinned)}
+    shown = {**summary._asdict(), "pinned": bool(summary.pinned)}
+    del shown["path"]  # `show` has it
+    return shown
 
 
 def _row(summary: Summary) -> list[str]:
@@ -207,8 +213,10 @@ def skills_command(session: Session, name: str | None, file: str | None) -> None
     if file is not None:
         try:
             text = Path(file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise click.UsageError(f"{file}: {error}") from None
+        except OSError as error:
+            raise click.UsageError(f"{file}: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise click.UsageError(f"{file} is not UTF-8 text.") from None
         finish_writing(session, workspace, [workspace.add_skill(text)])
     elif name is None:
         empty = "none yet; `loki-mem skills --add FILE` adds one"

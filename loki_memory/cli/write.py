@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from loki_memory.cli.common import Session, command, described, finish_writing
+from loki_memory.cli.common import (
+    Session,
+    command,
+    described,
+    finish_writing,
+    standard_input,
+)
 from loki_memory.cli.output import note, one_line, plural, print_json, remarks, say
-from loki_memory.errors import InvalidRecord, LokiMemoryError
+from loki_memory.errors import Ambiguous, InvalidRecord, NotFound
 from loki_memory.models import RELATIONS, Episode
 from loki_memory.workspace import Workspace
+
+
+class Line(NamedTuple):
+    """One episode as it was given, and where."""
+
+    file: str
+    line: int
+    value: Any
 
 
 class Refused(NamedTuple):
@@ -49,14 +61,11 @@ def record_command(
     workspace = session.open()
     if goal is None and not files:
         raise click.UsageError("name a FILE, - for standard input, or give --goal.")
-    episodes = [_from_options(goal, given)] if goal is not None else []
-    refused: list[Refused] = []
-    for name in files:
-        found, bad = _read_episodes(name)
-        episodes += found
-        refused += bad
-    stored, bad = _record(workspace, episodes)
-    _report(session, workspace, stored, [*refused, *bad])
+    given_ = [Line(name, line, value) for name in files for line, value in _lines(name)]
+    if goal is not None:
+        given_.append(Line("options", 0, _from_options(goal, given)))
+    good, refused = _sorted_out(workspace, given_)
+    _report(session, workspace, workspace.record(good) if good else [], refused)
 
 
 def _from_options(goal: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -72,28 +81,41 @@ def _from_options(goal: str, given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in episode.items() if value is not None}
 
 
-def _read_episodes(name: str) -> tuple[list[dict[str, Any]], list[Refused]]:
+def _lines(name: str) -> Iterator[tuple[int, Any]]:
+    """The episodes of a file with their line; one that is not JSON as its InvalidRecord."""
     from loki_memory.files.codec import read_json
 
-    data = sys.stdin.buffer.read() if name == "-" else _bytes(name)
+    data = standard_input() if name == "-" else _bytes(name)
     try:
-        whole = read_json(data, len(data))
+        whole = read_json(data, max(len(data), 1))
     except InvalidRecord as error:
         if b"\n" not in data.strip():
-            raise error.at(name) from None
+            raise error.at(_called(name)) from None
     else:
-        return (whole if isinstance(whole, list) else [whole]), []
-    good, bad = [], []
+        yield from enumerate(whole, 1) if isinstance(whole, list) else [(0, whole)]
+        return
     for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            try:
+                yield number, read_json(line)
+            except InvalidRecord as error:
+                yield number, error
+
+
+def _called(name: str) -> str:
+    return "standard input" if name == "-" else name
+
+
+def _sorted_out(workspace: Workspace, lines: list[Line]) -> tuple[list[Episode], list[Refused]]:
+    good: list[Episode] = []
+    bad: list[Refused] = []
+    for name, number, value in lines:
         try:
-            if line.strip():
-                good.append(read_json(line))
+            if isinstance(value, InvalidRecord):
+                raise value
+            good.append(workspace.valid_episode(value))
         except InvalidRecord as error:
-            bad.append(Refused(number, str(error.at(name, number))))
-    if not good:
-        raise InvalidRecord(
-            "is neither JSON nor JSONL", path=name, line=bad[0].line, advice=bad[0].error
-        )
+            bad.append(Refused(number, str(error.at(_called(name), number))))
     return good, bad
 
 
@@ -102,17 +124,6 @@ def _bytes(name: str) -> bytes:
         return Path(name).read_bytes()
     except OSError as error:
         raise click.UsageError(f"{name}: {error.strerror}") from None
-
-
-def _record(workspace: Workspace, episodes: list[Any]) -> tuple[list[Episode], list[Refused]]:
-    """All at once if all are good; else one look at each, and the good ones at once."""
-    good, bad = [], []
-    for number, episode in enumerate(episodes, 1):
-        try:
-            good.append(workspace.valid_episode(episode))
-        except InvalidRecord as error:
-            bad.append(Refused(number, str(error)))
-    return (workspace.record(good) if good else []), bad
 
 
 def _report(
@@ -127,7 +138,9 @@ def _report(
         if len(stored) > 20:  # noqa: PLR2004 - a screen
             say(f"… {plural(len(stored), 'episode')} recorded")
         for bad in refused:
-            note(f"refused, episode {bad.line}: {bad.error}")
+            note(f"refused: {bad.error}")
+        if not stored and not refused:
+            note("there was no episode to record")
     remarks(workspace)
     if refused:
         raise click.exceptions.Exit(InvalidRecord.exit_code)
@@ -159,7 +172,7 @@ def remember_command(session: Session, text: str, sequence: str | None, **given:
     """
     workspace = session.open()
     if text == "-":
-        text = sys.stdin.buffer.read().decode(errors="replace")
+        text = standard_input().decode(errors="replace")
     stored = workspace.remember(text, session=sequence, **given)
     finish_writing(session, workspace, [stored])
 
@@ -209,7 +222,8 @@ def reject_command(session: Session, memory: str, why: str) -> None:
     """
     workspace = session.open()
     stone = workspace.reject(workspace.resolve(memory), why)
-    finish_writing(session, workspace, [stone])
+    told = f"rejected; `loki-mem restore {stone.id}` undoes it"
+    finish_writing(session, workspace, [stone], told)
 
 
 @command("forget")
@@ -248,9 +262,13 @@ def restore_command(session: Session, memory: str) -> None:
       loki-mem restore tomb-zkfr79ncf1
     """
     workspace = session.open()
-    with suppress(LokiMemoryError):  # what was archived or forgotten is not in the index
+    try:
         memory = workspace.resolve(memory)
-    finish_writing(session, workspace, [workspace.restore(memory)])
+    except Ambiguous:
+        raise
+    except NotFound:
+        pass  # what was archived or forgotten is not in the index
+    finish_writing(session, workspace, [workspace.restore(memory)], "restored")
 
 
 @command("archive")
@@ -268,7 +286,8 @@ def archive_command(session: Session, memory: str) -> None:
     memory = workspace.resolve(memory)
     path = workspace.archive(memory)
     workspace.sync()
-    session.show({"id": memory, "path": path}, lambda: say(f"{memory} is kept in {path}"))
+    value = {"id": memory, "path": str(workspace.layout.resolve(path))}
+    session.show(value, lambda: say(f"{memory} is kept in {one_line(path)}"))
     remarks(workspace)
 
 

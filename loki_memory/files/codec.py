@@ -62,18 +62,26 @@ def decode_with_document(path: str, data: bytes) -> tuple[Memory, dict[str, Any]
         raise InvalidRecord("is not a record file", path=path)
     try:
         document = read_skill(path, data) if kind == "skill" else read_json(data)
-        return build(kind, document, date=layout.date_in(path)), document
+        document = dated(kind, document, layout.date_in(path))
+        return build(kind, document), document
     except InvalidRecord as error:
         raise error.at(path, error.line or _line_of(error.field, data)) from None
 
 
-def build(kind: Kind, document: Any, date: str = "") -> Memory:
-    """A record from JSON values; `date` dates those that do not say when they are from."""
+def build(kind: Kind, document: Any) -> Memory:
+    """A record from JSON values."""
     if not isinstance(document, dict):
         raise InvalidRecord("is not a JSON object", advice="One file holds one {…} record.")
-    if kind in {"episode", "learning"} and date and not document.get("timestamp"):
-        document = {**document, "timestamp": f"{date}T00:00:00Z"}
     return parse(MODELS[kind], document)
+
+
+def dated(kind: Kind, document: Any, date: str) -> Any:
+    """The document with the date of its folder, if it has to have one and does not say."""
+    if kind not in {"episode", "learning"} or not date or not isinstance(document, dict):
+        return document
+    if document.get("timestamp"):
+        return document
+    return {**document, "timestamp": f"{date}T00:00:00Z"}
 
 
 def read_json(data: bytes, limit: int = MAX_BYTES) -> Any:

@@ -83,7 +83,7 @@ def find_workspace(start: Path, home: Path) -> Path:
     for folder in (start, *start.parents):
         if folder == home:
             break
-        if os.path.lexists(folder / ".loki"):
+        if (folder / ".loki").is_dir() or (folder / ".loki").is_symlink():
             return folder
     raise NotAWorkspace(start)
 

@@ -104,7 +104,7 @@ class Change:
         there = self.read(path)
         if there is not None and there.data != data:
             return self._same(record, decode(path, there.data), path)
-        self._admit(record)
+        self.admit(record)
         self._writes[path] = data
         return record
 
@@ -119,7 +119,7 @@ class Change:
         record, data = sealed(record)
         path = path or place(record)
         self._match(path, if_match)
-        self._admit(record)
+        self.admit(record)
         self._writes[path] = data
         return record
 
@@ -146,7 +146,7 @@ class Change:
         if there is None or there.etag != if_match:
             raise FileChanged(path, there.etag if there else "")
 
-    def _admit(self, record: Memory) -> None:
+    def admit(self, record: Memory) -> None:
         """Refuse a value that a person rejected, whoever brings it back and however spelled."""
         value = record.value()
         if not value or getattr(record, "status", None) == "rejected":
@@ -172,10 +172,11 @@ class Change:
 
     def _single(self, path: str, data: bytes | None) -> None:
         target = self._store.layout.file(path)
-        if data is None:
-            disk.remove(target)
-        else:
-            disk.write_bytes(target, data)
+        with failures_named(target, only=True):
+            if data is None:
+                disk.remove(target)
+            else:
+                disk.write_bytes(target, data)
 
 
 def sealed(record: Memory) -> tuple[Memory, bytes]:
@@ -225,9 +226,10 @@ def _refuse_links(layout: Layout, folder: str) -> None:
 
 
 @contextmanager
-def failures_named(path: str | Path) -> Iterator[None]:
-    """Turn what the file system says into an error that names the file."""
+def failures_named(path: str | Path, *, only: bool = False) -> Iterator[None]:
+    """Turn what the file system says into an error that names the file; `only` this one."""
     try:
         yield
     except OSError as error:
-        raise StoreFailed(error.filename or path, error.strerror or str(error)) from error
+        named = path if only else error.filename or path
+        raise StoreFailed(named, error.strerror or str(error)) from error

@@ -202,7 +202,7 @@ def edits(store: Store, path: str) -> tuple[list[Edit], list[Problem]]:
 def _edit(path: str, kind: Kind, entry: Any) -> Edit:
     if kind == "learning" and isinstance(entry, str):
         entry = {"lesson": entry}
-    record = codec.build(kind, entry, date=date_in(path))
+    record = codec.build(kind, codec.dated(kind, entry, date_in(path)))
     shown = entry_of(record)
     # Of an episode the index shows a part; of everything else the record as it stands.
     given = {k: v for k, v in shown.items() if k in entry or k == "id"}

@@ -14,10 +14,11 @@ from pydantic import (
     Field,
     ValidationError,
 )
+from pydantic_core import ErrorDetails
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.models.ids import ID, check_id, digest
-from loki_memory.models.kinds import Kind
+from loki_memory.models.kinds import Kind, article
 from loki_memory.models.normal import moment
 
 Scope = Literal["project", "local", "user", "session"]
@@ -208,9 +209,39 @@ def _first(error: ValidationError, model: type[Memory]) -> InvalidRecord:
     """The first complaint in words that someone who writes files by hand understands."""
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"])
-    reason = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "missing":
-        reason = "is missing"
+    if field == "context" and first["type"] == "missing":
+        field = "goal"
     return InvalidRecord(
-        reason, field=field, advice=f"The format of a {model.kind} is in the README."
+        _in_words(first), field=field, advice=f"The README has the format of {article(model.kind)}."
     )
+
+
+def _in_words(complaint: ErrorDetails) -> str:
+    kind, about = complaint["type"], complaint.get("ctx", {})
+    if kind in _WORDS:
+        return _WORDS[kind]
+    if kind == "literal_error":
+        return "must be one of " + str(about["expected"]).replace(" or ", ", ").replace("'", "")
+    if kind in {"greater_than_equal", "less_than_equal"}:
+        bound = f"at least {about['ge']}" if "ge" in about else f"at most {about['le']}"
+        return f"must be {bound}"
+    return complaint["msg"].removeprefix("Value error, ").removeprefix("Input ")
+
+
+# What pydantic says, said shorter.
+_WORDS = {
+    "missing": "is missing",
+    "string_too_short": "is empty",
+    "string_type": "must be text",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}

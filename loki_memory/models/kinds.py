@@ -17,3 +17,22 @@ Kind = Literal[
     "tombstone",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# What `list` can be asked for: the states of beliefs, those of handoffs, and everything.
+STATUSES = (
+    "candidate",
+    "active",
+    "disputed",
+    "superseded",
+    "rejected",
+    "retired",
+    "open",
+    "accepted",
+    "done",
+    "expired",
+    "all",
+)
+
+
+def article(kind: str) -> str:
+    """`a fact`, `an episode`."""
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

@@ -59,7 +59,9 @@ def moment(text: str) -> str:
         return text
     match = _MOMENT.fullmatch(text.strip())
     if not match:
-        raise ValueError(f"{text[:40]!r} is not a date or time")
+        raise ValueError(
+            f"{text[:40]!r} is not a moment such as 2026-01-20T09:00:00Z or 2026-01-20"
+        )
     day, clock, seconds, fraction, zone = match.groups()
     if clock is None:
         return date.fromisoformat(day).isoformat()

@@ -150,7 +150,7 @@ class Skill(Memory):
         return self.name
 
     def passage(self) -> Passage:
-        return Passage(f"{self.title()}\n{self.description}", self.body, "")
+        return Passage(f"{self.title()}: {self.description}".strip(": "), self.body, "")
 
     def edges(self) -> Iterator[Edge]:
         """`metadata.loki-evidence` names the episodes that a learned skill came from."""

@@ -1,0 +1,690 @@
+"""The command line: JSON, errors, colours, hostile text, pipes, completion, start-up."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pty
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import pytest
+
+from loki_memory import Workspace
+from loki_memory.cli import main
+from loki_memory.cli.main import GROUPS, cli
+from loki_memory.models import tombstone_id
+from loki_memory.resources import resource
+
+EXAMPLE = resource("example_workspace")
+EPISODE = '{"goal": "Add search", "timestamp": "2026-01-19T10:00:00Z"}\n'
+
+# Every command as somebody would call it in the example workspace.
+CALLS = {
+    "record": "record episodes.jsonl",
+    "remember": "remember 'Deploys are on Fridays'",
+    "correct": "correct sem-001 confidence=0.6",
+    "reject": "reject sem-q4znwpmtgb --why 'it was a guess'",
+    "forget": "forget ep-2026-01-06-001",
+    "restore": "restore tomb-zkfr79ncf1",
+    "archive": "archive ep-2026-01-06-001",
+    "pin": "pin sem-001",
+    "link": "link sem-001 supports sem-qn3nbpznby",
+    "status": "status",
+    "show": "show sem-001",
+    "list": "list --kind pattern",
+    "learnings": "learnings",
+    "skills": "skills",
+    "stats": "stats",
+    "ledger": "ledger qa-001-testing --task task-070",
+    "handoff create": "handoff create eng-001 qa-001 'Added search'",
+    "handoff list": "handoff list",
+    "handoff accept": "handoff accept handoff-pntnsg6v73",
+    "handoff close": "handoff close handoff-pntnsg6v73",
+    "init": "init",
+    "sync": "sync",
+    "rebuild": "rebuild",
+    "doctor": "doctor --deep",
+    "gc": "gc",
+    "config": "config",
+    "demo": "demo",
+    "completion": "completion bash",
+}
+
+
+CLOSED = -1  # instead of a descriptor
+
+
+class Said(NamedTuple):
+    """How a run of the program ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(
+    folder: Path,
+    *arguments: str,
+    stdin: int | None = None,
+    stdout: int | None = None,
+    powerless: bool = False,
+) -> Said:
+    """Run the program in a process of its own; standard input is empty unless given."""
+    with (
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+        Path(os.devnull).open("rb") as nothing,
+    ):
+        child = _start(
+            folder,
+            arguments,
+            nothing.fileno() if stdin is None else stdin,
+            out.fileno() if stdout is None else stdout,
+            err.fileno(),
+            powerless=powerless,
+        )
+        code = _wait(child)
+        out.seek(0)
+        err.seek(0)
+        return Said(code, out.read().decode(), err.read().decode())
+
+
+def run_on_terminal(folder: Path, *arguments: str) -> str:
+    """Run the program as a person does; what the terminal got to see."""
+    ours, theirs = pty.openpty()
+    child = _start(folder, arguments, theirs, theirs, theirs)
+    os.close(theirs)
+    seen = b""
+    with open(ours, "rb", buffering=0) as terminal, suppress(OSError):
+        while part := terminal.read(4096):
+            seen += part
+    assert _wait(child) == 0
+    return seen.decode()
+
+
+def _start(folder: Path, arguments: tuple[str, ...], *streams: int, powerless: bool = False) -> int:
+    """A fork has the program imported already, which is most of the time that a run takes."""
+    child = os.fork()
+    if child:
+        return child
+    code: object = 70
+    try:
+        os.chdir(folder)
+        if powerless:
+            _give_up_powers()
+        for target, source in enumerate(streams):
+            os.close(target) if source == CLOSED else os.dup2(source, target)
+        sys.stdin = None if streams[0] == CLOSED else open(0)  # noqa: SIM115
+        sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
+        sys.argv = ["loki-mem", *arguments]
+        main()
+    except SystemExit as end:
+        code = end.code
+        sys.stdout.flush()
+    except BaseException:  # noqa: BLE001 - a traceback, as of any other program
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(code if isinstance(code, int) else 1)
+
+
+def _give_up_powers() -> None:
+    """Have permissions mean something to root, too."""
+    version, nothing = 0x20080522, (ctypes.c_uint32 * 6)()
+    if os.geteuid() == 0:
+        assert ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(version, 0), nothing) == 0
+
+
+def _wait(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example workspace with its index, which is made once, and a file to record from."""
+    folder = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("indexed") / "example")
+    (folder / "episodes.jsonl").write_text(EPISODE, encoding="utf-8")
+    assert run(folder, "sync").code == 0
+    return folder
+
+
+@pytest.fixture
+def example(indexed: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return shutil.copytree(indexed, tmp_path / "example")
+
+
+def every_command(
+    group: click.Group = cli, before: str = ""
+) -> Iterator[tuple[str, click.Command]]:
+    """The commands and what they are called by, those of `handoff` included."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield f"{before}{name}", command
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{name} ")
+
+
+COMMANDS = dict(every_command())
+
+
+# -- JSON ----------------------------------------------------------------------------------------
+
+
+def test_every_command_is_called_below() -> None:
+    assert {name for name, it in COMMANDS.items() if not isinstance(it, click.Group)} == {*CALLS}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_json_is_one_object_and_nothing_else(example: Path, call: str) -> None:
+    said = run(example, *shlex.split(call), "--json")
+    assert said.code == 0, said.err
+    assert isinstance(json.loads(said.out), dict)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_json_before_the_verb_is_the_same_and_nothing_asks(example: Path, call: str) -> None:
+    """Standard input is closed: whoever wanted to ask could not."""
+    said = run(example, "--json", *shlex.split(call), stdin=CLOSED)
+    assert said.code == 0, said.err
+    assert isinstance(json.loads(said.out), dict)
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+TAKEN = '{"id": "ep-2026-01-06-001", "goal": "Another", "timestamp": "2026-01-07T10:00:00Z"}'
+STONE = "Run vitest with --no-file-parallelism to avoid SQLITE_BUSY"
+# The error: its exit code, what happens before, and the command that meets it.
+MISHAPS = {
+    "UsageError": (2, "", "list --kind rule"),
+    "NotAWorkspace": (3, "rm -r .loki", "status"),
+    "SymlinkedRoot": (3, "mv .loki there && ln -s there .loki", "status"),
+    "NewerFormat": (3, "echo format = 99 > .loki/config.toml", "status"),
+    "InvalidConfig": (3, "echo format = one > .loki/config.toml", "status"),
+    "InvalidRecord": (4, "", "correct sem-001 confidence=2"),
+    "NotFound": (5, "", "show sem-404"),
+    "IdTaken": (6, f"echo '{TAKEN}' > taken.json", "record taken.json"),
+    "RejectedValue": (7, "", f"remember --kind pattern '{STONE}'"),
+    "StoreFailed": (9, "cd .loki/memory/semantic; rm -r facts; touch facts", "remember Fridays"),
+    "EverythingVanished": (10, "loki-mem sync; rm -r .loki/memory", "list"),
+}
+
+
+@pytest.mark.parametrize("name", list(MISHAPS))
+def test_an_error_is_one_sentence_and_as_json_one_object(
+    example: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, before, call = MISHAPS[name]
+    monkeypatch.setenv("LOKI_HOME", str(example.parent / ".loki"))  # nobody looks above it
+    subprocess.run(["bash", "-c", before], cwd=example, check=True, env=_with_program())
+    _check_error(example, name, code, call)
+
+
+def _check_error(folder: Path, name: str, code: int, call: str) -> None:
+    told = run(folder, *shlex.split(call))
+    assert (told.code, told.out) == (code, "")
+    assert re.fullmatch(r"error: [^\n]+\.\n", told.err)
+    shown = run(folder, *shlex.split(call), "--json")
+    assert (shown.code, shown.out) == (code, "")
+    message = told.err.removeprefix("error: ").rstrip("\n")
+    assert json.loads(shown.err) == {"error": {"type": name, "message": message, "exit_code": code}}
+
+
+def _with_program() -> dict[str, str]:
+    """The environment with this interpreter's `loki-mem`."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path}
+
+
+def test_a_busy_store_is_an_error_of_its_own(
+    example: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOKI_STORE_LOCK_SECONDS", "0")
+    with Workspace.open(example) as workspace, workspace.store.change():
+        _check_error(example, "StoreBusy", 8, "remember Fridays")
+
+
+def test_the_exit_code_says_that_the_doctor_found_something(example: Path) -> None:
+    assert run(example, "doctor").code == 0
+    (example / ".loki/memory/semantic/facts/broken.json").write_text("{", encoding="utf-8")
+    assert run(example, "doctor").code == 1
+
+
+def test_lines_that_are_not_recorded_are_named_by_their_number(example: Path) -> None:
+    """The others are recorded, and the exit code is 4."""
+    lines = [EPISODE, "\n", '{"outcome": "success"}\n', "{\n", EPISODE.replace("search", "paging")]
+    (example / "episodes.jsonl").write_text("".join(lines), encoding="utf-8")
+    said = run(example, "record", "episodes.jsonl", "--json")
+    shown = json.loads(said.out)
+    assert [one["title"] for one in shown["stored"]] == ["Add search", "Add paging"]
+    assert [one["line"] for one in shown["refused"]] == [3, 4]
+    assert said.code == 4
+
+
+def test_a_misspelled_command_is_answered_with_the_nearest(example: Path) -> None:
+    said = run(example, "rember", "Fridays")
+    assert said.code == 2
+    assert "Did you mean 'remember'?" in said.err
+
+
+# -- help ----------------------------------------------------------------------------------------
+
+
+def _examples(command: click.Command) -> list[str]:
+    text = (command.help or "").partition("Example:")[2]
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_in_the_help_works(example: Path, name: str) -> None:
+    lines = _examples(COMMANDS[name])
+    assert lines
+    assert all(line in run(example, *name.split(), "--help").out for line in lines)
+    for line in lines:
+        if line.startswith("loki-mem "):
+            said = run(example, *shlex.split(line)[1:])
+            assert said.code == 0, said.err
+        else:
+            subprocess.run(["bash", "-c", line], cwd=example, check=True, env=_with_program())
+
+
+def test_the_help_lists_every_command_by_what_it_is_for(example: Path) -> None:
+    shown = run(example, "--help").out
+    for title, names in GROUPS.items():
+        section = shown.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
+        assert [line.split()[0] for line in section.splitlines()] == [*names]
+
+
+# -- colours -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["status", "list", "show sem-001", "doctor", "show sem-404"])
+def test_a_pipe_gets_no_colours(example: Path, call: str) -> None:
+    said = run(example, *shlex.split(call))
+    assert "\x1b" not in said.out + said.err
+
+
+def test_a_terminal_gets_colours_unless_no_color_is_set(
+    example: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[36msem-001" in run_on_terminal(example, "list", "--kind", "pattern")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in run_on_terminal(example, "list", "--kind", "pattern")
+
+
+# -- hostile text --------------------------------------------------------------------------------
+
+
+def _is_dangerous(character: str) -> bool:
+    """Moves the cursor, sets the title, reorders, hides. The joiner that emoji need is none."""
+    kind = unicodedata.category(character)
+    return kind in {"Cc", "Cf", "Co", "Zl", "Zp"} and character not in "\n\t\N{ZERO WIDTH JOINER}"
+
+
+DANGEROUS = "".join(c for c in map(chr, range(1, 0x3000)) if _is_dangerous(c)) + "\ufeff\U000e0041"
+HOSTILE = f"\x1b]0;owned\x07\x1b[2J\x9b31m{DANGEROUS}"
+NAME = "\x1b]0;owned\x07\x9b31m\u202e\u200b"  # as long as a file name may be
+RECORDS = {
+    f"semantic/patterns/{NAME}.json": {
+        "id": "sem-900",
+        "pattern": f"P {HOSTILE}",
+        "conditions": [HOSTILE],
+        "category": HOSTILE,
+        HOSTILE: {HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}]},
+        "links": [{"to": "sem-001", "relation": HOSTILE}],
+        "evidence": {"for": [HOSTILE]},
+        "citations": [{"path": HOSTILE}],
+    },
+    "semantic/anti-patterns/a.json": {"id": "anti-900", "what_fails": HOSTILE, "why": HOSTILE},
+    "semantic/facts/f.json": {"id": "fact-900", "statement": f"F {HOSTILE}", "by": HOSTILE},
+    "semantic/rejected/t.json": {"id": "tomb-900", "value": f"T {HOSTILE}", "why": HOSTILE},
+    "semantic/facts/bad.json": {"statement": "Fridays", "confidence": HOSTILE},
+    f"semantic/facts/bad-{NAME}.json": {"statement": {HOSTILE: HOSTILE}},
+    "semantic/facts/same.json": {"id": "fact-900", "statement": f"another {HOSTILE}"},
+    f"semantic/{NAME}.txt": {},
+    f"semantic/facts/.tmp-{NAME}": {},
+    "episodic/2026-01-19/e.json": {
+        "id": "ep-900",
+        "timestamp": "2026-01-19T10:00:00Z",
+        "agent": HOSTILE,
+        "context": {"goal": f"E {HOSTILE}", HOSTILE: HOSTILE},
+    },
+    "learnings/2026-01-19/l.json": {
+        "id": "learn-900",
+        "timestamp": "2026-01-19T10:00:00Z",
+        "lesson": f"L {HOSTILE}",
+    },
+    "ledgers/l.json": {"agent_id": f"A {HOSTILE}", "context": {"current_goal": HOSTILE}},
+    "handoffs/h.json": {
+        "id": "handoff-900",
+        "from_agent": HOSTILE,
+        "to_agent": HOSTILE,
+        "timestamp": "2026-01-19T10:00:00Z",
+        "context": {"what_was_done": HOSTILE, HOSTILE: HOSTILE, "artifacts": [HOSTILE]},
+    },
+}
+_TOLD = HOSTILE.replace("\U000e0041", "")  # YAML knows no pairs of surrogates
+SKILL = f"---\nname: evil\ndescription: {json.dumps(_TOLD)}\n---\n\n# {_TOLD}\n\n{_TOLD}\n"
+RAW = (
+    "doctor",
+    "doctor --deep",
+    "stats",
+    "ledger",
+    "show sem-900",
+    "show sem-001",
+    "show anti-900",
+    "show fact-900",
+    "show {stone}",
+    "show ep-900",
+    "show learn-900",
+    "show handoff-900",
+    "show ledger-a",
+    "show skill-evil",
+    "handoff accept handoff-900",
+    "correct sem-900 colour=blue",
+    "archive sem-900",
+)
+TEXTS = [
+    *RAW,
+    "list --status all",
+    "status",
+    "learnings",
+    "handoff list --all",
+    "skills",
+    "gc --dry-run",
+    "config",
+    "correct sem-900 confidence=0.5",
+    "remember '{hostile}'",
+    "pin sem-900",
+    "link sem-900 supports sem-001",
+    "forget ep-900",
+    "reject fact-900",
+]
+
+
+@pytest.fixture(scope="module")
+def hostile_once(indexed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace where everything that a clone can bring tries to reach the terminal."""
+    folder = shutil.copytree(indexed, tmp_path_factory.mktemp("hostile") / "example")
+    memory = folder / ".loki/memory"
+    for path, record in RECORDS.items():
+        (memory / path).parent.mkdir(parents=True, exist_ok=True)
+        (memory / path).write_text(json.dumps(record), encoding="utf-8")
+    (memory / "skills/evil.md").write_text(SKILL, encoding="utf-8")
+    with (folder / ".loki/config.toml").open("a", encoding="utf-8") as config:
+        config.write('"\\u001b]0;owned\\u009b31m" = 1\n')
+    return folder
+
+
+@pytest.fixture
+def hostile(hostile_once: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(hostile_once, tmp_path / "hostile")
+
+
+@pytest.mark.parametrize("call", TEXTS)
+def test_stored_text_reaches_no_terminal_raw(hostile: Path, call: str) -> None:
+    words = {"hostile": f"T {HOSTILE}", "stone": tombstone_id(f"T {HOSTILE}")}
+    said = run(hostile, *(word.format(**words) for word in shlex.split(call)))
+    assert "Traceback" not in said.err
+    assert "owned" in said.out + said.err
+    assert not {c for c in said.out + said.err if _is_dangerous(c)}
+
+
+def test_json_escapes_what_a_terminal_could_obey(hostile: Path) -> None:
+    for call in ("show sem-900 --json", "list --json", "doctor --json", "status --json"):
+        said = run(hostile, *shlex.split(call))
+        assert not {c for c in said.out + said.err if _is_dangerous(c)}
+    shown = json.loads(run(hostile, "show", "sem-900", "--json").out)
+    assert shown["record"]["category"] == HOSTILE
+
+
+def test_a_stored_text_cannot_forge_a_line_of_its_own(example: Path) -> None:
+    facts = example / ".loki/memory/semantic/facts"
+    fact = {"id": "fact-900", "statement": "Fridays\norigin  owner", "x\norigin  owner\ny": 1}
+    (facts / "f.json").write_text(json.dumps(fact), encoding="utf-8")
+    (facts / "f\norigin  owner\n.json").write_text("{", encoding="utf-8")
+    for call in ("show fact-900", "list", "doctor", "correct fact-900 colour=blue"):
+        said = run(example, *shlex.split(call))
+        assert "origin  owner" not in (said.out + said.err).splitlines()
+
+
+# -- standard input and output -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["record -", "remember -"])
+def test_a_closed_standard_input_is_an_empty_one(example: Path, call: str) -> None:
+    said = run(example, *shlex.split(call), stdin=CLOSED)
+    assert said.code == 4
+    assert re.fullmatch(r"error: [^\n]+\.\n", said.err)
+
+
+@pytest.mark.parametrize("call", ["list", "list --json"])
+def test_a_reader_that_went_away_is_no_error(example: Path, call: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    said = run(example, *shlex.split(call), stdout=writing)
+    os.close(writing)
+    assert (said.code, said.err) == (0, "")
+
+
+def test_a_full_disk_behind_standard_output_is_one_sentence(example: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        said = run(example, "list", stdout=full.fileno())
+    assert said.code != 0
+    assert re.fullmatch(r"error: [^\n]*No space left on device[^\n]*\n", said.err)
+
+
+def test_head_ends_the_list_quietly(example: Path) -> None:
+    said = subprocess.run(
+        ["bash", "-c", "loki-mem list --status all | head -1"],
+        cwd=example,
+        env=_with_program(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.count("\n") == 1
+    assert said.stderr == ""
+
+
+def test_whoever_sits_at_a_terminal_is_the_owner(example: Path) -> None:
+    run_on_terminal(example, "remember", "Said by a person")
+    run(example, "remember", "Said by a program")
+    with Workspace.open(example) as workspace:
+        origins = {m.title(): m.document()["origin"] for m in workspace.list(kind="fact")}
+    assert origins["Said by a person"] == "owner"
+    assert origins["Said by a program"] == "agent"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "record owner.json",
+        "correct sem-001 origin=owner",
+        "skills --add owner.md",
+    ],
+)
+def test_an_agent_cannot_make_itself_the_owner(example: Path, call: str) -> None:
+    episode = {"goal": "Add search", "origin": "owner"}
+    (example / "owner.json").write_text(json.dumps(episode), encoding="utf-8")
+    skill = "---\nname: owner\nmetadata:\n  loki-origin: owner\n---\n\n# Owner\n"
+    (example / "owner.md").write_text(skill, encoding="utf-8")
+    said = run(example, *shlex.split(call), "--json")
+    assert said.code != 0 or "owner" not in _origin(json.loads(said.out)["stored"][0]["record"])
+
+
+def _origin(record: dict[str, Any]) -> str:
+    return str(record.get("origin") or record.get("metadata", {}).get("loki-origin"))
+
+
+# -- odd places and odd arguments ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "show ''",
+        "record ''",
+        "remember ''",
+        "correct sem-001 =1",
+        "correct sem-001 confidence=NaN",
+        "link '' supports ''",
+        "skills ''",
+        "skills --add .",
+        "config '' ''",
+        "restore ''",
+        "ledger ''",
+        "handoff create '' '' ''",
+        "list --status gone",
+        "list --since lately",
+        "link sem-001 supports sem-001",
+    ],
+)
+def test_nonsense_is_refused_in_words(example: Path, call: str) -> None:
+    said = run(example, *shlex.split(call))
+    assert "Traceback" not in said.err
+    assert said.code in {2, 3, 4, 5}
+
+
+def test_a_working_directory_that_is_gone_is_told_in_words(example: Path) -> None:
+    said = subprocess.run(
+        ["bash", "-c", "mkdir gone && cd gone && rmdir ../gone && loki-mem status"],
+        cwd=example,
+        env=_with_program(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 3
+    assert "Traceback" not in said.stderr
+
+
+@contextmanager
+def locked(folder: Path, mode: int) -> Iterator[None]:
+    """Take permissions away from a folder and all below it, for a while."""
+    paths = [folder, *folder.rglob("*")]
+    modes = [path.stat().st_mode for path in paths]
+    for path in reversed(paths):
+        path.chmod(path.stat().st_mode & ~mode)
+    try:
+        yield
+    finally:
+        for path, before in zip(paths, modes, strict=True):
+            path.chmod(before)
+
+
+@pytest.mark.parametrize("call", ["status", "list", "show sem-001", "doctor", "stats"])
+@pytest.mark.parametrize("indexed_before", [False, True])
+def test_a_checkout_that_cannot_be_written_can_be_read(
+    example: Path, call: str, indexed_before: bool
+) -> None:
+    if not indexed_before:
+        shutil.rmtree(example / ".loki/cache")
+    with locked(example / ".loki", 0o222):
+        said = run(example, *shlex.split(call), powerless=True)
+    assert said.code == 0, said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_checkout_that_cannot_be_written_is_read_as_it_is_now(example: Path) -> None:
+    path = example / ".loki/memory/semantic/patterns/sem-001.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("Express", "Koa"), encoding="utf-8")
+    with locked(example / ".loki", 0o222):
+        assert "Koa route handlers" in run(example, "list", powerless=True).out
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "remember Fridays",
+        "pin sem-001",
+        "gc",
+        "rebuild",
+        "config gc.keep_days 3",
+    ],
+)
+def test_a_checkout_that_cannot_be_written_says_so(example: Path, call: str) -> None:
+    with locked(example / ".loki", 0o222):
+        said = run(example, *shlex.split(call), powerless=True)
+    assert said.code == 9
+    assert re.fullmatch(r"error: [^\n]*Permission denied[^\n]*\n", said.err)
+
+
+def test_a_file_that_cannot_be_read_is_a_problem_beside_the_others(example: Path) -> None:
+    with locked(example / ".loki/memory/semantic/patterns/sem-001.json", 0o777):
+        assert "sem-qn3nbpznby" in run(example, "list", powerless=True).out
+        said = run(example, "doctor", powerless=True)
+    assert "semantic/patterns/sem-001.json: cannot be read" in said.out
+
+
+def test_a_folder_that_cannot_be_read_is_a_problem_too(example: Path) -> None:
+    with locked(example / ".loki/memory/semantic/facts", 0o777):
+        assert "sem-qn3nbpznby" in run(example, "list", powerless=True).out
+        said = run(example, "doctor", powerless=True)
+    assert "problem semantic/facts: " in said.out
+
+
+# -- completion ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed_for_each_shell(example: Path, shell: str) -> None:
+    script = run(example, "completion", shell).out
+    assert f"_LOKI_MEM_COMPLETE={shell}_complete" in script
+
+
+def test_completion_knows_the_commands(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_LOKI_MEM_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "loki-mem re")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    offered = {line.partition(",")[2] for line in run(example).out.split()}
+    assert offered == {"record", "remember", "reject", "restore", "rebuild"}
+
+
+# -- start-up ------------------------------------------------------------------------------------
+
+HEAVY = {"sklearn", "scipy", "git", "mcp", "jinja2", "watchdog", "model2vec", "numpy"}
+_IMPORTED = """
+import sys
+from loki_memory.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def _imported(folder: Path, *arguments: str) -> set[str]:
+    said = subprocess.run(
+        [sys.executable, "-c", _IMPORTED, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(said.stderr.split())
+
+
+@pytest.mark.parametrize("call", ["--version", "show sem-001"])
+def test_nothing_heavy_is_imported(example: Path, call: str) -> None:
+    assert not _imported(example, *shlex.split(call)) & HEAVY
+
+
+def test_a_status_without_changes_imports_next_to_nothing(example: Path) -> None:
+    for _ in range(2):  # the second look settles what was too young for the first
+        assert run(example, "status").code == 0
+    assert not _imported(example, "status") & {*HEAVY, "pydantic", "orjson", "tomllib", "yaml"}

@@ -1,0 +1,85 @@
+"""The documentation says what the program does. UPDATE_DOCS=1 rewrites docs/commands.md."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from loki_memory import config, errors
+from loki_memory.cli.main import GROUPS, cli
+
+TOP = Path(__file__).parent.parent
+PAGE = TOP / "docs" / "commands.md"
+README = (TOP / "README.md").read_text(encoding="utf-8")
+
+
+def help_of(*names: str) -> str:
+    command: click.Command | None = cli
+    context = click.Context(cli, info_name="loki-mem", terminal_width=80, **cli.context_settings)
+    for name in names:
+        assert isinstance(command, click.Group)
+        command = command.get_command(context, name)
+        assert command is not None
+        context = click.Context(command, info_name=name, parent=context, terminal_width=80)
+    assert command is not None
+    return command.get_help(context)
+
+
+def page() -> str:
+    parts = [
+        "# Commands",
+        "What `loki-mem … --help` says; a test keeps this page equal to the program.",
+        block(),
+    ]
+    for group, names in GROUPS.items():
+        parts.append(f"## {group}")
+        for name in names:
+            parts += [f"### {name}", block(name)]
+            command = cli.get_command(click.Context(cli), name)
+            if isinstance(command, click.Group):
+                parts += [block(name, inner) for inner in command.commands]
+    return "\n\n".join(parts) + "\n"
+
+
+def block(*names: str) -> str:
+    called = " ".join(["loki-mem", *names])
+    return f"```text\n$ {called} --help\n{help_of(*names)}\n```"
+
+
+def test_every_help_in_the_docs_is_the_programs() -> None:
+    if os.environ.get("UPDATE_DOCS"):
+        PAGE.write_text(page(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_help_has_an_example() -> None:
+    for names in GROUPS.values():
+        for name in names:
+            assert "Example:" in help_of(name), name
+
+
+def test_every_setting_is_documented_with_its_default_and_meaning() -> None:
+    for setting in config.SETTINGS:
+        row = f"| `{setting.name}` | {setting.default} | `{setting.variable}` | {setting.meaning} |"
+        assert row in README
+
+
+def test_every_exit_code_is_documented() -> None:
+    documented = set(re.findall(r"\b(\d+) [a-z]", README.split("Exit codes:")[1].split("\n\n")[0]))
+    codes = {str(error.exit_code) for error in vars(errors).values() if is_error(error)}
+    assert codes | {"0", "2"} == documented
+
+
+def is_error(thing: object) -> bool:
+    return isinstance(thing, type) and issubclass(thing, errors.LokiMemoryError)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/promises.md", "benchmarks/README.md"])
+def test_every_link_in_a_page_leads_somewhere(name: str) -> None:
+    text = (TOP / name).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert ((TOP / name).parent / target).exists(), target
