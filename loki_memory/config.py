@@ -94,11 +94,9 @@ def load(workspace: Path, user: Path, environment: Mapping[str, str] | None = No
 
 def _set(config: Config, name: str, raw: Any, source: str, where: object) -> None:
     setting = config.values[name].setting
-    try:
-        value = int(raw)
-    except (TypeError, ValueError):
-        value = -1
-    if value < 0 or isinstance(raw, bool):
+    whole = isinstance(raw, int) and not isinstance(raw, bool)
+    value = int(raw) if whole or (isinstance(raw, str) and raw.isdecimal()) else -1
+    if value < 0:
         raise InvalidConfig(where, f"{name} is {raw!r}; it must be a whole number, 0 or more.")
     config.values[name] = Value(setting, value, source)
 
@@ -150,5 +148,7 @@ def edited(text: str, name: str, value: int) -> str:
     *tables, key = name.split(".")
     for part in tables:
         table = table.setdefault(part, tomlkit.table())
+        if not isinstance(table, dict):
+            raise InvalidConfig("config.toml", f"{part} is not a table; remove that line.")
     table[key] = value
     return tomlkit.dumps(document)

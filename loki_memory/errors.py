@@ -123,9 +123,11 @@ class InvalidRecord(LokiMemoryError):
 
 
 class InvalidId(InvalidRecord):
-    def __init__(self, value: object) -> None:
+    def __init__(self, value: str) -> None:
+        # All of it or nothing: half a secret is not recognised as one.
+        shown = repr(value) if len(value) <= 80 else f"a text of {len(value)} characters"  # noqa: PLR2004
         super().__init__(
-            f"{str(value)[:80]!r} is not a valid id",
+            f"{shown} is not a valid id",
             field="id",
             advice="An id is 2-8 small letters, a hyphen, then letters, digits, _ or - (at most "
             "80), such as sem-001; leave it out and one is made.",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from loki_memory import config as settings
-from loki_memory.errors import InvalidConfig, NotFound, StoreBusy, StoreFailed
+from loki_memory.errors import InvalidConfig, InvalidRecord, NotFound, StoreBusy, StoreFailed
 from loki_memory.files import intent
 from loki_memory.files.layout import (
     FOLDERS,
@@ -26,7 +28,7 @@ from loki_memory.files.layout import (
     zone_in_git,
 )
 from loki_memory.index.database import BUSY_SECONDS
-from loki_memory.index.index import Index
+from loki_memory.index.index import Index, Summary
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import Kind
 from loki_memory.resources import template
@@ -37,6 +39,11 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.models import Memory
 
 
+# Names that we give to files: there the name leads to the record.
+_OURS = re.compile(r"\..*|(?:[a-z]+-.*-)?[a-z]*-?[0-9a-z]{10}\.json")
+T = TypeVar("T")
+
+
 class Parts:
     """One `.loki` folder: a project's, or the user's."""
 
@@ -45,6 +52,7 @@ class Parts:
         self.is_user = is_user
         self.notices: list[str] = []
         self._lock = RLock()
+        self._familiar: dict[str, int] = {}  # folders as of when every stranger in them was known
 
     @cached_property
     def config(self) -> settings.Config:
@@ -67,6 +75,7 @@ class Parts:
         from loki_memory.files import disk
         from loki_memory.files.store import failures_named
 
+        _ = self.config  # a workspace of a newer format is not written to
         with failures_named(self.layout.loki):
             for name in (*TOP_FOLDERS, *FOLDERS):
                 disk.make_folder(self.layout.memory / name)
@@ -75,16 +84,15 @@ class Parts:
                 disk.write_bytes(config, template("config.toml").encode())
             self._ignore_what_is_derived()
             self._move_local_zone()
-        _ = self.config
 
     def _ignore_what_is_derived(self) -> None:
         from loki_memory.files import disk
 
-        path, ours = self.layout.loki / ".gitignore", template("gitignore")
-        there = path.read_text(encoding="utf-8") if path.exists() else ""
+        path, ours = self.layout.loki / ".gitignore", template("gitignore").encode()
+        there = disk.read_bytes(path) or b""
         if ours not in there:
-            gap = "\n" if there and not there.endswith("\n") else ""
-            disk.write_bytes(path, f"{there}{gap}{ours}".encode())
+            gap = b"\n" if there and not there.endswith(b"\n") else b""
+            disk.write_bytes(path, there + gap + ours)
 
     def _move_local_zone(self) -> None:
         """A local zone from before `git init` moves to where `git clean` does not reach."""
@@ -126,7 +134,7 @@ class Parts:
             edited = views.edited_views(self.store)
             if edited:
                 with self.store.change() as change:
-                    done = views.take_over(self.store, change, edited, self._record_path)
+                    done = views.take_over(self.store, change, edited, self.record_path)
                 self.notices += [str(problem) for problem in done.told]
                 changes = _joined(changes, self._sync(full=True))
             self._render_views()
@@ -134,6 +142,7 @@ class Parts:
 
     def rebuild(self, progress: Progress | None = None) -> Changes:
         """Read every file again and make the index from nothing; then as `sync`."""
+        _ = self.config
         with self._lock:
             self._heal()
             changes = self._guarded(
@@ -142,7 +151,7 @@ class Parts:
             self.sync()
             return changes
 
-    def _record_path(self, memory_id: str) -> str | None:
+    def record_path(self, memory_id: str) -> str | None:
         """Where a record stands, if that is a file of its own."""
         path = self.index.path_of(memory_id)
         return None if path is None or view_kind(path) else path
@@ -205,6 +214,77 @@ class Parts:
                     f"another process is updating the index; it is {self._age()} old"
                 )
 
+    def lines(
+        self, kind: str | None, status: str | None, since: str | None, scope: str | None
+    ) -> list[Summary]:
+        """Memories of this folder, one line each."""
+        if not self._has_scope(scope):
+            return []
+        found = self.index.summaries(kind, status, since, None if self.is_user else scope)
+        return [line._replace(scope="user") for line in found] if self.is_user else found
+
+    def bodies(
+        self, kind: str | None, status: str | None, since: str | None, scope: str | None
+    ) -> list[tuple[str, str]]:
+        """The same as (kind, JSON)."""
+        if not self._has_scope(scope):
+            return []
+        found = self.index.bodies(kind, status, since, None if self.is_user else scope)
+        return [(kind_, body) for _, kind_, body in found]
+
+    def _has_scope(self, scope: str | None) -> bool:
+        return scope is None or (scope == "user") == self.is_user
+
+    def as_its_own(self, record: Memory) -> Memory:
+        """A record that stands in the user's folder is the user's, also if it does not say so."""
+        if self.is_user and getattr(record, "scope", "user") != "user":
+            return record.changed(scope="user")
+        return record
+
+    def took_out(self) -> None:
+        """Bring the index up to date after memories were taken out on purpose, all even."""
+        with self._lock:
+            self._sync(full=False, may_be_empty=True)
+
+    def answer(self, question: Callable[[], T]) -> T:
+        """Ask the index; if it turns out to be damaged, ask again once it is made anew."""
+        with self._lock:
+            try:
+                return question()
+            except (sqlite3.DatabaseError, ValueError, InvalidRecord) as error:
+                if "locked" in str(error):
+                    raise
+                why = str(error)
+            self._guarded(lambda: self._anew(why))
+            return question()
+
+    def _anew(self, why: str) -> Changes:
+        self.index.replace(f"the index was damaged ({why})")
+        return rebuild(self.layout, self.index, time.time_ns())
+
+    def know_strangers(self, folder: str) -> None:
+        """Bring the index up to date if a folder holds files that others named and it knows not.
+
+        Where we write, a record of the same name is noticed by its name; one that somebody put
+        into a file of another name only the index can find. Our own writes change nothing here.
+        """
+        path = self.layout.file(folder)
+        try:
+            mtime = os.stat(path).st_mtime_ns
+        except OSError:
+            return
+        if self._familiar.get(folder) == mtime:
+            return
+        known = self.index.folder(folder)[1]
+        if any(name not in known and not _OURS.fullmatch(name) for name in os.listdir(path)):
+            self.refresh(wait=True)
+        self._familiar[folder] = mtime
+
+    def wrote_in(self, folder: str) -> None:
+        """Note that the latest change of a folder was ours."""
+        with suppress(OSError):
+            self._familiar[folder] = os.stat(self.layout.file(folder)).st_mtime_ns
+
     def _age(self) -> str:
         changed = int(self.index.note("changed_ns") or 0)
         return f"{max(0, time.time_ns() - changed) / 1e9:.0f} s"
@@ -215,11 +295,18 @@ class Parts:
             with self.store.change(seconds=1):
                 pass
 
-    def _sync(self, *, full: bool, wait: bool = True, progress: Progress | None = None) -> Changes:
+    def _sync(
+        self,
+        *,
+        full: bool,
+        wait: bool = True,
+        progress: Progress | None = None,
+        may_be_empty: bool = False,
+    ) -> Changes:
         freshness = Freshness(
             self.config.get("sync.scan_limit"), self.config.get("sync.full_scan_seconds")
         )
-        look = Look(full=full, wait=wait, freshness=freshness, progress=progress)
+        look = Look(full, wait, freshness, progress, may_be_empty)
         return self._guarded(lambda: sync(self.layout, self.index, time.time_ns(), look))
 
     def _guarded(self, work: Callable[[], Changes]) -> Changes:

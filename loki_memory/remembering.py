@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from loki_memory.errors import InvalidRecord
@@ -74,13 +74,20 @@ def statement(text: str, kind: str, fields: Mapping[str, Any], *, now: str, orig
     return parse(model, {key: value for key, value in document.items() if value is not None})
 
 
-def remember(change: Change, record: Memory) -> Memory:
-    """Write a statement, or bring the one that says the same up to date."""
-    from loki_memory.files.layout import place
+def remember(change: Change, record: Memory, elsewhere: Iterable[str] = ()) -> Memory:
+    """Write a statement, or bring the one that says the same up to date.
+
+    `elsewhere` names files that state the same value, as far as anyone knows.
+    """
+    from loki_memory.files.layout import place, view_kind
     from loki_memory.files.store import sealed
 
     record = sealed(record)[0]
     change.admit(record)
+    for path in elsewhere:
+        there = None if view_kind(path) else change.record(path)
+        if there is not None and there.key() == record.key():
+            return change.put(_said_again(there, record), path)
     number = 1
     while True:
         there = change.record(place(record))
@@ -153,6 +160,9 @@ def tombstone(record: Memory, why: str, today: str, origin: str) -> Tombstone:
             advice=f"`loki-mem forget {record.id}` removes it.",
         )
     document = {"value": value, "why": why, "rejected": record.id, "at": today, "origin": origin}
+    scope = getattr(record, "scope", "project")
+    if scope in {"local", "session"}:  # what is private is not published by being rejected
+        document["scope"] = scope
     return parse(Tombstone, {name: text for name, text in document.items() if text})
 
 
@@ -180,7 +190,8 @@ def complete_skill(skill: Skill | str, origin: str) -> Skill:
             from loki_memory.models.ids import slug
 
             title = parse(Skill, {**document, "name": "x"}).title()
-            document["name"] = slug(title, 64)
+            document["name"] = slug(title, 64) or f"skill-{digest('skill', title)}"
         skill = parse(Skill, document)
     metadata = {**skill.metadata, "loki-origin": origin}
-    return skill.changed(description=skill.description or skill.title(), metadata=metadata)
+    description = skill.description or skill.title()[:1024]
+    return skill.changed(description=description, metadata=metadata)

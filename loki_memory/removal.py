@@ -8,6 +8,7 @@ until `gc` clears it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout
 from loki_memory.files.store import Change, Store, sealed
 from loki_memory.index.index import Index
 from loki_memory.models import AntiPattern, Belief, Memory, Skill, Tombstone
+from loki_memory.models.ids import check_id
 
 _FORGOTTEN = "local/.forgotten/"
 
@@ -31,8 +33,16 @@ class Forgotten(NamedTuple):
     changed: list[str]  # ids of records that no longer refer to them
 
 
-def archive(change: Change, path: str) -> None:
-    change.move(path, archived_path(path))
+def archive(change: Change, path: str) -> str:
+    """Move a file to the archive, beside what was archived under that name before."""
+    target = archived_path(path)
+    stem, dot, suffix = target.rpartition(".")
+    number = 1
+    while change.read(target) is not None:
+        number += 1
+        target = f"{stem}~{number}{dot}{suffix}"
+    change.move(path, target)
+    return target
 
 
 def archived_path(path: str) -> str:
@@ -149,13 +159,14 @@ def _names(item: Any, gone: set[str]) -> bool:
 
 def restore(store: Store, memory_id: str) -> str:
     """Bring back what was archived, forgotten or rejected; returns the path of the memory."""
+    check_id(memory_id)
     with store.change() as change:
         kept = change.read(f"{_FORGOTTEN}{memory_id}.json")
         if kept is not None:
             return _remembered_again(change, memory_id, read_json(kept.data, 64 * MAX_BYTES))
-        for path in archived(store.layout):
+        for path in reversed(list(archived(store.layout))):  # the latest first
             found = change.read(path)
-            original = path.replace(ARCHIVE, "", 1)
+            original = re.sub(r"~\d+(\.\w+)$", r"\1", path.replace(ARCHIVE, "", 1))
             if found is not None and _id_in(original, found.data) == memory_id:
                 change.move(path, original)
                 return original

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.files import intent
+from loki_memory.files.layout import TEMPORARY
 from loki_memory.files.scan import scan
 
 if TYPE_CHECKING:
@@ -154,12 +155,16 @@ def litter(workspace: Workspace) -> list[Path]:
     """Temporary files that killed writers left behind."""
     place = workspace.layout
     found = [
-        place.resolve(f"{path}/{name}") for path, folder in scan(place) for name in folder.litter
+        Path(folder) / name
+        for top in (place.memory, place.local / "memory")
+        for folder, _, names in os.walk(top)
+        for name in names
+        if name.startswith(TEMPORARY) or Path(folder).name == ".txn-refused"
     ]
     staged = intent.staging(place)
     if staged.is_dir() and not intent.waiting(place):
-        found += sorted(staged.iterdir())
-    return found
+        found += staged.iterdir()
+    return sorted(found)
 
 
 def _set_aside(workspace: Workspace) -> list[Path]:

@@ -62,7 +62,8 @@ class Workspace(Parts):
             raise NotAFolder("the working directory") from None
         if not start.is_dir():
             raise NotAFolder(start)
-        return cls(layout(find_workspace(start, user_home().parent)), origin=origin)
+        homes = (user_home().parent, Path.home())
+        return cls(layout(find_workspace(start, homes)), origin=origin)
 
     @classmethod
     def init(cls, path: str | os.PathLike[str] = ".", *, origin: str = "agent") -> Workspace:
@@ -71,7 +72,9 @@ class Workspace(Parts):
         >>> Workspace.init("/tmp/project")  # doctest: +SKIP
         """
         root = Path(os.path.abspath(path))
-        if root == user_home().parent:
+        if os.path.realpath(root) in {
+            os.path.realpath(h) for h in (user_home().parent, Path.home())
+        }:
             raise NotAProject(root)
         workspace = cls(layout(root), origin=origin)
         workspace.settle_in()
@@ -123,7 +126,7 @@ class Workspace(Parts):
             return self.record([episode])[0]
         records = [self._numbered(one, number) for number, one in enumerate(episode, 1)]
         self.before_write()
-        self._refuse_taken_ids(records)
+        taken = self._taken(records)
         homes: dict[Workspace, list[Episode]] = {}
         for one in records:
             homes.setdefault(self._home(one.scope), []).append(one)
@@ -131,7 +134,7 @@ class Workspace(Parts):
         for home, group in homes.items():
             with home.store.change() as change:
                 for one in group:
-                    stored[id(one)] = change.create(one)  # type: ignore[assignment]
+                    stored[id(one)] = change.create(one, taken.get(one.id, ""))  # type: ignore[assignment]
         return [stored[id(one)] for one in records]
 
     def valid_episode(self, given: Episode | Mapping[str, Any]) -> Episode:
@@ -150,21 +153,12 @@ class Workspace(Parts):
         except InvalidRecord as error:
             raise error.at(f"episode {number}") from None
 
-    def _refuse_taken_ids(self, records: Iterable[Episode]) -> None:
-        """An id that somebody chose may stand in a file that we would name differently."""
-        from loki_memory.errors import IdTaken
-        from loki_memory.files.layout import place
-
-        chosen = [one for one in records if one.id != f"{one.prefix}-{one.mint()}"]
-        if not chosen:
-            return
-        self.refresh()
-        for one in chosen:
-            path = self.index.path_of(one.id)
-            if path and path != place(one):
-                there = self.store.record(path)
-                if there is not None and there.document() != one.document():
-                    raise IdTaken(one.id, path)
+    def _taken(self, records: Iterable[Episode]) -> dict[str, str]:
+        """Where ids that somebody chose stand already: in files that we would name differently."""
+        chosen = [one.id for one in records if one.id != f"{one.prefix}-{one.mint()}"]
+        if chosen:
+            self.refresh(wait=True)
+        return {one: path for one in chosen if (path := self.record_path(one))}
 
     def remember(
         self,
@@ -185,7 +179,9 @@ class Workspace(Parts):
 
         >>> ws.remember("We deploy on Fridays", by="ana", importance=0.9)  # doctest: +SKIP
         """
-        from loki_memory.remembering import statement
+        from loki_memory.files.layout import place
+        from loki_memory.models import tombstone_id
+        from loki_memory.remembering import remember, statement
 
         record = statement(
             text,
@@ -204,10 +200,14 @@ class Workspace(Parts):
             origin=self.origin,
         )
         self.before_write()
-        with self._home(scope).store.change() as change:
-            from loki_memory.remembering import remember
-
-            return remember(change, record)
+        home = self._home(scope)
+        folder = place(record).rpartition("/")[0]
+        home.know_strangers(folder)
+        with home.store.change() as change:
+            elsewhere = home.index.paths_saying(kind, tombstone_id(record.value()))
+            stored = remember(change, record, elsewhere)
+        home.wrote_in(folder)
+        return stored
 
     def _depth_below(self, parent: str | None) -> int | None:
         if parent is None:
@@ -220,7 +220,8 @@ class Workspace(Parts):
 
         record = complete_skill(skill, self.origin)
         self.before_write()
-        path = self.index.path_of(record.id) or ""
+        self.know_strangers("skills")
+        path = self.place_of(record.id) or ""
         return self.store.write(record, path)  # type: ignore[return-value]
 
     def correct(self, memory_id: str, **fields: Any) -> Memory:
@@ -271,8 +272,10 @@ class Workspace(Parts):
 
         document = ledger.document() if isinstance(ledger, Ledger) else dict(ledger)
         document.setdefault("last_checkpoint", self._now())
+        record = parse(Ledger, {**document, "origin": self.origin})
         self.before_write()
-        return self.store.write(parse(Ledger, {**document, "origin": self.origin}))  # type: ignore[return-value]
+        self.know_strangers("ledgers")
+        return self.store.write(record, self.place_of(record.id) or "")  # type: ignore[return-value]
 
     def hand_off(
         self, from_agent: str, to_agent: str, what_was_done: str, **context: Any
@@ -339,27 +342,42 @@ class Workspace(Parts):
 
         self.before_write()
         home = self._up_to_date(memory_id)
-        return forget(home.store, home.index, memory_id, why, self._now()[:10])
+        forgotten = forget(home.store, home.index, memory_id, why, self._now()[:10])
+        home.took_out()
+        return forgotten
 
     def archive(self, memory_id: str) -> str:
         """Take a memory out of index and views; returns where its file is kept."""
-        from loki_memory.removal import archive, archived_path
+        from loki_memory.removal import archive
 
         with self._changing(memory_id) as (change, path, _):
-            archive(change, path)
-            return archived_path(path)
+            kept = archive(change, path)
+        self.took_out()
+        if self._user:
+            self._user.took_out()
+        return kept
 
     def restore(self, memory_id: str) -> Memory:
         """Undo an archive, a forget or a reject."""
-        from loki_memory.removal import lift, restore
+        from loki_memory.removal import lift
 
         self.before_write()
         try:
             home = self._up_to_date(memory_id)
         except NotFound:
-            restore(self.store, memory_id)
+            self._restore_somewhere(memory_id)
             return self.get(memory_id)
         return lift(home.store, home.index, memory_id)
+
+    def _restore_somewhere(self, memory_id: str) -> None:
+        from loki_memory.removal import restore
+
+        try:
+            restore(self.store, memory_id)
+        except NotFound:
+            if self._user is None:
+                raise
+            restore(self._user.store, memory_id)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -374,7 +392,7 @@ class Workspace(Parts):
             found = home.index.body(memory_id)
         if not found:
             raise NotFound(memory_id)
-        return parsed(*found)
+        return self.as_its_own(parsed(*found))
 
     def summaries(
         self,
@@ -388,7 +406,7 @@ class Workspace(Parts):
         return [
             summary
             for home in self._homes()
-            for summary in home.index.summaries(kind, status, since, scope)
+            for summary in home.answer(lambda home=home: home.lines(kind, status, since, scope))
         ]
 
     def resolve(self, start: str) -> str:
@@ -513,11 +531,12 @@ class Workspace(Parts):
         >>> [m.title() for m in ws.list(kind="pattern", since="2026-01-01")]  # doctest: +SKIP
         """
         since = _check_filters(kind, status, since)
-        homes = self._homes()
         return [
-            parsed(kind_, body)
-            for home in homes
-            for _, kind_, body in home.index.bodies(kind, status, since, scope)
+            home.as_its_own(parsed(found, body))
+            for home in self._homes()
+            for found, body in home.answer(
+                lambda home=home: home.bodies(kind, status, since, scope)
+            )
         ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import orjson
@@ -23,6 +24,7 @@ from loki_memory.models.normal import nfc
 
 MAX_BYTES = 1 << 20  # a record is a page or two; a megabyte is a log that went astray
 MAX_DEPTH = 64
+MAX_FRONT_MATTER = 1 << 16
 MAX_NUMBER = 1 << 63  # larger whole numbers arrive as floats and would lose digits
 _ETAG_BYTES = 16
 _NUL = b"\\u0000"
@@ -192,6 +194,8 @@ def read_skill(path: str, data: bytes) -> dict[str, Any]:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     front = _FRONT.match(text)
     document = _front_matter(front[1]) if front else {}
+    if "body" in document:
+        raise InvalidRecord("front matter has a `body`", advice="The body is what follows it.")
     document.setdefault("name", slug(layout.stem_in(path), 64))
     document["body"] = text[front.end() if front else 0 :].lstrip("\n").rstrip() + "\n"
     return document
@@ -205,20 +209,60 @@ def _front_matter(text: str) -> dict[str, Any]:
         line = mark.line + 2 if mark else 0
         raise InvalidRecord(f"front matter {reason}", line=line, advice="Use plain `key: value`.")
 
+    if len(text) > MAX_FRONT_MATTER:
+        refuse(f"has {len(text):,} bytes, and {MAX_FRONT_MATTER:,} is the most", None)
     try:
-        for event in yaml.parse(text, Loader=yaml.BaseLoader):
-            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                refuse("uses an alias or anchor", event.start_mark)
-            if getattr(event, "tag", None):
-                refuse("uses a tag", event.start_mark)
+        _check_events(yaml.parse(text, Loader=yaml.BaseLoader), refuse)
         value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes only text
     except yaml.YAMLError as error:
         refuse(f"is not valid YAML ({getattr(error, 'problem', error)})", _mark(error))
+    except (ValueError, OverflowError) as error:
+        refuse(f"is not valid YAML ({error})", None)
     except RecursionError:
         refuse("is nested too deeply", None)
     if not isinstance(value, dict):
         refuse("is not a list of `key: value` lines", None)
     return value
+
+
+def _check_events(events: Iterable[Any], refuse: Callable[[str, Any], NoReturn]) -> None:
+    """Bounded nesting, no aliases, no tags, no key twice."""
+    import yaml
+
+    open_ones: list[_Opened] = []
+    for event in events:
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            refuse("uses an alias or anchor", event.start_mark)
+        if getattr(event, "tag", None):
+            refuse("uses a tag", event.start_mark)
+        if isinstance(event, yaml.CollectionEndEvent):
+            open_ones.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            if open_ones and open_ones[-1].has_twice(getattr(event, "value", None)):
+                refuse(f"has {event.value!r} twice", event.start_mark)  # type: ignore[attr-defined]
+            if isinstance(event, yaml.CollectionStartEvent):
+                open_ones.append(_Opened(isinstance(event, yaml.MappingStartEvent)))
+        if len(open_ones) > MAX_DEPTH:
+            refuse("is nested too deeply", event.start_mark)
+
+
+class _Opened:
+    """A list or mapping of YAML while it is read: every other node of a mapping is a key."""
+
+    def __init__(self, is_mapping: bool) -> None:
+        self._keys: set[str] | None = set() if is_mapping else None
+        self._at_key = True
+
+    def has_twice(self, node: str | None) -> bool:
+        if self._keys is None:
+            return False
+        at_key, self._at_key = self._at_key, not self._at_key
+        if not at_key or node is None:
+            return False
+        if node in self._keys:
+            return True
+        self._keys.add(node)
+        return False
 
 
 def _mark(error: Exception) -> Any:
@@ -232,4 +276,4 @@ def _encode_skill(document: dict[str, Any]) -> str:
     front = yaml.safe_dump(
         document, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=False
     )
-    return f"---\n{front}---\n\n{body.strip()}\n"
+    return f"---\n{front}---\n\n{body.strip(chr(10)).rstrip()}\n"

@@ -37,7 +37,10 @@ class Step(NamedTuple):
 
 
 def staging(layout: Layout) -> Path:
-    return layout.memory / ".txn"
+    folder = layout.memory / ".txn"
+    if folder.is_symlink():
+        raise StoreFailed(folder, "is a symbolic link, which is not followed")
+    return folder
 
 
 def carry_out(layout: Layout, writes: Sequence[Write]) -> None:
@@ -56,10 +59,15 @@ def carry_out(layout: Layout, writes: Sequence[Write]) -> None:
 def heal(layout: Layout) -> None:
     """Complete what was decided and discard what was not. The caller holds the store."""
     marker = disk.read_bytes(staging(layout) / _MARKER)
-    if marker is not None:
-        _complete(layout, _load(marker))
-    elif staging(layout).is_dir():
+    if marker is None:
         _discard(layout)
+        return
+    try:
+        steps = _load(layout, marker)
+    except (ValueError, TypeError, StoreFailed):  # not ours: kept aside, never carried out
+        staging(layout).replace(layout.memory / ".txn-refused")
+        return
+    _complete(layout, steps)
 
 
 def waiting(layout: Layout) -> bool:
@@ -88,10 +96,15 @@ def _decide(layout: Layout, steps: Sequence[Step]) -> None:
     disk.write_bytes(staging(layout) / _MARKER, orjson.dumps([list(step) for step in steps]))
 
 
-def _load(marker: bytes) -> list[Step]:
+def _load(layout: Layout, marker: bytes) -> list[Step]:
     import orjson
 
-    return [Step(*step) for step in orjson.loads(marker)]
+    steps = [Step(str(staged), str(path)) for staged, path in orjson.loads(marker)]
+    for step in steps:
+        layout.file(step.path)  # refuses what leads out of the memory folder
+        if step.staged and not step.staged.isdecimal():
+            raise ValueError(step.staged)
+    return steps
 
 
 def _complete(layout: Layout, steps: Sequence[Step]) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import NotAWorkspace, SymlinkedRoot
+from loki_memory.errors import NotAWorkspace, StoreFailed, SymlinkedRoot
 from loki_memory.models.ids import MINTED_LENGTH, digest, file_stem
 from loki_memory.models.kinds import Kind
 
@@ -55,12 +56,12 @@ class Layout(NamedTuple):
 
     def resolve(self, path: str) -> Path:
         """Where a record's path lies on this machine."""
-        if path.startswith(PRIVATE):
-            return self.local / "memory" / path.removeprefix(PRIVATE)
-        return self.memory / path
+        return Path(self.file(path))
 
     def file(self, path: str) -> str:
         """The same as text: paths are put together for every file of a rebuild."""
+        if path.startswith("/") or (".." in path and ".." in path.split("/")):
+            raise StoreFailed(path, "leads out of the memory folder")
         if path.startswith(PRIVATE):
             return f"{self.local}/memory/{path.removeprefix(PRIVATE)}"
         return f"{self.memory}/{path}"
@@ -69,19 +70,21 @@ class Layout(NamedTuple):
 def layout(root: Path) -> Layout:
     """The layout of the workspace whose `.loki` folder lies (or will lie) in `root`."""
     loki = root / ".loki"
-    if loki.is_symlink():
-        raise SymlinkedRoot(loki, loki.resolve())
+    for folder in (loki, loki / "memory", loki / "local"):
+        if folder.is_symlink():
+            raise SymlinkedRoot(folder, folder.resolve())
     return Layout(root, loki, loki / "memory", local_zone(root, loki), loki / "cache")
 
 
-def find_workspace(start: Path, home: Path) -> Path:
+def find_workspace(start: Path, homes: Iterable[Path]) -> Path:
     """The nearest folder, from `start` upwards, that holds `.loki`.
 
-    The search stops at the home folder, whose `.loki` is the user scope and no project.
+    The search stops at a home folder, whose `.loki` is the user scope and no project.
     """
     start = Path(os.path.abspath(start))
+    stops = {os.path.realpath(home) for home in homes}
     for folder in (start, *start.parents):
-        if folder == home:
+        if os.path.realpath(folder) in stops:
             break
         if (folder / ".loki").is_dir() or (folder / ".loki").is_symlink():
             return folder
@@ -201,7 +204,8 @@ def likely_places(memory_id: str) -> list[str]:
         "skill": f"skills/{rest}.md",
         "ledger": f"ledgers/{rest}.json",
     }
-    return [patterns[prefix], PRIVATE + patterns[prefix]] if prefix in patterns else []
+    found = [patterns[prefix], PRIVATE + patterns[prefix]] if prefix in patterns else []
+    return [*found, f"skills/{rest}/SKILL.md"] if prefix == "skill" else found
 
 
 def view_kind(path: str) -> Kind | None:

@@ -19,7 +19,7 @@ class Problem(NamedTuple):
 
     @classmethod
     def of(cls, error: InvalidRecord) -> Problem:
-        return cls(error.path, redact(error.reason), error.field, error.line, error.advice)
+        return cls(error.path, redact(error.reason), redact(error.field), error.line, error.advice)
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path
@@ -66,4 +66,14 @@ def both_changed(path: str, elsewhere: str) -> Problem:
         field="conflicts",
         advice="The file's version stands; correct it as needed, then `loki-mem correct ID "
         "conflicts=[]`.",
+    )
+
+
+def other_kind(view: str, memory_id: str, path: str) -> Problem:
+    """An entry of a view claims the id of a record of another kind."""
+    return Problem(
+        view,
+        f"has an entry {memory_id}, which is the id of {path}",
+        field="id",
+        advice="Give the entry another id, or leave it out and one is made.",
     )

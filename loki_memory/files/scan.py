@@ -14,7 +14,7 @@ from loki_memory.files.layout import PRIVATE, TEMPORARY, TOP_FOLDERS, Layout
 Stamp = tuple[int, int, int]
 UNSETTLED: Stamp = (0, 0, 0)
 UNREADABLE: Stamp = (-2, 0, 0)  # stands for the content of a folder that may not be listed
-ODD: Stamp = (-1, 0, 0)  # a link or a device: never followed, reported
+ODD: Stamp = (-1, 0, 0)  # a link, a device, a name that is no text: never followed, reported
 
 # A file that was written twice within one tick of the clock shows one stamp for two contents.
 # Kernels tick every 1-10 ms; file systems that keep whole seconds show no fraction at all.
@@ -71,6 +71,8 @@ def scan_folder(path: str) -> Folder | None:
             if name[0] == ".":
                 if name.startswith(TEMPORARY):
                     litter.append(name)
+            elif not name.isascii() and not _is_text(name):
+                files[name.encode(errors="backslashreplace").decode()] = ODD
             elif entry.is_file(follow_symlinks=False):
                 status = entry.stat(follow_symlinks=False)
                 files[name] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
@@ -79,6 +81,15 @@ def scan_folder(path: str) -> Folder | None:
             else:
                 files[name] = ODD
     return Folder(mtime_ns, files, folders, litter)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is UTF-8 on disk: others cannot be told, stored or opened elsewhere."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def settled(stamp: Stamp, now_ns: int) -> Stamp:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from loki_memory.errors import FileChanged, IdTaken, InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import disk, intent
-from loki_memory.files.codec import decode, encode, etag, read_json
+from loki_memory.files.codec import decode, encode, etag
 from loki_memory.files.layout import PRIVATE, Layout, place
 from loki_memory.files.lock import locked
 from loki_memory.files.redaction import may_hold_secret, redact_value
 from loki_memory.models import Memory, Tombstone, parse, tombstone_id
+
+_STONES = "semantic/rejected"
 
 
 class Stored(NamedTuple):
@@ -35,6 +37,7 @@ class Store:
     def __init__(self, layout: Layout, lock_seconds: float = 10) -> None:
         self.layout = layout
         self.lock_seconds = lock_seconds
+        self._stones: dict[str, tuple[int, list[Tombstone]]] = {}
         self.rendered: dict[str, list[int]] = {}  # stamps of views that are known to be as rendered
 
     def read(self, path: str) -> Stored | None:
@@ -47,6 +50,31 @@ class Store:
         """The record at a path; None if there is no such file."""
         found = self.read(path)
         return None if found is None else decode(path, found.data)
+
+    def foreign_stones(self) -> list[Tombstone]:
+        """Tombstones in files that somebody else named; kept while their folder does not change."""
+        found: list[Tombstone] = []
+        for folder in (_STONES, PRIVATE + _STONES):
+            path = self.layout.file(folder)
+            try:
+                mtime = os.stat(path).st_mtime_ns
+            except OSError:
+                continue
+            known = self._stones.get(folder)
+            if known is None or known[0] != mtime:
+                known = self._stones[folder] = (mtime, self._read_stones(folder))
+            found += known[1]
+        return found
+
+    def _read_stones(self, folder: str) -> list[Tombstone]:
+        stones = []
+        for name in sorted(os.listdir(self.layout.file(folder))):
+            if name.endswith(".json") and name[0] != "." and not name.startswith("tomb-"):
+                with suppress(InvalidRecord, StoreFailed):
+                    stone = self.record(f"{folder}/{name}")
+                    if isinstance(stone, Tombstone):
+                        stones.append(stone)
+        return stones
 
     @contextmanager
     def change(self, seconds: float | None = None) -> Iterator[Change]:
@@ -97,10 +125,10 @@ class Change:
         found = self.read(path)
         return None if found is None else decode(path, found.data)
 
-    def create(self, record: Memory) -> Memory:
+    def create(self, record: Memory, path: str = "") -> Memory:
         """Write a record that must not overwrite another one; the same one again is no error."""
         record, data = sealed(record)
-        path = place(record)
+        path = path or place(record)
         there = self.read(path)
         if there is not None and there.data != data:
             return self._same(record, decode(path, there.data), path)
@@ -110,7 +138,10 @@ class Change:
 
     def _same(self, record: Memory, there: Memory, path: str) -> Memory:
         """What stands there already, if it differs only in who told us."""
-        if there.changed(origin=getattr(record, "origin", None)).document() != record.document():
+        here, known = record.document(), there.document()
+        for document in (here, known):
+            document.pop("origin", None)
+        if here != known:
             raise IdTaken(record.id, path)
         return there
 
@@ -152,9 +183,17 @@ class Change:
         if not value or getattr(record, "status", None) == "rejected":
             return
         stone = tombstone_id(value)
-        found = self.record(f"semantic/rejected/{stone}.json")
-        if isinstance(found, Tombstone):
+        found = self._stone(stone)
+        if found is not None:
             raise RejectedValue(value, found.why or "", stone)
+
+    def _stone(self, stone: str) -> Tombstone | None:
+        """The tombstone with this id, in a file that we named or somebody else."""
+        for folder in (_STONES, PRIVATE + _STONES):
+            found = self.record(f"{folder}/{stone}.json")
+            if isinstance(found, Tombstone):
+                return found
+        return next((s for s in self._store.foreign_stones() if s.id == stone), None)
 
     def commit(self) -> None:
         """Do it. Files that would not change are left alone, so that nothing wakes up for them."""
@@ -163,12 +202,20 @@ class Change:
             for path, data in self._writes.items()
             if data != _data(self._current(path))
         ]
+        for path, _ in writes:
+            self._refuse_if_changed(path)
         for folder in sorted({path.rpartition("/")[0] for path, _ in writes}):
             _refuse_links(self._store.layout, folder)
         if len(writes) == 1:
             self._single(*writes[0])
         elif writes:
             intent.carry_out(self._store.layout, writes)
+
+    def _refuse_if_changed(self, path: str) -> None:
+        """Who edits files directly holds no lock, and a lock file can be deleted."""
+        before, now = self._before[path], self._store.read(path)
+        if _data(before) != _data(now):
+            raise FileChanged(path, now.etag if now else "")
 
     def _single(self, path: str, data: bytes | None) -> None:
         target = self._store.layout.file(path)
@@ -202,8 +249,7 @@ def _written(record: Memory) -> bytes:
     """The record's bytes, if they can be read again."""
     try:
         data = encode(record)
-        if record.kind != "skill":
-            read_json(data)
+        decode(place(record), data)
     except (TypeError, UnicodeEncodeError) as error:
         raise InvalidRecord(
             f"{record.id} holds text that is not valid Unicode ({error})", advice="Remove it."

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 from loki_memory.errors import InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import codec, scan
-from loki_memory.files.layout import Layout, date_in, place, view_kind
-from loki_memory.files.problem import Problem, both_changed
-from loki_memory.files.store import Change, Store
+from loki_memory.files.layout import Layout, date_in, kind_of, place, view_kind
+from loki_memory.files.problem import Problem, both_changed, other_kind
+from loki_memory.files.store import Change, Store, sealed
 from loki_memory.models import Episode, Memory
 from loki_memory.models.kinds import Kind
 
@@ -160,7 +160,11 @@ def read_base(store: Store, path: str) -> Base:
     found = store.read(_base_path(path))
     try:
         raw = json.loads(found.data) if found else {}
-        entries = {name: (str(a), str(b)) for name, (a, b) in raw.get("entries", {}).items()}
+        entries = {
+            name: (str(place_), str(hash_))
+            for name, (place_, hash_) in raw.get("entries", {}).items()
+            if kind_of(str(place_)) == view_kind(path)  # a base may come with somebody's clone
+        }
         return Base(str(raw.get("etag", "")), entries)
     except (ValueError, AttributeError, TypeError):
         return Base("", {})
@@ -202,7 +206,7 @@ def edits(store: Store, path: str) -> tuple[list[Edit], list[Problem]]:
 def _edit(path: str, kind: Kind, entry: Any) -> Edit:
     if kind == "learning" and isinstance(entry, str):
         entry = {"lesson": entry}
-    record = codec.build(kind, codec.dated(kind, entry, date_in(path)))
+    record = sealed(codec.build(kind, codec.dated(kind, entry, date_in(path))))[0]
     shown = entry_of(record)
     # Of an episode the index shows a part; of everything else the record as it stands.
     given = {k: v for k, v in shown.items() if k in entry or k == "id"}
@@ -214,8 +218,8 @@ def _entries(kind: Kind, value: Any) -> list[Any]:
         return value
     if isinstance(value, dict):
         for name, entries in value.items():
-            if _same_name(name, _LISTS[kind]) and isinstance(entries, list):
-                return entries
+            if _is_list(kind, name, entries):
+                return list(entries)
     raise InvalidRecord(
         f"holds no list of {_LISTS[kind]}",
         advice=f'Write {{"{_LISTS[kind]}": […]}} or a bare list.',
@@ -261,6 +265,9 @@ def take_over(
         for edit in found:
             known, before = base.entries.get(edit.record.id, ("", ""))
             path = path_of(edit.record.id) or known or place(edit.record)
+            if kind_of(path) != edit.record.kind:
+                done.told.append(other_kind(view, edit.record.id, path))
+                continue
             try:
                 _adopt(change, edit, path, before, done)
             except InvalidRecord as error:
@@ -282,7 +289,7 @@ def _adopt(change: Change, edit: Edit, path: str, before: str, done: Takeover) -
     if wanted == there:
         return
     if before != _hash(entry_of(current)):
-        wanted = {**there, "conflicts": [*there.get("conflicts", []), edit.entry]}
+        wanted = {**there, "conflicts": [*there.get("conflicts", []), _given(edit.entry)]}
         done.told.append(both_changed(path, edit.view))
     change.put(type(current).model_validate(wanted), path)
     done.written.append(path)
@@ -290,12 +297,16 @@ def _adopt(change: Change, edit: Edit, path: str, before: str, done: Takeover) -
 
 def _merged(record: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     """The record with the entry's fields; where it came from is not for the entry to say."""
-    given = {name: value for name, value in entry.items() if name != "origin"}
-    if "goal" in given and "context" in record:
-        given["context"] = {**record["context"], "goal": given.pop("goal")}
+    given = _given(entry)
     if given in record.get("conflicts", []):
         return record
+    if "goal" in given and "context" in record:
+        given["context"] = {**record["context"], "goal": given.pop("goal")}
     return {**record, **given}
+
+
+def _given(entry: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name not in {"origin", "conflicts"}}
 
 
 def render(store: Store, kind: Kind, records: Iterable[tuple[str, Memory]]) -> list[str]:
@@ -356,9 +367,12 @@ def _shaped(kind: Kind, entries: list[dict[str, Any]], before: bytes) -> Any:
     old = json.loads(before) if before else {}
     if isinstance(old, list):
         return entries
-    rest = {name: value for name, value in old.items() if not _same_name(name, _LISTS[kind])}
-    name = next((n for n in old if _same_name(n, _LISTS[kind])), _LISTS[kind])
-    return {**rest, name: entries}
+    name = next((n for n in old if _is_list(kind, n, old[n])), _LISTS[kind])
+    return {**{n: value for n, value in old.items() if n != name}, name: entries}
+
+
+def _is_list(kind: Kind, name: str, value: Any) -> bool:
+    return _same_name(name, _LISTS[kind]) and isinstance(value, list)
 
 
 def pending(store: Store) -> Iterator[tuple[str, Memory]]:

@@ -27,7 +27,11 @@ class Unusable(Exception):
 def open_for_writing(path: Path | None) -> sqlite3.Connection:
     """Connect, creating the schema in a new file. None opens an index that lives in memory only."""
     database = sqlite3.connect(
-        path or ":memory:", timeout=BUSY_SECONDS, isolation_level=None, cached_statements=256
+        path or ":memory:",
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        cached_statements=256,
+        check_same_thread=False,  # the index lets one thread in at a time
     )
     try:
         _prepare(database)
@@ -61,6 +65,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
+            check_same_thread=False,
         )
     except sqlite3.OperationalError as error:
         raise Unusable(str(error)) from error

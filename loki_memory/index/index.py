@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import RLock
 from typing import Any, NamedTuple
 
 from loki_memory.index.database import (
@@ -47,6 +48,7 @@ class Index:
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self._pid = os.getpid()
+        self._lock = RLock()
 
     # -- connections --------------------------------------------------------------------------
 
@@ -56,7 +58,7 @@ class Index:
         if self._writer is not None:
             return self._writer
         if self._reader is None:
-            if self.path is None or not self.path.exists():
+            if self.path is None or not self.path.exists() or self.path.parent.is_symlink():
                 return self.writer()
             try:
                 self._reader = open_for_reading(self.path)
@@ -76,10 +78,7 @@ class Index:
         if self.path is None:
             return open_for_writing(None)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            ignore = self.path.parent / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("*\n", encoding="utf-8")
+            _make_cache(self.path.parent)
             return open_for_writing(self.path)
         except Unusable as error:
             aside = move_aside(self.path)
@@ -122,11 +121,17 @@ class Index:
     # -- questions ----------------------------------------------------------------------------
 
     def ask(self, sql: str, *values: object) -> list[Any]:
-        return self.reader().execute(sql, values).fetchall()
+        with self._lock:
+            return self.reader().execute(sql, values).fetchall()
 
     def one(self, sql: str, *values: object) -> Any:
-        row = self.reader().execute(sql, values).fetchone()
-        return row[0] if row else None
+        rows = self.ask(sql, *values)
+        return rows[0][0] if rows else None
+
+    def paths_saying(self, kind: str, value_key: str) -> list[str]:
+        """The files of a kind that state a value, by the id that its tombstone would have."""
+        sql = "SELECT path FROM memories WHERE tombstone = ? AND kind = ? ORDER BY path"
+        return [row[0] for row in self.ask(sql, value_key, kind)]
 
     def path_of(self, memory_id: str) -> str | None:
         path: str | None = self.one("SELECT path FROM memories WHERE id = ?", memory_id)
@@ -168,10 +173,7 @@ class Index:
     ) -> Iterator[tuple[str, str, str]]:
         """(path, kind, JSON) of the same memories in the same order."""
         sql, values = _filtered(kind, status, since, scope)
-        yield from self.reader().execute(
-            f"SELECT path, kind, body {sql} ORDER BY at DESC, id",
-            values,
-        )
+        yield from self.ask(f"SELECT path, kind, body {sql} ORDER BY at DESC, id", *values)
 
     def counts(self) -> dict[str, int]:
         """How many memories there are of each kind."""
@@ -240,21 +242,32 @@ class Index:
 
         Without `wait`, raises sqlite3.OperationalError if another process is at it.
         """
-        writer = self.writer()
-        try:
-            writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS if wait else 0}")
-            writer.execute("BEGIN IMMEDIATE")
-        finally:  # readers, and the commit, wait in any case
-            writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-        try:
-            revision = Rebuilding(writer) if anew else Revision(writer)
-            yield revision
-            revision.finish()
-            writer.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                writer.execute("ROLLBACK")
-            raise
+        with self._lock:
+            writer = self.writer()
+            try:
+                writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS if wait else 0}")
+                writer.execute("BEGIN IMMEDIATE")
+            finally:  # readers, and the commit, wait in any case
+                writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+            try:
+                revision = Rebuilding(writer) if anew else Revision(writer)
+                yield revision
+                revision.finish()
+                writer.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    writer.execute("ROLLBACK")
+                raise
+
+
+def _make_cache(folder: Path) -> None:
+    """A folder that git ignores by itself, whatever the project says."""
+    if folder.is_symlink():
+        raise OSError(f"{folder} is a symbolic link")
+    folder.mkdir(parents=True, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
 
 
 def _filtered(

@@ -78,6 +78,17 @@ class Revision:
         found = self._db.execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,))
         return found.fetchone() is not None
 
+    def path_of(self, memory_id: str) -> str | None:
+        sql = "SELECT path FROM memories WHERE id = ?"
+        found = self._db.execute(sql, (memory_id,)).fetchone()
+        return found[0] if found else None
+
+    def add_problem(self, problem: ProblemRow) -> None:
+        self._db.execute(
+            "INSERT INTO problems (path, reason, field, line, advice) VALUES (?, ?, ?, ?, ?)",
+            problem,
+        )
+
     def note_file(self, path: str, digest: str, claims: str, *, held: bool = True) -> None:
         self._db.execute(
             "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", (path, digest, claims, int(held))
@@ -187,6 +198,10 @@ class Rebuilding(Revision):
     def has(self, memory_id: str) -> bool:
         self._flush()
         return super().has(memory_id)
+
+    def path_of(self, memory_id: str) -> str | None:
+        self._flush()
+        return super().path_of(memory_id)
 
     def note_file(self, path: str, digest: str, claims: str, *, held: bool = True) -> None:
         self._files.append((path, digest, claims, int(held)))

@@ -31,6 +31,7 @@ CREATE TABLE memories (
 ) STRICT;
 CREATE INDEX memories_kind ON memories (kind, at);
 CREATE INDEX memories_path ON memories (path);
+CREATE INDEX memories_value ON memories (tombstone) WHERE tombstone <> '';
 CREATE INDEX memories_session ON memories (session, at) WHERE session <> '';
 CREATE INDEX memories_parent ON memories (parent) WHERE parent <> '';
 
@@ -115,7 +116,7 @@ CREATE TABLE fingerprints (
   value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Small facts about the index itself: when it last looked at every file.
+-- Small facts about the index itself: when it last looked at every file, and where it was made.
 CREATE TABLE notes (
   name  TEXT PRIMARY KEY,
   value TEXT NOT NULL

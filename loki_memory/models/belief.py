@@ -65,13 +65,17 @@ class Belief(Memory):
         """The episodes that this belief rests on, however they were written down."""
         return sorted({*self.source_episodes, *self.evidence.for_})
 
+    def episodes_against(self) -> list[str]:
+        """The episodes that speak against it."""
+        return self.evidence.against
+
     def edges(self) -> Iterator[Edge]:
         yield from (
             Edge(link.to, link.relation, 1.0 if link.strength is None else link.strength)
             for link in self.links
         )
         yield from (Edge(episode, "derived_from") for episode in self.episodes_for())
-        yield from (Edge(episode, "contradicted_by") for episode in self.evidence.against)
+        yield from (Edge(episode, "contradicted_by") for episode in self.episodes_against())
         yield from (Edge(f"file:{cited.path}", "cites") for cited in self.citations)
         if self.parent:
             yield Edge(self.parent, "part_of")
@@ -128,7 +132,12 @@ class AntiPattern(Belief):
         return f"{self.what_fails}: {self.why}" if self.why else self.what_fails
 
     def episodes_for(self) -> list[str]:
-        return sorted({*super().episodes_for(), *filter(None, [self.source])})
+        resolved = (episode for resolution in self.resolutions for episode in resolution.for_)
+        return sorted({*super().episodes_for(), *resolved, *filter(None, [self.source])})
+
+    def episodes_against(self) -> list[str]:
+        failed = (episode for resolution in self.resolutions for episode in resolution.against)
+        return sorted({*super().episodes_against(), *failed})
 
     def passage(self) -> Passage:
         lines = [self.prevention or "", *(resolution.do for resolution in self.resolutions)]

@@ -159,6 +159,7 @@ class Episode(Memory):
 
     def edges(self) -> Iterator[Edge]:
         yield from (Edge(link.to, link.relation, _weight(link.strength)) for link in self.links)
+        yield from (Edge(one.id, "recalled") for one in self.recalled)
         yield from (Edge(f"file:{path}", "touches") for path in sorted(self.files()))
 
     def when(self) -> str:

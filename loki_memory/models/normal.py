@@ -21,9 +21,9 @@ _LOOK_ALIKES = str.maketrans(
         ),
     }
 )
-# Whitespace of every kind is one space; these are nothing at all.
+_SHOWN = 30
 _ENDS = " .!;,"
-_INVISIBLE = {"Cf", "Cc", "Mn", "Me"}
+_SELECTORS = {chr(n) for n in (0x34F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))}
 _MOMENT = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?\s*(.*))?", re.DOTALL
 )
@@ -38,14 +38,15 @@ def nfc(text: str) -> str:
 def normal(text: str) -> str:
     """The value behind a text: case, whitespace, invisible and look-alike characters are gone."""
     if text.isascii() and text.isprintable():
-        return " ".join(text.lower().split()).strip(_ENDS)
-    folded = unicodedata.normalize("NFKD", text).casefold()
-    visible = (
-        " " if c.isspace() else c
-        for c in unicodedata.normalize("NFKD", folded)
-        if c.isspace() or unicodedata.category(c) not in _INVISIBLE
-    )
-    return " ".join("".join(visible).translate(_LOOK_ALIKES).split()).strip(_ENDS)
+        return " ".join(text.lower().split()).rstrip(_ENDS)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    visible = (" " if c.isspace() else c for c in folded if c.isspace() or not _is_invisible(c))
+    return " ".join("".join(visible).translate(_LOOK_ALIKES).split()).rstrip(_ENDS)
+
+
+def _is_invisible(character: str) -> bool:
+    """Controls and formats, and the marks that only choose how their neighbour is drawn."""
+    return unicodedata.category(character) in {"Cf", "Cc"} or character in _SELECTORS
 
 
 def moment(text: str) -> str:
@@ -69,7 +70,7 @@ def moment(text: str) -> str:
         local = datetime.fromisoformat(f"{day}T{clock}{seconds or ':00'}{_offset(zone)}")
         when = local.astimezone(UTC)
     except OverflowError:
-        raise ValueError(f"{text[:40]!r} is out of range") from None
+        raise ValueError(f"{_shown(text)} is out of range") from None
     tail = (fraction or "").rstrip("0")
     return f"{when:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + (f".{tail}Z" if tail else "Z")
 
@@ -79,6 +80,11 @@ def _offset(zone: str) -> str:
         return "+00:00"
     match = _OFFSET.fullmatch(zone)
     if not match:
-        raise ValueError(f"{zone[:20]!r} is not a time zone; write UTC with a Z")
+        raise ValueError(f"{_shown(zone)} is not a time zone; write UTC with a Z")
     sign, hours, minutes = match.groups()
     return f"{sign}{hours}:{minutes or '00'}"
+
+
+def _shown(text: str) -> str:
+    """A bad value for a message. Never a part of it: half a secret is not recognised as one."""
+    return repr(text) if len(text) <= _SHOWN else f"a text of {len(text)} characters"

@@ -109,6 +109,7 @@ class Tombstone(Memory):
     value_: Text = Field(min_length=1, alias="value")
     why: Text | None = None
     rejected: Text | None = None
+    scope: Scope = "project"
     at: Moment | None = None
     origin: Origin | None = None
 

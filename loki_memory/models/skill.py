@@ -27,9 +27,7 @@ _ITEM = re.compile(r"^(?:[-*+]|\d+[.)])\s+(.*)$")
 def _skill_name(value: str) -> str:
     """The agentskills rule: 1-64 of a-z, 0-9 and single hyphens inside."""
     if value != slug(value, 64) or not value:
-        raise ValueError(
-            f"{value[:70]!r} is not a skill name; use small letters, digits and single hyphens"
-        )
+        raise ValueError("is not a skill name: small letters, digits and single hyphens, up to 64")
     return value
 
 

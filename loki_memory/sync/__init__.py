@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import EverythingVanished
 from loki_memory.files.layout import Layout, kind_of
-from loki_memory.files.scan import UNSETTLED, Folder, scan, scan_folder, settled
+from loki_memory.files.scan import UNSETTLED, Folder, scan, scan_folder, settled, tops
 from loki_memory.sync.changes import Changes, Seen
 
 if TYPE_CHECKING:
@@ -47,16 +47,18 @@ class Look(NamedTuple):
     wait: bool = True  # for another process that is updating the index
     freshness: Freshness = Freshness()
     progress: Progress | None = None
+    may_be_empty: bool = False  # whether taking out the last memory was meant
 
 
 def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Changes:  # noqa: B008 - a value
     """Make the index say what the files say."""
-    known = index.folders()
+    known = _known(layout, index)
     full = look.full or _is_full_scan_due(index, known, now_ns, look.freshness)
     seen = _compare(dict(scan(layout)), known) if full else _look_at_folders(layout, known)
     if not seen.folders:
         return Changes([], [], [])
-    _refuse_if_all_vanished(layout, seen, known)
+    if not look.may_be_empty:
+        _refuse_if_all_vanished(layout, seen, known)
     return _apply(layout, index, seen, now_ns, _Apply(look.wait, not known, full, look.progress))
 
 
@@ -70,6 +72,8 @@ def rebuild(layout: Layout, index: Index, now_ns: int, progress: Progress | None
 def check(layout: Layout, index: Index, path: str, now_ns: int) -> Changes:
     """Look at a single file that is about to be shown, instead of at all of them."""
     folder, _, name = path.rpartition("/")
+    if index.note("home") != _home(layout):
+        return sync(layout, index, now_ns, Look(full=False, wait=False))
     mtime_ns, stamps = index.folder(folder)
     try:
         status = os.lstat(layout.file(path))
@@ -115,7 +119,7 @@ def _compare(found: dict[str, Folder], known: dict[str, tuple[int, Stamps]]) -> 
 def _look_at_folders(layout: Layout, known: dict[str, tuple[int, Stamps]]) -> Seen:
     """Scan only folders whose own mtime changed, and what is new below them."""
     found: dict[str, Folder] = {}
-    waiting = sorted(known)
+    waiting = sorted({*known, *tops(layout)})
     while waiting:
         path = waiting.pop()
         before = known.get(path)
@@ -146,6 +150,19 @@ def _refuse_if_all_vanished(
         raise EverythingVanished(layout.memory, before)
 
 
+def _known(layout: Layout, index: Index) -> dict[str, tuple[int, Stamps]]:
+    """What the index remembers; nothing if it was made elsewhere and came with a copy."""
+    return index.folders() if index.note("home") == _home(layout) else {}
+
+
+def _home(layout: Layout) -> str:
+    try:
+        status = os.stat(layout.loki)
+    except OSError:
+        return ""
+    return f"{status.st_dev}:{status.st_ino}:{layout.loki}"
+
+
 class _Apply(NamedTuple):
     """How changes are applied: waiting for other processes, from nothing, after which look."""
 
@@ -164,6 +181,8 @@ def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -
             intake = Intake(layout, revision, seen, how.progress)
             changes = intake.run()
             revision.set_folders(_remembered(seen, intake.unread, now_ns))
+            if how.anew:
+                revision.set_note("home", _home(layout))
             if how.looked_at_all:
                 revision.set_note("full_scan_ns", str(now_ns))
             if changes or how.anew:

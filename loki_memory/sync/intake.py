@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from loki_memory.files import views
 from loki_memory.files.layout import Layout, kind_of, view_kind
-from loki_memory.files.problem import Problem, same_id
+from loki_memory.files.problem import Problem, other_kind, same_id
 from loki_memory.files.scan import ODD, UNREADABLE, Stamp
 from loki_memory.files.store import Store
 from loki_memory.index.revision import Revision
@@ -73,8 +73,8 @@ class Intake:
             folder = path.rstrip("/")
             self._revision.set_problems(folder, [Problem(folder, "may not be listed")])
         elif stamp == ODD:
-            advice = "Replace it by a file or a folder; links are not followed."
-            problem = Problem(path, "is a symbolic link or a device", advice=advice)
+            reason = "is a symbolic link, a device, or has a name that is not UTF-8"
+            problem = Problem(path, reason, advice="Replace it by an ordinary file or folder.")
             self._revision.set_problems(path, [problem])
             self._revision.remove_path(path)
             self._revision.forget_file(path)
@@ -127,5 +127,8 @@ class Intake:
             self._revision.remove_path(view)
             self._revision.set_problems(view, views.problems(self._store, view))
         for view, record in views.pending(self._store):
-            if not self._revision.has(record.id):
+            path = self._revision.path_of(record.id)
+            if path is None:
                 self._revision.put(entry_of(record, view))
+            elif kind_of(path) not in {None, record.kind}:
+                self._revision.add_problem(other_kind(view, record.id, path))

@@ -1,0 +1,248 @@
+"""kill -9 at random moments: what was acknowledged is there, what was not is there wholly or not.
+
+LOKI_TEST_LONG=1 kills four times as often. The moments come from a fixed seed, and what they hit
+depends on the machine all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from processes import LONG, crash, hear, leftovers, rebuilt_digest, record_files, start, tell
+from processes.victim import ACTIONS, BULK, COUNTER
+
+from loki_memory import Fact, Workspace
+from loki_memory.errors import StoreFailed
+from loki_memory.files import intent
+from loki_memory.files.codec import decode, encode
+from loki_memory.files.layout import place
+from loki_memory.models import parse
+
+KILLS = 40 if LONG else 10  # of each action
+_LONGEST_DELAY = 0.03  # seconds; most calls take less
+
+
+@pytest.fixture
+def victim(ws: Workspace, project: Path) -> Iterator[subprocess.Popen[str]]:
+    ws.store.write(decode(f"semantic/patterns/{COUNTER}.json", _COUNTER))
+    ws.sync()
+    process = start("victim.py", project)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+_COUNTER = json.dumps({"id": COUNTER, "pattern": "Count the edits", "category": "none"}).encode()
+
+
+def _killed(
+    victim: subprocess.Popen[str], action: str, name: str, dice: random.Random
+) -> list[str]:
+    """Let a process do something until it is killed; what was acknowledged before."""
+    tell(victim, f"{action} {name}")
+    pid = int(hear(victim))
+    said = [hear(victim) for _ in range(dice.randint(0, 3))]
+    time.sleep(dice.uniform(0, _LONGEST_DELAY))
+    os.kill(pid, signal.SIGKILL)
+    while (line := hear(victim)) != "dead":
+        said.append(line)
+    return said
+
+
+def _assert_sound(ws: Workspace) -> None:
+    """All files are whole, nothing is half done, and the index says what the files say."""
+    ws.sync()
+    assert not intent.waiting(ws.layout)
+    for path, data in record_files(ws).items():
+        decode(path, data)
+    for view in ws.layout.memory.glob("*/*.json"):
+        json.loads(view.read_bytes())
+    assert ws.problems() == []
+    assert ws.index.digest() == rebuilt_digest(ws)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_kill_loses_nothing_acknowledged_and_the_next_open_heals(
+    ws: Workspace, project: Path, victim: subprocess.Popen[str], action: str
+) -> None:
+    dice = random.Random(action)  # noqa: S311 - the same moments every time
+    acknowledged: list[str] = []
+    for n in range(KILLS):
+        acknowledged += _killed(victim, action, f"run{n}", dice)
+        with Workspace.open(project) as fresh:
+            fresh.status()
+            _assert_sound(fresh)
+            _CHECKS[action](fresh, acknowledged)
+            fresh.remember(f"After kill {n}")
+            assert not [path for path in leftovers(fresh) if path.startswith(".txn")]
+        assert ws.problems() == []  # a process that was there all the time
+    ws.gc()
+    assert leftovers(ws) == []
+
+
+def _ids_are_there(ws: Workspace, acknowledged: list[str]) -> None:
+    there = {memory.id for memory in ws.list(status="all")}
+    assert set(acknowledged) <= there
+
+
+def _bulks_are_whole(ws: Workspace, acknowledged: list[str]) -> None:
+    sizes = Counter(episode.task_id for episode in ws.list(kind="episode"))
+    assert set(sizes.values()) <= {BULK}
+    assert set(acknowledged) <= set(sizes)
+
+
+def _corrections_are_in_history(ws: Workspace, acknowledged: list[str]) -> None:
+    for fact in ws.list(kind="fact"):
+        if fact.title() == "We deploy on Fridays":
+            was = [entry["was"].get("category") for entry in fact.document()["history"]]
+            said = [*was, fact.document()["category"]]
+            assert set(acknowledged) <= set(said)
+            assert len(said) == len(set(said))
+
+
+def _edits_are_taken_over_together(ws: Workspace, acknowledged: list[str]) -> None:
+    patterns = {pattern.title(): pattern.document() for pattern in ws.list(kind="pattern")}
+    last = patterns.pop("Count the edits")["category"]
+    words = {document["category"] for document in patterns.values()}
+    assert set(acknowledged) <= words
+    assert last in {*words, "none"}
+    assert all("conflicts" not in document for document in patterns.values())
+    newest = max(words, key=_run_and_number, default="none")
+    assert last == newest
+
+
+def _run_and_number(word: str) -> tuple[int, int]:
+    run, number = word.removeprefix("run").split("-")
+    return int(run), int(number)
+
+
+def _forgotten_together(ws: Workspace, acknowledged: list[str]) -> None:
+    there = {memory.id: memory for memory in ws.list(status="all")}
+    for line in acknowledged:
+        what, episode, pattern, fact = line.split()
+        gone = {episode, pattern} - set(there)
+        assert gone in (set(), {episode, pattern})
+        assert bool(there[fact].document()["links"]) != bool(gone)
+        if what == "forgot":
+            assert gone
+            assert (ws.layout.resolve(f"local/.forgotten/{episode}.json")).exists()
+
+
+_CHECKS = {
+    "record": _ids_are_there,
+    "bulk": _bulks_are_whole,
+    "correct": _corrections_are_in_history,
+    "take_over": _edits_are_taken_over_together,
+    "forget": _forgotten_together,
+    "rebuild": _ids_are_there,
+}
+
+
+# -- what is left of a change ----------------------------------------------------------------------
+
+
+def _facts(*words: str, **fields: str) -> dict[str, bytes | None]:
+    facts = [parse(Fact, {"id": f"fact-{word}", "statement": word, **fields}) for word in words]
+    return {place(fact): encode(fact) for fact in facts}
+
+
+@pytest.mark.parametrize("renames", [0, 1, 2, 3])
+def test_a_change_is_carried_out_by_the_next_process_or_was_never_made(
+    ws: Workspace, project: Path, renames: int
+) -> None:
+    change = _facts("one", "two")
+    crash(ws, change, renames)
+    with Workspace.open(project) as fresh:
+        assert [memory.title() for memory in fresh.list()] == (["one", "two"] if renames else [])
+        fresh.remember("three")
+        assert leftovers(fresh) == []
+
+
+@pytest.mark.parametrize("renames", [1, 2])
+def test_a_file_that_is_edited_by_hand_after_a_crash_keeps_the_edit(
+    ws: Workspace, renames: int
+) -> None:
+    """What was decided must not be carried out over what somebody wrote since."""
+    _write(ws, _facts("one", "two"))
+    edited = ws.layout.resolve("semantic/facts/fact-one.json")
+    crash(ws, _facts("one", "two", category="new"), renames)
+    edited.write_text('{"id": "fact-one", "statement": "by hand"}')
+    ws.sync()
+    assert ws.get("fact-one").title() == "by hand"
+
+
+def test_a_file_that_is_removed_by_hand_after_a_crash_does_not_shut_the_store(
+    ws: Workspace,
+) -> None:
+    crash(ws, _facts("one", "two"), renames=2)
+    ws.layout.resolve("semantic/facts/fact-one.json").unlink()
+    ws.remember("three")
+    assert sorted(memory.title() for memory in ws.list()) == ["three", "two"]
+
+
+@pytest.mark.parametrize(
+    "path", ["../escaped", "semantic/../../escaped", "semantic/facts/../../../x"]
+)
+def test_a_change_that_came_with_a_clone_leads_nowhere(ws: Workspace, path: str) -> None:
+    """Nobody but this program puts changes there, but a clone can hold anything."""
+    crash(ws, _facts("one", "two"), renames=1)
+    marker = intent.staging(ws.layout) / "intent.json"
+    marker.write_text(marker.read_text().replace("semantic/facts/fact-one.json", path))
+    before = _all_files(ws)
+    with suppress(StoreFailed):
+        ws.remember("three")
+    inside = str(ws.layout.memory)
+    assert [p for p in _all_files(ws) - before if not p.startswith(inside)] == []
+    assert ws.list() is not None
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[[]]", b"3", b'[["0"]]', b"\xff"])
+def test_a_marker_that_makes_no_sense_is_said_and_reading_goes_on(
+    ws: Workspace, data: bytes
+) -> None:
+    ws.remember("one")
+    for _ in range(2):
+        staging = intent.staging(ws.layout)
+        staging.mkdir(exist_ok=True)
+        (staging / "intent.json").write_bytes(data)
+        assert "one" in [memory.title() for memory in ws.list()]
+        with suppress(StoreFailed):
+            ws.remember("two")
+        assert "one" in [memory.title() for memory in ws.list()]
+
+
+def _write(ws: Workspace, files: dict[str, bytes | None]) -> None:
+    with ws.store.change() as change:
+        for path, data in files.items():
+            change.put(decode(path, data or b""), path)
+
+
+def _all_files(ws: Workspace) -> set[str]:
+    return {str(path) for path in ws.layout.root.parent.rglob("*")}
+
+
+def test_a_killed_rebuild_leaves_no_process_behind(ws: Workspace, project: Path) -> None:
+    """Many files are read with a helper; it must not outlive the one that it helps."""
+    folder = ws.layout.memory / "semantic" / "facts"
+    for n in range(4200):
+        (folder / f"fact-{n}.json").write_text(f'{{"id": "fact-{n}", "statement": "Fact {n}"}}')
+    process = start("ask.py", project, "ws.rebuild() and None")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    if not children.exists():
+        process.communicate()
+        pytest.skip("this system does not tell who started whom")
+    while process.poll() is None and not children.read_text().strip():
+        pass
+    process.kill()
+    _, complaint = process.communicate(timeout=30)  # ends when all who hold the pipes are gone
+    assert process.returncode == -signal.SIGKILL, complaint

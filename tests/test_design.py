@@ -1,0 +1,251 @@
+"""The shape of the package: who may import whom, what is read, and what a command pays for."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import loki_memory
+from loki_memory import Workspace
+from loki_memory.config import SETTINGS
+
+TOP = Path(__file__).parent.parent
+PACKAGE = TOP / "loki_memory"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# Part -> the parts that it may import; a part may always import itself. Modules at the top of the
+# package that are not named here belong to "workspace": together they are what joins the parts.
+GROUND = {"errors", "resources", "config"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "resources": {"errors"},
+    "config": {"errors"},
+    "models": {"errors"},
+    "files": {"models", "errors"},
+    "index": {"models", "errors"},
+    "sync": {"files", "index", "models", "errors"},
+    "workspace": {"sync", "files", "index", "models", *GROUND},
+    "cli": {"workspace", "models", *GROUND},
+    "face": {"workspace", "models", "errors"},  # loki_memory/__init__.py
+}
+# Names that are needed for annotations only may come from anywhere, and are listed here.
+FOR_TYPES = {
+    "loki_memory/cli/read.py": {"loki_memory.index.index"},
+    "loki_memory/cli/maintain.py": {"loki_memory.sync"},
+}
+FOLDERS = {"models", "files", "index", "sync", "cli"}
+HEAVY = {"sklearn", "scipy", "git", "mcp", "jinja2", "watchdog", "model2vec", "numpy"}
+
+
+class Import(NamedTuple):
+    """One import of the package's own modules, wherever in a module it stands."""
+
+    module: str
+    name: str
+    line: int
+    for_types: bool
+
+
+def part_of(module: str) -> str:
+    """`loki_memory.files.codec` -> `files`; `loki_memory.removal` -> `workspace`."""
+    parts = module.split(".")
+    if len(parts) == 1:
+        return "face"
+    return parts[1] if parts[1] in FOLDERS | GROUND else "workspace"
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(TOP).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """Every import of ours, deferred ones too."""
+    syntax = ast.parse(path.read_text(encoding="utf-8"))
+    guarded = {
+        id(inner)
+        for node in ast.walk(syntax)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(syntax):
+        for name in imported(node):
+            if name.split(".")[0] == "loki_memory":
+                yield Import(module_name(path), name, node.lineno, id(node) in guarded)  # type: ignore[attr-defined]
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are absolute"
+        for alias in node.names:  # `from loki_memory.files import views` imports a module
+            inner = f"{node.module}.{alias.name}"
+            is_module = (TOP / (inner.replace(".", "/") + ".py")).exists()
+            yield (
+                inner if is_module or (TOP / inner.replace(".", "/")).is_dir() else str(node.module)
+            )
+
+
+ALL_IMPORTS = [found for path in MODULES for found in imports(path)]
+
+
+def test_the_walk_sees_deferred_imports_and_imports_for_types() -> None:
+    assert any(i.for_types for i in ALL_IMPORTS)
+    deferred = [i for i in ALL_IMPORTS if i.module == "loki_memory" and not i.for_types]
+    assert "loki_memory.workspace" in {i.name for i in deferred}
+    assert len(ALL_IMPORTS) > 100
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_a_part_imports_only_what_the_design_allows(part: str) -> None:
+    allowed = {part, *MAY_IMPORT[part]}
+    broken = [
+        f"{i.module}:{i.line} imports {i.name}"
+        for i in ALL_IMPORTS
+        if part_of(i.module) == part and part_of(i.name) not in allowed and not i.for_types
+    ]
+    if part == "cli":  # the version is told by the package itself
+        broken = [line for line in broken if not line.endswith("imports loki_memory")]
+    assert broken == []
+
+
+def test_imports_for_types_that_point_elsewhere_are_listed() -> None:
+    found: dict[str, set[str]] = {}
+    for i in ALL_IMPORTS:
+        if i.for_types and part_of(i.name) not in {
+            part_of(i.module),
+            *MAY_IMPORT[part_of(i.module)],
+        }:
+            path = i.module.replace(".", "/") + ".py"
+            found.setdefault(path, set()).add(i.name)
+    assert found == FOR_TYPES
+
+
+def test_every_part_of_the_table_exists() -> None:
+    assert {part_of(module_name(path)) for path in MODULES} == set(MAY_IMPORT)
+
+
+def test_models_know_neither_the_disk_nor_the_clock_nor_a_database() -> None:
+    forbidden = {"os", "pathlib", "sqlite3", "time", "tempfile", "shutil", "subprocess", "random"}
+    for path in sorted((PACKAGE / "models").glob("*.py")):
+        syntax = ast.parse(path.read_text(encoding="utf-8"))
+        names = {
+            name.split(".")[0]
+            for node in ast.walk(syntax)
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for name in (
+                [a.name for a in node.names] if isinstance(node, ast.Import) else [str(node.module)]
+            )
+        }
+        assert not names & forbidden, path
+        assert ".now(" not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_no_module_catches_everything(path: Path) -> None:
+    """`except Exception` hides the error that nobody thought of; `BaseException` only to clean
+    up and raise again.
+    """
+    syntax = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(syntax):
+        if not isinstance(node, ast.ExceptHandler):
+            continue
+        caught = ast.unparse(node.type) if node.type else "everything"
+        assert "everything" not in caught, node.lineno
+        assert not re.search(r"(?<!Base)\bException\b", caught), node.lineno
+        if "BaseException" in caught:
+            assert any(isinstance(inner, ast.Raise) for inner in ast.walk(node)), node.lineno
+
+
+# -- settings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_every_setting_is_read_somewhere(setting: object) -> None:
+    name = setting.name  # type: ignore[attr-defined]
+    readers = [
+        path
+        for path in MODULES
+        if path.name != "config.py"
+        and re.search(rf'config\.get\(\s*"{re.escape(name)}"', path.read_text(encoding="utf-8"))
+    ]
+    assert readers
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_every_setting_is_named_in_the_readme(setting: object) -> None:
+    readme = TOP / "README.md"
+    if not readme.exists():
+        pytest.skip("there is no README yet")
+    assert setting.name in readme.read_text(encoding="utf-8")  # type: ignore[attr-defined]
+
+
+def test_no_setting_is_read_that_does_not_exist() -> None:
+    read = {
+        name
+        for path in MODULES
+        for name in re.findall(r'config\.get\(\s*"([^"]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert read == {setting.name for setting in SETTINGS}
+
+
+# -- what a command pays for ---------------------------------------------------------------------
+
+
+def loaded_by(code: str, root: Path) -> set[str]:
+    """The top-level modules that are loaded after running a piece of code in a fresh Python."""
+    told = f"{code}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
+    environment = {**os.environ, "PYTHONPATH": str(TOP), "PROJECT": str(root)}
+    command = [sys.executable, "-c", told]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return {name.split(".")[0] for name in json.loads(done.stdout)}
+
+
+STATUS = """\
+import os
+import loki_memory
+with loki_memory.Workspace.open(os.environ["PROJECT"]) as ws:
+    ws.status()
+"""
+LIST = STATUS.replace("ws.status()", "ws.list(); ws.remember('B'); ws.sync()")
+
+
+def test_a_status_loads_nothing_heavy(ws: Workspace, project: Path) -> None:
+    ws.remember("A")
+    assert not loaded_by(STATUS, project) & HEAVY
+
+
+def test_reading_and_writing_load_nothing_heavy(ws: Workspace, project: Path) -> None:
+    ws.remember("A")
+    assert not loaded_by(LIST, project) & HEAVY
+
+
+def test_a_status_does_not_load_pydantic_when_nothing_changed(ws: Workspace, project: Path) -> None:
+    ws.remember("A")
+    ws.sync()
+    ws.close()
+    assert "pydantic" in loaded_by(LIST, project)
+    loaded_by(STATUS, project)  # what was written a moment ago is looked at once more
+    assert "pydantic" not in loaded_by(STATUS, project)
+
+
+def test_the_package_by_itself_loads_next_to_nothing(project: Path) -> None:
+    loaded = loaded_by("import loki_memory", project)
+    assert not loaded & (HEAVY | {"pydantic", "orjson", "yaml", "click", "sqlite3", "tomllib"})
+
+
+def test_everything_that_the_package_promises_is_there() -> None:
+    for name in loki_memory.__all__:
+        assert getattr(loki_memory, name).__name__ == name
+    with pytest.raises(AttributeError):
+        _ = loki_memory.Nonsense
