@@ -269,10 +269,9 @@ class Parts:
         into a file of another name only the index can find. Our own writes change nothing here.
         """
         path = self.layout.file(folder)
-        try:
-            mtime = os.stat(path).st_mtime_ns
-        except OSError:
+        if not os.path.isdir(path):
             return
+        mtime = os.stat(path).st_mtime_ns
         if self._familiar.get(folder) == mtime:
             return
         known = self.index.folder(folder)[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from loki_memory.errors import InvalidRecord
@@ -195,3 +195,26 @@ def complete_skill(skill: Skill | str, origin: str) -> Skill:
     metadata = {**skill.metadata, "loki-origin": origin}
     description = skill.description or skill.title()[:1024]
     return skill.changed(description=description, metadata=metadata)
+
+
+def episodes_in(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The episodes of a file, each with its line: one object, a list, or one per line (JSONL).
+
+    A line that is not JSON comes as its InvalidRecord; raises it if there is only that line.
+    """
+    from loki_memory.files.codec import read_json
+
+    try:
+        whole = read_json(data, max(len(data), 1))
+    except InvalidRecord:
+        if b"\n" not in data.strip():
+            raise
+    else:
+        yield from enumerate(whole, 1) if isinstance(whole, list) else [(0, whole)]
+        return
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            try:
+                yield number, read_json(line)
+            except InvalidRecord as error:
+                yield number, error

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -406,7 +406,7 @@ class Workspace(Parts):
         return [
             summary
             for home in self._homes()
-            for summary in home.answer(lambda home=home: home.lines(kind, status, since, scope))
+            for summary in home.answer(partial(home.lines, kind, status, since, scope))
         ]
 
     def resolve(self, start: str) -> str:
@@ -534,9 +534,7 @@ class Workspace(Parts):
         return [
             home.as_its_own(parsed(found, body))
             for home in self._homes()
-            for found, body in home.answer(
-                lambda home=home: home.bodies(kind, status, since, scope)
-            )
+            for found, body in home.answer(partial(home.bodies, kind, status, since, scope))
         ]
 
 

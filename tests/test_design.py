@@ -16,7 +16,7 @@ import pytest
 
 import loki_memory
 from loki_memory import Workspace
-from loki_memory.config import SETTINGS
+from loki_memory.config import SETTINGS, Setting
 
 TOP = Path(__file__).parent.parent
 PACKAGE = TOP / "loki_memory"
@@ -171,23 +171,24 @@ def test_no_module_catches_everything(path: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_every_setting_is_read_somewhere(setting: object) -> None:
-    name = setting.name  # type: ignore[attr-defined]
+def test_every_setting_is_read_somewhere(setting: Setting) -> None:
     readers = [
         path
         for path in MODULES
         if path.name != "config.py"
-        and re.search(rf'config\.get\(\s*"{re.escape(name)}"', path.read_text(encoding="utf-8"))
+        and re.search(
+            rf'config\.get\(\s*"{re.escape(setting.name)}"', path.read_text(encoding="utf-8")
+        )
     ]
     assert readers
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_every_setting_is_named_in_the_readme(setting: object) -> None:
+def test_every_setting_is_named_in_the_readme(setting: Setting) -> None:
     readme = TOP / "README.md"
     if not readme.exists():
         pytest.skip("there is no README yet")
-    assert setting.name in readme.read_text(encoding="utf-8")  # type: ignore[attr-defined]
+    assert setting.name in readme.read_text(encoding="utf-8")
 
 
 def test_no_setting_is_read_that_does_not_exist() -> None:

@@ -113,7 +113,7 @@ def test_git_ignores_what_is_derived_and_tracks_what_is_not(project: Path) -> No
     fact = ws.remember("A")
     ws.sync()
     (project / ".loki" / "CONTINUITY.md").write_text("now", encoding="utf-8")
-    status = ["git", "-C", project, "status", "--porcelain", "--untracked-files=all"]
+    status = ["git", "-C", str(project), "status", "--porcelain", "--untracked-files=all"]
     shown = subprocess.run(status, check=True, capture_output=True, text=True).stdout.split("\n")
     assert sorted(line[3:] for line in shown if line) == [
         ".loki/.gitignore",
@@ -363,7 +363,7 @@ def test_a_statement_whose_record_says_something_else_now_is_a_new_one(ws: Works
 
 
 def test_when_and_where_it_was_said_make_facts_of_their_own(ws: Workspace) -> None:
-    said: list[dict[str, str]] = [
+    said: list[dict[str, Any]] = [
         {},
         {"session": "s-1"},
         {"session": "s-2"},

@@ -18,6 +18,7 @@ from loki_memory.cli.common import (
 from loki_memory.cli.output import note, one_line, plural, print_json, remarks, say
 from loki_memory.errors import Ambiguous, InvalidRecord, NotFound
 from loki_memory.models import RELATIONS, Episode
+from loki_memory.remembering import episodes_in
 from loki_memory.workspace import Workspace
 
 
@@ -82,24 +83,11 @@ def _from_options(goal: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(name: str) -> Iterator[tuple[int, Any]]:
-    """The episodes of a file with their line; one that is not JSON as its InvalidRecord."""
-    from loki_memory.files.codec import read_json
-
     data = standard_input() if name == "-" else _bytes(name)
     try:
-        whole = read_json(data, max(len(data), 1))
+        yield from episodes_in(data)
     except InvalidRecord as error:
-        if b"\n" not in data.strip():
-            raise error.at(_called(name)) from None
-    else:
-        yield from enumerate(whole, 1) if isinstance(whole, list) else [(0, whole)]
-        return
-    for number, line in enumerate(data.splitlines(), 1):
-        if line.strip():
-            try:
-                yield number, read_json(line)
-            except InvalidRecord as error:
-                yield number, error
+        raise error.at(_called(name)) from None
 
 
 def _called(name: str) -> str:

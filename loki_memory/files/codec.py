@@ -106,8 +106,9 @@ def _check_if_in_doubt(text: bytes, value: Any) -> None:
     deep = text.count(b"[") + text.count(b"{") > MAX_DEPTH
     if deep or _NUL in text or _MANY_DIGITS in text.translate(_DIGITS):
         _check(value, 0)
-    spaced = any(mark in text for mark in _BEFORE_COLON)
-    if spaced or text.count(b'":') != orjson.dumps(value).count(b'":'):
+    # A quote may be spelled as an escape, and keys stand apart from their colons.
+    unclear = b"\\u" in text or any(mark in text for mark in _BEFORE_COLON)
+    if unclear or text.count(b'":') != orjson.dumps(value).count(b'":'):
         _refuse_repeated_keys(text)
 
 
@@ -151,7 +152,7 @@ def _check(value: Any, depth: int) -> None:
         )
     if isinstance(value, (dict, list)):
         _check_depth(depth)
-        for item in value.values() if isinstance(value, dict) else value:
+        for item in (*value, *value.values()) if isinstance(value, dict) else value:
             _check(item, depth + 1)
 
 

@@ -127,14 +127,22 @@ def edited_views(store: Store) -> list[str]:
 def to_render(store: Store, fingerprints: Mapping[Kind, int]) -> list[Kind]:
     """The kinds whose views do not show what the index says."""
     known, there = state(store), set(view_paths(store.layout))
-    kinds = {view_kind(path) for path in (*edited_views(store), *(known.stamps.keys() - there))}
+    gone = {path for path in _rendered_once(store) if path not in there}
+    kinds = {view_kind(path) for path in (*edited_views(store), *gone)}
     return [
         kind
         for kind, value in fingerprints.items()
-        if kind in kinds
-        or known.rendered.get(kind) != value
-        or (value and _PATHS.get(kind, "") not in {"", *there})
+        if kind in kinds or known.rendered.get(kind) != value
     ]
+
+
+def _rendered_once(store: Store) -> list[str]:
+    """The views that have a base: they were there when we last looked."""
+    folder = store.layout.file(".views")
+    bases = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+    days = [name.removeprefix("learnings-") for name in bases if name.startswith("learnings-")]
+    views = [*_PATHS.values(), *(f"learnings/{day}" for day in sorted(days))]
+    return [view for view in views if _base_path(view).rpartition("/")[2] in bases]
 
 
 def is_rendered(store: Store, path: str) -> bool:
@@ -315,8 +323,9 @@ def render(store: Store, kind: Kind, records: Iterable[tuple[str, Memory]]) -> l
     A view that was edited meanwhile, or holds what could not be taken over, is left alone.
     """
     by_view: dict[str, list[tuple[str, Memory]]] = {}
-    if kind in _PATHS:
-        by_view[_PATHS[kind]] = []
+    for view in (*_PATHS.values(), *view_paths(store.layout)):
+        if view_kind(view) == kind:
+            by_view[view] = []
     for path, record in records:
         by_view.setdefault(_view_of(kind, record), []).append((path, record))
     written = []
