@@ -207,7 +207,10 @@ class Parts:
         with self._lock:
             try:
                 self._heal()
-            except (StoreBusy, StoreFailed) as error:
+            except StoreBusy:  # half of its change is visible: the index shows what was before it
+                self.notices.append(f"another process is writing; this is {self._age()} old")
+                return
+            except StoreFailed as error:
                 self.notices.append(str(error))
             if self._sync(full=False, wait=wait).stale:
                 self.notices.append(
@@ -369,6 +372,8 @@ class Changing:
 
     def _found(self, change: Change) -> Memory:
         record = change.record(self._path)
+        if record is not None and record.id != self._id:
+            record = record.changed(id="")  # as it is shown where another file has its id
         if record is None or record.id != self._id:
             raise NotFound(f"{self._id} in {self._path}; it changed a moment ago")
         return record

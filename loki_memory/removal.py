@@ -167,7 +167,7 @@ def restore(store: Store, memory_id: str) -> str:
         for path in reversed(list(archived(store.layout))):  # the latest first
             found = change.read(path)
             original = re.sub(r"~\d+(\.\w+)$", r"\1", path.replace(ARCHIVE, "", 1))
-            if found is not None and _id_in(original, found.data) == memory_id:
+            if found is not None and memory_id in _ids_in(original, found.data):
                 change.move(path, original)
                 return original
         raise NotFound(f"{memory_id} in the archive or among what was forgotten on this machine")
@@ -182,10 +182,8 @@ def _remembered_again(change: Change, memory_id: str, kept: dict[str, Any]) -> s
         if there is not None and there.etag == reference["after"]:
             change.render(path, reference["before"].encode())
     change.remove(f"{_FORGOTTEN}{memory_id}.json")
-    paths: list[str] = [
-        p for p, text in kept["files"].items() if _id_in(p, text.encode()) == memory_id
-    ]
-    return paths[0]
+    paths = [p for p, text in kept["files"].items() if memory_id in _ids_in(p, text.encode())]
+    return str(paths[0])
 
 
 def lift(store: Store, index: Index, memory_id: str) -> Memory:
@@ -222,11 +220,13 @@ def archived(layout: Layout) -> Iterator[str]:
             yield from (f"{zone}{inside}/{name}" for name in sorted(names) if name[0] != ".")
 
 
-def _id_in(path: str, data: bytes) -> str:
+def _ids_in(path: str, data: bytes) -> set[str]:
+    """The id of the record in a file, and the one under which it is shown if that is taken."""
     try:
-        return decode(path, data).id
+        record = decode(path, data)
     except InvalidRecord:
-        return ""
+        return set()
+    return {record.id, record.changed(id="").id}
 
 
 def forgotten_files(layout: Layout) -> list[Path]:

@@ -223,6 +223,55 @@ def test_a_move_keeps_the_bytes(store: Store) -> None:
     assert moved.read_bytes() == b'{"statement":"by hand"  }'
 
 
+@pytest.mark.parametrize("name", [".views", "semantic/patterns"])
+def test_a_file_in_place_of_a_folder_is_said_and_does_not_shut_the_store(
+    ws: Workspace, name: str
+) -> None:
+    folder = ws.layout.memory / name
+    if folder.is_dir():
+        folder.rmdir()
+    folder.write_text("not a folder", encoding="utf-8")
+
+    def several() -> None:
+        with ws.store.change() as change:
+            change.put(fact())
+            change.render(f"{name}/x.json", b"{}")
+
+    with pytest.raises(StoreFailed, match="Nothing was changed"):
+        several()
+    assert ws.list() == []
+    ws.remember("A")
+    assert [memory.title() for memory in ws.list()] == ["A"]
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        float("nan"),
+        float("inf"),
+        2**70,
+        "\ud800",
+        "a\0b",
+        nested(100),
+        nested(300),
+        nested(5000),
+    ],
+    ids=["object", "NaN", "infinity", "2**70", "surrogate", "NUL", "100", "300", "5000"],
+)
+def test_a_value_that_is_no_json_is_refused_in_words(ws: Workspace, value: object) -> None:
+    with pytest.raises(InvalidRecord):
+        ws.record({"goal": "G", "extra": {"inside": value}})
+    assert ws.list() == []
+
+
 # -- links lead nowhere --------------------------------------------------------------------------
 
 
@@ -347,16 +396,72 @@ def test_an_intent_that_came_with_a_clone_leads_nowhere(
     assert precious.read_text(encoding="utf-8") == "precious"
 
 
-def test_a_view_base_that_came_with_a_clone_leads_nowhere(ws: Workspace, project: Path) -> None:
-    base = {"etag": "", "entries": {"fact-evil": ["../../planted.json", "0"]}}
+def test_an_intent_that_came_with_a_clone_follows_no_link(ws: Workspace, outside: Path) -> None:
+    linked(ws.layout.memory / "semantic" / "facts", outside)
+    folder = ws.layout.memory / ".txn"
+    folder.mkdir()
+    (folder / "0").write_text("hostile", encoding="utf-8")
+    steps = [["0", "semantic/facts/planted.json"], ["", "semantic/facts/precious.txt"]]
+    (folder / "intent.json").write_text(json.dumps(steps), encoding="utf-8")
+    before = tree(outside)
+    for use in (ws.list, lambda: ws.remember("A", kind="pattern")):
+        with suppress(LokiMemoryError):
+            use()
+    assert tree(outside) == before
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [["", ""]],
+        [["0", ""]],
+        [["", "."]],
+        [["", "semantic"]],
+        [["0", "semantic/facts"]],
+        [["../../x", "semantic/facts/x.json"]],
+        [["0", "semantic/facts/x.json/y.json"]],
+    ],
+    ids=json.dumps,
+)
+def test_an_intent_that_nobody_can_carry_out_does_not_shut_the_store(
+    ws: Workspace, steps: list[list[str]]
+) -> None:
+    folder = ws.layout.memory / ".txn"
+    folder.mkdir()
+    (folder / "0").write_text("hostile", encoding="utf-8")
+    (folder / "intent.json").write_text(json.dumps(steps), encoding="utf-8")
+    ws.remember("A")
+    assert [memory.title() for memory in ws.list()] == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("base", "view", "entry", "path"),
+    [
+        (
+            "semantic-facts.json",
+            "semantic/facts.json",
+            {"id": "fact-evil", "statement": "E"},
+            "../../planted.json",
+        ),
+        (
+            "episodic-index.json",
+            "episodic/index.json",
+            {"id": "ep-evil", "goal": "E", "timestamp": "2026-01-06"},
+            "episodic/../../../planted.json",
+        ),
+    ],
+)
+def test_a_view_base_that_came_with_a_clone_leads_nowhere(
+    ws: Workspace, project: Path, base: str, view: str, entry: dict[str, str], path: str
+) -> None:
     views = ws.layout.memory / ".views"
     views.mkdir()
-    (views / "semantic-facts.json").write_text(json.dumps(base), encoding="utf-8")
-    view = ws.layout.memory / "semantic" / "facts.json"
-    view.write_text('[{"id": "fact-evil", "statement": "E"}]', encoding="utf-8")
+    rendered = {"etag": "", "entries": {entry["id"]: [path, "0"]}}
+    (views / base).write_text(json.dumps(rendered), encoding="utf-8")
+    (ws.layout.memory / view).write_text(json.dumps([entry]), encoding="utf-8")
     ws.sync()
     assert not (project / "planted.json").exists()
-    assert [memory.id for memory in ws.list()] == ["fact-evil"]
+    assert [memory.id for memory in ws.list()] == [entry["id"]]
 
 
 def test_an_index_that_came_with_a_clone_is_not_believed(

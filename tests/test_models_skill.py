@@ -303,6 +303,11 @@ def test_a_skill_that_could_not_be_read_again_is_not_written(ws: Workspace, body
     assert list((ws.layout.memory / "skills").iterdir()) == []
 
 
+def test_a_skill_with_half_a_character_is_refused_in_words(ws: Workspace) -> None:
+    with pytest.raises(InvalidRecord):
+        ws.add_skill("# A\n\ud800\n")
+
+
 def test_a_bad_skill_hides_no_good_one(ws: Workspace) -> None:
     skills = ws.layout.memory / "skills"
     (skills / "good.md").write_text("# Good\n", encoding="utf-8")

@@ -56,8 +56,11 @@ class Memories(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        """One record is never touched, because all of them gone is refused as an accident."""
-        self.ws.remember("The anchor")
+        """One record always stays, because all of them gone is refused as an accident.
+
+        A person said it: it does not go with what it is linked to.
+        """
+        Workspace.open(self.root, origin="owner").remember("The anchor")
         self.files = record_files(self.ws)
         self.ws.sync()
 
@@ -374,6 +377,7 @@ class Memories(RuleBasedStateMachine):
         self._replace_view(self.view(name), data)
         self.ws.sync()
         self.settle()
+        self.assert_views_taken_over()
         assert self.view(name).read_bytes() == data
         assert f"semantic/{name}.json" in [problem.path for problem in self.ws.problems()]
         self.view(name).unlink()

@@ -782,6 +782,22 @@ def test_restore_of_what_was_never_gone_is_not_found(ws: Workspace) -> None:
             ws.restore(name)
 
 
+@pytest.mark.parametrize(
+    "kept",
+    ["[]", "{", '{"files": 5}', '{"files": {"../../x.json": "{}"}, "references": {}}'],
+)
+def test_a_copy_of_something_forgotten_that_makes_no_sense_is_said(
+    ws: Workspace, kept: str
+) -> None:
+    folder = ws.layout.local / "memory" / ".forgotten"
+    folder.mkdir(parents=True)
+    (folder / "fact-1.json").write_text(kept, encoding="utf-8")
+    before = tree(ws.layout.root)
+    with pytest.raises(LokiMemoryError):
+        ws.restore("fact-1")
+    assert tree(ws.layout.root) == before
+
+
 def test_what_was_forgotten_can_be_remembered_anew(ws: Workspace) -> None:
     ws.remember("Kept")
     fact = ws.remember("A")

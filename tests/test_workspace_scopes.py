@@ -51,6 +51,14 @@ def test_private_memories_stay_out_of_the_project(ws: Workspace, scope: str) -> 
     assert not list(ws.layout.memory.rglob(f"{memory.id}*"))
 
 
+def test_a_private_file_that_names_no_scope_is_local(ws: Workspace) -> None:
+    ws.remember("By us", scope="local")
+    path = ws.layout.local / "memory" / "semantic" / "facts" / "hand.json"
+    path.write_text('{"id": "fact-hand", "statement": "By hand"}', encoding="utf-8")
+    assert titles(ws, scope="local") == ["By hand", "By us"]
+    assert titles(ws, scope="project") == []
+
+
 def test_an_episode_may_be_private(ws: Workspace) -> None:
     episode = ws.record({"goal": "Mine", "scope": "local"})
     assert ws.where(episode.id).is_relative_to(ws.layout.local)

@@ -198,7 +198,7 @@ def read_skill(path: str, data: bytes) -> dict[str, Any]:
     if "body" in document:
         raise InvalidRecord("front matter has a `body`", advice="The body is what follows it.")
     document.setdefault("name", slug(layout.stem_in(path), 64))
-    document["body"] = text[front.end() if front else 0 :].lstrip("\n").rstrip() + "\n"
+    document["body"] = text[front.end() if front else 0 :]
     return document
 
 
@@ -277,4 +277,4 @@ def _encode_skill(document: dict[str, Any]) -> str:
     front = yaml.safe_dump(
         document, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=False
     )
-    return f"---\n{front}---\n\n{body.strip(chr(10)).rstrip()}\n"
+    return f"---\n{front}---\n\n{body}"

@@ -150,6 +150,8 @@ def make_folder(folder: Place) -> None:
     make_folder(parent)
     with suppress(FileExistsError):
         os.mkdir(folder)
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(errno.ENOTDIR, "is not a folder", os.fspath(folder))
     flush_folder(parent)
 
 

@@ -16,24 +16,29 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loki_memory.errors import StoreFailed
-from loki_memory.files import disk
+from loki_memory.files import codec, disk
 from loki_memory.files.layout import Layout
 
 _MARKER = "intent.json"
 
 
 class Write(NamedTuple):
-    """A file's next content; None removes the file."""
+    """A file's next content, None to remove it, and the etag of what stands there (or "")."""
 
     path: str
     data: bytes | None
+    before: str = ""
 
 
 class Step(NamedTuple):
-    """The staged file that becomes the file at `path`; an empty name removes that file."""
+    """The staged file that becomes the file at `path`; an empty name removes that file.
+
+    `before` is the etag of what stood there, by which a later edit is recognised.
+    """
 
     staged: str
     path: str
+    before: str
 
 
 def staging(layout: Layout) -> Path:
@@ -67,7 +72,7 @@ def heal(layout: Layout) -> None:
     except (ValueError, TypeError, StoreFailed):  # not ours: kept aside, never carried out
         staging(layout).replace(layout.memory / ".txn-refused")
         return
-    _complete(layout, steps)
+    _complete(layout, [step for step in steps if _is_still_wanted(layout, step)])
 
 
 def waiting(layout: Layout) -> bool:
@@ -79,10 +84,10 @@ def _stage(layout: Layout, writes: Sequence[Write]) -> list[Step]:
     folder = staging(layout)
     disk.make_folder(folder)
     steps, files = [], []
-    for parent in sorted({os.path.dirname(layout.file(path)) for path, _ in writes}):
+    for parent in sorted({os.path.dirname(layout.file(path)) for path, *_ in writes}):
         disk.make_folder(parent)
-    for number, (path, data) in enumerate(writes):
-        steps.append(Step("" if data is None else str(number), path))
+    for number, (path, data, before) in enumerate(writes):
+        steps.append(Step("" if data is None else str(number), path, before))
         if data is not None:
             files.append(f"{folder}/{number}")
             disk.write_new(files[-1], data, durable=False)
@@ -99,7 +104,7 @@ def _decide(layout: Layout, steps: Sequence[Step]) -> None:
 def _load(layout: Layout, marker: bytes) -> list[Step]:
     import orjson
 
-    steps = [Step(str(staged), str(path)) for staged, path in orjson.loads(marker)]
+    steps = [Step(*map(str, step)) for step in orjson.loads(marker)]
     for step in steps:
         layout.file(step.path)  # refuses what leads out of the memory folder
         if step.staged and not step.staged.isdecimal():
@@ -107,16 +112,26 @@ def _load(layout: Layout, marker: bytes) -> list[Step]:
     return steps
 
 
+def _is_still_wanted(layout: Layout, step: Step) -> bool:
+    """Whether a step that a crash interrupted is still to be done.
+
+    Not if it was done, and not over what somebody wrote into the file, or took away, since then.
+    """
+    now = disk.read_bytes(layout.file(step.path))
+    if (codec.etag(now) if now is not None else "") != step.before:
+        return False
+    return not step.staged or os.path.lexists(staging(layout) / step.staged)
+
+
 def _complete(layout: Layout, steps: Sequence[Step]) -> None:
-    """Doing it twice is doing it once: a staged file that is gone has already been moved."""
     folder = staging(layout)
     try:
         targets = [layout.file(step.path) for step in steps]
         for step, target in zip(steps, targets, strict=True):
-            with suppress(FileNotFoundError):
-                if step.staged:
-                    _move(f"{folder}/{step.staged}", target)
-                else:
+            if step.staged:
+                _move(f"{folder}/{step.staged}", target)
+            else:
+                with suppress(FileNotFoundError):
                     os.unlink(target)
         _check_all_there(folder, steps, targets)
         for parent in sorted({os.path.dirname(target) for target in targets}):

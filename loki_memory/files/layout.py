@@ -170,7 +170,7 @@ def kind_of(path: str) -> Kind | None:
     """The kind of the record file at this path; None for views and files that are not ours."""
     path = path.removeprefix(PRIVATE)
     folder, _, name = path.rpartition("/")
-    if not folder or not name or name[0] == ".":
+    if not folder or not name or name[0] == "." or ".." in folder.split("/"):
         return None
     top = folder.partition("/")[0]
     if top == "skills":

@@ -7,11 +7,12 @@ rejected values refused at this one door. Reading takes no lock.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loki_memory.errors import FileChanged, IdTaken, InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import disk, intent
@@ -198,16 +199,16 @@ class Change:
     def commit(self) -> None:
         """Do it. Files that would not change are left alone, so that nothing wakes up for them."""
         writes = [
-            intent.Write(path, data)
+            intent.Write(path, data, before.etag if before else "")
             for path, data in self._writes.items()
-            if data != _data(self._current(path))
+            if data != _data(before := self._current(path))
         ]
-        for path, _ in writes:
+        for path, *_ in writes:
             self._refuse_if_changed(path)
-        for folder in sorted({path.rpartition("/")[0] for path, _ in writes}):
+        for folder in sorted({path.rpartition("/")[0] for path, *_ in writes}):
             _refuse_links(self._store.layout, folder)
         if len(writes) == 1:
-            self._single(*writes[0])
+            self._single(writes[0].path, writes[0].data)
         elif writes:
             intent.carry_out(self._store.layout, writes)
 
@@ -246,17 +247,27 @@ def sealed(record: Memory) -> tuple[Memory, bytes]:
 
 
 def _written(record: Memory) -> bytes:
-    """The record's bytes, if they can be read again."""
+    """The record's bytes, if they can be read again and say the same."""
     try:
         data = encode(record)
+        if b"null" in data:
+            _refuse_non_finite(record.document())
         decode(place(record), data)
-    except (TypeError, UnicodeEncodeError) as error:
-        raise InvalidRecord(
-            f"{record.id} holds text that is not valid Unicode ({error})", advice="Remove it."
-        ) from None
     except InvalidRecord as error:
         raise error.at(record.id) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = f"holds what JSON cannot say ({str(error)[:80]})"
+        raise InvalidRecord(reason, path=record.id, advice="Use text, numbers and lists.") from None
     return data
+
+
+def _refuse_non_finite(value: Any) -> None:
+    """NaN and the infinities would be written as null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"the number {value}")
+    if isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            _refuse_non_finite(item)
 
 
 def _data(stored: Stored | None) -> bytes | None:

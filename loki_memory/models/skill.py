@@ -31,6 +31,11 @@ def _skill_name(value: str) -> str:
     return value
 
 
+def _body(text: str) -> str:
+    """A body as it is written: LF, no empty lines around it, one newline at its end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n").rstrip() + "\n"
+
+
 def _texts(value: Any) -> Any:
     """Front matter is text: a list of ids is written with commas."""
     if not isinstance(value, dict):
@@ -58,7 +63,7 @@ class Skill(Memory):
     compatibility: Text | None = Field(None, max_length=500)
     allowed_tools: Text | None = Field(None, alias="allowed-tools")
     metadata: Annotated[dict[str, Text], BeforeValidator(_texts)] = Field(default_factory=dict)
-    body: Text = ""
+    body: Annotated[Text, AfterValidator(_body)] = ""
 
     @classmethod
     def from_sections(
