@@ -185,7 +185,7 @@ def complete_skill(skill: Skill | str, origin: str) -> Skill:
     if isinstance(skill, str):
         from loki_memory.files.codec import read_skill
 
-        document = read_skill("", skill.encode(errors="replace"))
+        document = read_skill("", skill.encode(errors="surrogatepass"))
         if not document.get("name"):
             from loki_memory.models.ids import slug
 

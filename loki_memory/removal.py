@@ -173,7 +173,13 @@ def restore(store: Store, memory_id: str) -> str:
         raise NotFound(f"{memory_id} in the archive or among what was forgotten on this machine")
 
 
-def _remembered_again(change: Change, memory_id: str, kept: dict[str, Any]) -> str:
+def _remembered_again(change: Change, memory_id: str, kept: Any) -> str:
+    parts = (kept.get("files"), kept.get("references")) if isinstance(kept, dict) else ()
+    if not parts or not all(isinstance(part, dict) for part in parts):
+        raise InvalidRecord(
+            f"the copy of {memory_id} that was kept makes no sense",
+            advice="Look for it in git's history.",
+        )
     for path, text in kept["files"].items():
         if change.read(path) is None:
             change.render(path, text.encode())

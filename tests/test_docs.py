@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from test_transcripts import replay
 
 from loki_memory import config, errors
 from loki_memory.cli.main import GROUPS, cli
@@ -54,6 +55,15 @@ def test_every_help_in_the_docs_is_the_programs() -> None:
     if os.environ.get("UPDATE_DOCS"):
         PAGE.write_text(page(), encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_the_first_minute_in_the_readme_is_what_the_program_prints(tmp_path: Path) -> None:
+    shown = README.split("```console\n")[1].split("```")[0]
+    actual = replay(shown, tmp_path)
+    if os.environ.get("UPDATE_DOCS"):
+        (TOP / "README.md").write_text(README.replace(shown, actual), encoding="utf-8")
+        return
+    assert actual == shown
 
 
 def test_every_help_has_an_example() -> None:

@@ -219,7 +219,7 @@ def as_user() -> tuple[str, ...]:
 
 @pytest.fixture
 def permissions(ws: Workspace) -> Iterator[Callable[[Path, int], None]]:
-    """chmod that is undone in the end, so that the folder can be removed."""
+    """Chmod that is undone in the end, so that the folder can be removed."""
     changed: dict[Path, int] = {}
 
     def chmod(path: Path, mode: int) -> None:

@@ -57,7 +57,7 @@ def replayed(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         yield {
             path: pool.submit(
-                _replay, path.read_text(encoding="utf-8"), tmp_path_factory.mktemp(path.stem)
+                replay, path.read_text(encoding="utf-8"), tmp_path_factory.mktemp(path.stem)
             )
             for path in wanted
         }
@@ -84,7 +84,7 @@ def test_every_command_has_a_transcript() -> None:
     ] == []
 
 
-def _replay(text: str, folder: Path) -> str:
+def replay(text: str, folder: Path) -> str:
     """The session again, with the output that its commands have now."""
     commands = _commands(text)
     script = "".join(f"{command}\nprintf '{_END}%d{_END}' $?\n" for command in commands)

@@ -71,6 +71,7 @@ class Part(BaseModel):
         populate_by_name=True,
         serialize_by_alias=True,
         coerce_numbers_to_str=True,
+        ser_json_inf_nan="constants",  # so that the store can refuse them: null would be a lie
     )
 
 

@@ -13,9 +13,8 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-from processes import leftovers, rebuilt_digest
-
 from loki_memory import LokiMemoryError, Workspace
+from processes import leftovers, rebuilt_digest
 
 
 def main(folder: str, kilobytes: str) -> None:
