@@ -168,12 +168,17 @@ def _put(store: Store, records: list[Fact]) -> None:
 
 def test_an_edit_by_hand_between_reading_and_writing_is_not_overwritten(ws: Workspace) -> None:
     path = place(ws.store.write(parse(Fact, {"id": "fact-1", "statement": "Old"})))
-    with pytest.raises(FileChanged), ws.store.change() as change:
+    with pytest.raises(FileChanged):
+        _edited_while_changing(ws, path)
+    assert ws.get("fact-1").title() == "By hand"
+
+
+def _edited_while_changing(ws: Workspace, path: str) -> None:
+    with ws.store.change() as change:
         record = change.record(path)
         assert record is not None
         ws.layout.resolve(path).write_text('{"id": "fact-1", "statement": "By hand"}')
         change.put(record.changed(category="x"), path)
-    assert ws.get("fact-1").title() == "By hand"
 
 
 def test_a_forked_process_opens_the_index_for_itself(ws: Workspace) -> None:

@@ -191,7 +191,7 @@ def test_a_file_that_is_removed_by_hand_after_a_crash_does_not_shut_the_store(
 
 
 @pytest.mark.parametrize(
-    "path", ["../escaped", "semantic/../../escaped", "semantic/facts/../../../x"]
+    "path", ["../escaped", "semantic/../../escaped", "semantic/facts/../../../escaped"]
 )
 def test_a_change_that_came_with_a_clone_leads_nowhere(ws: Workspace, path: str) -> None:
     """Nobody but this program puts changes there, but a clone can hold anything."""
@@ -205,17 +205,16 @@ def test_a_change_that_came_with_a_clone_leads_nowhere(ws: Workspace, path: str)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[[]]", b"3", b'[["0"]]', b"\xff"])
-def test_a_marker_that_makes_no_sense_is_said_and_reading_goes_on(
+def test_a_marker_that_makes_no_sense_keeps_nobody_from_reading_or_writing(
     ws: Workspace, data: bytes
 ) -> None:
     ws.remember("one")
-    for _ in range(2):
+    for number in range(2):
         staging = intent.staging(ws.layout)
         staging.mkdir(exist_ok=True)
         (staging / "intent.json").write_bytes(data)
         assert "one" in [memory.title() for memory in ws.list()]
-        with suppress(StoreFailed):
-            ws.remember("two")
+        ws.remember(f"two {number}")
         assert "one" in [memory.title() for memory in ws.list()]
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,30 @@ def _each(
     assert number > 1, f"no {call} was called"
     assert outcome.said == "returned 'done'"
     assert record_files(ws) == new
+
+
+_ONE = ["write", "flush", "rename", "flush"]
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("one", _ONE),
+        # The contents, the marker that decides, and then the names.
+        ("two", ["write", "flush", *_ONE, "rename", "flush"]),
+        ("many", ["write", "flush", *_ONE, "rename", "flush"]),
+    ],
+)
+def test_bytes_are_flushed_before_they_get_their_name_and_the_folder_after(
+    ws: Workspace, log: Path, name: str, steps: list[str]
+) -> None:
+    """No kill shows that a flush is missing, only a power cut does: so look at the calls."""
+    _begin_again(ws)
+    traced(partial(_carry_out, ws, CHANGES[name]), "durable", "error=EIO:when=9999", log)
+    calls = re.findall(r"^(write|rename|fsync|syncfs)", log.read_text(), re.MULTILINE)
+    kinds = ["flush" if "sync" in call else call for call in calls]
+    made = [kind for kind, _ in groupby(kinds[kinds.index("write") :])]
+    assert made[: len(steps)] == steps
 
 
 @pytest.mark.parametrize(("name", "call"), USED)

@@ -51,7 +51,7 @@ class Memories(RuleBasedStateMachine):
         self.files: dict[str, bytes] = {}  # the model
         self.decided: dict[str, bytes | None] = {}  # of crashed changes, not yet carried out
         self.in_views: dict[str, str] = {}  # words that were written into views, and the view
-        self.away: list[str] = []  # ids that were archived, forgotten or rejected
+        self.away: list[tuple[str, str]] = []  # ids that were taken out, and where they are kept
         self.number = 0
 
     @initialize()
@@ -140,24 +140,22 @@ class Memories(RuleBasedStateMachine):
 
     @rule(text=TEXTS, scope=st.sampled_from(["project", "local"]))
     def remember(self, text: str, scope: str) -> None:
-        word = self.word()
-        self.changed_by(
-            lambda: self.ws.remember(text, category=word, scope=scope), self._holds(word)
-        )
+        self.written_by(lambda word: self.ws.remember(text, category=word, scope=scope))
 
     @rule()
     def record(self) -> None:
-        word = self.word()
-        self.changed_by(lambda: self.ws.record({"goal": word}), self._holds(word))
-        assert any(word.encode() in data for data in self.files.values())
+        self.written_by(lambda word: self.ws.record({"goal": word}))
 
     @rule(pick=PICKS)
     def correct(self, pick: int) -> None:
         ids = self.ids("fact", "pattern")
+        self.written_by(lambda word: self.ws.correct(ids[pick % len(ids)], category=word))
+
+    def written_by(self, write: Callable[[str], object]) -> None:
+        """Write a new word: once that is acknowledged, the word is in a file."""
         word = self.word()
-        self.changed_by(
-            lambda: self.ws.correct(ids[pick % len(ids)], category=word), self._holds(word)
-        )
+        if self.changed_by(lambda: write(word), self._holds(word)):
+            assert any(word.encode() in data for data in self.files.values())
 
     def _holds(self, word: str) -> Callable[[str], bool]:
         """Only files that hold the new word may have changed."""
@@ -167,7 +165,8 @@ class Memories(RuleBasedStateMachine):
     def pin(self, pick: int, pinned: bool) -> None:
         ids = self.ids("fact", "pattern", "episode")
         memory_id = ids[pick % len(ids)]
-        self.changed_by(lambda: self.ws.pin(memory_id, pinned), self._names(memory_id))
+        if self.changed_by(lambda: self.ws.pin(memory_id, pinned), self._names(memory_id)):
+            assert self.ws.get(memory_id).document()["pinned"] == pinned
 
     def _names(self, *ids: str) -> Callable[[str], bool]:
         """Only files that name one of these, or did, may have changed."""
@@ -191,68 +190,67 @@ class Memories(RuleBasedStateMachine):
         if self.changed_by(lambda: self.ws.link(one, relation, other), lambda p: "links/" in p):
             assert (relation, other) in self.ws.edges(one)[0]
 
+    def removable(self, *kinds: str) -> list[str]:
+        return [i for i in self.ids(*kinds) if self.ws.get(i).title() != "The anchor"]
+
+    @precondition(lambda self: self.removable("fact", "pattern"))
     @rule(pick=PICKS)
     def reject(self, pick: int) -> None:
-        ids = [i for i in self.ids("fact", "pattern") if self.ws.get(i).title() != "The anchor"]
-        if not ids:
-            return
+        ids = self.removable("fact", "pattern")
         memory_id = ids[pick % len(ids)]
         names = self._names(memory_id)
-        self.changed_by(
+        if self.changed_by(
             lambda: self.ws.reject(memory_id, "no"),
             lambda path: "semantic/rejected/" in path or names(path),
-        )
-        self.away.append(memory_id)
+        ):
+            assert memory_id not in [memory.id for memory in self.ws.list()]
+            self.away.append((memory_id, ""))
 
+    @precondition(lambda self: self.removable("fact", "pattern", "episode"))
     @rule(pick=PICKS, way=st.sampled_from(["forget", "archive"]))
     def take_out(self, pick: int, way: str) -> None:
-        ids = [
-            i
-            for i in self.ids("fact", "pattern", "episode")
-            if self.ws.get(i).title() != "The anchor"
-        ]
-        if not ids:
-            return
+        ids = self.removable("fact", "pattern", "episode")
         memory_id = ids[pick % len(ids)]
-        path = self.ws.where(memory_id)
-        removed = [memory_id]
-        names = self._names(memory_id)
-        before = dict(self.files)
+        names, before = self._names(memory_id), dict(self.files)
+        gone, kept = [memory_id], []
 
         def act() -> None:
             if way == "archive":
-                self.ws.archive(memory_id)
+                kept.append(self.ws.archive(memory_id))
             else:
-                removed.extend(self.ws.forget(memory_id).removed)
+                gone.extend(self.ws.forget(memory_id).removed)
+                kept.append(f"local/.forgotten/{memory_id}.json")
 
         def may(path: str) -> bool:
-            return names(path) or any(i.encode() in before.get(path, b"") for i in removed)
+            return names(path) or any(i.encode() in before.get(path, b"") for i in gone)
 
-        self.changed_by(act, may)
-        assert not path.exists() or path.suffix == ".json"
-        self.away.append(memory_id)
+        if self.changed_by(act, may):
+            assert self.ws.layout.resolve(kept[0]).exists()
+            self.away.append((memory_id, kept[0]))
 
     @precondition(lambda self: self.away)
     @rule(pick=PICKS)
     def restore(self, pick: int) -> None:
-        memory_id = self.away.pop(pick % len(self.away))
-        before, decided = dict(self.files), dict(self.decided)
-        with suppress(NotFound):
+        """Undo one of these: what is there meanwhile keeps its place."""
+        memory_id, kept = self.away.pop(pick % len(self.away))
+        known, before = self.ids(*KINDS), record_files(self.ws)
+        gone = not kept or not self.ws.layout.resolve(kept).exists()
+        try:
             self.ws.restore(memory_id)
+        except NotFound:
+            assert gone or memory_id in known  # somebody deleted it, or it came back by itself
         there = record_files(self.ws)
-        came = {path for path in there if path not in before}
         self.settle(
             lambda path: (
-                path in came
+                path not in before
                 or "semantic/rejected/" in path
                 or memory_id.encode() in there.get(path, b"")
             )
         )
         self.assert_views_taken_over()
-        assert (
-            before.keys() - self.files.keys()
-            <= {path for path in before if "semantic/rejected/" in path} | decided.keys()
-        )
+        for path in before.keys() & there.keys():
+            assert _id_in(path, before[path]) == _id_in(path, there[path])
+        assert all("semantic/rejected/" in path for path in before.keys() - there.keys())
 
     # -- by hand -------------------------------------------------------------------------------
 
@@ -447,6 +445,12 @@ class Memories(RuleBasedStateMachine):
                 assert path in indexed | told
 
 
+def _id_in(path: str, data: bytes) -> str:
+    with suppress(InvalidRecord):
+        return decode(path, data).id
+    return ""
+
+
 _ALWAYS = settings(
     deadline=None,
     derandomize=not LONG,
@@ -460,7 +464,7 @@ Memories.TestCase.settings = settings(
 TestMemories = Memories.TestCase
 
 
-# -- what it found, by itself ------------------------------------------------------------------------
+# -- what it found, by itself ----------------------------------------------------------------------
 
 
 def test_an_entry_that_was_changed_in_file_and_view_is_noted_once(ws: Workspace) -> None:
@@ -533,7 +537,7 @@ def _unknown(text: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
 
 def _records(text: st.SearchStrategy[str]) -> dict[str, st.SearchStrategy[dict[str, Any]]]:
     """Documents of every kind; a skill's front matter is text only."""
-    ids, texts, score = st.just("fact-1"), st.lists(text, max_size=3), st.floats(0, 1)
+    texts, score = st.lists(text, max_size=3), st.floats(0, 1)
     belief = {"category": text, "confidence": score, "tags": texts, "by": text, "at": MOMENTS}
     belief |= {"source_episodes": texts, "evidence": st.fixed_dictionaries({"for": texts})}
     belief |= {

@@ -25,10 +25,10 @@ from loki_memory.models.normal import nfc
 MAX_BYTES = 1 << 20  # a record is a page or two; a megabyte is a log that went astray
 MAX_DEPTH = 64
 MAX_FRONT_MATTER = 1 << 16
-MAX_NUMBER = 1 << 63  # larger whole numbers arrive as floats and would lose digits
 _ETAG_BYTES = 16
 _NUL = b"\\u0000"
 _DIGITS, _MANY_DIGITS = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
+_WHOLE_NUMBER = re.compile(rb"(?<![\d.eE+-])-?\d{19,400}(?![\d.eE])")
 _BEFORE_COLON = (b" :", b"\t:", b"\n:", b"\r:")
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _CONFLICT = re.compile(rb"^(<{7} |>{7} )", re.MULTILINE)
@@ -104,8 +104,9 @@ def read_json(data: bytes, limit: int = MAX_BYTES) -> Any:
 def _check_if_in_doubt(text: bytes, value: Any) -> None:
     """Cheap looks at the whole text first; most records give no cause for an exact one."""
     deep = text.count(b"[") + text.count(b"{") > MAX_DEPTH
-    if deep or _NUL in text or _MANY_DIGITS in text.translate(_DIGITS):
-        _check(value, 0)
+    huge = _huge_numbers(text) if _MANY_DIGITS in text.translate(_DIGITS) else frozenset()
+    if deep or huge or _NUL in text:
+        _check(value, 0, huge)
     # A quote may be spelled as an escape, and keys stand apart from their colons.
     unclear = b"\\u" in text or any(mark in text for mark in _BEFORE_COLON)
     if unclear or text.count(b'":') != orjson.dumps(value).count(b'":'):
@@ -142,18 +143,24 @@ def _composed(text: bytes) -> bytes:
         raise InvalidRecord("is not UTF-8", line=line, advice="Save it as UTF-8.") from None
 
 
-def _check(value: Any, depth: int) -> None:
+def _huge_numbers(text: bytes) -> frozenset[float]:
+    """Whole numbers that do not fit into 64 bits, as the floats that they are read as."""
+    found = (int(digits) for digits in _WHOLE_NUMBER.findall(text))
+    return frozenset(float(n) for n in found if not -(2**63) <= n < 2**64)
+
+
+def _check(value: Any, depth: int, huge: frozenset[float]) -> None:
     """Walk a value that gave cause for doubt, and refuse what could not be kept as it is."""
     if isinstance(value, str) and "\0" in value:
         raise InvalidRecord("holds a NUL character")
-    if isinstance(value, float) and abs(value) >= MAX_NUMBER:
+    if isinstance(value, float) and value in huge:
         raise InvalidRecord(
             f"holds the number {value:g}, which cannot be kept exactly", advice="Write it as text."
         )
     if isinstance(value, (dict, list)):
         _check_depth(depth)
         for item in (*value, *value.values()) if isinstance(value, dict) else value:
-            _check(item, depth + 1)
+            _check(item, depth + 1, huge)
 
 
 def _check_depth(depth: int) -> None:
@@ -274,7 +281,10 @@ def _encode_skill(document: dict[str, Any]) -> str:
     import yaml
 
     body = document.pop("body", "")
+    # YAML takes these for line breaks, unless they are escaped.
+    shown = dump(document).decode()
+    plain = not any(mark in shown for mark in "\x85\u2028\u2029\ufeff")
     front = yaml.safe_dump(
-        document, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=False
+        document, sort_keys=False, allow_unicode=plain, width=10**6, default_flow_style=False
     )
     return f"---\n{front}---\n\n{body}"

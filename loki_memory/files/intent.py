@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loki_memory.errors import StoreFailed
-from loki_memory.files import codec, disk
+from loki_memory.files import disk
 from loki_memory.files.layout import Layout
 
 _MARKER = "intent.json"
@@ -117,8 +117,10 @@ def _is_still_wanted(layout: Layout, step: Step) -> bool:
 
     Not if it was done, and not over what somebody wrote into the file, or took away, since then.
     """
+    from loki_memory.files.codec import etag
+
     now = disk.read_bytes(layout.file(step.path))
-    if (codec.etag(now) if now is not None else "") != step.before:
+    if (etag(now) if now is not None else "") != step.before:
         return False
     return not step.staged or os.path.lexists(staging(layout) / step.staged)
 

@@ -1,4 +1,7 @@
-"""Count up a ledger by compare and swap: `counter.py ROOT PATH TIMES`. Says how often it retried."""
+"""Count up a ledger by compare and swap: `counter.py ROOT PATH TIMES`.
+
+Says `ready`, waits for a line, and in the end says how often another process was faster.
+"""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ CALLS = {
     "mkdir": "?mkdir,mkdirat",
     "rmdir": "?rmdir",
     "index": "pwrite64,fdatasync",  # only SQLite uses these
+    "durable": "write,fsync,syncfs,?rename,?renameat,?renameat2",
 }
 _PR_SET_PTRACER, _ANYONE = 0x59616D61, ctypes.c_ulong(-1)
 
@@ -80,10 +81,11 @@ def _attached(
     child: int, call: str, effect: str, log: Path, only: Path | None
 ) -> subprocess.Popen[bytes]:
     calls = CALLS[call]
-    filters = ["-P", str(only)] if only else []
+    faults = ["-e", f"trace={calls}", "-e", f"inject={calls}:{effect}"]
+    if only:
+        faults += ["-P", str(only)]
     strace = subprocess.Popen(
-        ["strace", "-o", log, "-e", f"trace={calls}", "-e", f"inject={calls}:{effect}"]
-        + [*filters, "-p", str(child)],
+        ["strace", "-p", str(child), "-o", str(log), *faults],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
