@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -39,8 +38,6 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.models import Memory
 
 
-# Names that we give to files: there the name leads to the record.
-_OURS = re.compile(r"\..*|(?:[a-z]+-.*-)?[a-z]*-?[0-9a-z]{10}\.json")
 T = TypeVar("T")
 
 
@@ -156,14 +153,14 @@ class Parts:
         path = self.index.path_of(memory_id)
         return None if path is None or view_kind(path) else path
 
-    def before_write(self) -> None:
+    def before_write(self, *, learning: bool = False) -> None:
         """Take over what somebody edited in a view, so that no writer overtakes another."""
         from loki_memory.files import views
 
         _ = self.config  # a workspace of a newer format is not written to
         if not (self.layout.loki / ".gitignore").exists():
             self.settle_in()
-        if views.edited_views(self.store):
+        if views.edited_views(self.store, days=learning):
             self.sync()
 
     def look_up(self, memory_id: str) -> tuple[str, str] | None:
@@ -193,7 +190,7 @@ class Parts:
         from loki_memory.sync.reading import entry_in
 
         found = None if view_kind(path) else self.store.read(path)
-        entry = entry_in(path, found.data)[0] if found else None
+        entry = entry_in(path, found)[0] if found else None
         if entry is None or entry.row.id != memory_id:
             return None
         return entry.row.kind, entry.row.body
@@ -265,11 +262,12 @@ class Parts:
         self.index.replace(f"the index was damaged ({why})")
         return rebuild(self.layout, self.index, time.time_ns())
 
-    def know_strangers(self, folder: str) -> None:
+    def know_strangers(self, folder: str, ours: str = "") -> None:
         """Bring the index up to date if a folder holds files that others named and it knows not.
 
         Where we write, a record of the same name is noticed by its name; one that somebody put
-        into a file of another name only the index can find. Our own writes change nothing here.
+        into a file of another name only the index can find. `ours` is a name as we give them
+        there: files named alike need no look.
         """
         path = self.layout.file(folder)
         if not os.path.isdir(path):
@@ -277,9 +275,16 @@ class Parts:
         mtime = os.stat(path).st_mtime_ns
         if self._familiar.get(folder) == mtime:
             return
-        known = self.index.folder(folder)[1]
-        if any(name not in known and not _OURS.fullmatch(name) for name in os.listdir(path)):
-            self.refresh(wait=True)
+        prefix, length = ours.partition("-")[0] + "-", len(ours)
+        strangers = [
+            name
+            for name in os.listdir(path)
+            if name[0] != "." and not (len(name) == length and name.startswith(prefix))
+        ]
+        if strangers:
+            known = self.index.folder(folder)[1]
+            if any(name not in known for name in strangers):
+                self.refresh(wait=True)
         self._familiar[folder] = mtime
 
     def wrote_in(self, folder: str) -> None:

@@ -199,10 +199,10 @@ class Workspace(Parts):
             now=self._now(),
             origin=self.origin,
         )
-        self.before_write()
+        self.before_write(learning=kind == "learning")
         home = self._home(scope)
-        folder = place(record).rpartition("/")[0]
-        home.know_strangers(folder)
+        folder, _, name = place(record).rpartition("/")
+        home.know_strangers(folder, name)
         with home.store.change() as change:
             elsewhere = home.index.paths_saying(kind, tombstone_id(record.value()))
             stored = remember(change, record, elsewhere)

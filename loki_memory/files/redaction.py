@@ -15,6 +15,7 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from operator import attrgetter, is_
 from typing import NamedTuple
 
@@ -200,7 +201,8 @@ def _name(kind: str, stem: str, pattern: str) -> Rule:
 NAMES = (
     _name("password", "pass", r"passw(?:or[dt]|d)"),
     _name("password", "pass", r"passphrase"),
-    _name("password", "pass", r"pass(?<=[\"'_]pass)"),
+    # Not as a value: "result": "pass".
+    _name("password", "pass", r"pass(?<=[\"'_]pass)(?<!:\"pass)(?<!: \"pass)"),
     _name("password", "pwd", r"pwd"),
     _name("aws_secret_key", "secret", r"secret[ _]?access[ _]?key"),
     _name("secret", "secret", r"secret(?:[ _-]?key(?:_base)?)?"),
@@ -529,6 +531,7 @@ def _unused(key: str, taken: dict[str, object]) -> str:
     return key
 
 
+@lru_cache(maxsize=4096)
 def _kind_of(key: object) -> str | None:
     """The kind that a key announces, as if it stood in quotes in a text."""
     quoted = _lowered(f'"{key}')

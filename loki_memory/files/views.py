@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from loki_memory.errors import InvalidRecord, RejectedValue, StoreFailed
@@ -71,12 +73,24 @@ class Takeover(NamedTuple):
     told: list[Problem]
 
 
-def view_paths(layout: Layout) -> list[str]:
-    """The views that exist, in a stable order."""
-    days = layout.file("learnings")
-    names = sorted(os.listdir(days)) if os.path.isdir(days) else []
-    paths = [*_PATHS.values(), *(f"learnings/{name}" for name in names)]
-    return [p for p in paths if view_kind(p) and os.path.isfile(layout.file(p))]
+def view_paths(layout: Layout, *, days: bool = True) -> list[str]:
+    """The views that exist, in a stable order; those of single days only if they are asked for."""
+    return list(_view_stamps(layout, days=days))
+
+
+def _view_stamps(layout: Layout, *, days: bool) -> dict[str, list[int]]:
+    stamps: dict[str, list[int]] = {}
+    paths = list(_PATHS.values())
+    folder = layout.file("learnings")
+    if days and os.path.isdir(folder):
+        paths += [f"learnings/{name}" for name in sorted(os.listdir(folder))]
+    for path in paths:
+        if view_kind(path):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                status = os.stat(layout.file(path))
+                if stat.S_ISREG(status.st_mode):
+                    stamps[path] = [status.st_mtime_ns, status.st_ctime_ns, status.st_size]
+    return stamps
 
 
 class State(NamedTuple):
@@ -105,12 +119,16 @@ def note_state(store: Store, fingerprints: Mapping[Kind, int]) -> None:
             change.render(_STATE, codec.dump(new._asdict()))
 
 
-def edited_views(store: Store) -> list[str]:
-    """The views that are not, byte for byte, what we rendered."""
-    stamps = {path: _stamp(store, path) for path in view_paths(store.layout)}
+def edited_views(store: Store, *, days: bool = True) -> list[str]:
+    """The views that are not, byte for byte, what we rendered.
+
+    `days` looks at the learnings of each day too: there may be hundreds, and a write that is no
+    learning leaves them to the next sync.
+    """
+    stamps = _view_stamps(store.layout, days=days)
     if stamps and not store.rendered:
         store.rendered.update(state(store).stamps)
-    for path in store.rendered.keys() - stamps.keys():
+    for path in store.rendered.keys() - stamps.keys() if days else ():
         del store.rendered[path]
     now = time.time_ns()
     edited = []
@@ -152,11 +170,6 @@ def is_rendered(store: Store, path: str) -> bool:
     except StoreFailed:
         return False
     return found is not None and found.etag == read_base(store, path).etag
-
-
-def _stamp(store: Store, path: str) -> list[int]:
-    status = os.stat(store.layout.file(path))
-    return [status.st_mtime_ns, status.st_ctime_ns, status.st_size]
 
 
 def _is_settled(stamp: list[int], now_ns: int) -> bool:

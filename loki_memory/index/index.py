@@ -200,13 +200,13 @@ class Index:
     def fingerprint(self, kind: str) -> int:
         return self.one("SELECT value FROM fingerprints WHERE kind = ?", kind) or 0
 
-    def folders(self) -> dict[str, tuple[int, Stamps]]:
-        """Every folder that was looked at: its own mtime and the stamps of its files."""
+    def folders(self) -> dict[str, tuple[int, bytes]]:
+        """Every folder that was looked at: its own mtime and the packed stamps of its files."""
         rows = self.ask("SELECT path, mtime, stamps FROM folders")
-        return {path: (mtime, marshal.loads(stamps)) for path, mtime, stamps in rows}  # noqa: S302 - our own cache
+        return {path: (mtime, stamps) for path, mtime, stamps in rows}
 
     def folder(self, path: str) -> tuple[int, Stamps]:
-        """The same of one folder."""
+        """The same of one folder, unpacked."""
         rows = self.ask("SELECT mtime, stamps FROM folders WHERE path = ?", path)
         return (rows[0][0], marshal.loads(rows[0][1])) if rows else (0, {})  # noqa: S302
 

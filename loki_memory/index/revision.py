@@ -41,6 +41,7 @@ _SCRATCH = [
 _COUNT_WORDS = "INSERT INTO temp.{} (title, text) VALUES (?, ?)"
 _EDGE = "INSERT OR REPLACE INTO edges VALUES (?, ?, ?, ?, ?)"
 _BATCH = 1000
+PACKING = 2  # the newest version of marshal that gives equal bytes for equal values
 
 
 class Revision:
@@ -124,7 +125,7 @@ class Revision:
             else:
                 self._db.execute(
                     "INSERT OR REPLACE INTO folders VALUES (?, ?, ?)",
-                    (path, seen[0], marshal.dumps(seen[1])),
+                    (path, seen[0], marshal.dumps(seen[1], PACKING)),
                 )
 
     def set_note(self, name: str, value: str) -> None:
@@ -171,6 +172,7 @@ class Rebuilding(Revision):
         for kind, name, _ in self._later:
             database.execute(f'DROP {kind} "{name}"')
         self._ids: set[str] = set()
+        self._paths: set[str] = set()
         self._claims: dict[str, list[str]] = {}
         self._rows: list[Row] = []
         self._edges: list[tuple[str, str, str, float, str]] = []
@@ -181,6 +183,7 @@ class Rebuilding(Revision):
             self._flush()
             self._db.execute("DELETE FROM edges WHERE stated = ?", (entry.row.id,))
         self._ids.add(entry.row.id)
+        self._paths.add(entry.row.path)
         self._rows.append(entry.row)
         self._edges += _edge_rows(entry)
         if len(self._rows) >= _BATCH:
@@ -215,7 +218,7 @@ class Rebuilding(Revision):
         return sorted(self._claims.get(memory_id, []))
 
     def remove_path(self, path: str, keep: str = "") -> None:
-        if not keep:  # a record that was just read has left nothing behind
+        if not keep and path in self._paths:  # a file that was just read has left nothing behind
             self._flush()
             super().remove_path(path)
 

@@ -11,6 +11,7 @@ the same as rebuilding.
 
 from __future__ import annotations
 
+import marshal
 import os
 import sqlite3
 import stat
@@ -21,11 +22,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.errors import EverythingVanished
 from loki_memory.files.layout import Layout, kind_of
 from loki_memory.files.scan import UNSETTLED, Folder, scan, scan_folder, settled, tops
+from loki_memory.index.revision import PACKING, Stamps
 from loki_memory.sync.changes import Changes, Seen
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
-    from loki_memory.index.revision import Stamps
+
+Known = dict[str, tuple[int, bytes]]  # folders: their own mtime, the packed stamps of their files
 
 _SECOND_NS = 1_000_000_000
 
@@ -56,10 +59,18 @@ def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Chan
     full = look.full or _is_full_scan_due(index, known, now_ns, look.freshness)
     seen = _compare(dict(scan(layout)), known) if full else _look_at_folders(layout, known)
     if not seen.folders:
+        _note_full_scan(index, now_ns, due=full and not look.full)
         return Changes([], [], [])
     if not look.may_be_empty:
         _refuse_if_all_vanished(layout, seen, known)
     return _apply(layout, index, seen, now_ns, _Apply(look.wait, not known, full, look.progress))
+
+
+def _note_full_scan(index: Index, now_ns: int, *, due: bool) -> None:
+    """A full scan that was due and found nothing is not due again at once."""
+    if due and index.one("SELECT count(*) FROM files") > 0:
+        with suppress(sqlite3.OperationalError), index.change(wait=False) as revision:
+            revision.set_note("full_scan_ns", str(now_ns))
 
 
 def rebuild(layout: Layout, index: Index, now_ns: int, progress: Progress | None = None) -> Changes:
@@ -86,24 +97,27 @@ def check(layout: Layout, index: Index, path: str, now_ns: int) -> Changes:
     return _apply(layout, index, Seen({folder: seen}, {path: stamp}, []), now_ns, _Apply())
 
 
-def _is_full_scan_due(
-    index: Index, known: dict[str, tuple[int, Stamps]], now_ns: int, freshness: Freshness
-) -> bool:
-    if sum(len(stamps) for _, stamps in known.values()) <= freshness.scan_limit:
+def _is_full_scan_due(index: Index, known: Known, now_ns: int, freshness: Freshness) -> bool:
+    if not known or index.one("SELECT count(*) FROM files") <= freshness.scan_limit:
         return True
     last = int(index.note("full_scan_ns") or 0)
     return not 0 <= now_ns - last < freshness.full_scan_seconds * _SECOND_NS
 
 
-def _compare(found: dict[str, Folder], known: dict[str, tuple[int, Stamps]]) -> Seen:
-    """Diff what lies on disk with what the index remembers, folder by folder."""
+def _compare(found: dict[str, Folder], known: Known) -> Seen:
+    """Diff what lies on disk with what the index remembers, folder by folder.
+
+    Stamps are compared packed, which is faster than unpacking them; the order in which a folder
+    lists its files may differ, so unequal bytes are looked at again.
+    """
     seen = Seen({}, {}, [])
-    nothing: Stamps = {}
     for path, folder in found.items():
         before = known.get(path)
-        if before is not None and before[1] == folder.files:
+        if before is not None and before[1] == marshal.dumps(folder.files, PACKING):
             continue
-        stamps = before[1] if before else nothing
+        stamps = _unpacked(before)
+        if before is not None and stamps == folder.files:
+            continue
         seen.folders[path] = folder
         for name, stamp in folder.files.items():
             if stamps.get(name) != stamp:
@@ -111,12 +125,16 @@ def _compare(found: dict[str, Folder], known: dict[str, tuple[int, Stamps]]) -> 
         seen.removed.extend(f"{path}/{name}" for name in stamps if name not in folder.files)
     for path in known.keys() - found.keys():
         seen.folders[path] = None
-        seen.removed.extend(f"{path}/{name}" for name in known[path][1])
+        seen.removed.extend(f"{path}/{name}" for name in _unpacked(known[path]))
     seen.removed.sort()
     return seen
 
 
-def _look_at_folders(layout: Layout, known: dict[str, tuple[int, Stamps]]) -> Seen:
+def _unpacked(folder: tuple[int, bytes] | None) -> Stamps:
+    return marshal.loads(folder[1]) if folder else {}  # noqa: S302 - our own cache
+
+
+def _look_at_folders(layout: Layout, known: Known) -> Seen:
     """Scan only folders whose own mtime changed, and what is new below them."""
     found: dict[str, Folder] = {}
     waiting = sorted({*known, *tops(layout)})
@@ -138,19 +156,21 @@ def _look_at_folders(layout: Layout, known: dict[str, tuple[int, Stamps]]) -> Se
     return _compare(found, relevant)
 
 
-def _refuse_if_all_vanished(
-    layout: Layout, seen: Seen, known: dict[str, tuple[int, Stamps]]
-) -> None:
+def _refuse_if_all_vanished(layout: Layout, seen: Seen, known: Known) -> None:
     """No file left where there were some is a missing mount or a wrong folder more often than
     a wish.
     """
-    before = sum(1 for path, (_, stamps) in known.items() for n in stamps if kind_of(f"{path}/{n}"))
     gone = sum(1 for path in seen.removed if kind_of(path))
-    if before and gone == before and not any(kind_of(path) for path in seen.changed):
+    if not gone or any(kind_of(path) for path in seen.changed):
+        return
+    before = sum(
+        1 for path, folder in known.items() for n in _unpacked(folder) if kind_of(f"{path}/{n}")
+    )
+    if gone == before:
         raise EverythingVanished(layout.memory, before)
 
 
-def _known(layout: Layout, index: Index) -> dict[str, tuple[int, Stamps]]:
+def _known(layout: Layout, index: Index) -> Known:
     """What the index remembers; nothing if it was made elsewhere and came with a copy."""
     return index.folders() if index.note("home") == _home(layout) else {}
 

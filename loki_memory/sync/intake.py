@@ -110,7 +110,7 @@ class Intake:
         found = self._store.read(path)
         if found is None:
             return
-        entry, problems = entry_in(path, found.data, rekey=bool(holder))
+        entry, problems = entry_in(path, found, rekey=bool(holder))
         if entry is None:
             return
         self._revision.note_file(path, found.etag, memory_id, held=not holder)

@@ -19,12 +19,12 @@ from threading import Thread
 from typing import IO, Any, NamedTuple, Self
 
 from loki_memory.errors import InvalidRecord, StoreFailed
-from loki_memory.files.codec import MAX_BYTES, decode_with_document, etag
+from loki_memory.files.codec import MAX_BYTES, decode_with_document
 from loki_memory.files.layout import Layout
 from loki_memory.files.problem import Problem, both_changed, secret_problems
-from loki_memory.files.redaction import may_hold_secret
+from loki_memory.files.redaction import may_hold_secret, redact_value
 from loki_memory.files.scan import Stamp
-from loki_memory.files.store import Store, sealed
+from loki_memory.files.store import Store, Stored, sealed
 from loki_memory.index.row import Entry, Row, entry_of
 from loki_memory.models import Edge
 
@@ -46,41 +46,40 @@ class Reading(NamedTuple):
 
 def read_file(store: Store, path: str, stamp: Stamp, known: str | None = None) -> Reading | None:
     """Read a file for the index; None if its bytes are those with the hash `known`."""
-    data, problem = _bytes(store, path, stamp)
-    if data is None:
+    found, problem = _stored(store, path, stamp)
+    if found is None:
         return Reading(path, "", None, [problem] if problem else [])
-    digest = etag(data)
-    if digest == known:
+    if found.etag == known:
         return None
-    return Reading(path, digest, *entry_in(path, data))
+    return Reading(path, found.etag, *entry_in(path, found))
 
 
-def _bytes(store: Store, path: str, stamp: Stamp) -> tuple[bytes | None, Problem | None]:
-    """The file's bytes, or why there are none to be had. One that is gone again has no problem."""
+def _stored(store: Store, path: str, stamp: Stamp) -> tuple[Stored | None, Problem | None]:
+    """The file, or why there is none to be had. One that is gone again has no problem."""
     if stamp[2] > MAX_BYTES:
         reason = f"has {stamp[2]:,} bytes, and {MAX_BYTES:,} is the most"
         advice = "Split it, or keep the bulk in a file of its own and name that file."
         return None, Problem(path, reason, advice=advice)
     try:
-        found = store.read(path)
+        return store.read(path), None
     except StoreFailed as error:
         return None, Problem(path, f"cannot be read ({error.__cause__})")
-    return found.data if found else None, None
 
 
-def entry_in(path: str, data: bytes, *, rekey: bool = False) -> tuple[Entry | None, list[Problem]]:
+def entry_in(
+    path: str, stored: Stored, *, rekey: bool = False
+) -> tuple[Entry | None, list[Problem]]:
     """What the index keeps of a file. Secrets that somebody wrote by hand go no further.
 
     `rekey` gives the record the id that follows from its key instead of its own.
     """
     problems: list[Problem] = []
     try:
-        record, document = decode_with_document(path, data)
-        if may_hold_secret(data):
-            clean = sealed(record)[0]
-            if clean.document() != record.document():
-                problems = secret_problems(path, data)
-                record, document = clean, clean.document()
+        record, document = decode_with_document(path, stored.data)
+        if may_hold_secret(stored.data) and redact_value(document) is not document:
+            problems = secret_problems(path, stored.data)
+            record = sealed(record)[0]
+            document = record.document()
         if rekey:
             record = record.changed(id="")
     except InvalidRecord as error:
@@ -89,7 +88,7 @@ def entry_in(path: str, data: bytes, *, rekey: bool = False) -> tuple[Entry | No
         problems = [*problems, both_changed(path, "another place")]
     if document.get("id") != record.id and record.keeps_id:
         document = {**document, "id": record.id}
-    return entry_of(record, path, document, etag(data)), problems
+    return entry_of(record, path, document, stored.etag), problems
 
 
 def read_files(store: Store, items: Sequence[Item]) -> Iterator[Reading]:
