@@ -9,6 +9,7 @@ README.md beside this file for what each row means.
 from __future__ import annotations
 
 import argparse
+import compileall
 import gc
 import json
 import os
@@ -639,6 +640,8 @@ def main() -> None:
         print(json.dumps(APART[work](Path(root))))
         return
     start = time.perf_counter()
+    # As pip leaves a package: compiled, whatever this environment says about bytecode.
+    compileall.compile_dir(Path(loki_memory.__file__).parent, quiet=1)
     with tempfile.TemporaryDirectory(prefix="loki-memory-", dir=options.folder) as name:
         folder = Path(name)
         _leave_the_user_alone(folder)

@@ -159,7 +159,7 @@ def litter(workspace: Workspace) -> list[Path]:
         for top in (place.memory, place.local / "memory")
         for folder, _, names in os.walk(top)
         for name in names
-        if name.startswith(TEMPORARY) or Path(folder).name == ".txn-refused"
+        if name.startswith(TEMPORARY) or Path(folder).name.startswith(intent.REFUSED)
     ]
     staged = intent.staging(place)
     if staged.is_dir() and not intent.waiting(place):

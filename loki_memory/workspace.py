@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -474,6 +473,8 @@ class Workspace(Parts):
 
     def _now(self) -> str:
         """The present moment. LOKI_NOW replaces it, for runs that shall be repeatable."""
+        from datetime import UTC, datetime
+
         given = os.environ.get("LOKI_NOW")
         return given or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 

@@ -60,6 +60,26 @@ def test_a_private_file_that_names_no_scope_is_local(ws: Workspace) -> None:
     assert titles(ws, scope="project") == []
 
 
+@pytest.mark.parametrize(
+    "scope",
+    [
+        "local",
+        "session",
+        pytest.param(
+            "user",
+            marks=pytest.mark.xfail(
+                strict=True, reason="a project's file that says `user` is in neither scope's list"
+            ),
+        ),
+    ],
+)
+def test_what_is_listed_is_listed_under_the_scope_that_it_shows(ws: Workspace, scope: str) -> None:
+    path = ws.layout.memory / "semantic" / "facts" / "x.json"
+    path.write_text(json.dumps({"statement": "By hand", "scope": scope}), encoding="utf-8")
+    [summary] = ws.summaries()
+    assert ws.summaries(scope=summary.scope) == [summary]
+
+
 def test_an_episode_may_be_private(ws: Workspace) -> None:
     episode = ws.record({"goal": "Mine", "scope": "local"})
     assert ws.where(episode.id).is_relative_to(ws.layout.local)

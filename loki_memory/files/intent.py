@@ -20,6 +20,7 @@ from loki_memory.files import disk
 from loki_memory.files.layout import Layout
 
 _MARKER = "intent.json"
+REFUSED = ".txn-refused-"  # what somebody staged that is no change of ours, until `gc`
 
 
 class Write(NamedTuple):
@@ -70,9 +71,16 @@ def heal(layout: Layout) -> None:
     try:
         steps = _load(layout, marker)
     except (ValueError, TypeError, StoreFailed):  # not ours: kept aside, never carried out
-        staging(layout).replace(layout.memory / ".txn-refused")
+        _set_aside(layout)
         return
     _complete(layout, [step for step in steps if _is_still_wanted(layout, step)])
+
+
+def _set_aside(layout: Layout) -> None:
+    number = 1
+    while os.path.lexists(aside := layout.memory / f"{REFUSED}{number}"):
+        number += 1
+    staging(layout).replace(aside)
 
 
 def waiting(layout: Layout) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from loki_memory.errors import FileChanged, IdTaken, InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import disk, intent
-from loki_memory.files.codec import decode, encode, etag
+from loki_memory.files.codec import decode, encode, etag, read_json
 from loki_memory.files.layout import PRIVATE, Layout, place
 from loki_memory.files.lock import locked
 from loki_memory.files.redaction import may_hold_secret, redact_value
@@ -252,7 +252,10 @@ def _written(record: Memory) -> bytes:
         data = encode(record)
         if b"null" in data:
             _refuse_non_finite(record.document())
-        decode(place(record), data)
+        if record.kind == "skill":
+            decode(place(record), data)
+        else:
+            read_json(data)
     except InvalidRecord as error:
         raise error.at(record.id) from None
     except (TypeError, ValueError, RecursionError) as error:

@@ -10,7 +10,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6C6F6B69  # "loki"
@@ -61,7 +60,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     """Connect without the right to write. Raises Unusable if there is no usable index."""
     try:
         database = sqlite3.connect(
-            f"file:{quote(str(path))}?mode=ro",
+            f"file:{_quoted(path)}?mode=ro",
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
@@ -75,6 +74,11 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         database.close()
         raise Unusable(str(error)) from error
     return database
+
+
+def _quoted(path: Path) -> str:
+    """A path for a URI: what SQLite would take for something else is escaped."""
+    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def _is_empty(database: sqlite3.Connection) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import os
 import sqlite3
@@ -212,6 +211,8 @@ class Index:
 
     def digest(self) -> str:
         """A hash of all that the index says: equal for equal files, however it came to be."""
+        import hashlib
+
         whole = hashlib.sha256()
         for sql in (
             f"SELECT {COLUMNS} FROM memories ORDER BY id",  # noqa: S608

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 from loki_memory.errors import InvalidId
@@ -31,6 +30,8 @@ def check_id(value: str) -> str:
 
 def digest(kind: str, *key: str) -> str:
     """Ten characters that stand for a kind and a key, the same on every machine."""
+    import hashlib  # 3 ms, and not needed to find a folder
+
     text = nfc("\0".join((kind, *key)))
     return encode(hashlib.sha256(text.encode()).digest(), MINTED_LENGTH)
 

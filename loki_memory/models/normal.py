@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import UTC, date, datetime
 
 # Letters of other scripts that look like Latin ones, after case folding. Compatibility forms
 # (full width, mathematical, ligatures) are NFKC's work and not listed.
@@ -55,6 +54,8 @@ def moment(text: str) -> str:
     Lenient about what agents write: other offsets, none at all (taken as UTC), and the
     `+00:00Z` that some tools produce. Raises ValueError for anything else.
     """
+    from datetime import UTC, date, datetime  # to find a folder, no calendar is needed
+
     if _CANONICAL.fullmatch(text):
         datetime.fromisoformat(text)  # it is as we write it, if it is a moment at all
         return text

@@ -59,16 +59,17 @@ def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Chan
     full = look.full or _is_full_scan_due(index, known, now_ns, look.freshness)
     seen = _compare(dict(scan(layout)), known) if full else _look_at_folders(layout, known)
     if not seen.folders:
-        _note_full_scan(index, now_ns, due=full and not look.full)
+        if full and not look.full:
+            _note_full_scan(index, now_ns, look.freshness)
         return Changes([], [], [])
     if not look.may_be_empty:
         _refuse_if_all_vanished(layout, seen, known)
     return _apply(layout, index, seen, now_ns, _Apply(look.wait, not known, full, look.progress))
 
 
-def _note_full_scan(index: Index, now_ns: int, *, due: bool) -> None:
+def _note_full_scan(index: Index, now_ns: int, freshness: Freshness) -> None:
     """A full scan that was due and found nothing is not due again at once."""
-    if due and index.one("SELECT count(*) FROM files") > 0:
+    if index.one("SELECT count(*) FROM files") > freshness.scan_limit:
         with suppress(sqlite3.OperationalError), index.change(wait=False) as revision:
             revision.set_note("full_scan_ns", str(now_ns))
 
