@@ -38,6 +38,8 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.models import Memory
 
 
+# A folder of thousands is not listed for every write while others write into it too.
+_LOOK_AGAIN_SECONDS = 0.1
 T = TypeVar("T")
 
 
@@ -49,7 +51,8 @@ class Parts:
         self.is_user = is_user
         self.notices: list[str] = []
         self._lock = RLock()
-        self._familiar: dict[str, int] = {}  # folders as of when every stranger in them was known
+        # Folders as of when every stranger in them was known, and when we last looked.
+        self._familiar: dict[str, tuple[int, float]] = {}
 
     @cached_property
     def config(self) -> settings.Config:
@@ -233,7 +236,7 @@ class Parts:
         return [(kind_, body) for _, kind_, body in found]
 
     def _has_scope(self, scope: str | None) -> bool:
-        return scope is None or (scope == "user") == self.is_user
+        return not self.is_user or scope in {None, "user"}
 
     def as_its_own(self, record: Memory) -> Memory:
         """A record that stands in the user's folder is the user's, also if it does not say so."""
@@ -272,8 +275,9 @@ class Parts:
         path = self.layout.file(folder)
         if not os.path.isdir(path):
             return
-        mtime = os.stat(path).st_mtime_ns
-        if self._familiar.get(folder) == mtime:
+        mtime, now = os.stat(path).st_mtime_ns, time.monotonic()
+        known_mtime, looked = self._familiar.get(folder, (0, -_LOOK_AGAIN_SECONDS))
+        if known_mtime == mtime or now - looked < _LOOK_AGAIN_SECONDS:
             return
         prefix, length = ours.partition("-")[0] + "-", len(ours)
         strangers = [
@@ -285,12 +289,13 @@ class Parts:
             known = self.index.folder(folder)[1]
             if any(name not in known for name in strangers):
                 self.refresh(wait=True)
-        self._familiar[folder] = mtime
+        self._familiar[folder] = (mtime, now)
 
     def wrote_in(self, folder: str) -> None:
         """Note that the latest change of a folder was ours."""
         with suppress(OSError):
-            self._familiar[folder] = os.stat(self.layout.file(folder)).st_mtime_ns
+            looked = self._familiar.get(folder, (0, 0.0))[1]
+            self._familiar[folder] = (os.stat(self.layout.file(folder)).st_mtime_ns, looked)
 
     def _age(self) -> str:
         changed = int(self.index.note("changed_ns") or 0)

@@ -198,6 +198,22 @@ def _titles_and_problems(ws: Workspace) -> list[str]:
     return [*sorted(memory.title() for memory in ws.list()), *map(str, ws.problems())]
 
 
+def test_killed_while_writing_the_index_it_is_whole_at_the_next_look(
+    ws: Workspace, log: Path
+) -> None:
+    for number in count(1, 1 if LONG else 7):
+        ws.store.write(_fact(number, f"new {number}"))
+        ws.close()
+        outcome = traced(ws.sync, "index", f"signal=SIGKILL:when={number}", log)
+        with Workspace.open(ws.layout.root) as after:
+            after.sync()
+            assert after.problems() == []
+            assert after.index.digest() == rebuilt_digest(after)
+        if not outcome.killed:
+            break
+    assert number > 7
+
+
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
 def test_an_index_that_cannot_be_written_does_not_keep_a_reader_from_its_answer(
     ws: Workspace, log: Path, error: str

@@ -434,7 +434,6 @@ def test_an_intent_that_nobody_can_carry_out_does_not_shut_the_store(
     assert [memory.title() for memory in ws.list()] == ["A"]
 
 
-@pytest.mark.xfail(strict=True, reason="the second intent that is put aside meets the first")
 def test_refused_intents_do_not_shut_the_store_however_many_there_are(ws: Workspace) -> None:
     for number in range(3):
         folder = ws.layout.memory / ".txn"

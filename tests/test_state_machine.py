@@ -78,6 +78,7 @@ class Memories(RuleBasedStateMachine):
 
     def ids(self, *kinds: str) -> list[str]:
         found = [m.id for m in self.ws.list(status="all") if m.kind in kinds]
+        self.settle()  # a reader finishes what was decided
         return sorted(found)
 
     def hand_files(self) -> list[str]:
@@ -398,8 +399,11 @@ class Memories(RuleBasedStateMachine):
         crash(self.ws, change, renames)
         if renames:
             self.decided = change
-            moved = {path: data for path, data in record_files(self.ws).items() if path in change}
-            self.files.update(moved)
+            there = record_files(self.ws)
+            done = [path for path, data in change.items() if there.get(path) == data]
+            for path in done:
+                self.files.pop(path, None)
+            self.files.update({path: there[path] for path in done if path in there})
 
     @rule(closed=st.booleans())
     def delete_cache(self, closed: bool) -> None:

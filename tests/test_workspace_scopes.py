@@ -51,7 +51,6 @@ def test_private_memories_stay_out_of_the_project(ws: Workspace, scope: str) -> 
     assert not list(ws.layout.memory.rglob(f"{memory.id}*"))
 
 
-@pytest.mark.xfail(strict=True, reason="a file of the local zone without a scope counts as project")
 def test_a_private_file_that_names_no_scope_is_local(ws: Workspace) -> None:
     ws.remember("By us", scope="local")
     path = ws.layout.local / "memory" / "semantic" / "facts" / "hand.json"
@@ -65,12 +64,7 @@ def test_a_private_file_that_names_no_scope_is_local(ws: Workspace) -> None:
     [
         "local",
         "session",
-        pytest.param(
-            "user",
-            marks=pytest.mark.xfail(
-                strict=True, reason="a project's file that says `user` is in neither scope's list"
-            ),
-        ),
+        "user",
     ],
 )
 def test_what_is_listed_is_listed_under_the_scope_that_it_shows(ws: Workspace, scope: str) -> None:

@@ -65,6 +65,8 @@ def decode_with_document(path: str, data: bytes) -> tuple[Memory, dict[str, Any]
     try:
         document = read_skill(path, data) if kind == "skill" else read_json(data)
         document = dated(kind, document, layout.date_in(path))
+        if path.startswith(layout.PRIVATE) and "scope" in MODELS[kind].model_fields:
+            document = {"scope": "local", **document} if isinstance(document, dict) else document
         return build(kind, document), document
     except InvalidRecord as error:
         raise error.at(path, error.line or _line_of(error.field, data)) from None
