@@ -122,7 +122,8 @@ def _unfinished(workspace: Workspace) -> Finding:
 def _index(workspace: Workspace, *, deep: bool, fix: bool) -> Finding:
     """Compare the index with the files: quickly by stamps, deeply by content."""
     workspace.refresh()
-    said = f"{sum(workspace.index.counts().values())} memories"
+    number = sum(workspace.index.counts().values())
+    said = f"{number} {'memory' if number == 1 else 'memories'}"
     try:
         checked = workspace.index.one("PRAGMA quick_check")
         if checked != "ok":
