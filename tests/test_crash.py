@@ -14,8 +14,9 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from processes import LONG, crash, hear, leftovers, rebuilt_digest, record_files, start, tell
@@ -26,6 +27,7 @@ from loki_memory.errors import StoreFailed
 from loki_memory.files import intent
 from loki_memory.files.codec import decode, encode
 from loki_memory.files.layout import place
+from loki_memory.index.revision import Revision
 from loki_memory.models import parse
 
 KILLS = 100 if LONG else 10  # of each action
@@ -225,6 +227,33 @@ def test_a_second_marker_that_makes_no_sense_does_not_shut_the_store(ws: Workspa
 def _leave_marker(ws: Workspace, data: bytes) -> None:
     intent.staging(ws.layout).mkdir(exist_ok=True)
     (intent.staging(ws.layout) / "intent.json").write_bytes(data)
+
+
+def test_killed_right_after_forgetting_the_last_memory_it_is_forgotten(
+    ws: Workspace, project: Path
+) -> None:
+    memory_id = ws.remember("The only one").id
+    ws.sync()
+    if not os.fork():
+        _die_before_the_index_knows(ws, memory_id)
+    os.wait()
+    with Workspace.open(project) as fresh:
+        assert fresh.list() == []
+
+
+def _die_before_the_index_knows(ws: Workspace, memory_id: str) -> NoReturn:
+    path, change = ws.where(memory_id), ws.index.change
+
+    def change_or_die(**how: bool) -> AbstractContextManager[Revision]:
+        if not path.exists():
+            os._exit(1)
+        return change(**how)
+
+    ws.index.change = change_or_die  # type: ignore[method-assign]
+    try:
+        ws.forget(memory_id)
+    finally:
+        os._exit(1)
 
 
 def _write(ws: Workspace, files: dict[str, bytes | None]) -> None:

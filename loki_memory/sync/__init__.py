@@ -167,8 +167,21 @@ def _refuse_if_all_vanished(layout: Layout, seen: Seen, known: Known) -> None:
     before = sum(
         1 for path, folder in known.items() for n in _unpacked(folder) if kind_of(f"{path}/{n}")
     )
-    if gone == before:
+    if gone == before and not _were_taken_out(layout, seen.removed):
         raise EverythingVanished(layout.memory, before)
+
+
+def _were_taken_out(layout: Layout, paths: list[str]) -> bool:
+    """Whether all were archived or forgotten, by a process that died before it said so."""
+    kept = layout.resolve("local/.forgotten")
+    told = (
+        "".join(p.read_text(encoding="utf-8") for p in kept.glob("*.json")) if kept.is_dir() else ""
+    )
+    return all(
+        f'"{path}"' in told or os.path.exists(layout.file(f"archive/{path}"))
+        for path in paths
+        if kind_of(path)
+    )
 
 
 def _known(layout: Layout, index: Index) -> Known:

@@ -16,14 +16,19 @@ from pathlib import Path
 from loki_memory import LokiMemoryError, Workspace
 from processes import leftovers, rebuilt_digest
 
+_BALLAST = 4 << 20  # bytes that are thrown off in the end
+
 
 def main(folder: str, kilobytes: str) -> None:
-    command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder]
+    size = int(kilobytes) * 1024
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size + _BALLAST}", "tmpfs", folder]
     subprocess.run(command, check=True)
+    ballast = Path(folder, "ballast")
+    ballast.write_bytes(b"x" * _BALLAST)
     workspace = Workspace.init(folder)
     workspace.sync()
     acknowledged, error = _fill(workspace)
-    ballast = _take_what_is_left(Path(folder))
+    _take_what_is_left(ballast)
     said = {
         "acknowledged": acknowledged,
         "error": error,
@@ -31,7 +36,6 @@ def main(folder: str, kilobytes: str) -> None:
         "read when full": _ids(folder),
     }
     ballast.unlink()
-    subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True)
     said["read after"] = _ids(folder)
     with Workspace.open(folder) as after:
         after.sync()
@@ -56,12 +60,10 @@ def _fill(workspace: Workspace) -> tuple[list[str], str]:
     raise AssertionError
 
 
-def _take_what_is_left(folder: Path) -> Path:
-    ballast = folder / "ballast"
-    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+def _take_what_is_left(ballast: Path) -> None:
+    with ballast.open("ab", buffering=0) as file, suppress(OSError):
         while True:
             file.write(b"x" * 512)
-    return ballast
 
 
 def _ids(folder: str) -> list[str] | str:
