@@ -117,7 +117,7 @@ def remarks(workspace: Workspace) -> None:
 
 
 def coloured_status(status: str) -> str:
-    return click.style(status, fg=_STATUS_COLOURS.get(status))
+    return click.style(f"({status})", fg=_STATUS_COLOURS.get(status))
 
 
 def table(rows: Sequence[Sequence[str]], styles: Mapping[int, str] | None = None) -> None:

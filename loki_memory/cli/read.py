@@ -175,8 +175,8 @@ def _as_json(summary: Summary) -> dict[str, Any]:
 
 def _row(summary: Summary) -> list[str]:
     scope = "" if summary.scope == "project" else f" [{summary.scope}]"
-    state = "" if summary.status == "active" else f" ({summary.status})"
-    title = one_line(summary.title, 90) + (coloured_status(state) if state else "") + scope
+    state = "" if summary.status == "active" else f" {coloured_status(summary.status)}"
+    title = one_line(summary.title, 90) + state + scope
     return [summary.id, summary.kind, summary.at[:_DATE_LENGTH], title]
 
 

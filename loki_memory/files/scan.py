@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from loki_memory.files.layout import PRIVATE, TEMPORARY, TOP_FOLDERS, Layout
+from loki_memory.files.layout import PRIVATE, TOP_FOLDERS, Layout
 
 # (mtime_ns, ctime_ns, size): plain tuples, because this is done 100,000 times. A change of content
 # that keeps all three would have to set the clock back.
@@ -28,7 +28,6 @@ class Folder(NamedTuple):
     mtime_ns: int
     files: dict[str, Stamp]
     folders: list[str]
-    litter: list[str]  # temporary files of writers that were killed
 
 
 def tops(layout: Layout) -> Iterator[str]:
@@ -54,14 +53,14 @@ def scan(layout: Layout) -> Iterator[tuple[str, Folder]]:
 def scan_folder(path: str) -> Folder | None:
     """One folder; None if it does not exist. What starts with a dot is not memory."""
     files: dict[str, Stamp] = {}
-    folders, litter = [], []
+    folders: list[str] = []
     try:
         status = os.lstat(path)
         entries = os.scandir(path) if stat.S_ISDIR(status.st_mode) else None
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        return Folder(0, {"": UNREADABLE}, [], [])
+        return Folder(0, {"": UNREADABLE}, [])
     if entries is None:  # a link instead of a folder leads out of the tree
         return None
     mtime_ns = status.st_mtime_ns
@@ -69,9 +68,8 @@ def scan_folder(path: str) -> Folder | None:
         for entry in entries:
             name = entry.name
             if name[0] == ".":
-                if name.startswith(TEMPORARY):
-                    litter.append(name)
-            elif not name.isascii() and not _is_text(name):
+                continue
+            if not name.isascii() and not _is_text(name):
                 files[name.encode(errors="backslashreplace").decode()] = ODD
             elif entry.is_file(follow_symlinks=False):
                 status = entry.stat(follow_symlinks=False)
@@ -80,7 +78,7 @@ def scan_folder(path: str) -> Folder | None:
                 folders.append(name)
             else:
                 files[name] = ODD
-    return Folder(mtime_ns, files, folders, litter)
+    return Folder(mtime_ns, files, folders)
 
 
 def _is_text(name: str) -> bool:

@@ -94,7 +94,7 @@ def check(layout: Layout, index: Index, path: str, now_ns: int) -> Changes:
     stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
     if stamps.get(name) == stamp or not stat.S_ISREG(status.st_mode):
         return Changes([], [], [])
-    seen = Folder(mtime_ns, {**stamps, name: stamp}, [], [])
+    seen = Folder(mtime_ns, {**stamps, name: stamp}, [])
     return _apply(layout, index, Seen({folder: seen}, {path: stamp}, []), now_ns, _Apply())
 
 
