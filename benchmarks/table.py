@@ -92,7 +92,12 @@ def in_turns(tasks: Sequence[Task], rounds: int, warm: int = 1) -> list[list[flo
 def print_table(rows: Iterable[Row]) -> None:
     """Print rows as a Markdown table that is also readable as it stands."""
     head = ("what", "size", "median", "min", "p95", "floor", "ratio", "min/min", "bar", "ok")
-    lines = [head, *map(_cells, rows)]
+    print_lines(head, map(_cells, rows))
+
+
+def print_lines(head: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """Print any lines of text as such a table."""
+    lines = [head, *lines]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for number, line in enumerate(lines):
         print(f"| {' | '.join(_aligned(line, widths))} |")

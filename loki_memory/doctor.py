@@ -152,7 +152,7 @@ def _differing(workspace: Workspace) -> list[str]:
 
     fresh = Index(None)
     rebuild(workspace.layout, fresh, 0)
-    sql = "SELECT id, path, etag, title, text, detail, body, status, tombstone FROM memories"
+    sql = "SELECT id, path, etag, title, body, status, tombstone FROM memories"
     have, want = ({row[0]: row for row in index.ask(sql)} for index in (workspace.index, fresh))
     names = sorted(have.keys() | want.keys())
     wrong = [name for name in names if have.get(name) != want.get(name)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from loki_memory import config as settings
-from loki_memory.errors import InvalidConfig, InvalidRecord, NotFound, StoreBusy, StoreFailed
+from loki_memory.errors import InvalidRecord, NotFound, StoreBusy, StoreFailed
 from loki_memory.files import intent
 from loki_memory.files.layout import (
     FOLDERS,
@@ -35,11 +35,17 @@ from loki_memory.sync import Changes, Freshness, Look, Progress, check, rebuild,
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
     from loki_memory.files.store import Change, Store
+    from loki_memory.journal import Journal
     from loki_memory.models import Memory
+    from loki_memory.recall.retriever import Retriever
+    from loki_memory.sync.beside import Beside
 
 
 # A folder of thousands is not listed for every write while others write into it too.
 _LOOK_AGAIN_SECONDS = 0.1
+# A process that asks again and again compares every file this often; in between, folders and the
+# files that it is about to show. Only an edit in place of a file that is not shown waits for it.
+_FULL_LOOK_SECONDS = 2.0
 T = TypeVar("T")
 
 
@@ -50,15 +56,19 @@ class Parts:
         self.layout = place
         self.is_user = is_user
         self.notices: list[str] = []
+        self.progress: Progress | None = None  # told how many texts are embedded
         self._lock = RLock()
         # Folders as of when every stranger in them was known, and when we last looked.
         self._familiar: dict[str, tuple[int, float]] = {}
+        self._looked_at_all = -_FULL_LOOK_SECONDS
+        self._beside: Beside | None = None
 
     @cached_property
     def config(self) -> settings.Config:
         user = user_home() / "config.toml"
         loaded = settings.load(self.layout.loki / "config.toml", user)
         self.notices += [f"{key} is a setting that nothing reads" for key in loaded.unknown]
+        self.notices += loaded.ignored
         return loaded
 
     @cached_property
@@ -70,6 +80,27 @@ class Parts:
     @cached_property
     def index(self) -> Index:
         return Index(self.layout.cache / "index.db")
+
+    @cached_property
+    def retriever(self) -> Retriever:
+        """The read path. Its files carry the mark of this very folder: none comes with a clone."""
+        from loki_memory.recall.retriever import Retriever
+
+        device, _, rest = self.index.note("home").partition(":")
+        at_home = self.index.path is not None and device
+        name = f"vectors-{device}-{rest.partition(':')[0]}"
+        folder = self.layout.cache / name if at_home else None
+        return Retriever(self.index, folder, self.config.text("embedding.model"), self._report)
+
+    def _report(self, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(done, total)
+
+    @cached_property
+    def journal(self) -> Journal:
+        from loki_memory.journal import Journal
+
+        return Journal(self.layout.local / "journal")
 
     def settle_in(self) -> None:
         from loki_memory.files import disk
@@ -88,11 +119,21 @@ class Parts:
     def _ignore_what_is_derived(self) -> None:
         from loki_memory.files import disk
 
-        path, ours = self.layout.loki / ".gitignore", template("gitignore").encode()
+        path = self.layout.loki / ".gitignore"
+        ours, other = self._ignored(), self._ignored(otherwise=True)
         there = disk.read_bytes(path) or b""
-        if ours not in there:
+        if other in there and (len(other) > len(ours) or ours not in there):
+            disk.write_bytes(path, there.replace(other, ours))
+        elif ours not in there:
             gap = b"\n" if there and not there.endswith(b"\n") else b""
             disk.write_bytes(path, there + gap + ours)
+
+    def _ignored(self, *, otherwise: bool = False) -> bytes:
+        """What git shall not track; CONTINUITY.md is a matter of taste."""
+        lines = template("gitignore").splitlines(keepends=True)
+        if bool(self.config.get("continuity.track")) != otherwise:
+            lines = [line for line in lines if "continuity" not in line.lower()]
+        return "".join(lines).encode()
 
     def _move_local_zone(self) -> None:
         """A local zone from before `git init` moves to where `git clean` does not reach."""
@@ -105,21 +146,22 @@ class Parts:
         shutil.move(beside, target)
         self.layout = layout(self.layout.root)
         self.__dict__.pop("store", None)
+        self.__dict__.pop("journal", None)
 
     def set_config(self, name: str, value: str) -> None:
         """Set a key in the workspace's config.toml."""
         from loki_memory.files import disk
         from loki_memory.files.store import failures_named
 
-        if name not in self.config.values:
-            raise InvalidConfig(name, "is not a setting; `loki-mem config` lists them.")
-        if not value.isdecimal():
-            raise InvalidConfig(name, f"{value!r} is not a whole number, 0 or more.")
+        chosen = settings.chosen(name, value, by_user=self.is_user)
         path = self.layout.loki / "config.toml"
         with failures_named(path):
             text = path.read_text(encoding="utf-8") if path.exists() else template("config.toml")
-            disk.write_bytes(path, settings.edited(text, name, int(value)).encode())
+            disk.write_bytes(path, settings.edited(text, name, chosen).encode())
         del self.config
+        if name == "continuity.track":
+            with failures_named(self.layout.loki):
+                self._ignore_what_is_derived()
 
     def sync(self, progress: Progress | None = None) -> Changes:
         """Take over edited views, bring the index up to date with the files, render the views.
@@ -172,7 +214,7 @@ class Parts:
         if path is None:
             return None
         try:
-            changes = check(self.layout, self.index, path, time.time_ns())
+            changes = check(self.layout, self.index, [path], time.time_ns())
             return self._in_file(memory_id, path) if changes.stale else self.index.body(memory_id)
         except sqlite3.DatabaseError:
             return None  # the full look that follows mends it
@@ -217,11 +259,44 @@ class Parts:
                     f"another process is updating the index; it is {self._age()} old"
                 )
 
+    def look_ahead(self) -> None:
+        """Begin to compare the files while this process loads what a recall needs."""
+        from loki_memory.sync.beside import begin
+
+        if not intent.waiting(self.layout):
+            self._beside = begin(self.layout, self.index, self._freshness())
+
+    def look_again(self) -> bool:
+        """Make the index fresh enough for one of many questions in a row.
+
+        Says whether every file was compared just now.
+        """
+        now, beside = time.monotonic(), self._beside
+        if now - self._looked_at_all >= _FULL_LOOK_SECONDS:
+            self._beside = None
+            if beside is None or not beside.found_nothing():
+                self.refresh()
+            self._looked_at_all = now
+            return True
+        with self._lock:
+            if intent.waiting(self.layout):
+                self.refresh()
+            elif self._sync(full=False, wait=False, folders_only=True).stale:
+                self.notices.append(
+                    f"another process is updating the index; it is {self._age()} old"
+                )
+        return False
+
+    def is_as_shown(self, paths: Iterable[str]) -> bool:
+        """Whether files are as the index knows them; brings it up to date where not."""
+        with self._lock:
+            return not check(self.layout, self.index, paths, time.time_ns())
+
     def lines(
         self, kind: str | None, status: str | None, since: str | None, scope: str | None
     ) -> list[Summary]:
         """Memories of this folder, one line each."""
-        if not self._has_scope(scope):
+        if not self.has_scope(scope):
             return []
         found = self.index.summaries(kind, status, since, None if self.is_user else scope)
         return [line._replace(scope="user") for line in found] if self.is_user else found
@@ -230,13 +305,20 @@ class Parts:
         self, kind: str | None, status: str | None, since: str | None, scope: str | None
     ) -> list[tuple[str, str]]:
         """The same as (kind, JSON)."""
-        if not self._has_scope(scope):
+        if not self.has_scope(scope):
             return []
         found = self.index.bodies(kind, status, since, None if self.is_user else scope)
         return [(kind_, body) for _, kind_, body in found]
 
-    def _has_scope(self, scope: str | None) -> bool:
-        return not self.is_user or scope in {None, "user"}
+    def has_scope(self, scope: str | None) -> bool:
+        return not self.is_user or scope in {None, "", "user"}
+
+    def paths_of(self, ids: Iterable[str]) -> list[str]:
+        """The files of some memories, of those that stand here."""
+        wanted = list(ids)
+        marks = ",".join("?" * len(wanted))
+        sql = f"SELECT path FROM memories WHERE id IN ({marks}) ORDER BY path"  # noqa: S608
+        return [row[0] for row in self.index.ask(sql, *wanted)]
 
     def as_its_own(self, record: Memory) -> Memory:
         """A record that stands in the user's folder is the user's, also if it does not say so."""
@@ -314,12 +396,18 @@ class Parts:
         wait: bool = True,
         progress: Progress | None = None,
         may_be_empty: bool = False,
+        folders_only: bool = False,
     ) -> Changes:
-        freshness = Freshness(
-            self.config.get("sync.scan_limit"), self.config.get("sync.full_scan_seconds")
-        )
+        freshness = self._freshness()
+        if folders_only:
+            freshness = freshness._replace(scan_limit=0)
         look = Look(full, wait, freshness, progress, may_be_empty)
         return self._guarded(lambda: sync(self.layout, self.index, time.time_ns(), look))
+
+    def _freshness(self) -> Freshness:
+        return Freshness(
+            self.config.get("sync.scan_limit"), self.config.get("sync.full_scan_seconds")
+        )
 
     def _guarded(self, work: Callable[[], Changes]) -> Changes:
         """Do index work.

@@ -184,6 +184,97 @@ class StatsOutput(TypedDict):
     index_bytes: int
 
 
+class EconomicsOutput(TypedDict):
+    """Printed by `stats --economics`: sums over the journal, in tokens (estimated as bytes / 4)."""
+
+    recalls: int
+    opens: int
+    offered: int
+    opened: int
+    available: int
+    whole: int
+    saved: int
+    ratio: float
+    outcomes: dict[str, int]
+    advice: list[str]
+
+
+class TopicOutput(TypedDict):
+    """A topic: a memory's id, `category:…` or `kind:…`."""
+
+    id: str
+    title: str
+    memories: int
+    kinds: dict[str, int]
+    tokens: int
+    last: str
+
+
+class TopicsOutput(TypedDict):
+    """Printed by `topics`."""
+
+    topics: list[TopicOutput]
+    more: int
+    total_memories: int
+    total_tokens: int
+
+
+class ItemOutput(TypedDict):
+    """One thing on the timeline, and the memory that says it."""
+
+    id: str
+    at: str
+    agent: str
+    text: str
+    outcome: str
+
+
+class TimelineOutput(TypedDict):
+    """Printed by `timeline`."""
+
+    recent_actions: list[ItemOutput]
+    key_decisions: list[ItemOutput]
+    focus: list[ItemOutput]
+    blockers: list[ItemOutput]
+    next_up: list[ItemOutput]
+    more: int
+
+
+class NodeOutput(TypedDict):
+    """A memory, a file (kind `file`) or a name that leads nowhere (kind `missing`)."""
+
+    id: str
+    kind: str
+    title: str
+    status: str
+    distance: int
+
+
+class EdgeOutput(TypedDict):
+    """A link between two of the nodes."""
+
+    source: str
+    relation: str
+    target: str
+
+
+class GraphOutput(TypedDict):
+    """Printed by `graph`."""
+
+    root: str
+    nodes: list[NodeOutput]
+    edges: list[EdgeOutput]
+    more: int
+
+
+class FeedbackOutput(TypedDict):
+    """Printed by `feedback`."""
+
+    id: str
+    helpful: bool
+    episode: str | None
+
+
 class GarbageOutput(TypedDict):
     """Printed by `gc`."""
 
@@ -217,8 +308,8 @@ class SettingOutput(TypedDict):
     """A setting as it is in force."""
 
     name: str
-    value: int
-    default: int
+    value: int | str
+    default: int | str
     source: str
     variable: str
     meaning: str
@@ -252,6 +343,67 @@ class CompletionOutput(TypedDict):
     script: str
 
 
+class HitOutput(TypedDict):
+    """A memory that was recalled: a line about it, and why it is there."""
+
+    id: str
+    kind: str
+    title: str
+    score: float
+    why: list[str]
+    confidence: float | None
+    at: str
+    age_days: int | None
+    evidence: int
+    status: str
+    scope: str
+    stale: bool
+    contradicts: list[str]
+    tokens: int
+    parts: NotRequired[dict[str, float]]
+
+
+class RecallOutput(TypedDict):
+    """Printed by `recall`."""
+
+    hits: list[HitOutput]
+    filtered: int
+    certainty: float
+    task: str
+    took_ms: float
+
+
+class ToldOutput(TypedDict):
+    """A memory as it is put before an agent."""
+
+    id: str
+    kind: str
+    text: str
+    confidence: float | None
+    evidence: int
+    score: float
+
+
+class ContextOutput(TypedDict):
+    """Printed by `context`."""
+
+    goal: str
+    task: str
+    relevant_patterns: list[ToldOutput]
+    avoid_these: list[ToldOutput]
+    applicable_skills: list[ToldOutput]
+    episodes: list[ToldOutput]
+    tokens: int
+    filtered: int
+
+
+class ContinuityOutput(TypedDict):
+    """Printed by `continuity`: where the block was written, or with `--stdout` the block."""
+
+    path: str
+    block: str
+
+
 class ErrorDetail(TypedDict):
     """What went wrong."""
 
@@ -273,10 +425,17 @@ OUTPUTS: dict[str, Any] = {
     ),
     "forget": ForgetOutput,
     "archive": ArchiveOutput,
+    "recall": RecallOutput,
+    "context": ContextOutput,
+    "continuity": ContinuityOutput,
     "status": StatusOutput,
     "show": ShowOutput,
     **dict.fromkeys(("list", "learnings", "skills"), ListOutput),
-    "stats": StatsOutput,
+    "stats": StatsOutput | EconomicsOutput,
+    "topics": TopicsOutput,
+    "timeline": TimelineOutput,
+    "graph": GraphOutput,
+    "feedback": FeedbackOutput,
     "ledger": LedgersOutput,
     "handoff": HandoffsOutput,
     "init": InitOutput,

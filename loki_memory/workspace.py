@@ -19,7 +19,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from loki_memory.errors import Ambiguous, InvalidRecord, NotAFolder, NotAProject, NotFound
+from loki_memory.errors import (
+    Ambiguous,
+    InvalidRecord,
+    NotAFolder,
+    NotAProject,
+    NotFound,
+    StoreFailed,
+)
 from loki_memory.files.layout import Layout, find_workspace, layout
 from loki_memory.index.index import Summary
 from loki_memory.models.kinds import KINDS, STATUSES, Kind
@@ -27,9 +34,14 @@ from loki_memory.models.normal import moment
 from loki_memory.parts import Changing, Parts, parsed, user_home
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
+    from loki_memory.disclosure import Timeline, Topics
     from loki_memory.doctor import Diagnosis
+    from loki_memory.economics import Economics
     from loki_memory.files.problem import Problem
+    from loki_memory.graph import Graph
+    from loki_memory.injection import Context
     from loki_memory.models import Episode, Handoff, Ledger, Link, Memory, Skill, Tombstone
+    from loki_memory.recall.recollection import Recollections
     from loki_memory.removal import Forgotten
     from loki_memory.status import Garbage, Stats, Status
 
@@ -143,7 +155,7 @@ class Workspace(Parts):
         if not isinstance(given, (Episode, Mapping)):
             raise InvalidRecord("is not a JSON object", advice="An episode is one {…}.")
         document = given.document() if isinstance(given, Episode) else dict(given)
-        document.setdefault("timestamp", self._now())
+        document.setdefault("timestamp", self.now())
         return parse(Episode, {**document, "origin": self.origin})
 
     def _numbered(self, given: Episode | Mapping[str, Any], number: int) -> Episode:
@@ -195,7 +207,7 @@ class Workspace(Parts):
                 "session": session,
                 "at": at,
             },
-            now=self._now(),
+            now=self.now(),
             origin=self.origin,
         )
         self.before_write(learning=kind == "learning")
@@ -231,7 +243,7 @@ class Workspace(Parts):
         from loki_memory.remembering import corrected
 
         with self._changing(memory_id) as (change, path, record):
-            return change.put(corrected(record, fields, self._now()[:10], self.origin), path)
+            return change.put(corrected(record, fields, self.now()[:10], self.origin), path)
 
     def pin(self, memory_id: str, pinned: bool = True) -> Memory:
         """Keep a memory from being forgotten by age; `pinned=False` lets go of it."""
@@ -270,7 +282,7 @@ class Workspace(Parts):
         from loki_memory.models import Ledger, parse
 
         document = ledger.document() if isinstance(ledger, Ledger) else dict(ledger)
-        document.setdefault("last_checkpoint", self._now())
+        document.setdefault("last_checkpoint", self.now())
         record = parse(Ledger, {**document, "origin": self.origin})
         self.before_write()
         self.know_strangers("ledgers")
@@ -291,7 +303,7 @@ class Workspace(Parts):
         document = {
             "from_agent": from_agent,
             "to_agent": to_agent,
-            "timestamp": self._now(),
+            "timestamp": self.now(),
             "context": {"what_was_done": what_was_done, **context},
             "status": "open",
             "origin": self.origin,
@@ -302,13 +314,13 @@ class Workspace(Parts):
 
     def accept(self, handoff_id: str, by: str | None = None) -> Handoff:
         """Take on a handoff that is open."""
-        return self._advance(handoff_id, "accepted", accepted_at=self._now(), accepted_by=by)
+        return self._advance(handoff_id, "accepted", accepted_at=self.now(), accepted_by=by)
 
     def close_handoff(
         self, handoff_id: str, note: str | None = None, status: str = "done"
     ) -> Handoff:
         """Say that a handoff is `done`, or has `expired`."""
-        return self._advance(handoff_id, status, closed_at=self._now(), note=note)
+        return self._advance(handoff_id, status, closed_at=self.now(), note=note)
 
     def _advance(self, handoff_id: str, status: str, **fields: Any) -> Handoff:
         from loki_memory.remembering import advanced
@@ -327,7 +339,7 @@ class Workspace(Parts):
         from loki_memory.remembering import tombstone
 
         with self._changing(memory_id) as (change, path, record):
-            stone = change.put(tombstone(record, why, self._now()[:10], self.origin))
+            stone = change.put(tombstone(record, why, self.now()[:10], self.origin))
             if isinstance(record, Belief):
                 change.put(record.changed(status="rejected"), path)
             return stone  # type: ignore[return-value]
@@ -341,7 +353,7 @@ class Workspace(Parts):
 
         self.before_write()
         home = self._up_to_date(memory_id)
-        forgotten = forget(home.store, home.index, memory_id, why, self._now()[:10])
+        forgotten = forget(home.store, home.index, memory_id, why, self.now()[:10])
         home.took_out()
         return forgotten
 
@@ -392,6 +404,110 @@ class Workspace(Parts):
         if not found:
             raise NotFound(memory_id)
         return self.as_its_own(parsed(*found))
+
+    def recall(
+        self,
+        query: str,
+        k: int = 5,
+        kinds: Iterable[str] | None = None,
+        task: str | None = None,
+        files: Iterable[str] = (),
+        error: str | None = None,
+        deep: bool = False,
+        scope: str | None = None,
+        session: str | None = None,
+        budget: int | None = None,
+        status: str | None = None,
+    ) -> Recollections:
+        """The memories that matter for a question, best first, each with the reasons for it.
+
+        `files` and `error` say what is at hand; `deep` also follows links; `budget` limits the
+        tokens of the lines. `sem-001`, `ep-2026-01*`, `category:testing` or `tag:auth` in the query
+        are looked up exactly. Nothing is returned where nothing is near enough (`.filtered`).
+
+        >>> [hit.title for hit in ws.recall("why does the build fail?")]  # doctest: +SKIP
+        """
+        from loki_memory.recalling import Wish, note_shown, recall
+
+        wish = Wish(query, k, kinds, task, files, error, deep, scope, session, status)
+        found, _ = recall(self, wish.asked(self.now()), budget=budget)
+        note_shown(self, "recall", query, found, session)
+        return found
+
+    def explain(self, query: str, k: int = 5, **options: Any) -> list[dict[str, float]]:
+        """How each hit of `recall` came by its score: the parts that were added up."""
+        from loki_memory.recalling import Wish, recall
+
+        return recall(self, Wish(query, k, **options).asked(self.now()))[1]
+
+    def context(
+        self,
+        goal: str,
+        phase: str | None = None,
+        files: Iterable[str] = (),
+        error: str | None = None,
+        budget: int = 800,
+    ) -> Context:
+        """What an agent should know before a task, within a budget of tokens.
+
+        >>> ws.context("Add a PATCH endpoint").avoid_these  # doctest: +SKIP
+        """
+        from loki_memory.injection import context
+
+        return context(self, goal, phase or "", tuple(files), error or "", budget)
+
+    def continuity(
+        self,
+        goal: str | None = None,
+        agent: str | None = None,
+        files: Iterable[str] = (),
+        budget: int | None = None,
+    ) -> Path:
+        """Write what matters now into CONTINUITY.md (of an agent: into its own), and say where.
+
+        Only our block changes, and only if it differs. What the agent noted there under its own
+        headings becomes memory first. Without a goal, the last one is taken.
+
+        >>> ws.continuity(goal="Add a PATCH endpoint")  # doctest: +SKIP
+        """
+        from loki_memory.working_memory import continuity
+
+        return continuity(self, goal, agent or "", tuple(files), budget)[0]
+
+    def continuity_block(
+        self,
+        goal: str | None = None,
+        agent: str | None = None,
+        files: Iterable[str] = (),
+        budget: int | None = None,
+    ) -> str:
+        """The block that `continuity` would write; nothing is written."""
+        from loki_memory.working_memory import block_text
+
+        return block_text(self, goal, agent or "", tuple(files), budget)
+
+    def feedback(self, memory_id: str, helpful: bool, episode: str | None = None) -> str:
+        """Say whether a memory that was shown helped; returns its id.
+
+        It goes to the journal of this machine.
+
+        >>> ws.feedback("sem-001", helpful=True)  # doctest: +SKIP
+        """
+        memory_id = self.resolve(memory_id)
+        home, _ = self._find(memory_id)
+        if episode is not None:
+            self._find(episode)
+        if not home.journal.feedback(
+            memory_id, helpful, episode=episode, session=None, now=self.now()
+        ):
+            raise StoreFailed(home.layout.local, "the journal cannot be written")
+        return memory_id
+
+    def opened(self, memory_id: str, session: str | None = None) -> bool:
+        """Note that all of a memory was read: that is a use. False if it cannot be noted."""
+        home, _ = self._find(memory_id)
+        tokens = home.index.one("SELECT (size + 3) / 4 FROM memories WHERE id = ?", memory_id)
+        return home.journal.opened(memory_id, tokens or 0, session=session, now=self.now())
 
     def summaries(
         self,
@@ -453,6 +569,45 @@ class Workspace(Parts):
         self.refresh()
         return stats(self)
 
+    def economics(self, since: str | None = None) -> Economics:
+        """What reading memory here has cost and saved, in tokens, counted from the journal."""
+        return self.journal.economics(_check_filters(None, None, since))
+
+    def topics(self, budget: int = 100) -> Topics:
+        """What there is to know, by topic, in about so many tokens.
+
+        >>> [topic.title for topic in ws.topics().topics]  # doctest: +SKIP
+        """
+        from loki_memory.disclosure import overview, topics
+
+        found = (home.answer(partial(topics, home.index)) for home in self._homes())
+        return overview((topic for each in found for topic in each), budget)
+
+    def timeline(self, since: str | None = None, budget: int = 500) -> Timeline:
+        """What happened lately, what was decided, and where everybody stands.
+
+        >>> ws.timeline(since="2026-01-12").blockers  # doctest: +SKIP
+        """
+        from loki_memory.disclosure import timeline, within
+
+        since, now = _check_filters(None, None, since), self.now()
+        found = (home.answer(partial(timeline, home.index, since, now)) for home in self._homes())
+        return within(found, budget)
+
+    def graph(self, memory_id: str, depth: int = 1) -> Graph:
+        """What a memory, or a file of the project (`file:src/app.ts`), is linked with.
+
+        >>> ws.graph("sem-001", depth=2).edges  # doctest: +SKIP
+        """
+        from loki_memory.graph import neighbourhood
+
+        if memory_id.startswith("file:"):
+            self.refresh()
+            home = self
+        else:
+            home = self._up_to_date(memory_id)
+        return home.answer(partial(neighbourhood, home.index, memory_id, depth))
+
     # -- care ------------------------------------------------------------------------------------
 
     def doctor(self, *, deep: bool = False, fix: bool = False) -> Diagnosis:
@@ -471,7 +626,7 @@ class Workspace(Parts):
 
     # -- inside --------------------------------------------------------------------------------
 
-    def _now(self) -> str:
+    def now(self) -> str:
         """The present moment. LOKI_NOW replaces it, for runs that shall be repeatable."""
         from datetime import UTC, datetime
 
@@ -488,16 +643,19 @@ class Workspace(Parts):
             self.__dict__.pop("_user", None)
         return home
 
+    def homes(self) -> list[Workspace]:
+        """This workspace, then the user scope, as they are."""
+        return [home for home in (self, self._user) if home is not None]
+
     def _homes(self, *, wait: bool = False) -> Iterator[Workspace]:
         """This workspace, then the user scope, each brought up to date."""
-        for home in (self, self._user):
-            if home is not None:
-                home.refresh(wait=wait)
-                yield home
+        for home in self.homes():
+            home.refresh(wait=wait)
+            yield home
 
     def _find(self, memory_id: str) -> tuple[Workspace, str]:
         """Where a memory stands, by the cheapest look that is sure."""
-        for home in filter(None, (self, self._user)):
+        for home in self.homes():
             path = home.place_of(memory_id)
             if path is not None:
                 return home, path

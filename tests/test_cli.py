@@ -32,6 +32,13 @@ EPISODE = '{"goal": "Add search", "timestamp": "2026-01-19T10:00:00Z"}\n'
 
 # Every command as somebody would call it in the example workspace.
 CALLS = {
+    "recall": "recall return type",
+    "context": "context 'Add an endpoint'",
+    "continuity": "continuity --goal 'Add an endpoint'",
+    "feedback": "feedback sem-001 --helpful",
+    "topics": "topics",
+    "timeline": "timeline",
+    "graph": "graph sem-001",
     "record": "record episodes.jsonl",
     "remember": "remember 'Deploys are on Fridays'",
     "correct": "correct sem-001 confidence=0.6",
@@ -652,7 +659,7 @@ def test_completion_knows_the_commands(example: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("COMP_WORDS", "loki-mem re")
     monkeypatch.setenv("COMP_CWORD", "1")
     offered = {line.partition(",")[2] for line in run(example).out.split()}
-    assert offered == {"record", "remember", "reject", "restore", "rebuild"}
+    assert offered == {"record", "remember", "recall", "reject", "restore", "rebuild"}
 
 
 # -- start-up ------------------------------------------------------------------------------------

@@ -32,8 +32,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": {"errors"},
     "files": {"models", "errors"},
     "index": {"models", "errors"},
+    "embedding": {"errors"},
     "sync": {"files", "index", "models", "errors"},
-    "workspace": {"sync", "files", "index", "models", *GROUND},
+    "recall": {"index", "embedding", "models", "errors"},
+    "continuity": {"models", *GROUND},
+    "workspace": {"sync", "files", "index", "recall", "continuity", "models", *GROUND},
     "cli": {"workspace", "models", *GROUND},
     "face": {"workspace", "models", "errors"},  # loki_memory/__init__.py
 }
@@ -41,8 +44,9 @@ MAY_IMPORT: dict[str, set[str]] = {
 FOR_TYPES = {
     "loki_memory/cli/read.py": {"loki_memory.index.index"},
     "loki_memory/cli/maintain.py": {"loki_memory.sync"},
+    "loki_memory/cli/recall.py": {"loki_memory.recall.recollection"},
 }
-FOLDERS = {"models", "files", "index", "sync", "cli"}
+FOLDERS = {"models", "files", "index", "embedding", "sync", "recall", "continuity", "cli"}
 HEAVY = {"sklearn", "scipy", "git", "mcp", "jinja2", "watchdog", "model2vec", "numpy"}
 
 
@@ -170,6 +174,11 @@ def test_no_module_catches_everything(path: Path) -> None:
 # -- settings ------------------------------------------------------------------------------------
 
 
+def _settings_read(path: Path) -> list[str]:
+    text = path.read_text(encoding="utf-8")
+    return re.findall(r'config\.(?:get|text)\(\s*"([^"]+)"', text)
+
+
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_every_setting_is_read_somewhere(setting: Setting) -> None:
     readers = [
@@ -177,7 +186,8 @@ def test_every_setting_is_read_somewhere(setting: Setting) -> None:
         for path in MODULES
         if path.name != "config.py"
         and re.search(
-            rf'config\.get\(\s*"{re.escape(setting.name)}"', path.read_text(encoding="utf-8")
+            rf'config\.(?:get|text)\(\s*"{re.escape(setting.name)}"',
+            path.read_text(encoding="utf-8"),
         )
     ]
     assert readers
@@ -195,7 +205,9 @@ def test_no_setting_is_read_that_does_not_exist() -> None:
     read = {
         name
         for path in MODULES
-        for name in re.findall(r'config\.get\(\s*"([^"]+)"', path.read_text(encoding="utf-8"))
+        for name in re.findall(
+            r'config\.(?:get|text)\(\s*"([^"]+)"', path.read_text(encoding="utf-8")
+        )
     }
     assert read == {setting.name for setting in SETTINGS}
 
@@ -218,6 +230,7 @@ import loki_memory
 with loki_memory.Workspace.open(os.environ["PROJECT"]) as ws:
     ws.status()
 """
+RECALL = STATUS.replace("ws.status()", "ws.recall('what is known about A?')")
 LIST = STATUS.replace("ws.status()", "ws.list(); ws.remember('B'); ws.sync()")
 
 
@@ -238,6 +251,18 @@ def test_a_status_does_not_load_pydantic_when_nothing_changed(ws: Workspace, pro
     assert "pydantic" in loaded_by(LIST, project)
     loaded_by(STATUS, project)  # what was written a moment ago is looked at once more
     assert "pydantic" not in loaded_by(STATUS, project)
+
+
+def test_a_recall_loads_numpy_and_nothing_else_that_takes_long(
+    ws: Workspace, project: Path
+) -> None:
+    ws.remember("A is known")
+    ws.recall("A")
+    ws.close()
+    for _ in range(2):  # what was written a moment ago is looked at once more
+        loaded = loaded_by(RECALL, project)
+    assert "numpy" in loaded
+    assert not loaded & (HEAVY - {"numpy"} | {"pydantic", "orjson", "tomllib", "yaml"})
 
 
 def test_the_package_by_itself_loads_next_to_nothing(project: Path) -> None:

@@ -73,22 +73,21 @@ def test_full_text_agrees_with_the_rows(full: Workspace) -> None:
 
 def test_an_index_that_disagrees_is_noticed_by_that_check(full: Workspace) -> None:
     database = full.index.writer()
-    database.execute("INSERT INTO words (rowid, title) VALUES (9999, 'nowhere')")
+    database.execute("INSERT INTO words (rowid, text) VALUES (9999, 'nowhere')")
     with pytest.raises(sqlite3.DatabaseError):
         database.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
 
 
-def test_the_vocabulary_counts_the_memories_that_use_a_word(full: Workspace) -> None:
-    rows = full.index.ask("SELECT title, text FROM memories")
+def test_the_vocabulary_counts_the_passages_that_use_a_word(full: Workspace) -> None:
+    rows = full.index.ask("SELECT text FROM passages WHERE key <> 0")
     counted: Counter[str] = Counter()
     scratch = sqlite3.connect(":memory:")
     for row in rows:
         scratch.execute(
-            "CREATE VIRTUAL TABLE one USING fts5 "
-            "(title, text, tokenize = 'unicode61 remove_diacritics 0')"
+            "CREATE VIRTUAL TABLE one USING fts5 (text, tokenize = 'unicode61 remove_diacritics 0')"
         )
         scratch.execute("CREATE VIRTUAL TABLE terms USING fts5vocab (one, 'row')")
-        scratch.execute("INSERT INTO one VALUES (?, ?)", row)
+        scratch.execute("INSERT INTO one VALUES (?)", row)
         counted.update(term for (term,) in scratch.execute("SELECT term FROM terms"))
         scratch.execute("DROP TABLE terms")
         scratch.execute("DROP TABLE one")
@@ -108,7 +107,8 @@ def test_the_vocabulary_counts_the_memories_that_use_a_word(full: Workspace) -> 
 )
 def test_words_find_their_memories(full: Workspace, query: str, title: str) -> None:
     rows = full.index.ask(
-        "SELECT m.title FROM words JOIN memories AS m ON m.row = words.rowid WHERE words MATCH ?",
+        "SELECT m.title FROM words JOIN passages AS p ON p.row = words.rowid "
+        "JOIN memories AS m ON m.row = p.memory WHERE words MATCH ?",
         query,
     )
     assert [row for row in rows if row[0].startswith(title)]

@@ -73,9 +73,13 @@ COMMANDS = {
     "archive": ["ep-2026-01-06-001"],
     "pin": ["sem-001"],
     "link": ["sem-001", "related_to", "sem-qn3nbpznby"],
+    "recall": ["return type", "--explain"],
+    "context": ["Add an endpoint"],
     "show": ["sem-001"],
     "handoff": ["list"],
     "completion": ["bash"],
+    "graph": ["sem-001", "--depth", "2"],
+    "feedback": ["sem-001", "--helpful"],
 }
 
 

@@ -26,6 +26,15 @@ GROUPS: dict[str, dict[str, str]] = {
         "pin": "write",
         "link": "write",
     },
+    "Recall": {
+        "recall": "recall",
+        "context": "recall",
+        "continuity": "recall",
+        "feedback": "explore",
+        "topics": "explore",
+        "timeline": "explore",
+        "graph": "explore",
+    },
     "Read": {
         "status": "read",
         "show": "read",

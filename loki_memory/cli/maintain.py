@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from loki_memory.cli.common import Session, command, origin
 from loki_memory.cli.output import one_line, plural, remarks, safe, say, size, table
+from loki_memory.cli.progress import progress_bar
 from loki_memory.config import Config
 from loki_memory.errors import InvalidConfig
 from loki_memory.workspace import Workspace
@@ -58,7 +56,7 @@ def sync_command(session: Session) -> None:
       loki-mem sync
     """
     workspace = session.open()
-    with _progress("reading") as progress:
+    with progress_bar("reading") as progress:
         changes = workspace.sync(progress)
     session.show(_changes(changes), lambda: _tell_changes(changes))
     remarks(workspace)
@@ -73,7 +71,7 @@ def rebuild_command(session: Session) -> None:
       loki-mem rebuild
     """
     workspace = session.open()
-    with _progress("reading") as progress:
+    with progress_bar("reading") as progress:
         changes = workspace.rebuild(progress)
     say_read = f"{plural(len(changes.added), 'file')} read"
     session.show(_changes(changes), lambda: say(say_read))
@@ -92,28 +90,6 @@ def _tell_changes(changes: Changes) -> None:
             say(f"{name.ljust(8)}  … {len(paths) - 20} more")
     if not changes:
         say("nothing changed")
-
-
-@contextmanager
-def _progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on a terminal, silence in a pipe."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    bar: Any = None
-
-    def advance(done: int, total: int) -> None:
-        nonlocal bar
-        if bar is None:
-            bar = click.progressbar(length=total, label=label, file=sys.stderr)
-            bar.__enter__()
-        bar.update(done - bar.pos)
-
-    try:
-        yield advance
-    finally:
-        if bar is not None:
-            bar.__exit__(None, None, None)
 
 
 @command("doctor")

@@ -24,6 +24,7 @@ from loki_memory.cli.output import (
 from loki_memory.models.kinds import KINDS
 
 if TYPE_CHECKING:
+    from loki_memory.economics import Economics
     from loki_memory.index.index import Summary
     from loki_memory.models import Memory
     from loki_memory.status import Stats, Status
@@ -86,6 +87,7 @@ def show_command(session: Session, memory: str) -> None:
         "referred_to_by": [{"relation": relation, "from": source} for relation, source in back],
     }
     session.show(value, lambda: _tell_record(record, path, (out, back)))
+    workspace.opened(memory)
     remarks(workspace)
 
 
@@ -229,7 +231,9 @@ def skills_command(session: Session, name: str | None, file: str | None) -> None
 
 
 @command("stats")
-def stats_command(session: Session) -> None:
+@click.option("--economics", is_flag=True, help="What reading it has cost and saved, in tokens.")
+@click.option("--since", metavar="DATE", help="With --economics: from that day on.")
+def stats_command(session: Session, economics: bool, since: str | None) -> None:
     """Count what there is.
 
     By kind, status, scope, origin, agent, outcome and day.
@@ -239,9 +243,26 @@ def stats_command(session: Session) -> None:
       loki-mem stats
     """
     workspace = session.open()
-    found = workspace.stats()
-    session.show(found, lambda: _tell_stats(found))
+    if economics:
+        spent = workspace.economics(since)
+        session.show(spent, lambda: _tell_economics(spent))
+    else:
+        found = workspace.stats()
+        session.show(found, lambda: _tell_stats(found))
     remarks(workspace)
+
+
+def _tell_economics(spent: Economics) -> None:
+    """Every number is a sum over the journal; only bytes / 4 for a token is an estimate."""
+    say(f"offered  {spent.offered:,} tokens in {plural(spent.recalls, 'recall')}")
+    say(f"opened   {spent.opened:,} tokens of {plural(spent.opens, 'memory')}")
+    if spent.recalls:
+        say(f"saved    {spent.saved:,} of {spent.whole:,} tokens that reading everything takes")
+    for outcome, number in spent.outcomes.items():
+        say(f"{safe(outcome).ljust(7)}  {plural(number, 'task')}")
+    for sentence in spent.advice:
+        say(click.style(sentence, fg="yellow"))
+    note("tokens are estimated as bytes / 4")
 
 
 def _tell_stats(found: Stats) -> None:

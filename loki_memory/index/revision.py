@@ -17,10 +17,10 @@ Stamps = dict[str, tuple[int, int, int]]
 ProblemRow = tuple[str, str, str, int, str]  # path, reason, field, line, advice
 COLUMNS = (
     "id, kind, path, etag, status, scope, origin, at, agent, session, category, outcome, "
-    "confidence, importance, pinned, parent, tombstone, title, text, detail, text_hash, body"
+    "confidence, importance, pinned, parent, tombstone, title, size, body"
 )
 _UPSERT = (
-    f"INSERT INTO memories ({COLUMNS}) VALUES ({', '.join('?' * 22)}) "  # noqa: S608
+    f"INSERT INTO memories ({COLUMNS}) VALUES ({', '.join('?' * 20)}) "  # noqa: S608
     "ON CONFLICT (id) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS.split(", ")[1:])
 )
@@ -33,12 +33,14 @@ _SCRATCH = [
         f"DROP TABLE IF EXISTS temp.{name}_words",
         (
             f"CREATE VIRTUAL TABLE temp.{name} USING fts5 "
-            "(title, text, content = '', tokenize = 'unicode61 remove_diacritics 0')"
+            "(text, content = '', tokenize = 'unicode61 remove_diacritics 0')"
         ),
         f"CREATE VIRTUAL TABLE temp.{name}_words USING fts5vocab (temp, '{name}', 'row')",
     )
 ]
-_COUNT_WORDS = "INSERT INTO temp.{} (title, text) VALUES (?, ?)"
+_COUNT_WORDS = "INSERT INTO temp.{} (text) VALUES (?)"
+_PASSAGE = "INSERT INTO passages (memory, key, text) SELECT row, ?, ? FROM memories WHERE id = ?"
+_MARK = "INSERT INTO marks SELECT ?, row FROM memories WHERE id = ?"
 _EDGE = "INSERT OR REPLACE INTO edges VALUES (?, ?, ?, ?, ?)"
 _BATCH = 1000
 PACKING = 2  # the newest version of marshal that gives equal bytes for equal values
@@ -48,6 +50,7 @@ class Revision:
     """Changes of the index within one transaction."""
 
     is_empty = False  # whether it starts from nothing
+    is_touched = False  # whether anything that can be recalled came, went or changed
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._db = database
@@ -61,8 +64,21 @@ class Revision:
         self._db.execute("DELETE FROM edges WHERE stated = ?", (entry.row.id,))
         self._db.execute(_UPSERT, entry.row)
         self._db.executemany(_EDGE, _edge_rows(entry))
-        self._db.execute(_COUNT_WORDS.format("come"), (entry.row.title, entry.row.text))
+        self._strip(entry.row.id)
+        self._db.executemany(_PASSAGE, _passage_rows(entry))
+        self._db.executemany(_MARK, _mark_rows(entry))
+        counted = [(text,) for key, text in entry.passages if key]
+        self._db.executemany(_COUNT_WORDS.format("come"), counted)
         self._fingerprints[entry.row.kind] ^= _fingerprint(entry.row.etag)
+        self.is_touched = True
+
+    def _strip(self, memory_id: str) -> None:
+        """Take away what a memory was found by."""
+        for table in ("passages", "marks"):
+            self._db.execute(
+                f"DELETE FROM {table} WHERE memory = (SELECT row FROM memories WHERE id = ?)",  # noqa: S608
+                (memory_id,),
+            )
 
     def remove_path(self, path: str, keep: str = "") -> None:
         """Remove the memories that stand in a file, except the one named."""
@@ -70,10 +86,15 @@ class Revision:
         self._db.execute("DELETE FROM memories WHERE path = ? AND id <> ?", (path, keep))
 
     def _uncount(self, where: str, *values: str) -> None:
-        sql = f"SELECT kind, etag, title, text FROM memories WHERE {where}"  # noqa: S608
-        for kind, etag, title, text in self._db.execute(sql, values).fetchall():
-            self._db.execute(_COUNT_WORDS.format("gone"), (title, text))
+        sql = f"SELECT row, kind, etag FROM memories WHERE {where}"  # noqa: S608
+        for row, kind, etag in self._db.execute(sql, values).fetchall():
+            self._db.execute(
+                "INSERT INTO temp.gone (text) SELECT text FROM passages "
+                "WHERE memory = ? AND key <> 0",
+                (row,),
+            )
             self._fingerprints[kind] ^= _fingerprint(etag)
+            self.is_touched = True
 
     def has(self, memory_id: str) -> bool:
         found = self._db.execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,))
@@ -176,16 +197,21 @@ class Rebuilding(Revision):
         self._claims: dict[str, list[str]] = {}
         self._rows: list[Row] = []
         self._edges: list[tuple[str, str, str, float, str]] = []
+        self._passages: list[tuple[int, str, str]] = []
+        self._marks: list[tuple[str, str]] = []
         self._files: list[tuple[str, str, str, int]] = []
 
     def put(self, entry: Entry) -> None:
         if entry.row.id in self._ids:  # two files claim one id: the later one until it is settled
             self._flush()
             self._db.execute("DELETE FROM edges WHERE stated = ?", (entry.row.id,))
+            self._strip(entry.row.id)
         self._ids.add(entry.row.id)
         self._paths.add(entry.row.path)
         self._rows.append(entry.row)
         self._edges += _edge_rows(entry)
+        self._passages += _passage_rows(entry)
+        self._marks += _mark_rows(entry)
         if len(self._rows) >= _BATCH:
             self._flush()
 
@@ -195,8 +221,11 @@ class Rebuilding(Revision):
     def _flush(self) -> None:
         self._db.executemany(_UPSERT, self._rows)
         self._db.executemany(_EDGE, self._edges)
+        self._db.executemany(_PASSAGE, self._passages)
+        self._db.executemany(_MARK, self._marks)
         self._db.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", self._files)
         self._rows, self._edges, self._files = [], [], []
+        self._passages, self._marks = [], []
 
     def has(self, memory_id: str) -> bool:
         self._flush()
@@ -233,7 +262,7 @@ class Rebuilding(Revision):
     def finish(self) -> None:
         self._flush()
         self._db.execute(
-            "INSERT INTO temp.come (rowid, title, text) SELECT row, title, text FROM memories"
+            "INSERT INTO temp.come (rowid, text) SELECT row, text FROM passages WHERE key <> 0"
         )
         for kind, etag in self._db.execute("SELECT kind, etag FROM memories"):
             self._fingerprints[kind] ^= _fingerprint(etag)
@@ -251,3 +280,11 @@ def _fingerprint(etag: str) -> int:
 
 def _edge_rows(entry: Entry) -> list[tuple[str, str, str, float, str]]:
     return [(entry.source, e.target, e.relation, e.weight, entry.row.id) for e in entry.edges]
+
+
+def _passage_rows(entry: Entry) -> list[tuple[int, str, str]]:
+    return [(key, text, entry.row.id) for key, text in entry.passages]
+
+
+def _mark_rows(entry: Entry) -> list[tuple[str, str]]:
+    return [(mark, entry.row.id) for mark in entry.marks]

@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from loki_memory.index.pieces import pieces
 from loki_memory.models import Edge, Handoff, Link, Memory, tombstone_id
 from loki_memory.models.kinds import Kind
+from loki_memory.models.signature import signature
+from loki_memory.models.symbol import symbols
 
 
 class Row(NamedTuple):
@@ -32,18 +35,18 @@ class Row(NamedTuple):
     parent: str
     tombstone: str
     title: str
-    text: str
-    detail: str
-    text_hash: str
+    size: int
     body: str
 
 
 class Entry(NamedTuple):
-    """A row with the edges that its memory states."""
+    """A row with what hangs on it: its edges, the passages it is found by, what it shares."""
 
     row: Row
     source: str  # where its edges start: itself, or for a link record the memory it links from
     edges: list[Edge]
+    passages: list[tuple[int, str]]  # key (0: detail), text
+    marks: list[str]
 
 
 def entry_of(
@@ -51,7 +54,7 @@ def entry_of(
 ) -> Entry:
     """What the index keeps of a record; `document` and `etag` are the file's, if it has one."""
     body = orjson.dumps(document or record.document())
-    title, text, detail = record.passage()
+    passage = record.passage()
     # Not getattr: pydantic takes its time to say that a kind has no such field.
     given = {**(record.model_extra or {}), **record.__dict__}
     value = record.value()
@@ -73,14 +76,29 @@ def entry_of(
         pinned=int(given.get("pinned") is True),
         parent=_text(given, "parent"),
         tombstone=tombstone_id(value) if value and record.kind != "tombstone" else "",
-        title=_line(title or record.title()),
-        text=text,
-        detail=detail,
-        text_hash=_hash(f"{title}\n{text}".encode()),
+        title=_line(record.title()),
+        size=len(body),
         body=body.decode(),
     )
     source = record.from_ if isinstance(record, Link) else record.id
-    return Entry(row, source, list(record.edges()))
+    main = f"{passage.title}\n{passage.text}".strip()
+    found = [(_key(text), text) for text in pieces(main)]
+    found += [(0, text) for text in pieces(passage.detail)]
+    return Entry(row, source, list(record.edges()), found, _marks(record, main))
+
+
+def _marks(record: Memory, text: str) -> list[str]:
+    marks = [f"symbol:{name}" for name in symbols(text)]
+    for error in record.errors():
+        found = signature(error)
+        if found:
+            marks += [f"error:{found.exact}", f"errors:{found.broad}"]
+    return list(dict.fromkeys(marks))
+
+
+def _key(text: str) -> int:
+    """63 bits, since SQLite's integers are signed; never 0, which means that there is no vector."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1 or 1
 
 
 def _text(given: dict[str, Any], *names: str) -> str:

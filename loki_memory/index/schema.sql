@@ -5,7 +5,7 @@
 
 -- One row per memory that can be read.
 CREATE TABLE memories (
-  row        INTEGER PRIMARY KEY,           -- joins the full-text table
+  row        INTEGER PRIMARY KEY,           -- joins passages and marks
   id         TEXT NOT NULL UNIQUE,          -- as in the file, or derived from the record's key
   kind       TEXT NOT NULL,                 -- episode, pattern, anti-pattern, fact, link, …
   path       TEXT NOT NULL,                 -- the file it stands in, relative to memory/ (a view: not yet taken over)
@@ -23,10 +23,8 @@ CREATE TABLE memories (
   pinned     INTEGER NOT NULL,
   parent     TEXT NOT NULL,                 -- the topic above it
   tombstone  TEXT NOT NULL,                 -- the id that a tombstone of its value has: where one exists, this memory is rejected
-  title      TEXT NOT NULL,                 -- one line; weighs most in search
-  text       TEXT NOT NULL,                 -- what else is searched
-  detail     TEXT NOT NULL,                 -- what is searched last (an episode's action log)
-  text_hash  TEXT NOT NULL,                 -- hash of what is embedded: the key of its vector
+  title      TEXT NOT NULL,                 -- one line
+  size       INTEGER NOT NULL,              -- of the body, in bytes
   body       TEXT NOT NULL                  -- the record as JSON, secrets redacted
 ) STRICT;
 CREATE INDEX memories_kind ON memories (kind, at);
@@ -35,30 +33,42 @@ CREATE INDEX memories_value ON memories (tombstone) WHERE tombstone <> '';
 CREATE INDEX memories_session ON memories (session, at) WHERE session <> '';
 CREATE INDEX memories_parent ON memories (parent) WHERE parent <> '';
 
--- Full text over the three columns above; FTS5 keeps only its own index and reads the words here.
+-- What is searched: a memory's text in passages of some 80 words (most have one).
+CREATE TABLE passages (
+  row    INTEGER PRIMARY KEY,               -- joins the full-text table
+  memory INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
+  key    INTEGER NOT NULL,                  -- 63 bits of the text's hash: the key of its vector; 0 for detail,
+                                            -- which is found by its words only (an episode's action log)
+  text   TEXT NOT NULL
+) STRICT;
+CREATE INDEX passages_memory ON passages (memory);
+
+-- Full text of the passages; FTS5 keeps only its own index and reads the words there.
 CREATE VIRTUAL TABLE words USING fts5 (
-  title, text, detail,
-  content = 'memories', content_rowid = 'row', tokenize = 'porter unicode61 remove_diacritics 2'
+  text,
+  content = 'passages', content_rowid = 'row', tokenize = 'porter unicode61 remove_diacritics 2'
 );
-CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN
-  INSERT INTO words (rowid, title, text, detail) VALUES (new.row, new.title, new.text, new.detail);
+CREATE TRIGGER passages_added AFTER INSERT ON passages BEGIN
+  INSERT INTO words (rowid, text) VALUES (new.row, new.text);
 END;
-CREATE TRIGGER memories_removed AFTER DELETE ON memories BEGIN
-  INSERT INTO words (words, rowid, title, text, detail)
-  VALUES ('delete', old.row, old.title, old.text, old.detail);
-END;
-CREATE TRIGGER memories_changed AFTER UPDATE OF title, text, detail ON memories
-WHEN old.title <> new.title OR old.text <> new.text OR old.detail <> new.detail BEGIN
-  INSERT INTO words (words, rowid, title, text, detail)
-  VALUES ('delete', old.row, old.title, old.text, old.detail);
-  INSERT INTO words (rowid, title, text, detail) VALUES (new.row, new.title, new.text, new.detail);
+CREATE TRIGGER passages_removed AFTER DELETE ON passages BEGIN
+  INSERT INTO words (words, rowid, text) VALUES ('delete', old.row, old.text);
 END;
 
--- Every word as it is written, with the number of memories that use it: for guessing at words that
+-- What memories share besides words: "error:…" the signature of an error, "errors:…" the class of
+-- it, "symbol:…" a name of code. Files are edges: they are stated, these are read out of the text.
+CREATE TABLE marks (
+  mark   TEXT NOT NULL,
+  memory INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
+  PRIMARY KEY (mark, memory)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX marks_memory ON marks (memory);
+
+-- Every word as it is written, with the number of passages that use it: for guessing at words that
 -- nobody wrote, and for parts of words in scripts that are written without spaces.
 CREATE TABLE vocabulary (
   row  INTEGER PRIMARY KEY,
-  word TEXT NOT NULL UNIQUE,                -- lower case, as unicode61 takes words from title and text; 2 to 64 characters
+  word TEXT NOT NULL UNIQUE,                -- lower case, as unicode61 takes words from passages (not detail); 2 to 64 characters
   uses INTEGER NOT NULL                     -- a word that nobody uses has no row
 ) STRICT;
 CREATE VIRTUAL TABLE parts USING fts5 (
@@ -125,7 +135,8 @@ CREATE TABLE notes (
 -- A rejected value stays rejected wherever it comes from, whatever its record says.
 CREATE VIEW judged AS
   SELECT
-    m.row, m.id, m.kind, m.path, m.scope, m.at, m.agent, m.confidence, m.pinned, m.title, m.body,
+    m.row, m.id, m.kind, m.path, m.scope, m.origin, m.at, m.agent, m.session, m.category, m.outcome,
+    m.confidence, m.importance, m.pinned, m.parent, m.title, m.size, m.body,
     CASE WHEN m.tombstone <> '' AND EXISTS (
       SELECT 1 FROM memories AS t WHERE t.id = m.tombstone AND t.kind = 'tombstone'
     ) THEN 'rejected' ELSE m.status END AS status

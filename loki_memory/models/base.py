@@ -163,6 +163,10 @@ class Memory(Part):
         """The arrows that leave this memory."""
         yield from ()
 
+    def errors(self) -> Iterator[str]:
+        """The messages of errors that this memory is about."""
+        yield from ()
+
     def when(self) -> str:
         """The moment that this memory speaks of; empty if it does not say."""
         return ""

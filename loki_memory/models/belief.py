@@ -139,6 +139,11 @@ class AntiPattern(Belief):
         failed = (episode for resolution in self.resolutions for episode in resolution.against)
         return sorted({*super().episodes_against(), *failed})
 
+    def errors(self) -> Iterator[str]:
+        yield self.what_fails
+        if self.why:
+            yield self.why
+
     def passage(self) -> Passage:
         lines = [self.prevention or "", *(resolution.do for resolution in self.resolutions)]
         lines += [self.category or "", *self.tags]
@@ -170,6 +175,7 @@ class Fact(Belief):
         return self.statement
 
     def passage(self) -> Passage:
-        lines = [self.by or "", self.subject or "", self.attribute or ""]
-        lines += [self.category or "", *self.tags]
-        return Passage(self.statement, "\n".join(filter(None, lines)), "")
+        """What was said, after who said it: a question names people."""
+        said = f"{self.by}: {self.statement}" if self.by else self.statement
+        lines = [self.subject or "", self.attribute or "", self.category or "", *self.tags]
+        return Passage(said, "\n".join(filter(None, lines)), "")

@@ -162,6 +162,9 @@ class Episode(Memory):
         yield from (Edge(one.id, "recalled") for one in self.recalled)
         yield from (Edge(f"file:{path}", "touches") for path in sorted(self.files()))
 
+    def errors(self) -> Iterator[str]:
+        yield from (met.message or met.type for met in self.errors_encountered)
+
     def when(self) -> str:
         return self.timestamp
 

@@ -31,6 +31,7 @@ STATUSES = (
     "expired",
     "all",
 )
+SCOPES = ("project", "local", "user", "session")
 
 
 def article(kind: str) -> str:

@@ -92,6 +92,10 @@ class Learning(Memory):
         lines = [self.error or "", self.resolution or "", self.category or "", *self.tags]
         return Passage(self.lesson, "\n".join(filter(None, lines)), "")
 
+    def errors(self) -> Iterator[str]:
+        if self.error:
+            yield self.error
+
     def edges(self) -> Iterator[Edge]:
         if self.source:
             yield Edge(self.source, "derived_from")

@@ -15,13 +15,13 @@ import marshal
 import os
 import sqlite3
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import EverythingVanished
 from loki_memory.files.layout import Layout, kind_of
-from loki_memory.files.scan import UNSETTLED, Folder, scan, scan_folder, settled, tops
+from loki_memory.files.scan import UNSETTLED, Folder, Stamp, scan, scan_folder, settled, tops
 from loki_memory.index.revision import PACKING, Stamps
 from loki_memory.sync.changes import Changes, Seen
 
@@ -39,7 +39,7 @@ Progress = Callable[[int, int], None]
 class Freshness(NamedTuple):
     """How hard a command looks before it answers (settings `sync.*`)."""
 
-    scan_limit: int = 10_000  # up to here every file's stamp is compared
+    scan_limit: int = 10_000  # up to here every file's stamp is compared; 0: look at folders
     full_scan_seconds: int = 300  # above, a full scan is due this often
 
 
@@ -67,6 +67,14 @@ def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Chan
     return _apply(layout, index, seen, now_ns, _Apply(look.wait, not known, full, look.progress))
 
 
+def is_current(layout: Layout, index: Index, freshness: Freshness) -> bool:
+    """Whether every file is as the index knows it. Changes nothing, and reads no file."""
+    known = _known(layout, index)
+    if not known or index.one("SELECT count(*) FROM files") > freshness.scan_limit:
+        return False
+    return not _compare(dict(scan(layout)), known).folders
+
+
 def _note_full_scan(index: Index, now_ns: int, freshness: Freshness) -> None:
     """A full scan that was due and found nothing is not due again at once."""
     if index.one("SELECT count(*) FROM files") > freshness.scan_limit:
@@ -81,25 +89,32 @@ def rebuild(layout: Layout, index: Index, now_ns: int, progress: Progress | None
     return _apply(layout, index, seen, now_ns, how)
 
 
-def check(layout: Layout, index: Index, path: str, now_ns: int) -> Changes:
-    """Look at a single file that is about to be shown, instead of at all of them."""
-    folder, _, name = path.rpartition("/")
+def check(layout: Layout, index: Index, paths: Iterable[str], now_ns: int) -> Changes:
+    """Look at the few files that are about to be shown, instead of at all of them."""
     if index.note("home") != _home(layout):
         return sync(layout, index, now_ns, Look(full=False, wait=False))
-    mtime_ns, stamps = index.folder(folder)
-    try:
-        status = os.lstat(layout.file(path))
-    except FileNotFoundError:
-        return sync(layout, index, now_ns, Look(full=False, wait=False))
-    stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
-    if stamps.get(name) == stamp or not stat.S_ISREG(status.st_mode):
+    folders: dict[str, Folder] = {}
+    changed: dict[str, Stamp] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        mtime_ns, stamps = index.folder(folder)
+        try:
+            status = os.lstat(layout.file(path))
+        except FileNotFoundError:
+            return sync(layout, index, now_ns, Look(full=False, wait=False))
+        stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+        if stamps.get(name) != stamp and stat.S_ISREG(status.st_mode):
+            seen = folders[folder].files if folder in folders else stamps
+            folders[folder] = Folder(mtime_ns, {**seen, name: stamp}, [])
+            changed[path] = stamp
+    if not changed:
         return Changes([], [], [])
-    seen = Folder(mtime_ns, {**stamps, name: stamp}, [])
-    return _apply(layout, index, Seen({folder: seen}, {path: stamp}, []), now_ns, _Apply())
+    return _apply(layout, index, Seen(dict(folders), changed, []), now_ns, _Apply())
 
 
 def _is_full_scan_due(index: Index, known: Known, now_ns: int, freshness: Freshness) -> bool:
-    if not known or index.one("SELECT count(*) FROM files") <= freshness.scan_limit:
+    limit = freshness.scan_limit
+    if not known or (limit and index.one("SELECT count(*) FROM files") <= limit):
         return True
     last = int(index.note("full_scan_ns") or 0)
     return not 0 <= now_ns - last < freshness.full_scan_seconds * _SECOND_NS
@@ -219,7 +234,7 @@ def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -
                 revision.set_note("home", _home(layout))
             if how.looked_at_all:
                 revision.set_note("full_scan_ns", str(now_ns))
-            if changes or how.anew:
+            if changes or how.anew or revision.is_touched:
                 revision.set_note("changed_ns", str(now_ns))
     except sqlite3.OperationalError as error:
         if how.wait or "locked" not in str(error):
@@ -244,4 +259,4 @@ def _remembered(seen: Seen, unread: set[str], now_ns: int) -> dict[str, tuple[in
     return remembered
 
 
-__all__ = ["Changes", "Freshness", "Look", "Progress", "check", "rebuild", "sync"]
+__all__ = ["Changes", "Freshness", "Look", "Progress", "check", "is_current", "rebuild", "sync"]

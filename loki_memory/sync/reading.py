@@ -188,15 +188,16 @@ def _to_plain(reading: Reading) -> tuple[Any, ...]:
     path, digest, entry, problems = reading
     plain = None
     if entry is not None:
-        plain = (tuple(entry.row), entry.source, [tuple(edge) for edge in entry.edges])
+        edges = [tuple(edge) for edge in entry.edges]
+        plain = (tuple(entry.row), entry.source, edges, entry.passages, entry.marks)
     return path, digest, plain, [tuple(problem) for problem in problems]
 
 
 def _from_plain(path: str, digest: str, plain: Any, problems: list[Any]) -> Reading:
     entry = None
     if plain is not None:
-        row, source, edges = plain
-        entry = Entry(Row._make(row), source, [Edge._make(edge) for edge in edges])
+        row, source, edges, *rest = plain
+        entry = Entry(Row._make(row), source, [Edge._make(edge) for edge in edges], *rest)
     return Reading(path, digest, entry, [Problem._make(problem) for problem in problems])
 
 

@@ -1,0 +1,182 @@
+"""Commands that bring memory to an agent: recall, context, continuity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loki_memory.cli.common import Session, command, standard_input
+from loki_memory.cli.output import coloured_status, note, one_line, print_json, remarks, say
+from loki_memory.cli.progress import progress_bar
+from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
+
+if TYPE_CHECKING:
+    from loki_memory.recall.recollection import Recollection, Recollections
+    from loki_memory.workspace import Workspace
+
+_TASKS = ("exploration", "implementation", "debugging", "review", "refactoring")
+_FORMATS = ("compact", "detailed", "json", "system", "preamble")
+
+
+@command("recall")
+@click.argument("query", nargs=-1)
+@click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="How many.")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only this kind.")
+@click.option("--task", type=click.Choice(_TASKS), help="What it is for; detected otherwise.")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand.")
+@click.option("--error", metavar="TEXT", help="An error that was met; - reads standard input.")
+@click.option("--deep", is_flag=True, help="Also follow links, evidence, files and names.")
+@click.option("--scope", type=click.Choice(SCOPES), help="Only this scope.")
+@click.option("--session", "of_session", metavar="ID", help="The session that asks.")
+@click.option("--status", type=click.Choice(STATUSES), help="Also what is given up, by status.")
+@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Limit the lines.")
+@click.option("--explain", is_flag=True, help="Show what each score is made of.")
+def recall_command(
+    session: Session, query: tuple[str, ...], explain: bool, error: str | None, **options: Any
+) -> None:
+    """Recall the memories that matter for QUERY, best first.
+
+    An id, `sem-*`, `category:testing`, `tag:…`, `agent:…` or `file:…` is looked up exactly.
+
+    \b
+    Example:
+      loki-mem recall "handler without a return type"
+    """
+    workspace = session.open()
+    text = " ".join(query)
+    options["error"] = _error(error)
+    options["session"] = options.pop("of_session")
+    if not text.strip() and not options["error"]:
+        raise click.UsageError("Say what to recall, or give --error.")
+    workspace.look_ahead()
+    with progress_bar("embedding") as workspace.progress:
+        found = workspace.recall(text, **options)
+    parts = _explained(workspace, text, options) if explain else []
+    session.show(_as_json(found, parts), lambda: _tell(found, parts))
+    remarks(workspace)
+
+
+def _error(given: str | None) -> str | None:
+    return standard_input().decode("utf-8", "replace") if given == "-" else given
+
+
+def _explained(workspace: Workspace, text: str, options: dict[str, Any]) -> list[dict[str, float]]:
+    return workspace.explain(text, **{k: v for k, v in options.items() if k != "budget"})
+
+
+def _as_json(found: Recollections, parts: list[dict[str, float]]) -> dict[str, Any]:
+    hits: list[dict[str, Any]] = [hit._asdict() for hit in found]
+    for hit, made_of in zip(hits, parts, strict=False):
+        hit["parts"] = {name: round(value, 4) for name, value in made_of.items()}
+    return {
+        "hits": hits,
+        "filtered": found.filtered,
+        "certainty": found.certainty,
+        "task": found.task,
+        "took_ms": round(found.took * 1000, 1),
+    }
+
+
+def _tell(found: Recollections, parts: list[dict[str, float]]) -> None:
+    for number, hit in enumerate(found):
+        _tell_hit(hit)
+        if number < len(parts):
+            made_of = "  ".join(f"{name} {value:.2f}" for name, value in parts[number].items())
+            say(click.style(f"    {made_of}", dim=True))
+    if found.filtered and not found:
+        note(
+            f"nothing is near enough to say; {found.filtered} memories are farther away "
+            "(LOKI_RECALL_FLOOR=0 shows them)"
+        )
+    elif not found:
+        note("nothing is remembered about that")
+
+
+def _tell_hit(hit: Recollection) -> None:
+    state = "" if hit.status == "active" else f" {coloured_status(hit.status)}"
+    stale = click.style(" (the code it cites has changed)", fg="yellow") if hit.stale else ""
+    say(f"{click.style(hit.id, fg='cyan')}  {one_line(hit.title, 160)}{state}{stale}")
+    known = [f"{hit.score:.2f}", *hit.why]
+    if hit.confidence is not None:
+        known.append(f"confidence {hit.confidence:g}")
+    if hit.evidence:
+        known.append(f"{hit.evidence} episode{'s' if hit.evidence > 1 else ''}")
+    if hit.age_days is not None:
+        known.append("today" if not hit.age_days else f"{hit.age_days} d ago")
+    if hit.scope != "project":
+        known.append(hit.scope)
+    say(click.style(f"    {one_line('; '.join(known))}", dim=True))
+
+
+@command("context")
+@click.argument("goal", nargs=-1)
+@click.option("--phase", metavar="PHASE", help="Of the work: development, testing, review, …")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand.")
+@click.option("--error", metavar="TEXT", help="An error that was met; - reads standard input.")
+@click.option(
+    "--budget", default=800, show_default=True, type=click.IntRange(1), help="Tokens, at most."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    default="detailed",
+    show_default=True,
+    help="`system` and `preamble` are for a harness that injects it.",
+)
+def context_command(
+    session: Session,
+    goal: tuple[str, ...],
+    form: str,
+    error: str | None,
+    **options: Any,
+) -> None:
+    """Say what to know before a task: what to avoid, what was learned, which skills apply.
+
+    Equal memory gives equal bytes, so that a prompt cache holds.
+
+    \b
+    Example:
+      loki-mem context "Add a PATCH endpoint" --file src/routes/todos.ts
+    """
+    workspace = session.open()
+    workspace.look_ahead()
+    with progress_bar("embedding") as workspace.progress:
+        found = workspace.context(" ".join(goal), error=_error(error), **options)
+    if session.json or form == "json":
+        print_json(found)
+    else:
+        text = found.text(form)
+        if text:
+            say(text.rstrip("\n"))
+        else:
+            note("nothing is known that bears on this")
+    remarks(workspace)
+
+
+@command("continuity")
+@click.option("--goal", metavar="TEXT", help="What is next; without it, the last goal.")
+@click.option("--agent", metavar="ID", help="For this agent, in a file of its own.")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand.")
+@click.option("--budget", type=click.IntRange(0), metavar="TOKENS", help="Limit the block.")
+@click.option("--stdout", "to_stdout", is_flag=True, help="Print the block and write nothing.")
+def continuity_command(session: Session, to_stdout: bool, **options: Any) -> None:
+    """Write what matters now into .loki/CONTINUITY.md.
+
+    Only the marked block is ours: all around it stays as it is. What an agent noted there under
+    Mistakes & Learnings or Key Decisions becomes memory, once.
+
+    \b
+    Example:
+      loki-mem continuity --goal "Add a PATCH endpoint" --stdout
+    """
+    workspace = session.open()
+    path, block = "", ""
+    with progress_bar("embedding") as workspace.progress:
+        if to_stdout:
+            block = workspace.continuity_block(**options)
+        else:
+            path = str(workspace.continuity(**options))
+    session.show({"path": path, "block": block}, lambda: say(block.rstrip("\n") or one_line(path)))
+    remarks(workspace)

@@ -1,0 +1,34 @@
+"""Cut a text into passages: the pieces in which it is found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+# Measured on long chat messages: shorter pieces lose their context, longer ones blur.
+_WHOLE = 120  # words up to which a text is one piece
+_PIECE = 80  # words of a piece, to the end of the sentence
+_LONGEST = 160  # … but no longer than this
+_MOST = 400  # pieces of one memory: some 32,000 words
+_WORD = re.compile(r"\S+\s*")
+_SENTENCE_ENDS = (".", "!", "?", ":", ";", "\u3002", "\uff01", "\uff1f", "\u2026")
+
+
+def pieces(text: str) -> list[str]:
+    """The passages of a text, in order; none if it is empty."""
+    words = _WORD.findall(text)
+    if len(words) <= _WHOLE:
+        return [text.strip()] if words else []
+    return list(_cut(words))[:_MOST]
+
+
+def _cut(words: list[str]) -> Iterator[str]:
+    piece: list[str] = []
+    for word in words:
+        piece.append(word)
+        ends = "\n" in word or word.rstrip().endswith(_SENTENCE_ENDS)
+        if (len(piece) >= _PIECE and ends) or len(piece) >= _LONGEST:
+            yield "".join(piece).strip()
+            piece = []
+    if piece:
+        yield "".join(piece).strip()

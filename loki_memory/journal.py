@@ -1,0 +1,435 @@
+"""The usage journal: what was shown, opened, found helpful or not, and how tasks ended.
+
+Two files of JSON lines in this machine's own zone. `uses.jsonl` has what is a sign of use (opened,
+helpful) or of its opposite, and the outcomes of tasks; every recall reads it. `shown.jsonl` has
+what was offered at what cost; only statistics read it. A line is appended in one write, under the
+journal's own lock, so that processes lose nothing to each other. What is not a line of ours is
+passed over, and a journal that cannot be written never fails the reader that wanted to note
+something: the verbs return False.
+
+Being shown is not a use: what is often offered would be offered ever more often. Strength is a
+counter of uses that fades: each use adds 2**((t - t0) / half-life), kept as a logarithm so that no
+date overflows it; divided by the same power of `now` it is the number of uses, each halved for
+every half-life since. The order of two records thus never depends on when one asks. A long
+journal is folded into one line per record and day, which is exactly what reading it gives.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from math import inf, log2
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.errors import StoreBusy
+from loki_memory.files import disk
+from loki_memory.files.lock import locked
+
+if TYPE_CHECKING:  # only statistics ask for it
+    from loki_memory.economics import Economics
+
+_DAY = 86_400
+_HALF_LIFE = 30 * _DAY  # of 7, 14, 30 and 90 days, 14 and 30 foretold best what is needed next
+_START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
+_STRONGEST = 64.0  # log2 of a strength; more than that only a wrong clock can give
+_SAME_SESSION = 7 * _DAY  # a session that goes on for longer uses a memory anew
+_SKEW = _DAY  # how far the clocks of two writers may differ without a use being counted twice
+_USES_BYTES = 128_000  # some 1,000 lines, which take a recall 4 ms to read for the first time
+_SHOWN_BYTES = 4_000_000
+_HEAD_BYTES = 96  # enough to tell one folding from another
+_WAIT_SECONDS = 1.0  # the lock is held for microseconds, while folding for milliseconds
+_QUERY_LENGTH = 200
+_SHORT = 20  # letters of a word of prose
+_NAME_LENGTH = 100
+
+Fold = Callable[[bytes, str], list[Any]]
+
+
+class Uses(NamedTuple):
+    """How often a memory was used, when last, and how often it was found helpful or not."""
+
+    times: int
+    last: str
+    helpful: int
+    unhelpful: int
+
+
+class Journal:
+    """The journal of one workspace, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+        self._uses = f"{folder}/uses.jsonl"
+        self._shown = f"{folder}/shown.jsonl"
+        self._lock = Lock()
+        self._tally = _Tally()
+        self._read: _Read | None = None
+
+    # -- what happened -------------------------------------------------------------------------
+
+    def shown(
+        self,
+        ids_and_tokens: Iterable[tuple[str, int]],
+        *,
+        surface: str,
+        query: str,
+        session: str | None,
+        now: str,
+        available: int = 0,
+    ) -> bool:
+        """Memories were offered, each at a cost; `available` tokens were there (0: not counted)."""
+        offered = list(ids_and_tokens)
+        line = {
+            "act": "shown",
+            "at": now,
+            "surface": _clean(surface, _NAME_LENGTH),
+            "session": _clean(session, _NAME_LENGTH),
+            "query": _clean(query, _QUERY_LENGTH),
+            "ids": [[memory_id[:_NAME_LENGTH], tokens] for memory_id, tokens in offered],
+            "offered": sum(tokens for _, tokens in offered),
+            "available": available,
+        }
+        return self._append(self._shown, line, _SHOWN_BYTES, _folded_shown)
+
+    def opened(self, memory_id: str, tokens: int, *, session: str | None, now: str) -> bool:
+        """All of a memory was read."""
+        return self._use("opened", memory_id, session, now, tokens=tokens)
+
+    def feedback(
+        self, memory_id: str, helpful: bool, *, episode: str | None, session: str | None, now: str
+    ) -> bool:
+        """Somebody said whether a memory helped."""
+        act = "helpful" if helpful else "unhelpful"
+        return self._use(act, memory_id, session, now, episode=_clean(episode, _NAME_LENGTH))
+
+    def outcome(self, session_or_episode: str, outcome: str, *, now: str) -> bool:
+        """A task ended."""
+        ended, how = _clean(session_or_episode, _NAME_LENGTH), _clean(outcome, _NAME_LENGTH)
+        line = {"act": "outcome", "at": now, "of": ended, "outcome": how}
+        return self._append(self._uses, line, _USES_BYTES, _folded_uses)
+
+    def _use(self, act: str, memory_id: str, session: str | None, now: str, **more: Any) -> bool:
+        who = {"id": _clean(memory_id, _NAME_LENGTH), "session": _clean(session, _NAME_LENGTH)}
+        line = {"act": act, "at": now, **who, **more}
+        return self._append(self._uses, line, _USES_BYTES, _folded_uses)
+
+    # -- what it comes to ----------------------------------------------------------------------
+
+    def strengths(self, now: str, ids: Iterable[str] | None = None) -> dict[str, float]:
+        """The strength of every memory that was ever used, or of those among `ids`."""
+        records = self._tallied().records
+        wanted = list(records) if ids is None else [one for one in ids if one in records]
+        age = _half_lives(_seconds(now))
+        return {
+            one: 2.0 ** min(records[one].log2w - age, _STRONGEST)
+            for one in wanted
+            if records[one].times
+        }
+
+    def uses(self, memory_id: str) -> Uses:
+        found = self._tallied().records.get(memory_id) or _Record()
+        return Uses(found.times, found.last, found.helpful, found.unhelpful)
+
+    def economics(self, since: str | None = None) -> Economics:
+        """What was offered, opened and saved; `since` counts from that day on."""
+        from loki_memory.economics import economics
+
+        first, opened = (since or "")[:10], _Day()
+        for name, day in list(self._tallied().days.items()):
+            if name >= first:
+                opened.add(day.opens, day.tokens, day.outcomes)
+        lines = list(_lines(_content(self._shown)))
+        return economics(lines, first, opened.opens, opened.tokens, opened.outcomes)
+
+    def _tallied(self) -> _Tally:
+        """What uses.jsonl says; of a file that only grew, no more than the new lines are read."""
+        with self._lock:
+            try:
+                found = os.stat(self._uses, follow_symlinks=False)
+            except OSError:
+                self._tally, self._read = _Tally(), None
+                return self._tally
+            stamp = found.st_ino, found.st_size, found.st_mtime_ns
+            if self._read is None or self._read.stamp != stamp:
+                self._read_on(stamp)
+            return self._tally
+
+    def _read_on(self, stamp: tuple[int, int, int]) -> None:
+        """The stamp is from before: what comes in between is found at the next look."""
+        data, known = _content(self._uses), self._read
+        if known is None or not known.is_start_of(data, stamp[0]):
+            self._tally, known = _Tally(), None
+        begin, end = known.end if known else 0, data.rfind(b"\n") + 1
+        self._tally.take_all(_lines(data[begin:end]))
+        self._read = _Read(data[:_HEAD_BYTES], end, stamp)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def _append(self, path: str, line: dict[str, Any], limit: int, fold: Fold) -> bool:
+        data = _json(line).encode() + b"\n"
+        try:
+            if os.path.islink(self._folder):
+                return False
+            disk.make_folder(self._folder)
+            with locked(Path(self._folder, "lock"), _WAIT_SECONDS):
+                size, head = _write_at_end(path, data)
+                if size > limit and size > 2 * _folded_bytes(head):
+                    with suppress(OSError):  # the line is there; another append tries again
+                        _replace(path, fold, line["at"])
+        except (OSError, StoreBusy):
+            return False
+        return True
+
+
+class _Read(NamedTuple):
+    """How far a file was read: its first bytes, the end of the last whole line, its stamp."""
+
+    head: bytes
+    end: int
+    stamp: tuple[int, int, int]
+
+    def is_start_of(self, data: bytes, inode: int) -> bool:
+        return inode == self.stamp[0] and data.startswith(self.head) and self.end <= len(data)
+
+
+class _Record:
+    """What the journal says of one memory."""
+
+    __slots__ = ("helpful", "last", "log2w", "seen", "times", "unhelpful")
+
+    def __init__(self) -> None:
+        self.times = self.helpful = self.unhelpful = 0
+        self.log2w = -inf
+        self.last = ""
+        self.seen: dict[str, int] = {}  # act and session (or day) -> when it was counted
+
+    def take(self, act: str, session: str | None, at: str) -> None:
+        """Count an act, once for a session."""
+        when, session = _seconds(at), session or at[:10]
+        if act == "helpful":
+            self.helpful += self._is_new(f"+{session}", when)
+        if act == "unhelpful":
+            self.unhelpful += self._is_new(f"-{session}", when)
+        elif self._is_new(f"={session}", when):
+            self.times += 1
+            self.log2w = _sum(self.log2w, _half_lives(when))
+            self.last = max(self.last, at)
+
+    def _is_new(self, key: str, when: int) -> bool:
+        if key in self.seen and when < self.seen[key] + _SAME_SESSION:
+            return False
+        self.seen[key] = when
+        return True
+
+    def line(self, memory_id: str, now: int) -> dict[str, Any]:
+        """All of it; sessions that cannot come back are left out."""
+        lately = now - _SAME_SESSION - _SKEW
+        return {
+            "act": "used",
+            "id": memory_id,
+            "n": self.times,
+            "log2w": self.log2w if self.times else None,
+            "last": self.last,
+            "helpful": self.helpful,
+            "unhelpful": self.unhelpful,
+            "seen": {key: when for key, when in self.seen.items() if when > lately},
+        }
+
+    @classmethod
+    def from_line(cls, line: dict[str, Any]) -> _Record:
+        one = cls()
+        one.times, one.last = int(line["n"]), str(line["last"])
+        one.log2w = line["log2w"] + 0.0 if one.times else -inf  # text raises TypeError
+        one.helpful, one.unhelpful = int(line["helpful"]), int(line["unhelpful"])
+        one.seen = {str(key): int(when) for key, when in line["seen"].items()}
+        return one
+
+
+class _Day:
+    """What was opened on one day, and the outcomes of its tasks."""
+
+    __slots__ = ("opens", "outcomes", "tokens")
+
+    def __init__(self) -> None:
+        self.opens = self.tokens = 0
+        self.outcomes: dict[str, int] = {}
+
+    def add(self, opens: int, tokens: int, outcomes: dict[str, int]) -> None:
+        self.opens += opens
+        self.tokens += tokens
+        for name, number in outcomes.items():
+            self.outcomes[name] = self.outcomes.get(name, 0) + number
+
+
+class _Tally:
+    """uses.jsonl, added up."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, _Record] = {}
+        self.days: dict[str, _Day] = {}
+
+    def take_all(self, lines: Iterable[Any]) -> None:
+        for line in lines:
+            try:
+                self._take(line)
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+                continue  # somebody else's line
+
+    def _take(self, line: dict[str, Any]) -> None:
+        act = line["act"]
+        if act in {"opened", "helpful", "unhelpful"}:
+            at, tokens = str(line["at"]), int(line["tokens"]) if act == "opened" else 0
+            self._record(str(line["id"])).take(act, line.get("session"), at)
+            if act == "opened":
+                self._day(at).add(1, tokens, {})
+        elif act == "outcome":
+            at = str(line["at"])
+            _seconds(at)
+            self._day(at).add(0, 0, {str(line["outcome"]): 1})
+        elif act == "used":
+            self.records[str(line["id"])] = _Record.from_line(line)
+        elif act == "day":
+            outcomes = {str(name): int(number) for name, number in line["outcomes"].items()}
+            self._day(str(line["at"])).add(int(line["opens"]), int(line["tokens"]), outcomes)
+
+    def _record(self, memory_id: str) -> _Record:
+        found = self.records.get(memory_id)
+        if found is None:
+            found = self.records[memory_id] = _Record()
+        return found
+
+    def _day(self, at: str) -> _Day:
+        found = self.days.get(at[:10])
+        if found is None:
+            found = self.days[at[:10]] = _Day()
+        return found
+
+    def lines(self, now: str) -> Iterator[dict[str, Any]]:
+        when = _seconds(now)
+        yield from (record.line(one, when) for one, record in self.records.items())
+        for at, day in self.days.items():
+            counts = {"opens": day.opens, "tokens": day.tokens, "outcomes": day.outcomes}
+            yield {"act": "day", "at": at, **counts}
+
+
+# -- lines and bytes -------------------------------------------------------------------------------
+
+
+def _clean(text: str | None, length: int) -> str:
+    """Text as it may be kept: without secrets, then cut (half a secret is not recognised)."""
+    if not text:
+        return ""
+    if all(word.isalpha() and len(word) < _SHORT for word in text.split()):
+        return text[:length]  # no secret looks like that, and the patterns for them cost 3 ms
+    from loki_memory.files.redaction import redact
+
+    return redact(text.encode("utf-8", "replace").decode())[:length]
+
+
+def _json(value: Any) -> str:
+    """JSON of a line. orjson and json take 2 to 4 ms to load, in every command that recalls."""
+    if isinstance(value, str):
+        plain = "".join(max(char, " ") for char in value)
+        return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_json(name)}:{_json(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(_json, value)) + "]"
+    return "null" if value is None else str(value).lower()  # a number, true or false
+
+
+def _lines(data: bytes) -> Iterator[Any]:
+    """The JSON objects of a file; what is torn or foreign is passed over."""
+    if not data:
+        return
+    import orjson
+
+    for line in data.split(b"\n"):
+        if line.startswith(b"{"):
+            try:
+                yield orjson.loads(line)
+            except orjson.JSONDecodeError:
+                continue
+
+
+def _content(path: str) -> bytes:
+    try:
+        return disk.read_bytes(path) or b""
+    except OSError:
+        return b""
+
+
+def _write_at_end(path: str, data: bytes) -> tuple[int, bytes]:
+    """Append whole or not at all, on a line of its own; returns the file's size and first bytes."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    fd = os.open(path, flags, 0o666)
+    try:
+        size = os.fstat(fd).st_size
+        if size and _bytes_at(fd, size - 1, 1) != b"\n":  # somebody died while writing
+            data = b"\n" + data
+        written = os.write(fd, data)
+        if written < len(data):
+            os.ftruncate(fd, size)
+            raise OSError("the disk is full")
+        return size + written, _bytes_at(fd, 0, _HEAD_BYTES)
+    finally:
+        os.close(fd)
+
+
+def _bytes_at(fd: int, begin: int, length: int) -> bytes:
+    os.lseek(fd, begin, os.SEEK_SET)
+    return os.read(fd, length)
+
+
+def _folded_bytes(head: bytes) -> int:
+    """How long the file was when it was last folded; 0 if it never was."""
+    for line in _lines(head.partition(b"\n")[0]):
+        length = line.get("bytes")
+        return length if isinstance(length, int) else 0
+    return 0
+
+
+def _replace(path: str, fold: Fold, now: str) -> None:
+    """Fold a file, with a first line that says so and no two foldings share."""
+    import orjson
+
+    body = b"".join(
+        line if isinstance(line, bytes) else orjson.dumps(line) + b"\n"
+        for line in fold(disk.read_bytes(path) or b"", now)
+    )
+    head = {"act": "folded", "at": now, "bytes": len(body)}
+    disk.write_bytes(path, orjson.dumps(head) + b"\n" + body)
+
+
+def _folded_uses(data: bytes, now: str) -> list[Any]:
+    tally = _Tally()
+    tally.take_all(_lines(data))
+    return list(tally.lines(now))
+
+
+def _folded_shown(data: bytes, now: str) -> list[Any]:  # noqa: ARG001 - days do not depend on it
+    """The older half as totals of its days, the newer half as it is."""
+    from loki_memory.economics import totals
+
+    middle = data.find(b"\n", len(data) // 2) + 1
+    return [*(total.line() for total in totals(_lines(data[:middle]))), data[middle:]]
+
+
+def _seconds(at: str) -> int:
+    """Seconds of a moment in UTC; raises ValueError."""
+    return int(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp())
+
+
+def _half_lives(seconds: int) -> float:
+    return (seconds - _START) / _HALF_LIFE
+
+
+def _sum(a: float, b: float) -> float:
+    """log2(2**a + 2**b), which never overflows."""
+    low, high = (a, b) if a < b else (b, a)
+    return high + log2(1 + 2.0 ** (low - high))

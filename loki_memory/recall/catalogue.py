@@ -1,0 +1,282 @@
+"""Make the catalogue from the index and the vectors, or read the one that was made before.
+
+Making it means reading one line per passage and embedding texts that were never embedded: some
+15 ms for 10,000 memories, and done again after each change of the index. So it is kept in a file,
+which holds for one state of index and vectors only.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
+from loki_memory.recall.corpus import UNKNOWN_DAY, Catalogue, Corpus
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from loki_memory.embedding import Embedding
+    from loki_memory.index.index import Index
+    from loki_memory.index.vectors import Vectors
+
+    Progress = Callable[[int, int], None]
+
+_VERSION = 1  # of the file
+_BATCH = 2000  # texts that are embedded and written at a time
+_ROWS = """
+SELECT
+  m.row, m.session, m.at, m.agent, m.kind, j.status, m.scope, m.size,
+  m.origin IN ('import', 'external'), p.row, p.key
+FROM passages AS p JOIN memories AS m ON m.row = p.memory JOIN judged AS j ON j.row = m.row
+WHERE m.kind NOT IN ('link', 'tombstone')
+ORDER BY m.session, m.at, m.id, p.row
+"""
+_EMPTY = np.zeros(0, np.int32)
+
+
+def load(
+    index: Index,
+    vectors: Vectors,
+    embedding: Embedding,
+    file: Path | None,
+    progress: Progress | None = None,
+) -> Catalogue:
+    """The catalogue of what the index says now."""
+    stamp = _stamp(index, vectors, embedding)
+    found = _read(file, stamp) if file else None
+    if found is not None:
+        return found
+    made = _make(index, vectors, embedding, progress)
+    if file:
+        with suppress(OSError):  # a read-only checkout makes it anew each time
+            _write(file, _stamp(index, vectors, embedding), made)
+    return made
+
+
+def _stamp(index: Index, vectors: Vectors, embedding: Embedding) -> bytes:
+    state = (_VERSION, index.note("changed_ns"), embedding.name, *vectors.state)
+    return repr(state).encode() + b"\n"
+
+
+def _make(
+    index: Index, vectors: Vectors, embedding: Embedding, progress: Progress | None
+) -> Catalogue:
+    rows = index.ask(_ROWS)
+    memory, session, at, agent, kind, status, scope, size, foreign, passage, key = (
+        zip(*rows, strict=True) if rows else ((),) * 11
+    )
+    keys = np.array(key, np.uint64)
+    entry = _entries(index, vectors, embedding, keys, progress)
+    of_row = np.array(memory, np.int32)
+    starts_document = np.concatenate([[True], of_row[1:] != of_row[:-1]])[: len(of_row)]
+    first = np.flatnonzero(starts_document).astype(np.int32)
+    document = (np.cumsum(starts_document) - 1).astype(np.int32)
+    session_names, session_codes = _coded(session, first)
+    speakers, speaker_codes = _coded(agent, first)
+    known = entry >= 0
+    lengths = np.zeros(len(entry), np.int32)
+    lengths[known] = vectors.lengths(entry[known])
+    length = np.bincount(document, lengths, len(first)).astype(np.int32)
+    tokens, starts = _tokens(vectors, entry)
+    mean, norm = _centre_of(vectors, entry)
+    corpus = Corpus(
+        row=of_row[first],
+        session=session_codes,
+        length=length,
+        centre=_centres(length, session_codes),
+        day=_days([at[n][:10] for n in first.tolist()]),
+        speaker=speaker_codes,
+        first=np.append(first, np.int32(len(of_row))).astype(np.int32),
+        document=document,
+        tokens=tokens,
+        starts=starts,
+        rarity=_rarity(tokens, embedding.vocabulary, int(known.sum())),
+    )
+    return Catalogue(
+        corpus=corpus,
+        kind=_codes(kind, first, KINDS),
+        status=_codes(status, first, STATUSES),
+        scope=_codes(scope, first, SCOPES),
+        size=np.array(size, np.int32)[first],
+        foreign=np.array(foreign, np.uint8)[first],
+        passage=np.array(passage, np.int32),
+        entry=entry,
+        norm=norm,
+        mean=mean,
+        sessions=session_names,
+        speakers=speakers,
+    )
+
+
+def _entries(
+    index: Index,
+    vectors: Vectors,
+    embedding: Embedding,
+    keys: NDArray[np.uint64],
+    progress: Progress | None,
+) -> NDArray[np.int32]:
+    """The entry of each passage among the vectors, made where there is none."""
+    entry = vectors.find(keys)
+    missing = np.unique(keys[(entry < 0) & (keys > 0)])
+    if len(missing):
+        _embed(index, vectors, embedding, missing, progress)
+        vectors.drop_others(vectors.find(keys))
+        entry = vectors.find(keys)
+    entry[keys == 0] = -1
+    return entry
+
+
+def _embed(
+    index: Index,
+    vectors: Vectors,
+    embedding: Embedding,
+    missing: NDArray[np.uint64],
+    progress: Progress | None,
+) -> None:
+    """Embed texts, one process at a time: the index's lock keeps others from doing the same."""
+    done = 0
+    while done < len(missing):
+        if progress and len(missing) > _BATCH:
+            progress(done, len(missing))
+        batch = missing[done : done + _BATCH]
+        done += len(batch)
+        try:
+            with index.change():
+                vectors.open()  # another process may have been faster
+                batch = batch[vectors.find(batch) < 0]
+                _append(index, vectors, embedding, batch)
+        except sqlite3.OperationalError:  # an index that may not be written
+            vectors.folder = None
+            _append(index, vectors, embedding, batch)
+
+
+def _append(index: Index, vectors: Vectors, embedding: Embedding, keys: NDArray[np.uint64]) -> None:
+    if not len(keys):
+        return
+    wanted = ",".join(str(key) for key in keys.tolist())
+    sql = f"SELECT key, min(text) FROM passages WHERE key IN ({wanted}) GROUP BY key"  # noqa: S608 - numbers
+    rows = index.ask(sql)
+    tokens = [embedding.tokens(text) for _, text in rows]
+    vectors.append([key for key, _ in rows], embedding.embed(tokens), tokens)
+
+
+def _coded(names: Sequence[str], first: NDArray[np.int32]) -> tuple[list[str], NDArray[np.int32]]:
+    """A number for each different name, in the order of appearance; -1 for the empty one."""
+    numbers: dict[str, int] = {"": -1}
+    chosen = [names[n] for n in first.tolist()]
+    codes = [numbers.setdefault(name, len(numbers) - 1) for name in chosen]
+    return list(numbers)[1:], np.array(codes, np.int32)
+
+
+def _codes(
+    values: Sequence[str], first: NDArray[np.int32], names: Sequence[str]
+) -> NDArray[np.uint8]:
+    number = {name: place for place, name in enumerate(names)}
+    return np.array([number.get(values[n], 255) for n in first.tolist()], np.uint8)
+
+
+def _days(dates: Sequence[str]) -> NDArray[np.int32]:
+    if not dates:
+        return _EMPTY
+    try:
+        days = np.array([date or "NaT" for date in dates], "datetime64[D]")
+    except ValueError:  # a year that numpy does not read; no date is better than none of all
+        return np.full(len(dates), UNKNOWN_DAY, np.int32)
+    return np.where(np.isnat(days), UNKNOWN_DAY, days.astype(np.int64)).astype(np.int32)
+
+
+def _centres(length: NDArray[np.int32], session: NDArray[np.int32]) -> NDArray[np.float32]:
+    """The middle of each document, counted in tokens from the start of its session."""
+    if not len(length):
+        return np.zeros(0, np.float32)
+    ends = np.cumsum(length, dtype=np.int64)
+    begins = ends - length
+    opens = np.concatenate([[True], session[1:] != session[:-1]])
+    offset = np.maximum.accumulate(np.where(opens, begins, 0))
+    return (begins - offset + length / 2).astype(np.float32)
+
+
+def _tokens(
+    vectors: Vectors, entry: NDArray[np.int32]
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """The tokens of all passages, in the order of the passages."""
+    counts = np.zeros(len(entry), np.int64)
+    begins = np.zeros(len(entry), np.int64)
+    known = entry >= 0
+    if known.any():
+        begins[known], ends = vectors.spans(entry[known])
+        counts[known] = ends - begins[known]
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], counts)
+    return np.asarray(vectors.tokens[places], np.uint32), starts
+
+
+def _centre_of(
+    vectors: Vectors, entry: NDArray[np.int32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The mean vector, and how long each vector is once half of the mean is taken off."""
+    matrix = vectors.matrix
+    used = entry[entry >= 0]
+    norm = np.ones(len(entry), np.float32)
+    if not len(used):
+        return np.zeros(matrix.shape[1], np.float32), norm
+    weights = np.bincount(used, minlength=len(matrix)).astype(np.float32)
+    mean = (weights @ matrix / np.float32(len(used))).astype(np.float32)
+    squares = 1 - (matrix @ mean)[used] + mean @ mean / 4
+    norm[entry >= 0] = np.sqrt(np.maximum(squares, 1e-6))
+    return mean, norm
+
+
+def _rarity(tokens: NDArray[np.uint32], vocabulary: int, passages: int) -> NDArray[np.float32]:
+    uses = np.bincount(tokens, minlength=vocabulary)
+    return np.log1p((passages - uses + 0.5) / (uses + 0.5)).astype(np.float32)
+
+
+# -- the file -------------------------------------------------------------------------------------
+# A stamp, then all names and the kinds and sizes of the arrays, then the arrays. numpy's own
+# format would take 2 ms to read twenty headers.
+
+
+def _write(file: Path, stamp: bytes, catalogue: Catalogue) -> None:
+    """Complete or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    scratch = file.with_name(f"{file.name}.{os.getpid()}")
+    arrays = [np.ascontiguousarray(array) for array in (*catalogue.corpus, *catalogue[1:-2])]
+    shapes = [(array.dtype.str, array.size) for array in arrays]
+    head = marshal.dumps((catalogue.sessions, catalogue.speakers, shapes))
+    try:
+        with open(scratch, "wb") as out:
+            out.write(stamp)
+            out.write(len(head).to_bytes(8, "little") + head)
+            out.writelines(array.data for array in arrays)
+        os.replace(scratch, file)
+    finally:
+        with suppress(OSError):
+            scratch.unlink()
+
+
+def _read(file: Path, stamp: bytes) -> Catalogue | None:
+    """The catalogue in a file; None if it holds another state, or is damaged."""
+    try:
+        data = file.read_bytes()
+        if not data.startswith(stamp):
+            return None
+        place = len(stamp) + 8
+        end = place + int.from_bytes(data[len(stamp) : place], "little")
+        sessions, speakers, shapes = marshal.loads(data[place:end])  # noqa: S302 - our own cache
+        arrays: list[Any] = []
+        for kind, size in shapes:
+            arrays.append(np.frombuffer(data, kind, size, end))
+            end += arrays[-1].nbytes
+    except (OSError, ValueError, EOFError, TypeError):
+        return None
+    own = len(Corpus._fields)
+    return Catalogue._make([Corpus._make(arrays[:own]), *arrays[own:], sessions, speakers])

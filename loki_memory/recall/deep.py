@@ -1,0 +1,98 @@
+"""Deep recall: add to the direct hits what a walk from them reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from loki_memory.recall import spread
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from loki_memory.index.index import Index
+    from loki_memory.recall.corpus import Catalogue
+    from loki_memory.recall.ranking import Ranked
+
+_SEEDS = 20
+_WORTH = 0.5  # of the best find, on the scale on which the best match of words has about 1
+_BATCH = 400  # values in one SQL question
+
+
+def deepened(
+    index: Index,
+    store: Catalogue,
+    document_of: NDArray[np.int32],
+    ranked: Ranked,
+    allowed: NDArray[np.bool_],
+    reasons: dict[int, list[str]],
+) -> Ranked:
+    """The ranking with what the walk found; its reasons say from where it came."""
+    documents, direct = ranked.documents.tolist(), ranked.scores.tolist()
+    names = _names(index, store.corpus.row[ranked.documents[:_SEEDS]].tolist())
+    seeds = {
+        names[int(store.corpus.row[document])]: score
+        for document, score in zip(documents[:_SEEDS], direct, strict=False)
+        if score > 0
+    }
+    graph = spread.neighbourhood(index, list(seeds))
+    gained = _gained(spread.walk(graph, seeds), seeds)
+    scores = dict(zip(documents, direct, strict=True))
+    places = dict(zip(documents, range(len(documents)), strict=True))
+    best = max(gained.values(), default=0.0)
+    for name, row in _rows(index, [node for node in gained if gained[node] > 0]).items():
+        document = int(document_of[row]) if row < len(document_of) else -1
+        if document < 0 or not allowed[document]:
+            continue
+        if document not in scores:
+            reasons.setdefault(document, []).append(_way_to(name, graph, seeds))
+        scores[document] = scores.get(document, 0.0) + _WORTH * gained[name] / best
+    order = sorted(scores, key=lambda document: (-scores[document], document))
+    taken = np.array([places.get(document, -1) for document in order], np.int32)
+    return ranked._replace(
+        documents=np.array(order, np.int32),
+        scores=np.array([scores[document] for document in order], np.float32),
+        passage=np.where(taken >= 0, ranked.passage[taken], store.corpus.first[order])
+        if len(documents)
+        else store.corpus.first[order],
+        parts={
+            part: np.where(taken >= 0, values[taken], np.float32(0)) if len(values) else values
+            for part, values in ranked.parts.items()
+        },
+    )
+
+
+def _gained(reach: Mapping[str, float], seeds: Mapping[str, float]) -> dict[str, float]:
+    """What the walk brought to each memory beyond where it began."""
+    total = sum(seeds.values()) or 1.0
+    start = {name: (1 - spread.DAMPING) * score / total for name, score in seeds.items()}
+    return {name: rank - start.get(name, 0.0) for name, rank in sorted(reach.items())}
+
+
+def _way_to(name: str, graph: spread.Graph, seeds: Mapping[str, float]) -> str:
+    """From which hit the walk came, and through what."""
+    near = sorted(graph[name])
+    direct = [node for node in near if node in seeds]
+    if direct:
+        return f"linked from {direct[0]}"
+    for node in near:
+        origin = [other for other in sorted(graph[node]) if other in seeds]
+        if origin:
+            return f"linked from {origin[0]} through {node}"
+    return "linked from the hits"
+
+
+def _names(index: Index, rows: Sequence[int]) -> dict[int, str]:
+    marks = ",".join(map(str, rows))
+    return dict(index.ask(f"SELECT row, id FROM memories WHERE row IN ({marks})"))  # noqa: S608
+
+
+def _rows(index: Index, names: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for start in range(0, len(names), _BATCH):
+        batch = names[start : start + _BATCH]
+        marks = ",".join("?" * len(batch))
+        found.update(index.ask(f"SELECT id, row FROM memories WHERE id IN ({marks})", *batch))  # noqa: S608
+    return found

@@ -1,0 +1,532 @@
+"""Order memories by how well they answer a question: a pure function over plain arrays.
+
+A quick look at everything (words + cosine) chooses some candidates. They and their neighbours in
+the session, the region, are then looked at closely:
+
+1. *Words.* Each word of the question counts by BM25 where it stands, and less where a neighbour in
+   the same session says it: a turn of talk leaves out what was said just before. A word that a
+   memory has itself gains nothing. What comes later lends half as much as what came before.
+2. *Cosine* of the question with the memory's best passage, and a little with all of them.
+3. *MaxSim.* Each token of the question finds its nearest token in the passage, with the same
+   lending; rare tokens count more.
+4. Words that stand together, the scores of the two neighbours, length, who speaks, when, what kind
+   of answer is wanted, the opening of a session, a question and its answer, the session's best.
+
+The weights were measured on long conversations between people, between people and assistants, and
+on sessions of coding agents; they are round because the optimum is flat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from loki_memory.recall.corpus import UNKNOWN_DAY
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from loki_memory.recall.corpus import Corpus
+    from loki_memory.recall.question import Date, Question
+
+    Ints = NDArray[np.int32]
+    Floats = NDArray[np.float32]
+    Mask = NDArray[np.bool_]
+    Parts = dict[str, Floats]
+
+_SEEDS = 100  # candidates of the quick look; three times as many changed nothing
+_REACH = 4  # turns that a word is lent over
+_FADE = 70.0  # tokens of distance after which it counts 1/e
+_FAR = 210.0  # … and after which it counts nothing
+_LATER = 0.5  # what a word counts that is only said later: answers follow questions
+_MOST_PASSAGES = 3000  # of the region that are looked at closely
+_MOST_TOKENS = 24  # of the question, the rarest: a pasted log is no better described by more
+
+_WHOLE = 0.3  # of the cosine is the mean of all passages: one stray passage is not the memory
+_RELIABLE = 0.7  # share of all that was asked for, from which on a match of words is no accident
+_NEAR = 0.1  # all words that stand together in the question stand together here
+_BESIDE = 0.1  # of the score of the turn before and of the turn after
+_LENGTH = 0.07  # for each factor e in length beyond _LONG: long texts have a bit of everything
+_LONG = 60  # tokens
+_SPEAKER = 0.15
+_DATE = 0.5  # on the day, or in the month, that the question names
+_SOON = 0.25  # up to a week later: people tell what happened
+_WEEK = 7
+_EXPECTED = 0.15  # has a time for "when", a number for "how many"
+_OPENING = 0.1  # the first of a session says what the session is about
+_ASKS = 0.05  # taken from a short text that asks, given to the answer that follows
+_SHORT = 40  # tokens
+_SESSION = 0.2  # of the best score in the session
+
+_YEARS = 100  # that a month without a year is looked for in
+_STEPS = np.array([step for step in range(-_REACH, _REACH + 1) if step], np.int32)
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+class Word(NamedTuple):
+    """One word of the question, and the passages that have it, each once."""
+
+    word: str
+    rarity: float  # ln(1 + (N - n + .5) / (n + .5)), of a word that nobody wrote too
+    passages: Ints  # positions in the corpus
+    scores: Floats  # BM25 of this word alone, with that rarity
+
+
+class Near(NamedTuple):
+    """Two neighbouring words of the question, and the passages that have them close together."""
+
+    weight: float  # the smaller rarity
+    passages: Ints
+
+
+class Signals(NamedTuple):
+    """What the index and the embedding say about a question."""
+
+    words: Sequence[Word]
+    near: Sequence[Near]
+    cosine: Floats  # per passage, centred
+    tokens: Ints  # of the question, without stop words
+    weights: Floats  # their rarity
+    similar: Callable[[Ints], Floats]  # distinct token ids -> [tokens, ids] cosines
+    allowed: Mask | None = None  # per document: others do not appear and lend nothing
+    boost: Floats | None = None  # per document: what other signals add to its score
+    expected: Ints | None = None  # token ids of which an answer is likely to have one
+    asking: Ints | None = None  # token ids that mark a question
+
+
+class Ranked(NamedTuple):
+    """Documents, best first, with what their scores are made of."""
+
+    documents: Ints
+    scores: Floats
+    parts: Parts  # aligned; they add up to the scores
+    passage: Ints  # the best passage of each
+    certainty: float  # best MaxSim without lending + best cosine: absolute, about 0 to 2
+
+
+def rank(corpus: Corpus, question: Question, signals: Signals, limit: int = 200) -> Ranked:
+    """The best documents for a question; equal ones in the order of the corpus."""
+    hopes = _hopes(corpus, question)
+    quick = _quick(corpus, signals)
+    region = _region(corpus, signals, _seeds(corpus, signals, quick, hopes), quick)
+    if not len(region.documents):
+        return _nothing()
+    found = _closely(corpus, signals, region)
+    parts = _fused(region, found, _trust(signals, found))
+    parts["length"] = _length(corpus.length[region.documents])
+    parts["bonus"] = _bonus(corpus, signals, region, found.tokens)
+    if hopes is not None:
+        parts["bonus"] += hopes[region.documents]
+    scores = _total(parts)
+    parts["session"] = np.float32(_SESSION) * _best_of_session(corpus, region, scores)
+    if signals.boost is not None:  # last: an error's signature speaks for one memory of a session
+        parts["boost"] = signals.boost[region.documents].astype(np.float32)
+    return _ordered(region, found, parts, limit)
+
+
+# -- the quick look -------------------------------------------------------------------------------
+
+
+def _hopes(corpus: Corpus, question: Question) -> Floats | None:
+    """Who and when, for every document; None if the question does not say."""
+    if question.speaker < 0 and not question.dates:
+        return None
+    hopes = np.zeros(len(corpus.row), np.float32)
+    if question.speaker >= 0:
+        hopes += np.float32(_SPEAKER) * (corpus.speaker == question.speaker)
+    if question.dates and len(hopes):
+        hopes += _timely(corpus.day, question.dates)
+    return hopes
+
+
+def _timely(days: Ints, dates: Sequence[Date]) -> Floats:
+    known = days[days != UNKNOWN_DAY]
+    if not len(known):
+        return np.zeros(len(days), np.float32)
+    best = np.zeros(len(days), np.float32)
+    for begin, end in _spans(dates, int(known.min()), int(known.max())):
+        inside = (days >= begin) & (days <= end)
+        soon = (days > end) & (days <= end + _WEEK)
+        np.maximum(best, _DATE * inside + _SOON * soon, out=best, casting="same_kind")
+    return best
+
+
+def _spans(dates: Sequence[Date], oldest: int, newest: int) -> Iterator[tuple[int, int]]:
+    """First and last day, since 1970, of each date; of every year of the store if it has none."""
+    years = [_year(day) for day in (oldest, newest)]
+    for year, month, day in dates:
+        for one in [year] if year else range(max(years[0], years[1] - _YEARS), years[1] + 1):
+            try:
+                begin = date(one, month, day or 1)
+                after = begin.replace(day=1, month=month % 12 + 1, year=one + month // 12)
+            except ValueError:  # 31 April
+                continue
+            end = begin if day else after.fromordinal(after.toordinal() - 1)
+            yield begin.toordinal() - _EPOCH, end.toordinal() - _EPOCH
+
+
+def _year(day: int) -> int:
+    return date.fromordinal(min(max(day + _EPOCH, 1), date.max.toordinal())).year
+
+
+def _quick(corpus: Corpus, signals: Signals) -> Floats:
+    """Words + cosine of every passage, each 0 to 1; -1 for what is not allowed."""
+    score = np.zeros(len(corpus.document), np.float32)
+    for word in signals.words:
+        score[word.passages] += word.scores
+    cosine = signals.cosine
+    if signals.allowed is None or signals.allowed.all():
+        return _share(score) + _spread(cosine)
+    here = np.flatnonzero(signals.allowed[corpus.document])
+    quick = np.full(len(score), -1, np.float32)
+    quick[here] = _share(score[here]) + _spread(cosine[here])
+    return quick
+
+
+def _seeds(corpus: Corpus, signals: Signals, quick: Floats, hopes: Floats | None) -> Ints:
+    """The most promising documents, by position."""
+    if not len(quick):
+        return np.zeros(0, np.int32)
+    score = quick
+    if len(quick) > len(corpus.row):
+        score = np.maximum.reduceat(quick, corpus.first[:-1])
+    banned = score < 0
+    if hopes is not None:
+        score = score + hopes
+    if signals.boost is not None:
+        score = score + signals.boost
+    if banned.any():
+        score = np.where(banned, np.float32(-1), score)
+    if len(score) > _SEEDS:
+        floor = np.partition(score, -_SEEDS)[-_SEEDS]
+        above = np.flatnonzero(score > floor)
+        equal = np.flatnonzero(score == floor)[: _SEEDS - len(above)]
+        return np.sort(np.concatenate([above, equal])).astype(np.int32)
+    return np.arange(len(score), dtype=np.int32)
+
+
+# -- the region -----------------------------------------------------------------------------------
+
+
+class _Region(NamedTuple):
+    """Candidates with their neighbours.
+
+    For the lending, documents lie in a tall array in which two of one session are as many rows
+    apart as in the corpus, and those of different sessions too far apart to reach each other: then
+    "the turn before" is one slice of the whole array, not a search for each document.
+    """
+
+    documents: Ints  # ascending
+    place: Ints  # per document: its row in the tall array
+    height: int
+    centre: Floats  # per row; infinitely far where there is no document
+    passages: Ints  # of all documents, one after the other
+    first: Ints  # per document: its first passage among them
+    owner: Ints  # per passage: its document, as a number in the region
+
+
+def _region(corpus: Corpus, signals: Signals, seeds: Ints, quick: Floats) -> _Region:
+    documents = _with_neighbours(corpus, seeds)
+    if signals.allowed is not None:
+        documents = documents[signals.allowed[documents]]
+    passages, owner = _passages(corpus, documents, quick)
+    session = corpus.session[documents]
+    apart = np.diff(documents)
+    apart[(session[1:] != session[:-1]) | (session[1:] < 0)] = _REACH + 1
+    place = np.zeros(len(documents), np.int32)
+    np.cumsum(np.minimum(apart, _REACH + 1), out=place[1:])
+    height = int(place[-1]) + 1 if len(place) else 0
+    centre = np.full(height, np.inf, np.float32)
+    centre[place] = corpus.centre[documents]
+    first = np.searchsorted(owner, np.arange(len(documents), dtype=np.int32)).astype(np.int32)
+    return _Region(documents, place, height, centre, passages, first, owner)
+
+
+def _with_neighbours(corpus: Corpus, seeds: Ints) -> Ints:
+    """The seeds, the turn on either side, and turns further off that can still lend a word."""
+    chosen = np.zeros(len(corpus.row), np.bool_)
+    chosen[seeds] = True
+    others = seeds[:, None] + _STEPS
+    inside = np.clip(others, 0, len(chosen) - 1)
+    session, centre = corpus.session[seeds][:, None], corpus.centre[seeds][:, None]
+    joined = (others == inside) & (corpus.session[inside] == session) & (session >= 0)
+    joined &= (np.abs(_STEPS) == 1) | (np.abs(corpus.centre[inside] - centre) <= _FAR)
+    chosen[inside[joined]] = True
+    return np.flatnonzero(chosen).astype(np.int32)
+
+
+def _passages(corpus: Corpus, documents: Ints, quick: Floats) -> tuple[Ints, Ints]:
+    """The documents' passages and their owners; only the better ones where there are very many."""
+    begins = corpus.first[documents]
+    counts = corpus.first[documents + 1] - begins
+    owner = np.repeat(np.arange(len(documents), dtype=np.int32), counts)
+    passages = _ranges(begins, counts).astype(np.int32)
+    if len(passages) <= _MOST_PASSAGES:
+        return passages, owner
+    score = quick[passages]
+    best = np.maximum.reduceat(score, np.cumsum(counts) - counts)
+    floor = np.partition(score, -_MOST_PASSAGES)[-_MOST_PASSAGES]
+    kept = score >= np.minimum(best[owner], floor)
+    return passages[kept], owner[kept]
+
+
+def _ranges(begins: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """begins[0], begins[0] + 1, … counts[0] of them, then those of begins[1], …"""
+    ends = np.cumsum(counts, dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(begins - (ends - counts), counts)
+
+
+# -- the close look -------------------------------------------------------------------------------
+
+
+class _Tokens(NamedTuple):
+    """The tokens of the region's passages."""
+
+    ids: NDArray[np.intp]  # one after the other
+    owner: Ints  # per token: its document in the region
+
+
+class _Found(NamedTuple):
+    """What the close look finds, per document of the region."""
+
+    words: Floats
+    cosine: Floats
+    maxsim: Floats
+    near: Floats
+    passage: Ints  # the best one
+    tokens: _Tokens
+    certainty: float
+
+
+def _closely(corpus: Corpus, signals: Signals, region: _Region) -> _Found:
+    starts = corpus.starts[region.passages]
+    counts = corpus.starts[region.passages + 1] - starts
+    tokens = corpus.tokens[_ranges(starts, counts)].astype(np.intp)
+    words = _matches(corpus, signals.words, region.passages)
+    likes = _likeness(corpus, signals, tokens, counts)
+    cosine = signals.cosine[region.passages]
+    lent = _lent(region, np.hstack([words, likes]))
+    width = words.shape[1]
+    by_word = np.maximum(words, lent[:, :width]).sum(axis=1)
+    by_token = np.maximum(likes, lent[:, width:]).sum(axis=1)
+    return _Found(
+        words=_best(region, by_word),
+        cosine=_about(region, cosine, counts),
+        maxsim=_best(region, by_token),
+        near=_best(region, _together(corpus, signals.near, region.passages)),
+        passage=_best_passage(region, _share(by_word) + _spread(cosine) + _spread(by_token)),
+        tokens=_Tokens(tokens, np.repeat(region.owner, counts)),
+        certainty=float(likes.sum(axis=1).max()) + float(cosine.max()),
+    )
+
+
+def _matches(corpus: Corpus, words: Sequence[Word], passages: Ints) -> Floats:
+    """[passages, words]: what each word says about each passage."""
+    matches = np.zeros((len(passages), len(words)), np.float32)
+    everywhere = np.zeros(len(corpus.document), np.float32)
+    for column, word in enumerate(words):
+        everywhere[word.passages] = word.scores
+        matches[:, column] = everywhere[passages]
+        everywhere[word.passages] = 0
+    return matches
+
+
+def _together(corpus: Corpus, near: Sequence[Near], passages: Ints) -> Floats:
+    together = np.zeros(len(corpus.document), np.float32)
+    for pair in near:
+        together[pair.passages] += np.float32(pair.weight)
+    return together[passages]
+
+
+def _likeness(
+    corpus: Corpus, signals: Signals, tokens: NDArray[np.intp], counts: NDArray[np.int64]
+) -> Floats:
+    """[passages, tokens of the question]: the nearest token of each, by weight."""
+    chosen = _weightiest(signals.weights)
+    total = float(signals.weights[chosen].sum())
+    likes = np.zeros((len(counts), len(chosen)), np.float32)
+    filled = np.flatnonzero(counts)
+    if total <= 0 or not len(filled):
+        return likes
+    is_used = np.zeros(len(corpus.rarity), np.bool_)
+    is_used[tokens] = True
+    distinct = np.flatnonzero(is_used)
+    row = np.zeros(len(is_used), np.intp)
+    row[distinct] = np.arange(len(distinct))
+    similar = np.maximum(signals.similar(distinct.astype(np.int32))[chosen], 0)
+    similar *= (signals.weights[chosen] / total)[:, None]
+    nearest = np.ascontiguousarray(similar.T).take(row[tokens], axis=0)
+    likes[filled] = np.maximum.reduceat(nearest, (np.cumsum(counts) - counts)[filled], axis=0)
+    return likes
+
+
+def _weightiest(weights: Floats) -> Ints:
+    if len(weights) <= _MOST_TOKENS:
+        return np.arange(len(weights), dtype=np.int32)
+    order = np.argsort(-weights, kind="stable")[:_MOST_TOKENS]
+    return np.sort(order).astype(np.int32)
+
+
+def _lent(region: _Region, own: Floats) -> Floats:
+    """What a document's neighbours lend it of each column, for each of its passages."""
+    tall = np.zeros((region.height, own.shape[1]), np.float32)
+    tall[region.place] = _best(region, own)
+    lent = np.zeros_like(tall)
+    for step in range(1, min(_REACH, region.height - 1) + 1):
+        with np.errstate(invalid="ignore"):  # between two rows without a document
+            far = np.abs(region.centre[step:] - region.centre[:-step])
+        near = np.where(far <= _FAR, np.exp(-far / np.float32(_FADE)), 0).astype(np.float32)
+        near = near[:, None]
+        np.maximum(lent[step:], tall[:-step] * near, out=lent[step:])
+        np.maximum(lent[:-step], tall[step:] * (near * np.float32(_LATER)), out=lent[:-step])
+    return lent[region.place][region.owner]
+
+
+def _best(region: _Region, values: Floats) -> Floats:
+    """Each document's best over its passages."""
+    if len(region.passages) == len(region.documents):
+        return values
+    best: Floats = np.maximum.reduceat(values, region.first, axis=0)
+    return best
+
+
+def _about(region: _Region, cosine: Floats, counts: NDArray[np.int64]) -> Floats:
+    """Each document's cosine; passages that were not embedded say nothing about the whole."""
+    if len(region.passages) == len(region.documents):
+        return cosine
+    embedded = (counts > 0).astype(np.float32)
+    known: Floats = np.add.reduceat(embedded, region.first)
+    total: Floats = np.add.reduceat(cosine * embedded, region.first)
+    mean = (total / np.maximum(known, 1)).astype(np.float32)
+    return np.float32(1 - _WHOLE) * _best(region, cosine) + np.float32(_WHOLE) * mean
+
+
+def _best_passage(region: _Region, score: Floats) -> Ints:
+    if len(region.passages) == len(region.documents):
+        return region.passages
+    is_best = np.flatnonzero(score == _best(region, score)[region.owner])
+    return region.passages[is_best[np.searchsorted(is_best, region.first)]]
+
+
+# -- the sum --------------------------------------------------------------------------------------
+
+
+def _trust(signals: Signals, found: _Found) -> float:
+    """How far words can be relied on: 1 if the best match has most of what was asked for.
+
+    Where a question is put in other words than the memory, the best match is an accident.
+    """
+    asked = sum(word.rarity for word in signals.words)
+    return min(1.0, float(found.words.max()) / (_RELIABLE * asked)) if asked > 0 else 1.0
+
+
+def _fused(region: _Region, found: _Found, trust: float) -> Parts:
+    """The parts that speak of the text, with a little of the neighbours' scores."""
+    third, most = np.float32(1 / 3), float(found.near.max())
+    parts = {
+        "bm25": third * np.float32(trust) * _share(found.words),
+        "cosine": third * np.float32(2 - trust) * _spread(found.cosine),
+        "maxsim": third * _spread(found.maxsim),
+        "near": found.near * np.float32(trust * _NEAR / most if most > 0 else 0),
+    }
+    whole = np.float32(1 / (1 + 2 * _BESIDE))
+    parts = {name: part * whole for name, part in parts.items()}
+    tall = np.zeros(region.height + 2, np.float32)
+    tall[region.place + 1] = _total(parts)
+    parts["beside"] = np.float32(_BESIDE) * (tall[region.place] + tall[region.place + 2])
+    return parts
+
+
+def _length(tokens: Ints) -> Floats:
+    longer = np.maximum(tokens.astype(np.float32) + 1, _LONG) / np.float32(_LONG)
+    return np.float32(-_LENGTH) * np.log(longer)
+
+
+def _bonus(corpus: Corpus, signals: Signals, region: _Region, tokens: _Tokens) -> Floats:
+    bonus = np.zeros(len(region.documents), np.float32)
+    bonus[_opens(corpus, region.documents)] = _OPENING
+    if signals.expected is not None and len(signals.expected):
+        bonus[_having(corpus, region, tokens, signals.expected)] += _EXPECTED
+    if signals.asking is not None and len(signals.asking):
+        asks = _having(corpus, region, tokens, signals.asking)
+        asks &= corpus.length[region.documents] <= _SHORT
+        bonus[asks] -= _ASKS
+        bonus[_answers(corpus, region, asks)] += _ASKS
+    return bonus
+
+
+def _opens(corpus: Corpus, documents: Ints) -> Mask:
+    """Whether it is the first of a session of several."""
+    session = corpus.session
+    before, after = np.maximum(documents - 1, 0), np.minimum(documents + 1, len(session) - 1)
+    first = (session[before] != session[documents]) | (documents == 0)
+    more = (session[after] == session[documents]) & (after > documents)
+    opens: Mask = (session[documents] >= 0) & first & more
+    return opens
+
+
+def _answers(corpus: Corpus, region: _Region, asks: Mask) -> Mask:
+    """Whether the turn before, somebody else's, asks and this one does not."""
+    asked = np.zeros(region.height + 1, np.bool_)
+    asked[region.place + 1] = asks
+    before = np.maximum(region.documents - 1, 0)
+    other = corpus.speaker[before] != corpus.speaker[region.documents]
+    answers: Mask = asked[region.place] & other & ~asks
+    return answers
+
+
+def _having(corpus: Corpus, region: _Region, tokens: _Tokens, wanted: Ints) -> Mask:
+    """Which documents have one of the tokens."""
+    is_wanted = np.zeros(len(corpus.rarity), np.bool_)
+    is_wanted[wanted] = True
+    have = np.zeros(len(region.documents), np.bool_)
+    have[tokens.owner[is_wanted[tokens.ids]]] = True
+    return have
+
+
+def _best_of_session(corpus: Corpus, region: _Region, scores: Floats) -> Floats:
+    """The best score of each document's session; without a session, its own."""
+    session = corpus.session[region.documents]
+    opens = np.concatenate([[True], (session[1:] != session[:-1]) | (session[1:] < 0)])
+    best: Floats = np.maximum.reduceat(scores, np.flatnonzero(opens))[np.cumsum(opens) - 1]
+    return best
+
+
+def _ordered(region: _Region, found: _Found, parts: Parts, limit: int) -> Ranked:
+    scores = _total(parts)
+    order = np.argsort(-scores, kind="stable")[: max(limit, 0)]
+    return Ranked(
+        documents=region.documents[order],
+        scores=scores[order],
+        parts={name: part[order] for name, part in parts.items()},
+        passage=found.passage[order],
+        certainty=found.certainty,
+    )
+
+
+def _total(parts: Parts) -> Floats:
+    total: Floats = np.sum(list(parts.values()), axis=0, dtype=np.float32)
+    return total
+
+
+def _nothing() -> Ranked:
+    none = np.zeros(0, np.int32)
+    return Ranked(none, np.zeros(0, np.float32), {}, none, 0.0)
+
+
+def _share(values: Floats) -> Floats:
+    """0 to 1: of the greatest."""
+    most = values.max(initial=0)
+    return values / most if most > 0 else np.zeros_like(values)
+
+
+def _spread(values: Floats) -> Floats:
+    """0 to 1: from the smallest to the greatest."""
+    if not len(values):
+        return values
+    least, most = values.min(), values.max()
+    return (values - least) / (most - least) if most > least else np.zeros_like(values)

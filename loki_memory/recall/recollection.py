@@ -1,0 +1,61 @@
+"""Recollections: what was recalled, each with the reasons for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Recollection(NamedTuple):
+    """One memory that was found: a line about it, and why it is there."""
+
+    id: str
+    kind: str
+    title: str
+    score: float = 0.0
+    why: tuple[str, ...] = ()
+    confidence: float | None = None
+    at: str = ""  # the moment it speaks of; empty if it does not say
+    age_days: int | None = None
+    evidence: int = 0  # episodes that it rests on
+    status: str = "active"
+    scope: str = "project"
+    stale: bool = False  # code that it cites has changed since
+    contradicts: tuple[str, ...] = ()  # ids among these hits that say something else
+    tokens: int = 0  # what reading all of it costs, estimated as bytes / 4
+
+
+class Recollections(list[Recollection]):
+    """Hits, best first, and what is to be known about them all."""
+
+    def __init__(
+        self,
+        hits: Iterable[Recollection] = (),
+        *,
+        filtered: int = 0,
+        took: float = 0.0,
+        certainty: float = 0.0,
+        task: str = "",
+    ) -> None:
+        super().__init__(hits)
+        self.filtered = filtered  # found, and withheld because nothing was near enough
+        self.took = took  # seconds
+        self.certainty = certainty  # absolute: best similarity of words plus best of meaning
+        self.task = task  # the type of task that was asked for or detected
+
+
+class Asked(NamedTuple):
+    """A question as it is put to the memory."""
+
+    query: str
+    k: int = 5
+    kinds: tuple[str, ...] = ()
+    task: str = ""
+    files: tuple[str, ...] = ()
+    error: str = ""
+    deep: bool = False
+    scope: str = ""
+    session: str = ""
+    status: str = ""
+    now: str = ""  # the present moment, for age and freshness
+    injected: bool = False  # shown to an agent unasked: only what this project's own work gave

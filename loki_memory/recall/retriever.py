@@ -1,0 +1,341 @@
+"""The retriever: from a question to the memories for it, over one workspace's index and vectors.
+
+What it needs of the whole store (the catalogue, the words that were asked for) it keeps while the
+index stays as it is, so that a process that asks again is answered in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.embedding import load as load_embedding  # first: it pins BLAS to one thread
+
+import numpy as np  # isort: skip
+
+from loki_memory.index.vectors import Vectors
+from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
+from loki_memory.recall import catalogue
+from loki_memory.recall.corpus import UNKNOWN_DAY
+from loki_memory.recall.lexicon import Lexicon
+from loki_memory.recall.meaning import Lengths, Meaning
+from loki_memory.recall.question import Question, ask
+from loki_memory.recall.ranking import Ranked, Signals, rank
+from loki_memory.recall.route import Route, route
+from loki_memory.recall.selection import Candidate, choose
+from loki_memory.recall.shared import shared
+from loki_memory.recall.task import detect
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from loki_memory.embedding import Embedding
+    from loki_memory.index.index import Index
+    from loki_memory.recall.corpus import Catalogue
+    from loki_memory.recall.recollection import Asked
+
+    Progress = Callable[[int, int], None]
+    Mask = NDArray[np.bool_]
+    Reasons = dict[int, list[str]]
+
+# Not shown unless asked for. A ledger says where an agent stands, not what was learned.
+_HIDDEN = [STATUSES.index(name) for name in ("superseded", "rejected", "retired")]
+_UNASKED = [KINDS.index("ledger")]
+_SESSION = SCOPES.index("session")
+_POOL = 30  # candidates that are looked at closely, at least
+_CLOSE = 0.8  # of the best cosine, from which on meaning is a reason of its own
+_WORDS_TOLD = 6
+
+
+class Hit(NamedTuple):
+    """A memory that was chosen: its row, its score, the reasons, what the score is made of."""
+
+    row: int
+    score: float
+    why: list[str]
+    parts: dict[str, float]
+
+
+class Answer(NamedTuple):
+    """What the retriever has to say to a question."""
+
+    hits: list[Hit]
+    found: int  # candidates that there were
+    certainty: float  # absolute: whether the store knows anything about it
+    exact: bool  # whether an id, a field, an error or a file led to hits
+    task: str
+
+
+class Retriever:
+    """One workspace's read path. `folder` is where vectors and catalogue are kept."""
+
+    def __init__(
+        self,
+        index: Index,
+        folder: Path | None,
+        model: str = "",
+        progress: Progress | None = None,
+    ) -> None:
+        self.notices: list[str] = []
+        self.progress = progress
+        self._index = index
+        self._folder = folder
+        self._model = model
+        self._state = ""
+        self._embedding: Embedding | None = None
+        self._vectors: Vectors | None = None
+        self._catalogue: Catalogue | None = None
+        self._usual: dict[str, NDArray[np.int32]] = {}
+
+    # -- the whole store --------------------------------------------------------------------------
+
+    @property
+    def embedding(self) -> Embedding:
+        if self._embedding is None:
+            self._embedding = load_embedding(self._model)
+            self._lengths = Lengths(self._embedding)
+        return self._embedding
+
+    @property
+    def vectors(self) -> Vectors:
+        if self._vectors is None:
+            self._vectors = Vectors(self._folder, self.embedding.name, self.embedding.size)
+        return self._vectors
+
+    def prepare(self) -> Catalogue:
+        """The catalogue of what the index says now."""
+        state = self._index.note("changed_ns")
+        if self._catalogue is None or state != self._state:
+            self._catalogue = self._load()
+            self._lexicon = Lexicon(self._index, self._catalogue)
+            rows = self._catalogue.corpus.row
+            self._document = np.full(int(rows.max(initial=0)) + 1, -1, np.int32)
+            self._document[rows] = np.arange(len(rows), dtype=np.int32)
+            self._state = state
+        return self._catalogue
+
+    def _load(self) -> Catalogue:
+        self.vectors.open()
+        is_new = not len(self.vectors)
+        file = self._folder / "catalogue" if self._folder else None
+        loaded = catalogue.load(self._index, self.vectors, self.embedding, file, self.progress)
+        if is_new and self.vectors.forget_other_models():
+            self.notices.append("the embedding model is another one: all vectors were made anew")
+        return loaded
+
+    def tokens_available(self) -> int:
+        """What reading the whole store would cost, estimated as bytes / 4."""
+        return (int(self.prepare().size.sum(dtype=np.int64)) + 3) // 4
+
+    # -- one question -----------------------------------------------------------------------------
+
+    def answer(
+        self, asked: Asked, phase: str = "", strengths: Mapping[str, float] | None = None
+    ) -> Answer:
+        """The best memories for a question."""
+        store = self.prepare()
+        way = route(asked.query, self._index)
+        task = asked.task or detect(way.text, phase=phase, error=bool(asked.error))
+        allowed = self._allowed(store, asked, way)
+        question = ask(_text(way.text, asked.error), store.speakers)
+        if way.rows is not None and not question.words:
+            return _latest(store, allowed, asked.k, way)
+        reasons, boost = self._shared(store, asked, way)
+        ranked = self._ranked(store, question, allowed, boost)
+        if asked.deep:
+            from loki_memory.recall.deep import deepened
+
+            ranked = deepened(self._index, store, self._document, ranked, allowed, reasons)
+        chosen = self._chosen(store, asked, ranked, task, strengths or {})
+        hits = self._explained(store, question, ranked, chosen, reasons)
+        exact = bool(reasons) or way.rows is not None
+        return Answer(hits, len(ranked.documents), float(ranked.certainty), exact, task)
+
+    def _ranked(
+        self,
+        store: Catalogue,
+        question: Question,
+        allowed: Mask,
+        boost: NDArray[np.float32] | None,
+    ) -> Ranked:
+        words = self._lexicon.words(question.words) if question.words else []
+        text = " ".join(question.words) or question.text
+        meaning = Meaning(store, self.vectors, self.embedding, self._lengths, text)
+        signals = Signals(
+            words=words,
+            near=self._lexicon.near(words),
+            cosine=meaning.cosine(),
+            tokens=meaning.tokens,
+            weights=meaning.weights,
+            similar=meaning.similar(),
+            allowed=allowed,
+            boost=boost,
+            expected=self._tokens(" ".join(question.expected)),
+            asking=self._tokens("?"),
+        )
+        return rank(store.corpus, question, signals)
+
+    def _tokens(self, text: str) -> NDArray[np.int32]:
+        """Token ids of a text that comes again with every question of its kind."""
+        if text not in self._usual:
+            self._usual[text] = np.array(self.embedding.tokens(text), np.int32)
+        return self._usual[text]
+
+    def _allowed(self, store: Catalogue, asked: Asked, way: Route) -> Mask:
+        """Status, scope, kind and fields, applied before anything is ranked."""
+        corpus = store.corpus
+        allowed = np.ones(len(corpus.row), np.bool_)
+        status = asked.status or way.status
+        if not status:
+            allowed &= ~_among(store.status, _HIDDEN)
+        elif status != "all":
+            allowed &= store.status == STATUSES.index(status)
+        if asked.kinds:
+            allowed &= _among(store.kind, [KINDS.index(kind) for kind in asked.kinds])
+        elif way.rows is None:
+            allowed &= ~_among(store.kind, _UNASKED)
+        if asked.scope and asked.scope != "user":
+            allowed &= store.scope == SCOPES.index(asked.scope)
+        own = store.sessions.index(asked.session) if asked.session in store.sessions else -2
+        allowed &= (store.scope != _SESSION) | (corpus.session == own)
+        if asked.injected:
+            allowed &= store.foreign == 0
+        if way.rows is not None:
+            left = np.zeros(len(self._document), np.bool_)
+            left[[row for row in way.rows if row < len(left)]] = True
+            allowed &= left[corpus.row]
+        return allowed
+
+    def _shared(
+        self, store: Catalogue, asked: Asked, way: Route
+    ) -> tuple[Reasons, NDArray[np.float32] | None]:
+        """What is shared besides words, as reasons and as additions to the scores."""
+        total = len(store.corpus.row)
+        reasons: Reasons = {}
+        boost = np.zeros(total, np.float32)
+        for one in shared(
+            self._index,
+            total,
+            text=way.text,
+            named=way.named,
+            error=asked.error,
+            files=asked.files,
+        ):
+            document = int(self._document[one.row]) if one.row < len(self._document) else -1
+            if document >= 0:
+                boost[document] += one.worth
+                reasons.setdefault(document, []).append(one.why)
+        return reasons, boost if reasons else None
+
+    # -- choosing ---------------------------------------------------------------------------------
+
+    def _chosen(
+        self,
+        store: Catalogue,
+        asked: Asked,
+        ranked: Ranked,
+        task: str,
+        strengths: Mapping[str, float],
+    ) -> list[tuple[int, float]]:
+        """Places among the ranked documents, with their final scores."""
+        pool = max(_POOL, 2 * asked.k)
+        rows = store.corpus.row[ranked.documents[:pool]].tolist()
+        today = int(np.datetime64(asked.now[:10]).astype(np.int64)) if asked.now else None
+        days = store.corpus.day[ranked.documents[:pool]].tolist()
+        known = self._known(rows)
+        candidates = [
+            Candidate(number, score, *known[row][1:])._replace(
+                strength=strengths.get(known[row][0], 0.0),
+                age_days=None if today is None or day == UNKNOWN_DAY else today - day,
+            )
+            for number, (row, day, score) in enumerate(
+                zip(rows, days, ranked.scores.tolist(), strict=False)
+            )
+        ]
+        alike = self._alike(store, ranked.passage[:pool])
+        chosen = choose(candidates, asked.k, task, lambda a, b: alike[a][b])
+        return [(one.number, score) for one, score in chosen]
+
+    def _known(self, rows: Sequence[int]) -> dict[int, list[Any]]:
+        """By row: id, then what a Candidate is made of."""
+        sql = (
+            "SELECT row, id, kind, status, scope, outcome, confidence, importance "  # noqa: S608
+            f"FROM judged WHERE row IN ({','.join(map(str, rows))})"
+        )
+        return {row[0]: list(row[1:]) for row in self._index.ask(sql)}
+
+    def _alike(self, store: Catalogue, passages: NDArray[np.int32]) -> list[list[float]]:
+        """Cosine of passages with each other."""
+        entries = store.entry[passages]
+        vectors = self.vectors.matrix[entries] if len(self.vectors) else np.zeros((len(entries), 1))
+        vectors[entries < 0] = 0
+        same: list[list[float]] = (vectors @ vectors.T).tolist()
+        return same
+
+    def _explained(
+        self,
+        store: Catalogue,
+        question: Question,
+        ranked: Ranked,
+        chosen: Sequence[tuple[int, float]],
+        reasons: Reasons,
+    ) -> list[Hit]:
+        documents = ranked.documents[[number for number, _ in chosen]]
+        words = self._words_in(store, question, documents)
+        cosine = ranked.parts.get("cosine")
+        best = float(cosine.max(initial=0)) if cosine is not None else 0.0
+        hits = []
+        for (number, score), document in zip(chosen, documents.tolist(), strict=True):
+            parts = {name: float(values[number]) for name, values in ranked.parts.items()}
+            close = best > 0 and parts.get("cosine", 0.0) >= _CLOSE * best
+            why = _why(reasons.get(document, []), words.get(document, []), close=close)
+            hits.append(Hit(int(store.corpus.row[document]), score, why, parts))
+        return hits
+
+    def _words_in(
+        self, store: Catalogue, question: Question, documents: NDArray[np.int32]
+    ) -> dict[int, list[str]]:
+        """The words of the question that each document has."""
+        found: dict[int, list[str]] = {}
+        for word in self._lexicon.words(question.words) if question.words else []:
+            has = np.zeros(len(store.corpus.row), np.bool_)
+            has[store.corpus.document[word.passages]] = True
+            for document in documents[has[documents]].tolist():
+                found.setdefault(document, []).append(word.word)
+        return found
+
+
+def _text(query: str, error: str) -> str:
+    """What is searched for: the question, and of an error the line that says what went wrong."""
+    if not error:
+        return query
+    from loki_memory.models.signature import salient
+
+    return f"{query}\n{salient(error)}"
+
+
+def _among(codes: NDArray[np.uint8], wanted: Sequence[int]) -> Mask:
+    """Which codes are wanted. (numpy's `isin` would load 8 ms of masked arrays for it.)"""
+    table = np.zeros(256, np.bool_)
+    table[list(wanted)] = True
+    chosen: Mask = table[codes]
+    return chosen
+
+
+def _why(reasons: Sequence[str], words: Sequence[str], *, close: bool) -> list[str]:
+    why = list(dict.fromkeys(reasons))
+    if words:
+        why.append("matches " + ", ".join(f"'{word}'" for word in words[:_WORDS_TOLD]))
+    if close:
+        why.append("close in meaning")
+    return why or ["stands beside what matches"]
+
+
+def _latest(store: Catalogue, allowed: Mask, k: int, way: Route) -> Answer:
+    """Ids or fields alone were asked for: what they leave, newest first."""
+    documents = np.flatnonzero(allowed)
+    days = store.corpus.day[documents].astype(np.int64)
+    rows = store.corpus.row[documents[np.lexsort((documents, -days))]].tolist()
+    why = list(way.said) or ["its id"]
+    return Answer([Hit(row, 1.0, why, {}) for row in rows[:k]], len(rows), 0.0, exact=True, task="")

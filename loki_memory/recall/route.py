@@ -1,0 +1,95 @@
+"""Questions that plain SQL answers: an id, the beginning of one, or `field:value`.
+
+    sem-001                          that memory
+    ep-2026-01-06*                   memories whose ids begin so
+    category:testing flaky           the rest of the text is ranked within what the fields leave
+
+A field is named as in the files. Anything else with a colon is text like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.models.ids import ID
+from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Index
+
+# What each field means in SQL, over `judged AS m`.
+_FIELDS = {
+    "id": "m.id = ?",
+    "kind": "m.kind = ?",
+    "category": "m.category = ? COLLATE NOCASE",
+    "agent": "m.agent = ? COLLATE NOCASE",
+    "by": "m.agent = ? COLLATE NOCASE",
+    "session": "m.session = ?",
+    "status": "m.status = ?",
+    "scope": "m.scope = ?",
+    "outcome": "m.outcome = ?",
+    "origin": "m.origin = ?",
+    "parent": "m.parent = ?",
+    "tag": "EXISTS (SELECT 1 FROM json_each(m.body, '$.tags') WHERE value = ? COLLATE NOCASE)",
+    "file": "EXISTS (SELECT 1 FROM edges AS e WHERE e.source = m.id AND e.target = 'file:' || ?)",
+    "symbol": "EXISTS (SELECT 1 FROM marks WHERE memory = m.row AND mark = 'symbol:' || ?)",
+}
+_CLOSED = {"kind": KINDS, "status": STATUSES, "scope": SCOPES}
+_FIELD = r"(?<!\S)([a-z]+):(?:\"([^\"]+)\"|([^\s\":/][^\s\"]*))(?!\S)"
+_AROUND = "[](),.;:'\"`"  # what stands around an id in a sentence
+_PREFIX = r"(?<!\S)([A-Za-z]+-[\w.-]*)\*(?!\S)"
+
+
+class Route(NamedTuple):
+    """What of a question is answered exactly, and the text that is left to rank by."""
+
+    text: str
+    rows: frozenset[int] | None  # the memories that the fields leave; None: all
+    named: tuple[int, ...]  # memories that the question names by their ids, in its order
+    status: str  # a status that was asked for by name
+    said: tuple[str, ...]  # what was asked for exactly, in words
+
+
+def route(query: str, index: Index) -> Route:
+    """Take the exact parts out of a question."""
+    clauses: list[str] = []
+    values: list[str] = []
+    status = ""
+    said: list[str] = []
+    text = query
+    for found in re.finditer(_FIELD, query) if ":" in query else ():
+        name, value = found[1], found[2] or found[3]
+        if name not in _FIELDS or value not in _CLOSED.get(name, (value,)):
+            continue
+        if name == "status":
+            status = value
+        if (name, value) != ("status", "all"):
+            clauses.append(_FIELDS[name])
+            values.append(value)
+        said.append(f"{name} {value}")
+        text = text.replace(found[0], " ", 1)
+    for found in re.finditer(_PREFIX, text) if "*" in text else ():
+        clauses.append("m.id >= ? AND m.id < ?")
+        values += [found[1], found[1] + "\U0010ffff"]
+        said.append(f"id {found[1]}*")
+        text = text.replace(found[0], " ", 1)
+    rows = None
+    if clauses:
+        sql = f"SELECT m.row FROM judged AS m WHERE {' AND '.join(clauses)}"  # noqa: S608
+        rows = frozenset(row[0] for row in index.ask(sql, *values))
+    named = _named(text, index)
+    if named and rows is None and not [w for w in text.split() if w.strip(_AROUND) not in named]:
+        text, rows = "", frozenset(named.values())  # nothing but ids was asked for
+    return Route(" ".join(text.split()), rows, tuple(named.values()), status, tuple(said))
+
+
+def _named(text: str, index: Index) -> dict[str, int]:
+    """Memories whose ids stand in the text, with their rows."""
+    words = [word.strip(_AROUND) for word in text.split()[:64]]
+    ids = [word for word in dict.fromkeys(words) if "-" in word and ID.fullmatch(word)]
+    if not ids:
+        return {}
+    marks = ",".join("?" * len(ids))
+    found = dict(index.ask(f"SELECT id, row FROM memories WHERE id IN ({marks})", *ids))  # noqa: S608
+    return {name: found[name] for name in ids if name in found}

@@ -1,0 +1,92 @@
+"""What a question shares with memories besides its words: an error, files, names of code, ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Index
+
+# What is added to a score, which is about 1 for the best match of words and meaning.
+_NAMED = 10.0  # a memory that the question names comes first
+_SAME_ERROR, _LIKE_ERROR = 0.6, 0.15
+_SAME_FILE, _SAME_SYMBOL = 0.15, 0.1  # times how rare it is
+_CROWD = 2000  # memories beyond which what they share says nothing
+
+
+class Shared(NamedTuple):
+    """A memory that has something in common with the question."""
+
+    row: int
+    worth: float
+    why: str
+
+
+def shared(
+    index: Index,
+    total: int,
+    *,
+    text: str,
+    named: Sequence[int],
+    error: str,
+    files: Sequence[str],
+) -> list[Shared]:
+    """All memories that share something, of a store of `total`."""
+    return [
+        *(Shared(row, _NAMED, "its id") for row in named),
+        *_same_error(index, error),
+        *_same_files(index, files, total),
+        *_same_symbols(index, text, total),
+    ]
+
+
+def _same_error(index: Index, error: str) -> Iterator[Shared]:
+    if not error:
+        return
+    from loki_memory.models.signature import signature  # its patterns take 2 ms to compile
+
+    found = signature(error)
+    if found is None:
+        return
+    exact = _marked(index, f"error:{found.exact}")
+    yield from (Shared(row, _SAME_ERROR, f"same error signature: {found.exact}") for row in exact)
+    like = set(_marked(index, f"errors:{found.broad}")) - set(exact)
+    yield from (
+        Shared(row, _LIKE_ERROR, f"same kind of error: {found.broad}") for row in sorted(like)
+    )
+
+
+def _same_files(index: Index, files: Sequence[str], total: int) -> Iterator[Shared]:
+    sql = (
+        "SELECT DISTINCT m.row FROM edges AS e JOIN memories AS m ON m.id = e.source "
+        "WHERE e.target = ? ORDER BY 1 LIMIT ?"
+    )
+    for path in dict.fromkeys(path.removeprefix("./") for path in files):
+        rows = [row[0] for row in index.ask(sql, f"file:{path}", _CROWD)]
+        worth = _SAME_FILE * _rare(len(rows), total)
+        yield from (Shared(row, worth, f"file {path}") for row in rows)
+
+
+def _same_symbols(index: Index, text: str, total: int) -> Iterator[Shared]:
+    if text.islower() and text.replace(" ", "").isalnum():
+        return
+    from loki_memory.models.symbol import symbols
+
+    for name in symbols(text):
+        rows = _marked(index, f"symbol:{name}")
+        worth = _SAME_SYMBOL * _rare(len(rows), total)
+        yield from (Shared(row, worth, f"names {name}") for row in rows)
+
+
+def _marked(index: Index, mark: str) -> list[int]:
+    sql = "SELECT memory FROM marks WHERE mark = ? ORDER BY memory LIMIT ?"
+    return [row[0] for row in index.ask(sql, mark, _CROWD)]
+
+
+def _rare(sharers: int, total: int) -> float:
+    """1 for what one memory has, one half for what all have."""
+    if sharers < 1 or total < 2:  # noqa: PLR2004
+        return 1.0
+    return 0.5 + 0.5 * max(0.0, log(total / sharers) / log(total))

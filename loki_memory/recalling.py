@@ -1,0 +1,278 @@
+"""Recall as a workspace does it: the project's memory, then the user's, told in one list."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.errors import InvalidRecord
+from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
+from loki_memory.recall.recollection import Asked, Recollection, Recollections
+from loki_memory.recall.selection import tokens, within
+from loki_memory.recall.task import TASKS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from loki_memory.parts import Parts
+    from loki_memory.recall.retriever import Answer, Hit
+    from loki_memory.workspace import Workspace
+
+_WIDTH = 240  # characters of a line about a hit
+_USER = 0.95  # what a memory of the user counts against one of the project
+_DETAILS = (
+    "SELECT m.row, m.id, m.kind, m.title, m.status, m.scope, m.at, m.confidence, "
+    "m.size, json_extract(m.body, '$.citations'), "
+    "lower(json_extract(m.body, '$.subject') || '/' || json_extract(m.body, '$.attribute')), "
+    "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from') "
+    "FROM judged AS m WHERE m.row IN ({})"
+)
+
+
+class _Told(NamedTuple):
+    """A recollection with what is needed to compare it with others."""
+
+    hit: Recollection
+    slot: str  # what a fact is about: two with one slot contradict each other
+    parts: dict[str, float]
+
+
+class _Found(NamedTuple):
+    told: list[_Told]
+    filtered: int
+    certainty: float
+    task: str
+    took: float
+
+
+class Wish(NamedTuple):
+    """A question as a caller words it."""
+
+    query: str
+    k: int = 5
+    kinds: Iterable[str] | None = None
+    task: str | None = None
+    files: Iterable[str] | None = None
+    error: str | None = None
+    deep: bool | None = None
+    scope: str | None = None
+    session: str | None = None
+    status: str | None = None
+
+    def asked(self, now: str, *, injected: bool = False) -> Asked:
+        """The question as it is put; raises InvalidRecord for what could never fit anything."""
+        kinds = tuple(self.kinds or ())
+        _check("kind", kinds, KINDS)
+        _check("task", (self.task,), TASKS)
+        _check("scope", (self.scope,), SCOPES)
+        _check("status", (self.status,), STATUSES)
+        if self.k < 1:
+            raise InvalidRecord(f"{self.k} is too few", field="k", advice="Ask for 1 or more.")
+        return Asked(
+            query=self.query,
+            k=self.k,
+            kinds=kinds,
+            task=self.task or "",
+            files=tuple(self.files or ()),
+            error=self.error or "",
+            deep=bool(self.deep),
+            scope=self.scope or "",
+            session=self.session or "",
+            status=self.status or "",
+            now=now,
+            injected=injected,
+        )
+
+
+def _check(name: str, values: Iterable[str | None], known: Iterable[str]) -> None:
+    for value in values:
+        if value is not None and value not in known:
+            raise InvalidRecord(
+                f"{value!r} is not a {name}", advice=f"Use one of: {', '.join(known)}."
+            )
+
+
+def recall(
+    workspace: Workspace, asked: Asked, *, budget: int | None = None, phase: str = ""
+) -> tuple[Recollections, list[dict[str, float]]]:
+    """What the project and the user know about a question, and how each hit came by its score."""
+    homes = [home for home in workspace.homes() if home.has_scope(asked.scope)]
+    from loki_memory.recall import retriever  # noqa: F401 - numpy, while a look goes on beside
+
+    to_check = [home for home in homes if not home.look_again()]
+    floor = workspace.config.get("recall.floor") / 100
+    found = _found(homes, asked, floor, phase)
+    ids = [one.hit.id for one in found.told]
+    if not all(home.is_as_shown(home.paths_of(ids)) for home in to_check):
+        found = _found(homes, asked, floor, phase)
+    for home in homes:
+        workspace.notices += home.retriever.notices
+        home.retriever.notices = []
+    told = found.told
+    if budget is not None:
+        told = told[: within([shown(one.hit) for one in told], budget)]
+    hits = Recollections(
+        (one.hit for one in told),
+        filtered=found.filtered,
+        certainty=round(found.certainty, 4),
+        task=found.task,
+        took=found.took,
+    )
+    return hits, [one.parts for one in told]
+
+
+def _found(homes: Sequence[Parts], asked: Asked, floor: float, phase: str) -> _Found:
+    began = time.perf_counter()
+    told: list[_Told] = []
+    filtered, certainty, task = 0, 0.0, ""
+    for home in homes:
+        answer = home.answer(partial(_answer, home, asked, phase))
+        certainty, task = max(certainty, answer.certainty), task or answer.task
+        if answer.certainty < floor and not answer.exact:
+            filtered += answer.found
+        else:
+            told += home.answer(partial(_told, home, answer, asked))
+    told.sort(key=lambda one: (-one.hit.score, one.hit.id))
+    told = _in_dispute(told[: asked.k])
+    return _Found(told, filtered, certainty, task, time.perf_counter() - began)
+
+
+def _answer(home: Parts, asked: Asked, phase: str) -> Answer:
+    """What is injected does not depend on what this machine has read before."""
+    strengths = {} if asked.injected else home.journal.strengths(asked.now)
+    return home.retriever.answer(asked, phase, strengths)
+
+
+def _told(home: Parts, answer: Answer, asked: Asked) -> list[_Told]:
+    if not answer.hits:
+        return []
+    sql = _DETAILS.format(",".join(str(hit.row) for hit in answer.hits))
+    rows = {row[0]: row for row in home.index.ask(sql)}
+    return [_one(home, hit, rows[hit.row], asked.now) for hit in answer.hits if hit.row in rows]
+
+
+def _one(home: Parts, hit: Hit, row: Sequence[Any], now: str) -> _Told:
+    _, name, kind, title, status, scope, at, confidence, size, cited, slot, evidence = row
+    recollection = Recollection(
+        id=name,
+        kind=kind,
+        title=_line(title),
+        score=round(hit.score * (_USER if home.is_user else 1.0), 4),
+        why=tuple(hit.why),
+        confidence=confidence,
+        at=at,
+        age_days=_days_between(at, now),
+        evidence=evidence,
+        status=status,
+        scope="user" if home.is_user else scope,
+        stale=bool(cited) and is_stale(home.layout.root, _parsed(cited)),
+        contradicts=_opponents(home, name),
+        tokens=(size + 3) // 4,
+    )
+    return _Told(recollection, slot or "", hit.parts)
+
+
+def _line(title: str) -> str:
+    """A line is a line: the whole of a long statement is for `show`."""
+    return title if len(title) <= _WIDTH else title[: _WIDTH - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _days_between(at: str, now: str) -> int | None:
+    if not at or not now:
+        return None
+    from datetime import date
+
+    try:
+        return max(0, (date.fromisoformat(now[:10]) - date.fromisoformat(at[:10])).days)
+    except ValueError:
+        return None
+
+
+def _opponents(home: Parts, name: str) -> tuple[str, ...]:
+    """Memories that a link says contradict this one."""
+    sql = (
+        "SELECT target FROM edges WHERE source = ? AND relation = 'contradicts' UNION "
+        "SELECT source FROM edges WHERE target = ? AND relation = 'contradicts' ORDER BY 1"
+    )
+    return tuple(row[0] for row in home.index.ask(sql, name, name))
+
+
+def _in_dispute(told: list[_Told]) -> list[_Told]:
+    """Where two hits contradict each other both say so, and the newer comes first."""
+    shown = {one.hit.id for one in told}
+    against: dict[str, set[str]] = {one.hit.id: shown & set(one.hit.contradicts) for one in told}
+    for a, b in combinations(told, 2):
+        if a.slot and a.slot == b.slot and a.hit.title != b.hit.title:
+            against[a.hit.id].add(b.hit.id)
+            against[b.hit.id].add(a.hit.id)
+    marked = [
+        one._replace(hit=_disputed(one.hit, tuple(sorted(against[one.hit.id])))) for one in told
+    ]
+    for place, later in combinations(range(len(marked)), 2):
+        ahead, behind = marked[place].hit, marked[later].hit
+        if behind.id in against[ahead.id] and behind.at > ahead.at:
+            marked[place], marked[later] = marked[later], marked[place]
+    return marked
+
+
+def _disputed(hit: Recollection, others: tuple[str, ...]) -> Recollection:
+    why = (*hit.why, *(f"contradicts {other}" for other in others))
+    return hit._replace(contradicts=others, why=why)
+
+
+def _parsed(cited: str) -> list[Any]:
+    import orjson  # 4 ms, for the few memories that cite code
+
+    found = orjson.loads(cited)
+    return found if isinstance(found, list) else []
+
+
+def is_stale(root: Path, citations: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a file that a memory cites has changed since, by git's id of its content."""
+    return any(
+        _blob(root, str(cited["path"])) != cited["blob"]
+        for cited in citations
+        if isinstance(cited, dict) and cited.get("path") and cited.get("blob")
+    )
+
+
+def _blob(root: Path, path: str) -> str | None:
+    """Git's id of a file of the project as it is now; None if there is no such file."""
+    from hashlib import sha1
+
+    real = os.path.realpath(root / path)
+    if not real.startswith(os.path.realpath(root) + os.sep):
+        return None
+    try:
+        with open(real, "rb") as file:
+            data = file.read()
+    except OSError:
+        return None
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def shown(hit: Recollection) -> str:
+    """What a reader sees of a hit at first."""
+    return f"{hit.id} {hit.title}"
+
+
+def note_shown(
+    workspace: Workspace,
+    surface: str,
+    query: str,
+    hits: Iterable[Recollection],
+    session: str | None = None,
+) -> None:
+    """Journal what was offered, and what it cost to read."""
+    workspace.journal.shown(
+        [(hit.id, tokens(shown(hit))) for hit in hits],
+        surface=surface,
+        query=query,
+        session=session,
+        now=workspace.now(),
+        available=workspace.retriever.tokens_available(),
+    )

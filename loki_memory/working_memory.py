@@ -1,0 +1,210 @@
+"""Working memory: CONTINUITY.md, where an agent reads what matters now and notes what it learns.
+
+The block between our markers is ours. What the agent wrote under its own headings becomes memory
+before the block is rendered again, each note once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from loki_memory.continuity import Line, Now, harvest, place, render
+from loki_memory.errors import RejectedValue
+from loki_memory.files import disk
+from loki_memory.files.store import failures_named
+from loki_memory.gist import gist
+from loki_memory.injection import (
+    EPISODES,
+    TRUSTED,
+    WARNINGS,
+    Told,
+    found_for,
+    line,
+    often_met,
+    told_of,
+)
+from loki_memory.models.ids import digest, file_stem
+from loki_memory.recall.recollection import Recollection
+from loki_memory.recalling import note_shown
+
+if TYPE_CHECKING:
+    from loki_memory.continuity import Noted
+    from loki_memory.workspace import Workspace
+
+_TRIES = 3  # at writing a file that somebody else writes at the same time
+_STANDINGS = 12  # lines about where agents stand
+
+
+def continuity(
+    workspace: Workspace, goal: str | None, agent: str, files: Sequence[str], budget: int | None
+) -> tuple[Path, bool]:
+    """Harvest, render, replace the block; the path, and whether bytes changed."""
+    path = continuity_path(workspace, agent)
+    with failures_named(path):
+        take_notes(workspace, disk.read_bytes(path) or b"", agent)
+    goal = goal if goal is not None else last_goal(workspace, agent)
+    block = render(what_matters(workspace, goal, agent, files), _limit(workspace, budget))
+    changed = False
+    for _ in range(_TRIES):
+        with failures_named(path):
+            before = disk.read_bytes(path)
+            after = place(before, block)
+            changed = after != before
+            if not changed:
+                break
+            if disk.read_bytes(path) == before:  # an agent may write in between
+                disk.write_bytes(path, after)
+                break
+    _note_goal(workspace, agent, goal)
+    return path, changed
+
+
+def block_text(
+    workspace: Workspace, goal: str | None, agent: str, files: Sequence[str], budget: int | None
+) -> str:
+    """The block alone, nothing written."""
+    goal = goal if goal is not None else last_goal(workspace, agent)
+    return render(what_matters(workspace, goal, agent, files), _limit(workspace, budget))
+
+
+def _limit(workspace: Workspace, budget: int | None) -> int:
+    return workspace.config.get("continuity.budget") if budget is None else budget
+
+
+def continuity_path(workspace: Workspace, agent: str) -> Path:
+    loki = workspace.layout.loki
+    return loki / "continuity" / f"{file_stem(agent)}.md" if agent else loki / "CONTINUITY.md"
+
+
+def what_matters(workspace: Workspace, goal: str, agent: str, files: Sequence[str]) -> Now:
+    """Memories for a goal, warnings, and where the agents stand."""
+    found, _, _ = found_for(workspace, goal, "", files, "") if goal.strip() else ({}, "", 0)
+    if not found:
+        found = _without_goal(workspace)
+    hits = [hit for group in found.values() for hit, _ in group]
+    note_shown(workspace, "continuity", goal, hits)
+    lines = {name: [line(told) for _, told in group] for name, group in found.items()}
+    memories = _in_turn(
+        lines.get(name, []) for name in ("relevant_patterns", "applicable_skills", "episodes")
+    )
+    return Now(
+        goal,
+        memories,
+        lines.get("avoid_these", []),
+        _handoffs(workspace, agent),
+        _ledger(workspace, agent),
+    )
+
+
+def _in_turn(lists: Iterable[list[Line]]) -> list[Line]:
+    """The first of each, then the second of each: whatever the budget, every kind has its best."""
+    return [one for row in zip_longest(*lists) for one in row if one is not None]
+
+
+def _without_goal(workspace: Workspace) -> dict[str, list[tuple[Recollection, Told]]]:
+    """Nobody said what is next: the warnings that come again, and what happened last."""
+    workspace.look_again()
+    warnings = often_met(workspace, set())[:WARNINGS]
+    rows = workspace.index.ask(
+        f"SELECT id, kind, title FROM live WHERE kind = 'episode' AND {TRUSTED} "  # noqa: S608
+        "ORDER BY at DESC, id LIMIT ?",
+        EPISODES,
+    )
+    latest = [Recollection(*row) for row in rows]
+    return {
+        "avoid_these": [(hit, told_of(workspace, hit)) for hit in warnings],
+        "episodes": [(hit, told_of(workspace, hit)) for hit in latest],
+    }
+
+
+def _handoffs(workspace: Workspace, agent: str) -> list[Line]:
+    rows = workspace.index.ask(
+        "SELECT id, title, body FROM live WHERE kind = 'handoff' AND status = 'open' "
+        "ORDER BY at DESC, id LIMIT 10"
+    )
+    opened = [(name, title, orjson.loads(body)) for name, title, body in rows]
+    return [
+        Line(name, "handoff", gist("handoff", title, record))
+        for name, title, record in opened
+        if not agent or record.get("to_agent") == agent
+    ]
+
+
+def _ledger(workspace: Workspace, agent: str) -> list[str]:
+    """Where agents stand: task, goal, what blocks them."""
+    rows = workspace.index.ask("SELECT body FROM live WHERE kind = 'ledger' ORDER BY at DESC, id")
+    told = []
+    for (body,) in rows:
+        record = orjson.loads(body)
+        if agent and record.get("agent_id") != agent:
+            continue
+        told += [
+            f"{record.get('agent_id')}: {name.replace('_', ' ')}: {text}"
+            for name, text in _stand(record)
+        ]
+    return told[:_STANDINGS]
+
+
+def _stand(record: dict[str, Any]) -> list[tuple[str, str]]:
+    context_ = record.get("context") if isinstance(record.get("context"), dict) else {}
+    both = {**(context_ or {}), **record}
+    names = ("current_goal", "current_task", "blocked_by", "blockers", "next", "next_up")
+    return [
+        (name, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+        for name in names
+        if (value := both.get(name))
+    ]
+
+
+# -- what the agent wrote ----------------------------------------------------------------------
+
+
+def take_notes(workspace: Workspace, text: bytes, agent: str) -> int:
+    """Make memory of what an agent noted under its own headings, each note once."""
+    notes = harvest(text)
+    path = workspace.layout.local / "harvested"
+    known = set((disk.read_bytes(path) or b"").decode("ascii", "ignore").split())
+    fresh = {digest("note", note.kind, note.text): note for note in notes}
+    fresh = {name: note for name, note in fresh.items() if name not in known}
+    for note in fresh.values():
+        _keep(workspace, note, agent)
+    if fresh:
+        disk.write_bytes(path, ("\n".join(sorted(known | fresh.keys())) + "\n").encode())
+    return len(fresh)
+
+
+def _keep(workspace: Workspace, note: Noted, agent: str) -> None:
+    category = "decision" if note.kind == "fact" else None
+    try:
+        workspace.remember(note.text, kind=note.kind, category=category, by=agent or None)  # type: ignore[arg-type]
+    except RejectedValue:
+        said = f"what CONTINUITY.md says was rejected and is not taken: {note.text}"
+        workspace.notices.append(said)
+
+
+def last_goal(workspace: Workspace, agent: str) -> str:
+    return _goals(workspace).get(agent, "")
+
+
+def _goals(workspace: Workspace) -> dict[str, str]:
+    data = disk.read_bytes(workspace.layout.local / "goals.json")
+    try:
+        found = orjson.loads(data) if data else {}
+    except ValueError:
+        return {}
+    return {k: v for k, v in found.items() if isinstance(v, str)} if isinstance(found, dict) else {}
+
+
+def _note_goal(workspace: Workspace, agent: str, goal: str) -> None:
+    """Remember the goal, so that the block can be rendered again when memory changes."""
+    goals = _goals(workspace)
+    if goals.get(agent, "") == goal or not goal:
+        return
+    path = workspace.layout.local / "goals.json"
+    with failures_named(path):
+        disk.write_bytes(path, orjson.dumps({**goals, agent: goal}, option=orjson.OPT_SORT_KEYS))

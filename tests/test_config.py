@@ -1,0 +1,125 @@
+"""Settings of every form: numbers, texts, switches; and who may name a path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loki_memory.config import SETTINGS, Config, chosen, edited, load
+from loki_memory.errors import InvalidConfig
+
+MODEL, TRACK = "embedding.model", "continuity.track"
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(tmp_path: Path, workspace: str = "", user: str = "", **environment: str) -> Config:
+    """The settings of a workspace and a user with these files."""
+    ours = written(tmp_path / "workspace.toml", workspace)
+    return load(ours, written(tmp_path / "user.toml", user), environment)
+
+
+def test_defaults_are_in_force_where_nothing_is_set(tmp_path: Path) -> None:
+    config = read(tmp_path)
+    assert {name: value.value for name, value in config.values.items()} == {
+        setting.name: setting.default for setting in SETTINGS
+    }
+    assert (config.text(MODEL), config.get("recall.floor"), config.get(TRACK)) == ("", 70, 0)
+    assert config.unknown == config.ignored == []
+
+
+# -- a path is the user's to name ----------------------------------------------------------------
+
+
+def test_the_user_and_the_environment_may_name_a_path(tmp_path: Path) -> None:
+    mine = '[embedding]\nmodel = "/mine"\n'
+    assert read(tmp_path, user=mine).text(MODEL) == "/mine"
+    config = read(tmp_path, user=mine, LOKI_EMBEDDING_MODEL="/now")
+    assert (config.text(MODEL), config.values[MODEL].source) == ("/now", "environment")
+    assert read(tmp_path, user=mine, LOKI_EMBEDDING_MODEL="").text(MODEL) == ""
+
+
+@pytest.mark.parametrize("value", ['"/theirs"', '""', "3", '["/theirs"]'])
+def test_a_path_in_a_workspace_is_ignored_and_said(tmp_path: Path, value: str) -> None:
+    config = read(tmp_path, f"embedding.model = {value}\n", '[embedding]\nmodel = "/mine"\n')
+    assert (config.text(MODEL), config.values[MODEL].source) == ("/mine", "user")
+    (said,) = config.ignored
+    assert said.startswith(f"embedding.model in {tmp_path / 'workspace.toml'} is ignored: ")
+    assert said.endswith("only the user's config or LOKI_EMBEDDING_MODEL may name a path")
+    assert config.unknown == []
+
+
+def test_the_users_own_workspace_is_no_clone(tmp_path: Path) -> None:
+    own = written(tmp_path / "config.toml", '[embedding]\nmodel = "/mine"\nmodle = 1\n')
+    config = load(own, own, {})
+    assert config.text(MODEL) == "/mine"
+    assert config.ignored == []
+    assert config.unknown == [f"{own}: embedding.modle"], "said once"
+
+
+def test_a_path_is_not_set_in_a_workspace(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match="LOKI_EMBEDDING_MODEL"):
+        chosen(MODEL, "/theirs")
+    assert chosen(MODEL, "/mine", by_user=True) == "/mine"
+
+
+# -- forms ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "track"), [("true", 1), ("false", 0), ("1", 1), ("0", 0), ('"true"', 1)]
+)
+def test_a_switch_is_true_or_false_or_a_digit(tmp_path: Path, value: str, track: int) -> None:
+    assert read(tmp_path, f"continuity.track = {value}\n").get(TRACK) == track
+    assert read(tmp_path, LOKI_CONTINUITY_TRACK=value.strip('"')).get(TRACK) == track
+
+
+@pytest.mark.parametrize("value", ["2", "-1", "1.0", '"yes"', '""', "[true]"])
+def test_a_switch_that_is_neither_on_nor_off_is_said(tmp_path: Path, value: str) -> None:
+    with pytest.raises(InvalidConfig, match=r"workspace\.toml.*must be true or false"):
+        read(tmp_path, f"continuity.track = {value}\n")
+
+
+@pytest.mark.parametrize("value", ["1", "true", '["/a"]'])
+def test_a_path_that_is_no_text_is_said(tmp_path: Path, value: str) -> None:
+    with pytest.raises(InvalidConfig, match=r"user\.toml.*must be a text"):
+        read(tmp_path, user=f"embedding.model = {value}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrote", "value"),
+    [
+        ("recall.floor", "90", 90),
+        (TRACK, "true", 1),
+        (TRACK, "0", 0),
+        (MODEL, 'a "quoted"\\ path', 'a "quoted"\\ path'),
+    ],
+)
+def test_what_is_set_is_read_back(tmp_path: Path, name: str, wrote: str, value: int | str) -> None:
+    text = edited("# mine\nformat = 1\n", name, chosen(name, wrote, by_user=True))
+    assert text.startswith("# mine\nformat = 1\n")
+    assert read(tmp_path, user=text).values[name].value == value
+
+
+def test_a_switch_is_written_as_one() -> None:
+    assert "track = true" in edited("", TRACK, 1)
+    assert "track = false" in edited("", TRACK, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrote", "said"),
+    [
+        ("recall.floor", "high", "not a whole number"),
+        ("recall.floor", "-1", "not a whole number"),
+        (TRACK, "7", "not true or false"),
+        ("recall.roof", "1", "not a setting"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(name: str, wrote: str, said: str) -> None:
+    with pytest.raises(InvalidConfig, match=said) as refused:
+        chosen(name, wrote)
+    assert name in str(refused.value)

@@ -1,0 +1,219 @@
+"""Choosing among candidates: relevance decides, all else only tilts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loki_memory.models.kinds import STATUSES
+from loki_memory.recall.selection import Candidate, choose, judged, tokens, within
+from loki_memory.recall.task import FAMILIES, TASKS
+
+SHOWN = ["candidate", "active", "disputed"]  # what is recalled without being asked for
+RANGES: dict[str, list[Any]] = {
+    "kind": list(FAMILIES),
+    "status": list(STATUSES),
+    "scope": ["project", "local", "user", "session"],
+    "outcome": ["", "success", "failure", "partial"],
+    "confidence": [None, 0.0, 0.5, 1.0],
+    "importance": [None, 0.0, 0.5, 1.0],
+    "strength": [0.0, 1.0, 1e9],
+    "age_days": [None, -5, 0, 180, 100_000],
+}
+
+
+def one(number: int = 0, relevance: float = 1.0, kind: str = "fact", **fields: Any) -> Candidate:
+    return Candidate(number, relevance, kind, **fields)
+
+
+def unlike(a: int, b: int) -> float:
+    return 0.0
+
+
+def chosen(
+    candidates: list[Candidate],
+    k: int,
+    task: str = "",
+    alike: Callable[[int, int], float] = unlike,
+) -> list[int]:
+    return [candidate.number for candidate, _ in choose(candidates, k, task, alike)]
+
+
+# -- factors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["", *TASKS])
+@pytest.mark.parametrize("field", RANGES)
+def test_no_factor_turns_twice_the_relevance_around(field: str, task: str) -> None:
+    for kind in ("fact", "episode"):
+        scores = [judged(one(**{"kind": kind, field: value}), task) for value in RANGES[field]]
+        assert max(scores) < 2 * min(scores), (kind, scores)
+
+
+def extremes(task: str) -> tuple[float, float]:
+    """The least and the most that all factors together make of a relevance of 1."""
+    fields = {**RANGES, "status": SHOWN}
+    scores = [
+        judged(one(**dict(zip(fields, values, strict=True))), task)
+        for values in product(*fields.values())
+    ]
+    return min(scores), max(scores)
+
+
+@pytest.mark.parametrize("task", ["", "review"])
+def test_all_factors_together_never_turn_three_times_the_relevance_around(task: str) -> None:
+    """A memory that is old, disputed, doubted, unimportant, the user's, never used and of the kind
+    that the task needs least, against one that is the opposite of all that.
+    """
+    least, most = extremes(task)
+    assert most < 3 * least
+
+
+def test_the_same_kind_twice_as_relevant_comes_first_whatever_else_is_known() -> None:
+    good = one(0, 2.0, confidence=0.0, importance=0.0, age_days=9999, scope="user")
+    bad = one(1, 1.0, confidence=1.0, importance=1.0, age_days=0, strength=1e9)
+    assert chosen([bad, good], 2) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({"confidence": 0.9}, {"confidence": 0.3}),
+        ({"importance": 0.9}, {"importance": 0.1}),
+        ({"strength": 3.0}, {"strength": 0.0}),
+        ({"age_days": 1}, {"age_days": 400}),
+        ({"scope": "project"}, {"scope": "user"}),
+        ({"status": "active"}, {"status": "disputed"}),
+        ({"status": "active"}, {"status": "candidate"}),
+        ({"status": "disputed"}, {"status": "superseded"}),
+        ({"kind": "episode", "outcome": "success"}, {"kind": "episode", "outcome": "failure"}),
+    ],
+)
+def test_what_else_is_known_decides_between_equals(
+    better: dict[str, Any], worse: dict[str, Any]
+) -> None:
+    assert chosen([one(0, **worse), one(1, **better)], 2) == [1, 0]
+
+
+def test_who_debugs_wants_failures_as_much_as_successes() -> None:
+    success, failure = (
+        one(kind="episode", outcome="success"),
+        one(kind="episode", outcome="failure"),
+    )
+    assert judged(success, "debugging") == judged(failure, "debugging")
+    assert judged(success, "") > judged(failure, "")
+
+
+@pytest.mark.parametrize(
+    ("task", "kind", "other"),
+    [
+        ("exploration", "episode", "pattern"),
+        ("implementation", "pattern", "episode"),
+        ("implementation", "skill", "episode"),
+        ("debugging", "anti-pattern", "pattern"),
+        ("debugging", "episode", "skill"),
+        ("review", "pattern", "episode"),
+    ],
+)
+def test_the_task_tilts_towards_what_it_needs(task: str, kind: str, other: str) -> None:
+    assert judged(one(kind=kind), task) > judged(one(kind=other), task)
+
+
+# -- variety -------------------------------------------------------------------------------------
+
+
+def test_near_copies_wait_for_something_new() -> None:
+    """Three copies and one that says something else, a little less relevant."""
+    candidates = [one(n, 1.0 - n / 100) for n in range(3)] + [one(3, 0.92)]
+
+    def alike(a: int, b: int) -> float:
+        return 1.0 if max(a, b) < 3 else 0.0
+
+    assert chosen(candidates, 2, alike=alike) == [0, 3]
+
+
+def test_something_new_must_still_be_relevant() -> None:
+    candidates = [one(0, 1.0), one(1, 0.99), one(2, 0.5)]
+
+    def alike(a: int, b: int) -> float:
+        return 1.0 if {a, b} == {0, 1} else 0.0
+
+    assert chosen(candidates, 2, alike=alike) == [0, 1]
+
+
+def test_copies_are_shown_when_there_is_nothing_else() -> None:
+    candidates = [one(n) for n in range(4)]
+    assert chosen(candidates, 3, alike=lambda a, b: 1.0) == [0, 1, 2]
+
+
+KIND = st.sampled_from(sorted(FAMILIES))
+POOL = st.lists(st.tuples(st.floats(0, 2), KIND), max_size=20).map(
+    lambda pairs: [one(n, relevance, kind) for n, (relevance, kind) in enumerate(pairs)]
+)
+
+
+@given(POOL, st.integers(1, 12), st.sampled_from(["", *TASKS]))
+@settings(max_examples=80, deadline=None)
+def test_k_means_k(candidates: list[Candidate], k: int, task: str) -> None:
+    found = choose(candidates, k, task, lambda a, b: (a * b % 7) / 7)
+    assert len(found) == min(k, len(candidates))
+    assert len({candidate.number for candidate, _ in found}) == len(found)
+    scores = [score for _, score in found]
+    assert scores == sorted(scores, reverse=True)
+    if candidates:
+        best = max(judged(candidate, task) for candidate in candidates)
+        assert scores[0] == best
+
+
+# -- room for each kind --------------------------------------------------------------------------
+
+
+def crowd(count: int, kind: str = "fact") -> list[Candidate]:
+    return [one(n, 1.0 - n / 100, kind) for n in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["anti-pattern", "learning", "skill"])
+def test_the_best_warning_and_the_best_skill_have_a_place(kind: str) -> None:
+    candidates = [*crowd(8), one(8, 0.6, kind), one(9, 0.55, kind)]
+    assert chosen(candidates, 5) == [0, 1, 2, 3, 8]
+
+
+def test_both_have_a_place_and_the_best_keeps_the_first() -> None:
+    candidates = [*crowd(8), one(8, 0.9, "skill"), one(9, 0.9, "anti-pattern")]
+    found = chosen(candidates, 5, "implementation")
+    assert found[0] == 0
+    assert set(found) == {0, 1, 2, 8, 9}
+
+
+def test_a_warning_that_has_little_to_do_with_it_has_none() -> None:
+    candidates = [*crowd(8), one(8, 0.3, "anti-pattern"), one(9, 0.3, "skill")]
+    assert chosen(candidates, 5) == [0, 1, 2, 3, 4]
+
+
+def test_who_asks_for_few_gets_the_best() -> None:
+    candidates = [*crowd(8), one(8, 0.9, "anti-pattern")]
+    assert chosen(candidates, 1) == [0]
+    assert chosen(candidates, 2) == [0, 1]
+
+
+def test_nothing_to_choose_from_is_nothing() -> None:
+    assert chosen([], 5) == []
+
+
+# -- budget --------------------------------------------------------------------------------------
+
+
+def test_tokens_are_a_quarter_of_the_bytes_rounded_up() -> None:
+    assert [tokens(text) for text in ("", "a", "abcd", "abcde", "日本")] == [0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("budget", "fit"), [(-1, 0), (0, 0), (1, 1), (2, 1), (3, 2), (4, 3), (1000, 3)]
+)
+def test_lines_fit_a_budget_in_their_order(budget: int, fit: int) -> None:
+    assert within(["abcd", "abcdefgh", "ab"], budget) == fit
