@@ -23,7 +23,7 @@ def _pattern(record: Mapping[str, Any]) -> str:
 def _anti_pattern(record: Mapping[str, Any]) -> str:
     fails = ": ".join(filter(None, (_text(record.get("what_fails")), _text(record.get("why")))))
     resolutions = [one for one in _list(record.get("resolutions")) if isinstance(one, Mapping)]
-    best = max(resolutions, key=_support, default={})
+    best = max((one for one in resolutions if _support(one) >= 0), key=_support, default={})
     return _led(fails, best.get("do") or record.get("prevention"))
 
 
@@ -53,6 +53,8 @@ def _handoff(record: Mapping[str, Any]) -> str:
     test = ", ".join(map(_text, _list(context.get("needs_testing"))))
     issues = ", ".join(map(_text, _list(context.get("known_issues"))))
     parts = (done, test and f"needs testing: {test}", issues and f"known issues: {issues}")
+    if not any(parts):
+        return ""
     who = f"{_text(record.get('from_agent')) or '?'} -> {_text(record.get('to_agent')) or '?'}"
     return f"{who}: " + "; ".join(filter(None, parts))
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _WIDTH = 240  # characters of a line about a hit
+_LOOKS = 3  # at files that change while they are about to be shown
 _USER = 0.95  # what a memory of the user counts against one of the project
+_BELIEFS = ("pattern", "anti-pattern", "fact")  # whose citations are citations
 _DETAILS = (
     "SELECT m.row, m.id, m.kind, m.title, m.status, m.scope, m.at, m.confidence, "
     "m.size, json_extract(m.body, '$.citations'), "
@@ -37,6 +39,7 @@ class _Told(NamedTuple):
     """A recollection with what is needed to compare it with others."""
 
     hit: Recollection
+    said: str  # all of its title
     slot: str  # what a fact is about: two with one slot contradict each other
     parts: dict[str, float]
 
@@ -73,12 +76,12 @@ class Wish(NamedTuple):
         if self.k < 1:
             raise InvalidRecord(f"{self.k} is too few", field="k", advice="Ask for 1 or more.")
         return Asked(
-            query=self.query,
+            query=_readable(self.query),
             k=self.k,
             kinds=kinds,
             task=self.task or "",
-            files=tuple(self.files or ()),
-            error=self.error or "",
+            files=tuple(_readable(path) for path in self.files or ()),
+            error=_readable(self.error or ""),
             deep=bool(self.deep),
             scope=self.scope or "",
             session=self.session or "",
@@ -86,6 +89,11 @@ class Wish(NamedTuple):
             now=now,
             injected=injected,
         )
+
+
+def _readable(text: str) -> str:
+    """Bytes that are no text reach us as halves of characters, which SQLite does not take."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _check(name: str, values: Iterable[str | None], known: Iterable[str]) -> None:
@@ -101,14 +109,19 @@ def recall(
 ) -> tuple[Recollections, list[dict[str, float]]]:
     """What the project and the user know about a question, and how each hit came by its score."""
     homes = [home for home in workspace.homes() if home.has_scope(asked.scope)]
+    root = f"{workspace.layout.root}{os.sep}"
+    asked = asked._replace(files=tuple(path.removeprefix(root) for path in asked.files))
     from loki_memory.recall import retriever  # noqa: F401 - numpy, while a look goes on beside
 
     to_check = [home for home in homes if not home.look_again()]
     floor = workspace.config.get("recall.floor") / 100
     found = _found(homes, asked, floor, phase)
     ids = [one.hit.id for one in found.told]
-    if not all(home.is_as_shown(home.paths_of(ids)) for home in to_check):
+    for _ in range(_LOOKS):
+        if all([home.is_as_shown(home.paths_of(ids)) for home in to_check]):  # noqa: C419 - all of them
+            break
         found = _found(homes, asked, floor, phase)
+        ids = [one.hit.id for one in found.told]
     for home in homes:
         workspace.notices += home.retriever.notices
         home.retriever.notices = []
@@ -130,21 +143,31 @@ def _found(homes: Sequence[Parts], asked: Asked, floor: float, phase: str) -> _F
     told: list[_Told] = []
     filtered, certainty, task = 0, 0.0, ""
     for home in homes:
-        answer = home.answer(partial(_answer, home, asked, phase))
+        answer, lines = home.answer(partial(_answer, home, asked, phase))
         certainty, task = max(certainty, answer.certainty), task or answer.task
-        if answer.certainty < floor and not answer.exact:
+        if floor and answer.certainty < floor and not answer.exact:
             filtered += answer.found
         else:
-            told += home.answer(partial(_told, home, answer, asked))
-    told.sort(key=lambda one: (-one.hit.score, one.hit.id))
+            told += lines
+    told.sort(key=lambda one: -one.hit.score)
     told = _in_dispute(told[: asked.k])
     return _Found(told, filtered, certainty, task, time.perf_counter() - began)
 
 
-def _answer(home: Parts, asked: Asked, phase: str) -> Answer:
-    """What is injected does not depend on what this machine has read before."""
+def _answer(home: Parts, asked: Asked, phase: str) -> tuple[Answer, list[_Told]]:
+    """One state of the index answers, and tells of the memories that it names.
+
+    What is injected does not depend on what this machine has read before.
+    """
     strengths = {} if asked.injected else home.journal.strengths(asked.now)
-    return home.retriever.answer(asked, phase, strengths)
+    if home.is_user:
+        asked = asked._replace(scope="")  # all of it is the user's
+    while True:
+        home.retriever.prepare()  # may write: outside
+        with home.index.snapshot():
+            if home.retriever.is_current():
+                answer = home.retriever.answer(asked, phase, strengths)
+                return answer, _told(home, answer, asked)
 
 
 def _told(home: Parts, answer: Answer, asked: Asked) -> list[_Told]:
@@ -169,11 +192,11 @@ def _one(home: Parts, hit: Hit, row: Sequence[Any], now: str) -> _Told:
         evidence=evidence,
         status=status,
         scope="user" if home.is_user else scope,
-        stale=bool(cited) and is_stale(home.layout.root, _parsed(cited)),
+        stale=kind in _BELIEFS and bool(cited) and is_stale(home.layout.root, _parsed(cited)),
         contradicts=_opponents(home, name),
         tokens=(size + 3) // 4,
     )
-    return _Told(recollection, slot or "", hit.parts)
+    return _Told(recollection, title, slot or "", hit.parts)
 
 
 def _line(title: str) -> str:
@@ -206,17 +229,27 @@ def _in_dispute(told: list[_Told]) -> list[_Told]:
     shown = {one.hit.id for one in told}
     against: dict[str, set[str]] = {one.hit.id: shown & set(one.hit.contradicts) for one in told}
     for a, b in combinations(told, 2):
-        if a.slot and a.slot == b.slot and a.hit.title != b.hit.title:
+        if a.slot and a.slot == b.slot and a.said != b.said:
             against[a.hit.id].add(b.hit.id)
             against[b.hit.id].add(a.hit.id)
     marked = [
         one._replace(hit=_disputed(one.hit, tuple(sorted(against[one.hit.id])))) for one in told
     ]
-    for place, later in combinations(range(len(marked)), 2):
-        ahead, behind = marked[place].hit, marked[later].hit
-        if behind.id in against[ahead.id] and behind.at > ahead.at:
-            marked[place], marked[later] = marked[later], marked[place]
-    return marked
+    placed: list[_Told] = []
+    for one in marked:
+        _place(one, marked, placed)
+    return placed
+
+
+def _place(one: _Told, among: Sequence[_Told], placed: list[_Told]) -> None:
+    """Append a hit, after those that contradict it and are newer."""
+    if one in placed:
+        return
+    newer = [other for other in among if other.hit.id in one.hit.contradicts]
+    for other in sorted(newer, key=lambda other: other.hit.at, reverse=True):
+        if other.hit.at > one.hit.at:
+            _place(other, among, placed)
+    placed.append(one)
 
 
 def _disputed(hit: Recollection, others: tuple[str, ...]) -> Recollection:
@@ -274,5 +307,5 @@ def note_shown(
         query=query,
         session=session,
         now=workspace.now(),
-        available=workspace.retriever.tokens_available(),
+        available=workspace.answer(workspace.retriever.tokens_available),
     )

@@ -54,10 +54,13 @@ def _killed(
     tell(victim, f"{action} {name}")
     pid = int(hear(victim))
     said = [hear(victim) for _ in range(dice.randint(0, 3))]
+    assert "dead" not in said, said
     time.sleep(dice.uniform(0, _LONGEST_DELAY))
-    os.kill(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
     while (line := hear(victim)) != "dead":
         said.append(line)
+    assert not [line for line in said if line.startswith("stopped by")]
     return said
 
 

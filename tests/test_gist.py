@@ -57,7 +57,6 @@ def test_the_resolution_that_helped_most_is_told() -> None:
     assert gist("anti-pattern", "title", record) == "The build -> Pin the compiler"
 
 
-@pytest.mark.xfail(strict=True, reason="the best of the resolutions is told, however bad it is")
 def test_a_resolution_that_only_ever_failed_is_not_advised() -> None:
     record = {
         "what_fails": "The build",
@@ -75,7 +74,6 @@ def test_a_handoff_says_who_what_and_what_is_left() -> None:
     assert all(item in line for item in context.get("needs_testing", []))
 
 
-@pytest.mark.xfail(strict=True, reason="it says '? -> ?: '")
 def test_a_handoff_that_says_nothing_has_its_title() -> None:
     assert gist("handoff", "see the notes", {"context": {}}) == "see the notes"
 

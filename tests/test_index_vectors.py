@@ -200,7 +200,6 @@ def test_a_table_of_garbage_finds_nothing_wrong(folder: Path, name: str) -> None
     assert_holds(opened(folder), range(1, 8))
 
 
-@pytest.mark.xfail(strict=True, reason="ends that fall back to 0 are taken for sorted ones")
 def test_entries_behind_a_hole_of_zeros_are_not_known(folder: Path) -> None:
     """After a loss of power a file may have its length and not yet all of its content."""
     filled(folder)
@@ -267,7 +266,6 @@ def test_few_entries_that_nobody_uses_stay(folder: Path) -> None:
     assert len(vectors) == 899
 
 
-@pytest.mark.xfail(strict=True, reason="there is nothing to join")
 def test_none_in_use_at_all_is_no_obstacle(folder: Path) -> None:
     vectors = crowded(folder)
     vectors.drop_others(np.array([-1], np.int32))
@@ -295,7 +293,6 @@ def test_a_generation_that_was_never_finished_is_made_again(folder: Path) -> Non
     assert_holds(opened(folder), range(600, 650))
 
 
-@pytest.mark.xfail(strict=True, reason="the table is let go before the new one is written")
 def test_what_cannot_be_moved_stays_where_it_is(folder: Path) -> None:
     """Something stands in the way of the new files: a full disk would be the same."""
     vectors = crowded(folder)

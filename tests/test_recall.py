@@ -220,7 +220,6 @@ def test_a_field_limits_what_is_ranked(library: Workspace) -> None:
     assert library.recall("category:nothing tests") == []
 
 
-@pytest.mark.xfail(strict=True, reason="equal scores are ordered by id")
 def test_fields_alone_give_the_newest_first(ws: Workspace) -> None:
     for name, at in (("a", "2026-01-01"), ("b", "2026-01-03"), ("c", "2026-01-02")):
         write(ws, name, statement=f"Statement {name}", category="x", at=at)
@@ -282,7 +281,6 @@ def test_what_was_withheld_comes_without_a_floor(no_floor: None, ws: Workspace) 
     assert hits.filtered == 0
 
 
-@pytest.mark.xfail(strict=True, reason="certainty may be less than 0")
 @pytest.mark.parametrize("question", ["zebra", "tabs", "xyzzy"])
 def test_without_a_floor_nothing_is_ever_withheld(
     no_floor: None, ws: Workspace, question: str
@@ -302,7 +300,6 @@ def test_a_floor_does_not_hide_what_was_asked_for_exactly(
         assert ids(strict.recall("category:typescript")) == ["sem-001"]
 
 
-@pytest.mark.xfail(strict=True, reason="a reason of a memory that is not shown counts too")
 def test_the_floor_holds_where_only_a_hidden_memory_shares_something(ws: Workspace) -> None:
     fill(ws)
     write(ws, "old", statement="About parse_config", status="superseded")
@@ -384,7 +381,6 @@ def test_half_a_character_in_a_question_is_no_error(library: Workspace) -> None:
     assert library.recall(f"contract tests {HALF}")[0].title == FACTS[0]
 
 
-@pytest.mark.xfail(strict=True, reason="SQLite takes no half of a character; the index is rebuilt")
 @pytest.mark.parametrize(
     "wish",
     [
@@ -413,7 +409,6 @@ def test_what_is_over_does_not_appear_unless_asked_for(full: Workspace, status: 
     assert hit.status == status
 
 
-@pytest.mark.xfail(strict=True, reason="what is over is hidden also from who names it")
 def test_who_names_an_id_asks_for_it(full: Workspace) -> None:
     write(full, "old", statement="The contract tests need a mainframe", status="superseded")
     assert ids(full.recall("fact-old")) == ["fact-old"]
@@ -490,7 +485,6 @@ def test_the_memory_of_the_user_joins_that_of_the_project(full: Workspace) -> No
     assert mine.id not in ids(full.recall("walnut tokens blue", k=20, scope="project"))
 
 
-@pytest.mark.xfail(strict=True, reason="the project is asked without a limit")
 def test_the_user_scope_is_the_memory_of_the_user_alone(full: Workspace) -> None:
     mine = full.remember("Walnut tokens are always blue", scope="user")
     full.remember("Walnut tokens are never blue")
@@ -553,7 +547,6 @@ def test_a_file_at_hand_finds_who_worked_on_it(library: Workspace, path: str) ->
     assert "file src/routes/todos.ts" in of(hits, EPISODE["id"]).why
 
 
-@pytest.mark.xfail(strict=True, reason="files are compared as they are written")
 def test_a_file_at_hand_may_be_named_from_the_root(library: Workspace) -> None:
     path = library.layout.root / "src" / "routes" / "todos.ts"
     hits = library.recall("anything to know?", files=[str(path)])
@@ -609,7 +602,6 @@ def test_a_citation_without_a_blob_is_never_stale(tmp_path: Path) -> None:
     assert not is_stale(tmp_path, [])
 
 
-@pytest.mark.xfail(strict=True, reason="it is no JSON, the index is rebuilt, other rows are told")
 @pytest.mark.parametrize("citations", ["see the wiki", 5])
 def test_citations_that_are_none_are_no_error(full: Workspace, citations: Any) -> None:
     """Only beliefs have citations; whatever an episode says under that name is its own."""
@@ -665,13 +657,12 @@ def test_facts_about_one_thing_that_differ_contradict_each_other(full: Workspace
     assert of(hits, "fact-d").contradicts == ()
 
 
-@pytest.mark.xfail(strict=True, reason="a swap may undo an earlier one")
 def test_each_of_three_in_dispute_comes_after_what_is_newer_than_it() -> None:
     """The first two contradict the third, which is newer than the one and older than the other."""
     days = {"a": "2026-01-02", "b": "2026-01-06", "c": "2026-01-03"}
     against = {"a": ("c",), "b": ("c",), "c": ("a", "b")}
     told = [
-        _Told(Recollection(name, "fact", name, at=day, contradicts=against[name]), "", {})
+        _Told(Recollection(name, "fact", name, at=day, contradicts=against[name]), name, "", {})
         for name, day in days.items()
     ]
     order = [one.hit.id for one in _in_dispute(told)]
@@ -732,7 +723,6 @@ def test_a_file_that_was_deleted_is_gone(asked: Workspace) -> None:
     assert "fact-w" not in ids(asked.recall("walnut token", k=20))
 
 
-@pytest.mark.xfail(strict=True, reason="the first home that changed ends the look")
 def test_files_of_the_project_and_of_the_user_are_both_looked_at(asked: Workspace) -> None:
     mine = asked.remember("My walnut token is yellow", scope="user")
     assert mine.id in ids(asked.recall("walnut token"))
@@ -745,7 +735,6 @@ def test_files_of_the_project_and_of_the_user_are_both_looked_at(asked: Workspac
     assert of(hits, mine.id).title == "My walnut token is violet"
 
 
-@pytest.mark.xfail(strict=True, reason="the second answer is shown without a look at its files")
 def test_what_comes_instead_is_shown_as_it_is_too(asked: Workspace) -> None:
     write(asked, "v", statement="A walnut is green")
     wait_until_current(asked)
@@ -817,7 +806,6 @@ def test_a_damaged_catalogue_is_made_anew(asked: Workspace) -> None:
         path.write_bytes(whole)
 
 
-@pytest.mark.xfail(strict=True, reason="nothing tells that its bytes are others")
 @pytest.mark.parametrize("begin", [0.25, 0.5, 0.9])
 def test_a_catalogue_of_garbage_is_made_anew(asked: Workspace, begin: float) -> None:
     asked.sync()
@@ -829,7 +817,6 @@ def test_a_catalogue_of_garbage_is_made_anew(asked: Workspace, begin: float) -> 
     assert after_damage(asked, path, data, "walnut token") == before
 
 
-@pytest.mark.xfail(strict=True, reason="token ids are believed, however great")
 def test_tokens_that_no_model_has_are_made_anew(asked: Workspace) -> None:
     before = list(asked.recall("walnut token"))
     (vectors_folder(asked) / "catalogue").unlink()
@@ -886,7 +873,6 @@ def entries(ws: Workspace) -> int:
     return len(Vectors(vectors_folder(ws), model.name, model.size))
 
 
-@pytest.mark.xfail(strict=True, reason="it is answered from an index that is still empty")
 def test_who_asks_while_the_first_index_is_made_waits_for_it(full: Workspace) -> None:
     full.close()
     shutil.rmtree(full.layout.cache, ignore_errors=True)
@@ -959,7 +945,6 @@ def interrupted(ws: Workspace, model: Embedding) -> Workspace:
     return ws
 
 
-@pytest.mark.xfail(strict=True, reason="rows that are gone by now are looked up")
 def test_a_memory_that_vanishes_in_the_middle_of_an_answer_is_no_error(asked: Workspace) -> None:
     known = {memory.id: memory.title() for memory in asked.list()}
 
@@ -980,7 +965,6 @@ def test_a_memory_that_vanishes_in_the_middle_of_an_answer_is_no_error(asked: Wo
     assert "fact-w" not in ids(asked.recall("walnut token"))
 
 
-@pytest.mark.xfail(strict=True, reason="the state is read again after the catalogue was made")
 def test_a_change_in_the_middle_of_making_the_catalogue_is_not_lost(full: Workspace) -> None:
     def remembers() -> None:
         with Workspace.open(full.layout.root) as other:
@@ -993,7 +977,6 @@ def test_a_change_in_the_middle_of_making_the_catalogue_is_not_lost(full: Worksp
         assert fresh.recall("slow zeppelins")[0].title == "Zeppelins are slow"
 
 
-@pytest.mark.xfail(strict=True, reason="the journal's line is counted without the lock")
 def test_two_threads_ask_one_workspace(asked: Workspace) -> None:
     """While one is answered, the index changes and the other one's answer is noted down."""
 
@@ -1019,7 +1002,6 @@ class Listing(list[Any], AbstractContextManager["Listing"]):
         """There is nothing to let go of."""
 
 
-@pytest.mark.xfail(strict=True, reason="a name that was listed is believed to be there still")
 def test_a_file_that_vanishes_during_a_look_is_no_error(
     asked: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,7 +180,6 @@ def test_what_is_like_nothing_is_not_guessed(lexicon: Lexicon) -> None:
         pytest.param(
             "ข้อมูล",
             "thai",
-            marks=pytest.mark.xfail(strict=True, reason="vowels above and below divide words"),
         ),
     ],
 )
@@ -218,7 +217,6 @@ def test_the_rarest_word_is_asked_for_however_common_it_is(
     assert [word.word for word in lexicon.words(["the", "server"])] == ["server"]
 
 
-@pytest.mark.xfail(strict=True, reason="passages of links are not counted, and FTS5 counts them")
 def test_the_weight_of_a_word_does_not_depend_on_who_else_is_in_the_index(ws: Workspace) -> None:
     """Links have a text too, and are nobody's answer: a word in half of all memories stays modest.
 

@@ -113,7 +113,6 @@ def test_other_asterisks_are_text(index: Index, query: str) -> None:
     assert route(query, index).rows is None
 
 
-@pytest.mark.xfail(strict=True, reason="any word with a hyphen and an asterisk is taken for an id")
 @pytest.mark.parametrize("query", ["pre-* hooks", "the feature-* branches"])
 def test_words_that_begin_no_id_are_text(index: Index, query: str) -> None:
     assert route(query, index).rows is None
@@ -187,7 +186,6 @@ def test_a_status_that_is_asked_for_is_told(index: Index) -> None:
     assert route("news", index).status == ""
 
 
-@pytest.mark.xfail(strict=True, reason="the first place where its letters stand is taken out")
 def test_a_field_is_taken_out_where_it_stands(index: Index) -> None:
     assert route("xkind:fact kind:fact", index).text == "xkind:fact"
 

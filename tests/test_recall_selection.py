@@ -87,7 +87,6 @@ def test_the_same_kind_twice_as_relevant_comes_first_whatever_else_is_known() ->
         ({"importance": 0.9}, {"importance": 0.1}),
         ({"strength": 3.0}, {"strength": 0.0}),
         ({"age_days": 1}, {"age_days": 400}),
-        ({"scope": "project"}, {"scope": "user"}),
         ({"status": "active"}, {"status": "disputed"}),
         ({"status": "active"}, {"status": "candidate"}),
         ({"status": "disputed"}, {"status": "superseded"}),

@@ -226,14 +226,12 @@ def test_deep_finds_what_shares_no_word_and_is_two_links_away(ws: Workspace) -> 
     assert "fact-far" in [hit.id for hit in ws.recall(question, k=10, deep=True)]
 
 
-@pytest.mark.xfail(strict=True, reason="the walk begins at twenty memories, most of them no hits")
 def test_what_is_two_links_away_is_among_the_first(ws: Workspace) -> None:
     island(ws)
     hits = ws.recall("how to reticulate a carburettor", deep=True)
     assert [hit.id for hit in hits[:3]] == ["ep-hit", "ep-bridge", "fact-far"]
 
 
-@pytest.mark.xfail(strict=True, reason="what has any score at all is not said to be linked")
 def test_the_reason_names_the_way(ws: Workspace) -> None:
     island(ws)
     hits = ws.recall("how to reticulate a carburettor", k=10, deep=True)
@@ -243,7 +241,6 @@ def test_the_reason_names_the_way(ws: Workspace) -> None:
     assert why["ep-bridge"][0] == "linked from ep-hit through file:src/q.ts"
 
 
-@pytest.mark.xfail(strict=True, reason="what has any score at all is not said to be linked")
 def test_deep_says_how_it_found_what_was_a_candidate_anyhow(ws: Workspace) -> None:
     """In a small store everything is a candidate."""
     a, b = ws.remember("Reticulate the splines"), ws.remember("Prefer walnuts")

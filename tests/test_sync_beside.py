@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -25,7 +26,10 @@ NOW = LONG_AGO + 3_600_000_000_000
 
 @pytest.fixture(autouse=True)
 def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """… and no threads but those that a test starts: other tests may have left some behind."""
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    left, counted = threading.active_count() - 1, threading.active_count
+    monkeypatch.setattr(threading, "active_count", lambda: counted() - left)
 
 
 @pytest.fixture

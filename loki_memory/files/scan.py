@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from loki_memory.files.layout import PRIVATE, TOP_FOLDERS, Layout
@@ -72,8 +73,9 @@ def scan_folder(path: str) -> Folder | None:
             if not name.isascii() and not _is_text(name):
                 files[name.encode(errors="backslashreplace").decode()] = ODD
             elif entry.is_file(follow_symlinks=False):
-                status = entry.stat(follow_symlinks=False)
-                files[name] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+                with suppress(FileNotFoundError):  # gone since it was listed
+                    status = entry.stat(follow_symlinks=False)
+                    files[name] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(name)
             else:

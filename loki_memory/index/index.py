@@ -265,6 +265,17 @@ class Index:
         )
         return writer
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Several questions to one state of the index, whoever changes it meanwhile."""
+        with self._lock:
+            reader = self.reader()
+            reader.execute("BEGIN")
+            try:
+                yield
+            finally:
+                reader.execute("COMMIT")
+
     # -- changes ------------------------------------------------------------------------------
 
     @contextmanager

@@ -10,7 +10,9 @@ _WHOLE = 120  # words up to which a text is one piece
 _PIECE = 80  # words of a piece, to the end of the sentence
 _LONGEST = 160  # … but no longer than this
 _MOST = 400  # pieces of one memory: some 32,000 words
-_WORD = re.compile(r"\S+\s*")
+# Where a script has no spaces, 20 characters count as a word; no word has more than 100.
+_SPACELESS = "\u0e00-\u1fff\u3000-\uffff"
+_WORD = re.compile(rf"[{_SPACELESS}]{{1,20}}\s*|[^\s{_SPACELESS}]{{1,100}}\s*")
 _SENTENCE_ENDS = (".", "!", "?", ":", ";", "\u3002", "\uff01", "\uff1f", "\u2026")
 
 

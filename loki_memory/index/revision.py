@@ -16,11 +16,11 @@ if TYPE_CHECKING:  # rows are made only when something changed
 Stamps = dict[str, tuple[int, int, int]]
 ProblemRow = tuple[str, str, str, int, str]  # path, reason, field, line, advice
 COLUMNS = (
-    "id, kind, path, etag, status, scope, origin, at, agent, session, category, outcome, "
+    "id, kind, path, etag, status, scope, origin, at, until, agent, session, category, outcome, "
     "confidence, importance, pinned, parent, tombstone, title, size, body"
 )
 _UPSERT = (
-    f"INSERT INTO memories ({COLUMNS}) VALUES ({', '.join('?' * 20)}) "  # noqa: S608
+    f"INSERT INTO memories ({COLUMNS}) VALUES ({', '.join('?' * 21)}) "  # noqa: S608
     "ON CONFLICT (id) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS.split(", ")[1:])
 )
@@ -33,7 +33,8 @@ _SCRATCH = [
         f"DROP TABLE IF EXISTS temp.{name}_words",
         (
             f"CREATE VIRTUAL TABLE temp.{name} USING fts5 "
-            "(text, content = '', tokenize = 'unicode61 remove_diacritics 0')"
+            "(text, content = '', "
+            "tokenize = \"unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'\")"
         ),
         f"CREATE VIRTUAL TABLE temp.{name}_words USING fts5vocab (temp, '{name}', 'row')",
     )

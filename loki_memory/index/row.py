@@ -25,6 +25,7 @@ class Row(NamedTuple):
     scope: str
     origin: str
     at: str
+    until: str
     agent: str
     session: str
     category: str
@@ -67,6 +68,7 @@ def entry_of(
         scope=_text(given, "scope") or "project",
         origin=_text(given, "origin"),
         at=record.when(),
+        until=_text(given, "invalid_at"),
         agent=_text(given, "agent", "by", "agent_id", "from_agent"),
         session=_text(given, "session"),
         category=_text(given, "category"),

@@ -14,6 +14,7 @@ CREATE TABLE memories (
   scope      TEXT NOT NULL,                 -- project, local, user, session
   origin     TEXT NOT NULL,                 -- owner, agent, import, external; empty if the file does not say
   at         TEXT NOT NULL,                 -- the moment it speaks of, UTC; empty if unknown
+  until      TEXT NOT NULL,                 -- when it ceased to hold; empty if it holds
   agent      TEXT NOT NULL,                 -- who did it, said it or owns it
   session    TEXT NOT NULL,                 -- the sequence that it is a part of
   category   TEXT NOT NULL,
@@ -46,7 +47,8 @@ CREATE INDEX passages_memory ON passages (memory);
 -- Full text of the passages; FTS5 keeps only its own index and reads the words there.
 CREATE VIRTUAL TABLE words USING fts5 (
   text,
-  content = 'passages', content_rowid = 'row', tokenize = 'porter unicode61 remove_diacritics 2'
+  content = 'passages', content_rowid = 'row',
+  tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'" -- vowel signs are letters
 );
 CREATE TRIGGER passages_added AFTER INSERT ON passages BEGIN
   INSERT INTO words (rowid, text) VALUES (new.row, new.text);

@@ -66,6 +66,8 @@ class Vectors:
             self.tokens = _mapped(tokens, np.dtype("<u4"), os.path.getsize(tokens) // 4)
             known = int(np.searchsorted(self._table["end"], len(self.tokens), side="right"))
             self._table = self._table[:known]  # a writer was killed between the two files
+            falls = np.flatnonzero(np.diff(self._table["end"].astype(np.int64)) < 0)
+            self._table = self._table[: falls[0] + 1 if len(falls) else None]  # a hole in the file
             return
         self._table, self.tokens = np.zeros(0, self._entry), np.zeros(0, np.uint32)
 
@@ -116,15 +118,26 @@ class Vectors:
         if self.folder is None or len(self._table) - len(used) < len(used) + _FEW:
             return
         starts, ends = self.spans(used)
-        flat = np.concatenate([self.tokens[a:b] for a, b in zip(starts, ends, strict=True)])
+        spans = (self.tokens[a:b] for a, b in zip(starts, ends, strict=True))
+        flat = np.concatenate([np.zeros(0, np.uint32), *spans])
         entries = np.array(self._table[used])
         entries["end"] = np.cumsum(ends - starts)
-        with suppress(OSError):
-            old = self._paths()
+        old, generation, table = self._paths(), self._generation, self._table
+        try:
             self._generation += 1
-            self._table = self._table[:0]
+            self._table = table[:0]
             self._write(entries, flat, 0)
+        except OSError:
+            _remove(self._paths())
+            self._generation, self._table = generation, table
+        else:
             _remove(old)
+
+    def forget(self) -> None:
+        """Delete all entries: what the files say cannot be."""
+        if self.folder is not None:
+            _remove(self._paths())
+        self._table, self.tokens, self._order = self._table[:0], self.tokens[:0], None
 
     def forget_other_models(self) -> bool:
         """Delete the vectors of models that are not used any more; whether there were any."""

@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
-from loki_memory.recall.corpus import UNKNOWN_DAY, Catalogue, Corpus
+from loki_memory.recall.corpus import NEVER, UNKNOWN_DAY, Catalogue, Corpus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-_VERSION = 1  # of the file
+_VERSION = 2  # of the file
 _BATCH = 2000  # texts that are embedded and written at a time
 _ROWS = """
 SELECT
-  m.row, m.session, m.at, m.agent, m.kind, j.status, m.scope, m.size,
+  m.row, m.session, m.at, m.agent, m.kind, j.status, m.scope, m.until, m.size,
   m.origin IN ('import', 'external'), p.row, p.key
 FROM passages AS p JOIN memories AS m ON m.row = p.memory JOIN judged AS j ON j.row = m.row
 WHERE m.kind NOT IN ('link', 'tombstone')
@@ -54,8 +55,9 @@ def load(
     found = _read(file, stamp) if file else None
     if found is not None:
         return found
+    changed = index.note("changed_ns")
     made = _make(index, vectors, embedding, progress)
-    if file:
+    if file and index.note("changed_ns") == changed:  # else it is of a state that is gone
         with suppress(OSError):  # a read-only checkout makes it anew each time
             _write(file, _stamp(index, vectors, embedding), made)
     return made
@@ -70,8 +72,8 @@ def _make(
     index: Index, vectors: Vectors, embedding: Embedding, progress: Progress | None
 ) -> Catalogue:
     rows = index.ask(_ROWS)
-    memory, session, at, agent, kind, status, scope, size, foreign, passage, key = (
-        zip(*rows, strict=True) if rows else ((),) * 11
+    memory, session, at, agent, kind, status, scope, until, size, foreign, passage, key = (
+        zip(*rows, strict=True) if rows else ((),) * 12
     )
     keys = np.array(key, np.uint64)
     entry = _entries(index, vectors, embedding, keys, progress)
@@ -105,6 +107,7 @@ def _make(
         kind=_codes(kind, first, KINDS),
         status=_codes(status, first, STATUSES),
         scope=_codes(scope, first, SCOPES),
+        until=_ends([until[n][:10] for n in first.tolist()]),
         size=np.array(size, np.int32)[first],
         foreign=np.array(foreign, np.uint8)[first],
         passage=np.array(passage, np.int32),
@@ -124,14 +127,23 @@ def _entries(
     progress: Progress | None,
 ) -> NDArray[np.int32]:
     """The entry of each passage among the vectors, made where there is none."""
+    if int(vectors.tokens.max(initial=0)) >= embedding.vocabulary:
+        vectors.forget()
     entry = vectors.find(keys)
     missing = np.unique(keys[(entry < 0) & (keys > 0)])
     if len(missing):
         _embed(index, vectors, embedding, missing, progress)
-        vectors.drop_others(vectors.find(keys))
+        _drop_others(index, vectors, keys)
         entry = vectors.find(keys)
     entry[keys == 0] = -1
     return entry
+
+
+def _drop_others(index: Index, vectors: Vectors, keys: NDArray[np.uint64]) -> None:
+    """Make room, one process at a time; what cannot be written stays as it is."""
+    with suppress(sqlite3.OperationalError), index.change(wait=False):
+        vectors.open()
+        vectors.drop_others(vectors.find(keys))
 
 
 def _embed(
@@ -191,6 +203,11 @@ def _days(dates: Sequence[str]) -> NDArray[np.int32]:
     except ValueError:  # a year that numpy does not read; no date is better than none of all
         return np.full(len(dates), UNKNOWN_DAY, np.int32)
     return np.where(np.isnat(days), UNKNOWN_DAY, days.astype(np.int64)).astype(np.int32)
+
+
+def _ends(dates: Sequence[str]) -> NDArray[np.int32]:
+    days = _days(dates)
+    return np.where(days == UNKNOWN_DAY, NEVER, days).astype(np.int32)
 
 
 def _centres(length: NDArray[np.int32], session: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -254,9 +271,8 @@ def _write(file: Path, stamp: bytes, catalogue: Catalogue) -> None:
     head = marshal.dumps((catalogue.sessions, catalogue.speakers, shapes))
     try:
         with open(scratch, "wb") as out:
-            out.write(stamp)
-            out.write(len(head).to_bytes(8, "little") + head)
-            out.writelines(array.data for array in arrays)
+            body = b"".join([len(head).to_bytes(8, "little"), head, *(a.data for a in arrays)])
+            out.write(stamp + crc32(body).to_bytes(4, "little") + body)
         os.replace(scratch, file)
     finally:
         with suppress(OSError):
@@ -269,8 +285,11 @@ def _read(file: Path, stamp: bytes) -> Catalogue | None:
         data = file.read_bytes()
         if not data.startswith(stamp):
             return None
-        place = len(stamp) + 8
-        end = place + int.from_bytes(data[len(stamp) : place], "little")
+        body = len(stamp) + 4
+        if int.from_bytes(data[len(stamp) : body], "little") != crc32(memoryview(data)[body:]):
+            return None
+        place = body + 8
+        end = place + int.from_bytes(data[body:place], "little")
         sessions, speakers, shapes = marshal.loads(data[place:end])  # noqa: S302 - our own cache
         arrays: list[Any] = []
         for kind, size in shapes:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Codes = NDArray[np.uint8]
 
 UNKNOWN_DAY = -(2**31)
+NEVER = 2**31 - 1
 
 
 class Corpus(NamedTuple):
@@ -43,6 +44,7 @@ class Catalogue(NamedTuple):
     kind: Codes  # per document: its place in KINDS
     status: Codes  # … in STATUSES
     scope: Codes  # … in SCOPES
+    until: Ints  # … the day from which on it does not hold; a day that never comes if it does
     size: Ints  # … bytes of the whole record
     foreign: Codes  # 1 where the memory was imported or comes from outside
     passage: Ints  # per passage: its row in the index, and in the full text

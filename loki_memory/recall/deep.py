@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from loki_memory.recall.ranking import Ranked
 
 _SEEDS = 20
+_HIT = 0.5  # of the best score, from which on a memory is a hit and not what is left over
 _WORTH = 0.5  # of the best find, on the scale on which the best match of words has about 1
 _BATCH = 400  # values in one SQL question
 
@@ -35,19 +36,19 @@ def deepened(
     seeds = {
         names[int(store.corpus.row[document])]: score
         for document, score in zip(documents[:_SEEDS], direct, strict=False)
-        if score > 0
+        if score > 0 and score >= _HIT * direct[0]
     }
     graph = spread.neighbourhood(index, list(seeds))
     gained = _gained(spread.walk(graph, seeds), seeds)
     scores = dict(zip(documents, direct, strict=True))
     places = dict(zip(documents, range(len(documents)), strict=True))
-    best = max(gained.values(), default=0.0)
-    for name, row in _rows(index, [node for node in gained if gained[node] > 0]).items():
+    reached = _rows(index, [node for node in gained if gained[node] > 0 and node not in seeds])
+    best = max((gained[name] for name in reached), default=0.0)
+    for name, row in reached.items():
         document = int(document_of[row]) if row < len(document_of) else -1
         if document < 0 or not allowed[document]:
             continue
-        if document not in scores:
-            reasons.setdefault(document, []).append(_way_to(name, graph, seeds))
+        reasons.setdefault(document, []).append(_way_to(name, graph, seeds))
         scores[document] = scores.get(document, 0.0) + _WORTH * gained[name] / best
     order = sorted(scores, key=lambda document: (-scores[document], document))
     taken = np.array([places.get(document, -1) for document in order], np.int32)
@@ -72,16 +73,21 @@ def _gained(reach: Mapping[str, float], seeds: Mapping[str, float]) -> dict[str,
 
 
 def _way_to(name: str, graph: spread.Graph, seeds: Mapping[str, float]) -> str:
-    """From which hit the walk came, and through what."""
-    near = sorted(graph[name])
-    direct = [node for node in near if node in seeds]
-    if direct:
-        return f"linked from {direct[0]}"
-    for node in near:
-        origin = [other for other in sorted(graph[node]) if other in seeds]
-        if origin:
-            return f"linked from {origin[0]} through {node}"
-    return "linked from the hits"
+    """From which hit the walk came, and through what: the shortest way, the first of several."""
+    came: dict[str, str] = {name: ""}
+    frontier = [name]
+    while frontier and not (found := sorted(set(frontier) & seeds.keys())):
+        steps = [(near, node) for node in frontier for near in sorted(graph[node])]
+        reached = {near: node for near, node in reversed(steps) if near not in came}
+        came |= reached
+        frontier = sorted(reached)
+    if not frontier:
+        return "linked from the hits"
+    between, node = [], came[found[0]]
+    while node and node != name:
+        between.append(node)
+        node = came[node]
+    return f"linked from {found[0]}" + (f" through {', '.join(between)}" if between else "")
 
 
 def _names(index: Index, rows: Sequence[int]) -> dict[int, str]:

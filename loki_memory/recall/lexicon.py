@@ -50,7 +50,8 @@ class Lexicon:
         self._place[catalogue.passage] = np.arange(len(catalogue.passage), dtype=np.int32)
         self._known: dict[str, Word] = {}
         self._kept = 0
-        self._passages = max(1, len(catalogue.passage))
+        # As FTS5 counts: links have passages too.
+        self._passages = max(1, index.one("SELECT count(*) FROM passages"))
 
     def words(self, names: Sequence[str]) -> list[Word]:
         """The matches of each word, in the order of the words."""

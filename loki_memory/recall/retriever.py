@@ -115,6 +115,10 @@ class Retriever:
             self._state = state
         return self._catalogue
 
+    def is_current(self) -> bool:
+        """Whether the catalogue is of what the index says now."""
+        return self._catalogue is not None and self._index.note("changed_ns") == self._state
+
     def _load(self) -> Catalogue:
         self.vectors.open()
         is_new = not len(self.vectors)
@@ -141,7 +145,7 @@ class Retriever:
         question = ask(_text(way.text, asked.error), store.speakers)
         if way.rows is not None and not question.words:
             return _latest(store, allowed, asked.k, way)
-        reasons, boost = self._shared(store, asked, way)
+        reasons, boost, is_sure = self._shared(store, asked, way, allowed)
         ranked = self._ranked(store, question, allowed, boost)
         if asked.deep:
             from loki_memory.recall.deep import deepened
@@ -149,7 +153,7 @@ class Retriever:
             ranked = deepened(self._index, store, self._document, ranked, allowed, reasons)
         chosen = self._chosen(store, asked, ranked, task, strengths or {})
         hits = self._explained(store, question, ranked, chosen, reasons)
-        exact = bool(reasons) or way.rows is not None
+        exact = is_sure or way.rows is not None
         return Answer(hits, len(ranked.documents), float(ranked.certainty), exact, task)
 
     def _ranked(
@@ -187,20 +191,22 @@ class Retriever:
         corpus = store.corpus
         allowed = np.ones(len(corpus.row), np.bool_)
         status = asked.status or way.status
-        if not status:
+        if not status and not way.is_named:
             allowed &= ~_among(store.status, _HIDDEN)
-        elif status != "all":
+        elif status and status != "all":
             allowed &= store.status == STATUSES.index(status)
         if asked.kinds:
             allowed &= _among(store.kind, [KINDS.index(kind) for kind in asked.kinds])
         elif way.rows is None:
             allowed &= ~_among(store.kind, _UNASKED)
-        if asked.scope and asked.scope != "user":
+        if asked.scope:
             allowed &= store.scope == SCOPES.index(asked.scope)
         own = store.sessions.index(asked.session) if asked.session in store.sessions else -2
         allowed &= (store.scope != _SESSION) | (corpus.session == own)
         if asked.injected:
             allowed &= store.foreign == 0
+        if asked.now and not status and not way.is_named:
+            allowed &= store.until > _day(asked.now)
         if way.rows is not None:
             left = np.zeros(len(self._document), np.bool_)
             left[[row for row in way.rows if row < len(left)]] = True
@@ -208,10 +214,10 @@ class Retriever:
         return allowed
 
     def _shared(
-        self, store: Catalogue, asked: Asked, way: Route
-    ) -> tuple[Reasons, NDArray[np.float32] | None]:
-        """What is shared besides words, as reasons and as additions to the scores."""
-        total = len(store.corpus.row)
+        self, store: Catalogue, asked: Asked, way: Route, allowed: Mask
+    ) -> tuple[Reasons, NDArray[np.float32] | None, bool]:
+        """What is shared besides words: reasons, additions to scores, whether one is sure."""
+        total, is_sure = len(store.corpus.row), False
         reasons: Reasons = {}
         boost = np.zeros(total, np.float32)
         for one in shared(
@@ -223,10 +229,11 @@ class Retriever:
             files=asked.files,
         ):
             document = int(self._document[one.row]) if one.row < len(self._document) else -1
-            if document >= 0:
+            if document >= 0 and allowed[document]:
                 boost[document] += one.worth
                 reasons.setdefault(document, []).append(one.why)
-        return reasons, boost if reasons else None
+                is_sure = is_sure or one.is_sure
+        return reasons, boost if reasons else None, is_sure
 
     # -- choosing ---------------------------------------------------------------------------------
 
@@ -241,7 +248,7 @@ class Retriever:
         """Places among the ranked documents, with their final scores."""
         pool = max(_POOL, 2 * asked.k)
         rows = store.corpus.row[ranked.documents[:pool]].tolist()
-        today = int(np.datetime64(asked.now[:10]).astype(np.int64)) if asked.now else None
+        today = _day(asked.now) if asked.now else None
         days = store.corpus.day[ranked.documents[:pool]].tolist()
         known = self._known(rows)
         candidates = [
@@ -290,6 +297,9 @@ class Retriever:
             parts = {name: float(values[number]) for name, values in ranked.parts.items()}
             close = best > 0 and parts.get("cosine", 0.0) >= _CLOSE * best
             why = _why(reasons.get(document, []), words.get(document, []), close=close)
+            if not why:
+                lent = parts.get("bm25", 0.0) > 0
+                why = ["stands beside what matches" if lent else "the nearest there is"]
             hits.append(Hit(int(store.corpus.row[document]), score, why, parts))
         return hits
 
@@ -315,6 +325,10 @@ def _text(query: str, error: str) -> str:
     return f"{query}\n{salient(error)}"
 
 
+def _day(moment: str) -> int:
+    return int(np.datetime64(moment[:10]).astype(np.int64))
+
+
 def _among(codes: NDArray[np.uint8], wanted: Sequence[int]) -> Mask:
     """Which codes are wanted. (numpy's `isin` would load 8 ms of masked arrays for it.)"""
     table = np.zeros(256, np.bool_)
@@ -329,7 +343,7 @@ def _why(reasons: Sequence[str], words: Sequence[str], *, close: bool) -> list[s
         why.append("matches " + ", ".join(f"'{word}'" for word in words[:_WORDS_TOLD]))
     if close:
         why.append("close in meaning")
-    return why or ["stands beside what matches"]
+    return why
 
 
 def _latest(store: Catalogue, allowed: Mask, k: int, way: Route) -> Answer:

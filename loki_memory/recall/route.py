@@ -50,6 +50,11 @@ class Route(NamedTuple):
     status: str  # a status that was asked for by name
     said: tuple[str, ...]  # what was asked for exactly, in words
 
+    @property
+    def is_named(self) -> bool:
+        """Whether nothing but ids was asked for: who names a memory means it, whatever it is."""
+        return self.rows is not None and self.rows == frozenset(self.named)
+
 
 def route(query: str, index: Index) -> Route:
     """Take the exact parts out of a question."""
@@ -68,8 +73,10 @@ def route(query: str, index: Index) -> Route:
             clauses.append(_FIELDS[name])
             values.append(value)
         said.append(f"{name} {value}")
-        text = text.replace(found[0], " ", 1)
+        text = text[: found.start()] + " " * len(found[0]) + text[found.end() :]
     for found in re.finditer(_PREFIX, text) if "*" in text else ():
+        if not index.ids_starting(found[1]):
+            continue
         clauses.append("m.id >= ? AND m.id < ?")
         values += [found[1], found[1] + "\U0010ffff"]
         said.append(f"id {found[1]}*")

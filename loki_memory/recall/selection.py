@@ -47,7 +47,6 @@ def judged(candidate: Candidate, task: str) -> float:
         * (0.95 + 0.1 * matters)
         * (0.9 + 0.1 * 0.5 ** (age / FRESH_DAYS))
         * (1 + 0.1 * candidate.strength / (1 + candidate.strength))
-        * (0.95 if candidate.scope == "user" else 1.0)
         * _STATUS.get(candidate.status, 1.0)
         * (1.05 if prefers_success and candidate.outcome == "success" else 1.0)
         * weight(candidate.kind, task) ** _TASK_TILT

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _NAMED = 10.0  # a memory that the question names comes first
 _SAME_ERROR, _LIKE_ERROR = 0.6, 0.15
 _SAME_FILE, _SAME_SYMBOL = 0.15, 0.1  # times how rare it is
+_ERROR_SIGNS = ("\n", "Error:", "error:", "Exception:", "fatal:", "panic:")
 _CROWD = 2000  # memories beyond which what they share says nothing
 
 
@@ -22,6 +23,7 @@ class Shared(NamedTuple):
     row: int
     worth: float
     why: str
+    is_sure: bool = True  # whether it is reason enough to answer; a name of code alone is not
 
 
 def shared(
@@ -33,7 +35,11 @@ def shared(
     error: str,
     files: Sequence[str],
 ) -> list[Shared]:
-    """All memories that share something, of a store of `total`."""
+    """All memories that share something, of a store of `total`.
+
+    An error that was pasted into the question counts like one that was given apart.
+    """
+    error = error or (text if any(sign in text for sign in _ERROR_SIGNS) else "")
     return [
         *(Shared(row, _NAMED, "its id") for row in named),
         *_same_error(index, error),
@@ -77,7 +83,7 @@ def _same_symbols(index: Index, text: str, total: int) -> Iterator[Shared]:
     for name in symbols(text):
         rows = _marked(index, f"symbol:{name}")
         worth = _SAME_SYMBOL * _rare(len(rows), total)
-        yield from (Shared(row, worth, f"names {name}") for row in rows)
+        yield from (Shared(row, worth, f"names {name}", is_sure=False) for row in rows)
 
 
 def _marked(index: Index, mark: str) -> list[int]:

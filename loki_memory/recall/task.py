@@ -91,7 +91,7 @@ def detect(text: str, *, phase: str = "", error: bool = False) -> str:
     known = _PHASES.get(phase.strip().lower(), "")
     if known:
         votes[known] += _PHASE_COUNTS
-    best = max(votes, key=lambda task: votes[task])
+    best = max(votes, key=lambda task: (votes[task], task == known))
     alone = list(votes.values()).count(votes[best]) == 1
     return best if votes[best] and (alone or known == best) else ""
 

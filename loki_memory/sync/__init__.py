@@ -64,7 +64,8 @@ def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Chan
         return Changes([], [], [])
     if not look.may_be_empty:
         _refuse_if_all_vanished(layout, seen, known)
-    return _apply(layout, index, seen, now_ns, _Apply(look.wait, not known, full, look.progress))
+    wait = look.wait or not known  # an index that says nothing yet is no answer
+    return _apply(layout, index, seen, now_ns, _Apply(wait, not known, full, look.progress))
 
 
 def is_current(layout: Layout, index: Index, freshness: Freshness) -> bool:

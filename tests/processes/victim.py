@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -89,8 +90,12 @@ def _replace(path: Path, text: str) -> None:
 
 def _die_doing(root: str, action: str, name: str) -> None:
     print(os.getpid(), flush=True)
-    for acknowledged in ACTIONS[action](Workspace.open(root), name):
-        print(acknowledged, flush=True)
+    try:
+        for acknowledged in ACTIONS[action](Workspace.open(root), name):
+            print(acknowledged, flush=True)
+    finally:  # nobody killed it: say why it stopped
+        print(f"stopped by {traceback.format_exc()!r}", flush=True)
+        os._exit(1)
 
 
 def main(root: str) -> None:
