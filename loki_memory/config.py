@@ -77,7 +77,7 @@ SETTINGS = (
     ),
     Setting(
         "recall.floor",
-        50,
+        45,
         "how certain recall must be of its best answer to answer at all, in hundredths",
     ),
     Setting(

@@ -2,10 +2,11 @@
 
     python benchmarks/recall/paraphrase.py [--quick] [--out FILE]
 
-`paraphrases.json` holds questions about the example workspace and the ids of the memories that
-answer them, the one that was meant first. A question may not share a content word with any of
-them; the program ends with an error at one that does. BM25 and plain static vectors answer beside
-ours, from every text of the same records: the first can only guess.
+Two sets of questions about the example workspace, each with the ids of the memories that answer
+it, the one that was meant first. In `questions.json` a question shares no content word with what
+its memory states; in `paraphrases.json` with no text of the record at all, logs and file names
+included, so that BM25 can only guess. The program ends with an error at one that shares a word.
+BM25 and plain static vectors answer beside ours, from every text of the same records.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from loki_memory.resources import resource
 
 HERE = Path(__file__).resolve().parent
 SHOWN = 3
+SETS = ("questions", "paraphrases")
 NOT_RECALLED = {"ledger", "link", "tombstone"}
 NOT_TEXT = {"id", "session", "at", "timestamp", "origin", "git_commit", "links", "to", "relation"}
 
@@ -46,15 +48,17 @@ class Answer(NamedTuple):
     meant: Score  # against the one that was meant
 
 
-def pairs() -> list[Pair]:
-    text = (HERE / "paraphrases.json").read_text(encoding="utf-8")
+def pairs(name: str) -> list[Pair]:
+    text = (HERE / f"{name}.json").read_text(encoding="utf-8")
     return [Pair(**one) for one in json.loads(text)]
 
 
-def common_words(workspace: Workspace, pair: Pair) -> Iterator[str]:
-    """What a question and its answers share, and must not."""
+def common_words(workspace: Workspace, pair: Pair, *, anywhere: bool) -> Iterator[str]:
+    """What a question and its answers share, and must not: anywhere, or with what they state."""
     for one in pair.ids:
-        said = content_words(" ".join(texts(workspace.get(one).document())))
+        memory = workspace.get(one)
+        text = " ".join(texts(memory.document())) if anywhere else memory.title()
+        said = content_words(text)
         for asked, word in shared(content_words(pair.query), said):
             yield f"{pair.query!r} shares {asked!r} with {word!r} of {one}"
 
@@ -117,24 +121,39 @@ def main() -> None:
     add_options(parser)
     options = parser.parse_args()
     start = time.perf_counter()
+    bars, results = [], {}
     with workplace() as folder:
         derived = shutil.ignore_patterns("cache", "local")
         shutil.copytree(resource("example_workspace"), folder / "example", ignore=derived)
-        workspace = Workspace.open(folder / "example")
-        asked = pairs()[: 20 if options.quick else None]
-        faults = [fault for pair in asked for fault in common_words(workspace, pair)]
-        if faults:
-            sys.exit("\n".join(faults))
-        found, plain = list(answers(workspace, asked)), plain_scores(workspace, asked)
-        workspace.close()
-    print_answers(found, plain)
-    bars = [at_least("paraphrases hit@3", mean([one.score for one in found]).hit3, 0.7)]
+        with Workspace.open(folder / "example") as workspace:
+            for name in SETS:
+                found, plain = measured(workspace, name, options.quick)
+                print(f"{name}.json")
+                print_answers(found, plain)
+                hit3 = mean([one.score for one in found]).hit3
+                bars.append(at_least(f"{name} hit@3", hit3, 0.7))
+                results[name] = as_result(found, plain)
+    finish(bars, results, options, start)
+
+
+def measured(
+    workspace: Workspace, name: str, quick: bool
+) -> tuple[list[Answer], dict[str, list[Score]]]:
+    asked = pairs(name)[: 20 if quick else None]
+    anywhere = name == "paraphrases"
+    faults = [fault for pair in asked for fault in common_words(workspace, pair, anywhere=anywhere)]
+    if faults:
+        sys.exit("\n".join(faults))
+    return list(answers(workspace, asked)), plain_scores(workspace, asked)
+
+
+def as_result(found: Sequence[Answer], plain: Mapping[str, list[Score]]) -> dict[str, Any]:
     questions = [
         {**one.pair._asdict(), "kind": one.kind, "ranked": one.ranked, **as_json(one.score)}
         for one in found
     ]
     others = {name: as_json(mean(scores)) for name, scores in plain.items()}
-    finish(bars, {"plain": others, "questions": questions}, options, start)
+    return {"plain": others, "questions": questions}
 
 
 if __name__ == "__main__":

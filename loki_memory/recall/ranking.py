@@ -46,7 +46,7 @@ _MOST_PASSAGES = 3000  # of the region that are looked at closely
 _MOST_TOKENS = 24  # of the question, the rarest: a pasted log is no better described by more
 
 _WHOLE = 0.3  # of the cosine is the mean of all passages: one stray passage is not the memory
-_RELIABLE = 0.7  # share of all that was asked for, from which on a match of words is no accident
+_RELIABLE = 0.5  # share of all that was asked for, from which on a match of words is no accident
 _NEAR = 0.1  # all words that stand together in the question stand together here
 _BESIDE = 0.1  # of the score of the turn before and of the turn after
 _LENGTH = 0.07  # for each factor e in length beyond _LONG: long texts have a bit of everything

@@ -21,7 +21,7 @@ from loki_memory.recall.corpus import UNKNOWN_DAY
 from loki_memory.recall.lexicon import Lexicon
 from loki_memory.recall.meaning import Lengths, Meaning
 from loki_memory.recall.question import Question, ask
-from loki_memory.recall.ranking import Ranked, Signals, rank
+from loki_memory.recall.ranking import Ranked, Signals, Word, rank
 from loki_memory.recall.route import Route, route
 from loki_memory.recall.selection import Candidate, choose
 from loki_memory.recall.shared import shared
@@ -146,13 +146,14 @@ class Retriever:
         if way.rows is not None and not question.words:
             return _latest(store, allowed, asked.k, way)
         reasons, boost, is_sure = self._shared(store, asked, way, allowed)
-        ranked = self._ranked(store, question, allowed, boost)
+        words = self._lexicon.words(question.words) if question.words else []
+        ranked = self._ranked(store, question, words, allowed, boost)
         if asked.deep:
             from loki_memory.recall.deep import deepened
 
             ranked = deepened(self._index, store, self._document, ranked, allowed, reasons)
         chosen = self._chosen(store, asked, ranked, task, strengths or {})
-        hits = self._explained(store, question, ranked, chosen, reasons)
+        hits = _explained(store, words, ranked, chosen, reasons)
         exact = is_sure or way.rows is not None
         return Answer(hits, len(ranked.documents), float(ranked.certainty), exact, task)
 
@@ -160,10 +161,10 @@ class Retriever:
         self,
         store: Catalogue,
         question: Question,
+        words: Sequence[Word],
         allowed: Mask,
         boost: NDArray[np.float32] | None,
     ) -> Ranked:
-        words = self._lexicon.words(question.words) if question.words else []
         text = " ".join(question.words) or question.text
         meaning = Meaning(store, self.vectors, self.embedding, self._lengths, text)
         signals = Signals(
@@ -280,40 +281,41 @@ class Retriever:
         same: list[list[float]] = (vectors @ vectors.T).tolist()
         return same
 
-    def _explained(
-        self,
-        store: Catalogue,
-        question: Question,
-        ranked: Ranked,
-        chosen: Sequence[tuple[int, float]],
-        reasons: Reasons,
-    ) -> list[Hit]:
-        documents = ranked.documents[[number for number, _ in chosen]]
-        words = self._words_in(store, question, documents)
-        cosine = ranked.parts.get("cosine")
-        best = float(cosine.max(initial=0)) if cosine is not None else 0.0
-        hits = []
-        for (number, score), document in zip(chosen, documents.tolist(), strict=True):
-            parts = {name: float(values[number]) for name, values in ranked.parts.items()}
-            close = best > 0 and parts.get("cosine", 0.0) >= _CLOSE * best
-            why = _why(reasons.get(document, []), words.get(document, []), close=close)
-            if not why:
-                lent = parts.get("bm25", 0.0) > 0
-                why = ["stands beside what matches" if lent else "the nearest there is"]
-            hits.append(Hit(int(store.corpus.row[document]), score, why, parts))
-        return hits
 
-    def _words_in(
-        self, store: Catalogue, question: Question, documents: NDArray[np.int32]
-    ) -> dict[int, list[str]]:
-        """The words of the question that each document has."""
-        found: dict[int, list[str]] = {}
-        for word in self._lexicon.words(question.words) if question.words else []:
-            has = np.zeros(len(store.corpus.row), np.bool_)
-            has[store.corpus.document[word.passages]] = True
-            for document in documents[has[documents]].tolist():
-                found.setdefault(document, []).append(word.word)
-        return found
+def _explained(
+    store: Catalogue,
+    asked: Sequence[Word],
+    ranked: Ranked,
+    chosen: Sequence[tuple[int, float]],
+    reasons: Reasons,
+) -> list[Hit]:
+    documents = ranked.documents[[number for number, _ in chosen]]
+    words = _words_in(store, asked, documents)
+    cosine = ranked.parts.get("cosine")
+    best = float(cosine.max(initial=0)) if cosine is not None else 0.0
+    hits = []
+    for (number, score), document in zip(chosen, documents.tolist(), strict=True):
+        parts = {name: float(values[number]) for name, values in ranked.parts.items()}
+        close = best > 0 and parts.get("cosine", 0.0) >= _CLOSE * best
+        why = _why(reasons.get(document, []), words.get(document, []), close=close)
+        if not why:
+            lent = parts.get("bm25", 0.0) > 0
+            why = ["stands beside what matches" if lent else "the nearest there is"]
+        hits.append(Hit(int(store.corpus.row[document]), score, why, parts))
+    return hits
+
+
+def _words_in(
+    store: Catalogue, asked: Sequence[Word], documents: NDArray[np.int32]
+) -> dict[int, list[str]]:
+    """The words of the question that each document has."""
+    found: dict[int, list[str]] = {}
+    for word in asked:
+        has = np.zeros(len(store.corpus.row), np.bool_)
+        has[store.corpus.document[word.passages]] = True
+        for document in documents[has[documents]].tolist():
+            found.setdefault(document, []).append(word.word)
+    return found
 
 
 def _text(query: str, error: str) -> str:
