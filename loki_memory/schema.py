@@ -64,11 +64,21 @@ class OutLink(TypedDict):
 InLink = TypedDict("InLink", {"relation": str, "from": str})
 
 
+class UsesOutput(TypedDict):
+    """What this machine's journal says of a memory."""
+
+    times: int
+    last: str
+    helpful: int
+    unhelpful: int
+
+
 class ShowOutput(Stored):
     """Printed by `show`."""
 
     links: list[OutLink]
     referred_to_by: list[InLink]
+    uses: UsesOutput
 
 
 class ListedMemory(TypedDict):

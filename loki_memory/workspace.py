@@ -40,10 +40,13 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.files.problem import Problem
     from loki_memory.graph import Graph
     from loki_memory.injection import Context
+    from loki_memory.journal import Uses
     from loki_memory.models import Episode, Handoff, Ledger, Link, Memory, Skill, Tombstone
     from loki_memory.recall.recollection import Recollections
     from loki_memory.removal import Forgotten
     from loki_memory.status import Garbage, Stats, Status
+
+_FEW = 100  # episodes at once that are work just done; more are an import
 
 
 class Workspace(Parts):
@@ -146,7 +149,11 @@ class Workspace(Parts):
             with home.store.change() as change:
                 for one in group:
                     stored[id(one)] = change.create(one, taken.get(one.id, ""))  # type: ignore[assignment]
-        return [stored[id(one)] for one in records]
+        done = [stored[id(one)] for one in records]
+        if len(done) <= _FEW:
+            for one in done:
+                self.journal.outcome(one.session or one.id, one.outcome, now=self.now())
+        return done
 
     def valid_episode(self, given: Episode | Mapping[str, Any]) -> Episode:
         """The episode as it would be recorded; raises InvalidRecord."""
@@ -502,6 +509,11 @@ class Workspace(Parts):
         ):
             raise StoreFailed(home.layout.local, "the journal cannot be written")
         return memory_id
+
+    def uses(self, memory_id: str) -> Uses:
+        """How often a memory was opened or found helpful on this machine, and when last."""
+        home, _ = self._find(memory_id)
+        return home.journal.uses(memory_id)
 
     def opened(self, memory_id: str, session: str | None = None) -> bool:
         """Note that all of a memory was read: that is a use. False if it cannot be noted."""

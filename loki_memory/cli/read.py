@@ -26,6 +26,7 @@ from loki_memory.models.kinds import KINDS
 if TYPE_CHECKING:
     from loki_memory.economics import Economics
     from loki_memory.index.index import Summary
+    from loki_memory.journal import Uses
     from loki_memory.models import Memory
     from loki_memory.status import Stats, Status
 
@@ -85,14 +86,18 @@ def show_command(session: Session, memory: str) -> None:
         "record": record.document(),
         "links": [{"relation": relation, "to": target} for relation, target in out],
         "referred_to_by": [{"relation": relation, "from": source} for relation, source in back],
+        "uses": workspace.uses(memory),
     }
-    session.show(value, lambda: _tell_record(record, path, (out, back)))
+    session.show(value, lambda: _tell_record(record, path, (out, back), workspace.uses(memory)))
     workspace.opened(memory)
     remarks(workspace)
 
 
 def _tell_record(
-    record: Memory, path: str, edges: tuple[list[tuple[str, str]], list[tuple[str, str]]]
+    record: Memory,
+    path: str,
+    edges: tuple[list[tuple[str, str]], list[tuple[str, str]]],
+    uses: Uses,
 ) -> None:
     say(f"{click.style(record.id, fg='cyan')}  {click.style(record.kind, dim=True)}")
     document = record.document()
@@ -108,6 +113,12 @@ def _tell_record(
         if pairs:
             say(click.style(title, bold=True))
             bullets(f"{one_line(other)} ({one_line(relation)})" for relation, other in pairs)
+    if uses.times:
+        judged = f", helpful {uses.helpful}, not {uses.unhelpful}" * bool(
+            uses.helpful + uses.unhelpful
+        )
+        times = plural(uses.times, "time")
+        say(click.style(f"used {times} here, last on {uses.last[:_DATE_LENGTH]}{judged}", dim=True))
     say(click.style(one_line(path), dim=True))
 
 
