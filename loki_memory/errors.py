@@ -15,7 +15,8 @@
     │   └── NoLedger           5   the agent has not checked in
     ├── Conflict               6
     │   ├── FileChanged        6   changed since it was read
-    │   └── IdTaken            6   the id belongs to another memory
+    │   ├── IdTaken            6   the id belongs to another memory
+    │   └── WouldLoseBeliefs   6   a consolidation that would drop beliefs
     ├── RejectedValue          7   a person rejected this value
     ├── StoreBusy              8   another process holds the store
     ├── StoreFailed            9   the file system said no
@@ -25,6 +26,8 @@ The number is the exit code of `loki-mem`; 2 is a mistake in the command line.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class LokiMemoryError(Exception):
@@ -176,6 +179,14 @@ class IdTaken(Conflict):
         super().__init__(
             f"{memory_id} already stands in {path} with other content; change it with "
             f"`loki-mem correct {memory_id}`, or leave the id out and one is made."
+        )
+
+
+class WouldLoseBeliefs(Conflict):
+    def __init__(self, ids: Sequence[str]) -> None:
+        super().__init__(
+            f"consolidation would lose {', '.join(ids)} without a record that supersedes "
+            "them. Nothing was written; please report this."
         )
 
 

@@ -414,6 +414,28 @@ class ContinuityOutput(TypedDict):
     block: str
 
 
+class StepOutput(TypedDict):
+    """One thing that consolidation did."""
+
+    what: str
+    id: str
+    title: str
+    evidence: list[str]
+    why: str
+
+
+class ConsolidateOutput(TypedDict):
+    """Printed by `consolidate`."""
+
+    day: str
+    planned: bool
+    episodes: int
+    steps: list[StepOutput]
+    written: int
+    archived: int
+    counts: dict[str, int]
+
+
 class ErrorDetail(TypedDict):
     """What went wrong."""
 
@@ -435,6 +457,7 @@ OUTPUTS: dict[str, Any] = {
     ),
     "forget": ForgetOutput,
     "archive": ArchiveOutput,
+    "consolidate": ConsolidateOutput,
     "recall": RecallOutput,
     "context": ContextOutput,
     "continuity": ContinuityOutput,

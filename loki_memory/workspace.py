@@ -34,6 +34,7 @@ from loki_memory.models.normal import moment
 from loki_memory.parts import Changing, Parts, parsed, user_home
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
+    from loki_memory.consolidating import Report
     from loki_memory.disclosure import Timeline, Topics
     from loki_memory.doctor import Diagnosis
     from loki_memory.economics import Economics
@@ -145,15 +146,26 @@ class Workspace(Parts):
         for one in records:
             homes.setdefault(self._home(one.scope), []).append(one)
         stored: dict[int, Episode] = {}
+        new: list[Episode] = []
         for home, group in homes.items():
             with home.store.change() as change:
                 for one in group:
+                    before = len(change)
                     stored[id(one)] = change.create(one, taken.get(one.id, ""))  # type: ignore[assignment]
-        done = [stored[id(one)] for one in records]
-        if len(done) <= _FEW:
-            for one in done:
-                self.journal.outcome(one.session or one.id, one.outcome, now=self.now())
-        return done
+                    new += [stored[id(one)]] * (len(change) > before)
+        if len(new) <= _FEW:
+            self._learn_from(new)
+        return [stored[id(one)] for one in records]
+
+    def _learn_from(self, episodes: Iterable[Episode]) -> None:
+        """A lesson is there for the next task: the first phases of consolidation, at once."""
+        for one in episodes:
+            self.journal.outcome(one.session or one.id, one.outcome, now=self.now())
+        told = [one for one in episodes if one.scope == "project" and _teaches(one)]
+        if told and not self.is_user:
+            from loki_memory.consolidating import learn
+
+            learn(self, told)
 
     def valid_episode(self, given: Episode | Mapping[str, Any]) -> Episode:
         """The episode as it would be recorded; raises InvalidRecord."""
@@ -334,6 +346,20 @@ class Workspace(Parts):
 
         with self._changing(handoff_id) as (change, path, record):
             return change.put(advanced(record, status, fields), path)  # type: ignore[return-value]
+
+    def consolidate(
+        self, day: str | None = None, plan_only: bool = False, since: str | None = None
+    ) -> Report:
+        """Turn episodes into anti-patterns, patterns, skills and links, and say what was learned.
+
+        As of the day of the newest episode, unless `day` says otherwise. Run again, it changes
+        nothing. `plan_only` writes nothing; `since` looks only at what newer episodes touch.
+
+        >>> ws.consolidate().counts()  # doctest: +SKIP
+        """
+        from loki_memory.consolidating import consolidate
+
+        return consolidate(self, day, plan_only=plan_only, since=since, progress=self.progress)
 
     # -- taking out and bringing back -------------------------------------------------------------
 
@@ -707,6 +733,12 @@ class Workspace(Parts):
             for home in self._homes()
             for found, body in home.answer(partial(home.bodies, kind, status, since, scope))
         ]
+
+
+def _teaches(episode: Episode) -> bool:
+    """Whether an episode met an error, or says what helped."""
+    failed = any(action.error for action in episode.action_log)
+    return bool(episode.errors_encountered or episode.recalled or failed)
 
 
 def _check_filters(kind: str | None, status: str | None, since: str | None) -> str | None:

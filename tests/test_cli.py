@@ -32,6 +32,7 @@ EPISODE = '{"goal": "Add search", "timestamp": "2026-01-19T10:00:00Z"}\n'
 
 # Every command as somebody would call it in the example workspace.
 CALLS = {
+    "consolidate": "consolidate",
     "recall": "recall return type",
     "context": "context 'Add an endpoint'",
     "continuity": "continuity --goal 'Add an endpoint'",

@@ -35,8 +35,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "embedding": {"errors"},
     "sync": {"files", "index", "models", "errors"},
     "recall": {"index", "embedding", "models", "errors"},
+    "consolidation": {"models", "errors"},
     "continuity": {"models", *GROUND},
-    "workspace": {"sync", "files", "index", "recall", "continuity", "models", *GROUND},
+    "workspace": {
+        "sync",
+        "files",
+        "index",
+        "recall",
+        "consolidation",
+        "continuity",
+        "models",
+        *GROUND,
+    },
     "cli": {"workspace", "models", *GROUND},
     "face": {"workspace", "models", "errors"},  # loki_memory/__init__.py
 }
@@ -46,7 +56,17 @@ FOR_TYPES = {
     "loki_memory/cli/maintain.py": {"loki_memory.sync"},
     "loki_memory/cli/recall.py": {"loki_memory.recall.recollection"},
 }
-FOLDERS = {"models", "files", "index", "embedding", "sync", "recall", "continuity", "cli"}
+FOLDERS = {
+    "models",
+    "files",
+    "index",
+    "embedding",
+    "sync",
+    "recall",
+    "consolidation",
+    "continuity",
+    "cli",
+}
 HEAVY = {"sklearn", "scipy", "git", "mcp", "jinja2", "watchdog", "model2vec", "numpy"}
 
 

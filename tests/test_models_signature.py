@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.models.signature import salient, signature
+from loki_memory.models.command import head
+from loki_memory.models.signature import complaint, key, salient, signature, told
 from loki_memory.models.symbol import symbols
 
 
@@ -361,3 +366,89 @@ def test_symbols_stand_in_the_text_each_once(text: str) -> None:
     found = symbols(text)
     assert len(found) == len(set(found))
     assert all(name in text for name in found)
+
+
+# -- keys: one error, of one command, about one thing --------------------------------------------
+
+GOLDEN = json.loads((Path(__file__).parent / "errors" / "outputs.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])
+def test_an_output_of_an_ecosystem_has_its_key(case: dict[str, Any]) -> None:
+    found = key("\n".join(case["output"]), case["action"], case["target"])
+    assert (found and found._asdict()) == case["key"]
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])
+def test_recall_and_consolidation_read_one_signature(case: dict[str, Any]) -> None:
+    """What an anti-pattern tells of an error has the signature that the error itself has."""
+    output = "\n".join(case["output"])
+    sentence = told(complaint(output), (case["key"] or {}).get("head", ""))
+    assert signature(sentence) == signature(output)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Table 'shop.carts' doesn't exist", "Table 'blog.carts' doesn't exist"),
+        ("error TS7030: Not all paths return.", "error TS7031: Not all paths return."),
+        ("Request failed with status code 404", "Request failed with status code 503"),
+        ("Unknown column 'a.name'", "Unknown column 'a.title'"),
+        (
+            "ERROR: No matching distribution found for reqests==1",
+            "ERROR: No matching distribution found for nunpy==1",
+        ),
+    ],
+)
+def test_errors_that_need_other_remedies_have_other_keys(first: str, second: str) -> None:
+    assert key(first) != key(second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Unknown column 'T1.name' in 'field list'", "Unknown column 'name' in 'order clause'"),
+        ("Cannot open '/srv/a/config.yml'", "Cannot open '/home/b/config.yml'"),
+        ("Error: job '4711' is gone", "Error: job '4712' is gone"),
+        ("Exit code 1\nfatal: bad revision 'x'", "Exit code 128\nfatal: bad revision 'x'"),
+    ],
+)
+def test_one_error_in_other_words_has_one_key(first: str, second: str) -> None:
+    assert key(first) == key(second)
+
+
+@pytest.mark.parametrize(
+    ("action", "target", "name"),
+    [
+        ("bash", "git -C /srv/app commit -m 'a b'", "git commit"),
+        ("Bash", "cd app && CI=1 npm run test -- --watch=false", "npm run test"),
+        ("bash", "sudo -u shop ./deploy.sh now", "deploy.sh"),
+        ("bash", "timeout 30 python3.11 -m pip install x", "pip install"),
+        ("run_command", "uv run pytest -q", "pytest"),
+        ("bash", "cat a | grep b", "cat"),
+        ("cargo build --release", "", "cargo build"),
+        ("Edit", "src/a.py", "Edit"),
+        ("Add the missing route", "src/a.py", ""),
+        ("bash", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_the_head_of_an_action_is_its_command_or_tool(action: str, target: str, name: str) -> None:
+    assert head(action, target) == name
+
+
+def test_of_a_chain_the_command_that_the_error_names_has_met_it() -> None:
+    chain = "npm ci && tar xf a.tgz && git push"
+    assert head("bash", chain, "tar: a.tgz: Cannot open") == "tar"
+    assert head("bash", chain, "error: failed to push some refs") == "git push"
+    assert head("bash", chain, "Something else") == "npm ci"
+
+
+@given(st.text(max_size=300), st.text(max_size=40), st.text(max_size=80))
+@settings(max_examples=60, deadline=None)
+def test_any_text_may_stand_where_an_error_or_a_command_is_meant(
+    error: str, action: str, target: str
+) -> None:
+    found = key(error, action, target)
+    assert found == key(error, action, target)
+    assert found is None or "\n" not in "".join(found)

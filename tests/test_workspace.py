@@ -264,7 +264,7 @@ def test_another_episode_with_the_same_id_is_refused(ws: Workspace) -> None:
     ws.record(EPISODE)
     with pytest.raises(IdTaken):
         ws.record({**EPISODE, "task_id": "task-043"})
-    assert len(ws.list()) == 1
+    assert len(ws.list(kind="episode")) == 1
 
 
 def test_an_episode_that_stands_in_a_file_of_another_name_is_not_doubled(ws: Workspace) -> None:

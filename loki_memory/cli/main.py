@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "pin": "write",
         "link": "write",
     },
+    "Learn": {"consolidate": "consolidate"},
     "Recall": {
         "recall": "recall",
         "context": "recall",

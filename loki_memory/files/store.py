@@ -134,7 +134,8 @@ class Change:
         if there is not None and there.data != data:
             return self._same(record, decode(path, there.data), path)
         self.admit(record)
-        self._writes[path] = data
+        if there is None:
+            self._writes[path] = data
         return record
 
     def _same(self, record: Memory, there: Memory, path: str) -> Memory:
@@ -145,6 +146,10 @@ class Change:
         if here != known:
             raise IdTaken(record.id, path)
         return there
+
+    def __len__(self) -> int:
+        """How many files it changes."""
+        return len(self._writes)
 
     def put(self, record: Memory, path: str = "", *, if_match: str | None = None) -> Memory:
         """Write a record over what stands at its path. `if_match` is the etag that was seen."""

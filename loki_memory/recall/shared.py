@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 # What is added to a score, which is about 1 for the best match of words and meaning.
 _NAMED = 10.0  # a memory that the question names comes first
-_SAME_ERROR, _LIKE_ERROR = 0.6, 0.15
-_SAME_FILE, _SAME_SYMBOL = 0.15, 0.1  # times how rare it is
+_SAME_ERROR, _LIKE_ERROR = 1.0, 0.15
+_SAME_FILE, _SAME_SYMBOL = 0.3, 0.1  # times how rare it is
 _ERROR_SIGNS = ("\n", "Error:", "error:", "Exception:", "fatal:", "panic:")
 _CROWD = 2000  # memories beyond which what they share says nothing
 

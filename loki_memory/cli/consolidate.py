@@ -1,0 +1,65 @@
+"""The command that learns: consolidate."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import note, one_line, plural, remarks, say
+from loki_memory.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from loki_memory.consolidating import Report
+
+_SHOWN = 40  # lines: more than a screen nobody reads; --json has all
+_AGO = re.compile(r"(\d+)([hd])")
+
+
+@command("consolidate")
+@click.option("--plan", is_flag=True, help="Say what would be done and write nothing.")
+@click.option("--since", metavar="WHEN", help="Only what episodes from then on touch: 24h, DATE.")
+@click.option("--day", metavar="DATE", help="As of this day instead of the newest episode's.")
+def consolidate_command(session: Session, plan: bool, since: str | None, day: str | None) -> None:
+    """Learn from the episodes: mistakes, patterns, skills and links.
+
+    Needs no language model, and run again it changes nothing.
+
+    \b
+    Example:
+      loki-mem consolidate --plan
+    """
+    workspace = session.open()
+    with progress_bar("consolidating") as workspace.progress:
+        report = workspace.consolidate(day, plan, _moment(since, workspace.now()))
+    session.show({**report._asdict(), "counts": report.counts()}, lambda: _tell(report))
+    remarks(workspace)
+
+
+def _moment(since: str | None, now: str) -> str | None:
+    """`24h` and `7d` as moments; a date as it is."""
+    ago = _AGO.fullmatch(since or "")
+    if ago is None:
+        return since
+    from datetime import datetime, timedelta
+
+    hours = int(ago[1]) * (24 if ago[2] == "d" else 1)
+    then = datetime.fromisoformat(now) - timedelta(hours=hours)
+    return f"{then:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _tell(report: Report) -> None:
+    for step in report.steps[:_SHOWN]:
+        rests = f"  ({plural(len(step.evidence), 'episode')})" if step.evidence else ""
+        told = f"{one_line(step.title, 100)}{rests}"
+        if step.why:
+            told += f": {one_line(step.why, 100)}"
+        say(f"{step.what.ljust(12)}  {click.style(step.id, fg='cyan')}  {told}")
+    if len(report.steps) > _SHOWN:
+        say(f"… and {len(report.steps) - _SHOWN} more; --json has all")
+    if not report.steps:
+        say(f"nothing new in {plural(report.episodes, 'episode')}")
+    elif report.planned:
+        note("this is a plan; nothing was written")

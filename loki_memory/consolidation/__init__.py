@@ -1,0 +1,1 @@
+"""The write path: episodes become beliefs. Phases, each a pure function over a snapshot."""

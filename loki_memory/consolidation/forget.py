@@ -1,0 +1,183 @@
+"""Forget by age: what is old is summarised, what is older and rests under nothing is archived.
+
+A summary keeps the goal, the outcome, every error with its repair, and the moves that were made,
+so that everything that is learned from an episode can be learned from its summary too. Ages are
+whole days between the evidence and the day of the snapshot; use plays no part in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from loki_memory.consolidation.sequences import move, runs
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
+from loki_memory.consolidation.sources import days_between, extra, ids_in, is_live
+from loki_memory.models import Action, Belief, Episode, Memory, Skill, parse
+
+SUMMARY = "summary"
+_IMPORTANT = 0.8  # from here on a memory is kept whatever its age
+_SUPERSEDED_DAYS = 90
+_REPAIR = 25  # actions after a failure within which the same move counts as its repair
+_FAILED = frozenset({"fail", "failed", "failure", "error", "errored"})
+_LONG = 200  # characters of a target that a summary keeps
+
+
+def forget(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:  # noqa: ARG001 - age comes to all
+    """Summaries of old episodes, and what may leave the memory that is searched."""
+    gone = {*_old_episodes(snapshot), *_replaced(snapshot)}
+    put = {one.id: one for one in _summaries(snapshot) if one.id not in gone}
+    orphans = {one.id: one for one in _adopted(snapshot, gone)}
+    steps = [Step("archived", one, snapshot.records[one].title()) for one in sorted(gone)]
+    steps += [Step("summarised", one.id, one.title(), (one.id,)) for one in put.values()]
+    return Changes(tuple({**put, **orphans}.values()), tuple(sorted(gone)), tuple(steps))
+
+
+def _age(snapshot: Snapshot, moment: str) -> int:
+    return days_between(moment, snapshot.day)
+
+
+def _summaries(snapshot: Snapshot) -> Iterator[Episode]:
+    for one in snapshot.episodes:
+        if one.id in snapshot.archived:
+            continue
+        is_due = _age(snapshot, one.timestamp) > snapshot.thresholds.summarise_days
+        if is_due and not one.pinned and extra(one, "detail") != SUMMARY:
+            short = summary(one)
+            if short is not None:
+                yield short
+
+
+def summary(episode: Episode) -> Episode | None:
+    """The episode with a log that has each move once, whole where it failed or was repaired.
+
+    None if that says as much in as many words.
+    """
+    kept = [one.model_dump(mode="json", exclude_unset=True) for one in _essence(episode.action_log)]
+    counts = Counter(move(one).head for one in episode.action_log if one.action)
+    repeated = {head: n for head, n in sorted(counts.items()) if n > 1}
+    short = episode.changed(
+        action_log=kept, detail=SUMMARY, **({"action_counts": repeated} if repeated else {})
+    )
+    return short if _size(short) < _size(episode) else None
+
+
+def _size(episode: Episode) -> int:
+    return len(episode.model_dump_json(exclude_unset=True))
+
+
+def _essence(actions: Sequence[Action]) -> list[Action]:
+    """The first action of each stretch, slim; the first, the last, failures and repairs whole."""
+    whole = {0, len(actions) - 1, *_failures(actions), *_repairs(actions)}
+    whole |= {at for at, one in enumerate(actions) if not one.action}  # who knows what it was
+    numbers = {id(one): at for at, one in enumerate(actions)}
+    first = {numbers[id(stretch[0])] for _, stretch in runs(actions)}
+    return [
+        one if at in whole else _slim(one)
+        for at, one in enumerate(actions)
+        if at in whole or at in first
+    ]
+
+
+def _failures(actions: Sequence[Action]) -> Iterator[int]:
+    for at, one in enumerate(actions):
+        if one.error or (one.result or "").lower() in _FAILED:
+            yield at
+
+
+def _repairs(actions: Sequence[Action]) -> Iterator[int]:
+    """From each failure to the last time soon after that the same was tried.
+
+    What was done in between is the remedy.
+    """
+    made = [move(one) for one in actions]
+    for failed in _failures(actions):
+        later = range(failed + 1, min(failed + 1 + _REPAIR, len(actions)))
+        again = [at for at in later if made[at] == made[failed]]
+        yield from range(failed + 1, again[-1] + 1 if again else failed + 1)
+
+
+def _slim(action: Action) -> Action:
+    """What was done to what; the payload goes."""
+    target = action.target
+    if target and len(target) > _LONG:
+        cut = Action(action=action.action, target=target[:_LONG])
+        target = cut.target if move(cut) == move(action) else target
+    return Action(action=action.action, **({"target": target} if target else {}))
+
+
+def _old_episodes(snapshot: Snapshot) -> Iterator[str]:
+    """Old, not important, and nothing that lives rests on them."""
+    limit = snapshot.thresholds.archive_days
+    there = (one for one in snapshot.episodes if one.id not in snapshot.archived)
+    old = [one for one in there if _age(snapshot, one.timestamp) > limit]
+    if not old:
+        return
+    held = referenced(snapshot, {one.id for one in old})
+    for one in old:
+        is_kept = one.pinned or (one.importance or 0) >= _IMPORTANT or one.id in held
+        if not is_kept:
+            yield one.id
+
+
+def referenced(snapshot: Snapshot, old: set[str]) -> set[str]:
+    """What live records rest on; an old episode holds nobody else."""
+    held: set[str] = set()
+    for one in snapshot.records.values():
+        if one.id not in old and is_live(one):
+            held.update(_names(one))
+    return held
+
+
+def _names(record: Memory) -> Iterator[str]:
+    """The ids that a record names; what a learned skill was compared with counts too."""
+    yield from (edge.target for edge in record.edges())
+    yield getattr(record, "from_", None) or record.id
+    if isinstance(record, Skill):
+        yield from ids_in(record, "loki-compared")
+
+
+def _replaced(snapshot: Snapshot) -> Iterator[str]:
+    """Beliefs that were superseded long ago by one that is there."""
+    old = [
+        one
+        for one in snapshot.of(Belief)
+        if one.status == "superseded" and not one.pinned and one.id not in snapshot.archived
+    ]
+    due = [one for one in old if _age(snapshot, one.invalid_at or one.when()) > _SUPERSEDED_DAYS]
+    if not due:
+        return
+    inherited = _inherited(snapshot)
+    yield from (one.id for one in due if one.id in inherited)
+
+
+def _inherited(snapshot: Snapshot) -> set[str]:
+    """The ids of beliefs in whose place a live one stands, whichever of the two says so."""
+    found: set[str] = set()
+    for one in snapshot.of(Belief):
+        for link in one.links:
+            heir = snapshot.records.get(link.to)
+            if link.relation == "superseded_by" and heir is not None and is_live(heir):
+                found.add(one.id)
+            elif link.relation == "supersedes" and is_live(one):
+                found.add(link.to)
+    return found
+
+
+def _adopted(snapshot: Snapshot, gone: set[str]) -> Iterator[Belief]:
+    """Children of what goes, under the nearest ancestor that stays."""
+    if not gone:
+        return
+    for child in snapshot.of(Belief):
+        if child.id not in gone and child.parent in gone:
+            rest = {name: value for name, value in child.document().items() if name != "parent"}
+            parent = _ancestor(child, snapshot, gone)
+            yield parse(type(child), {**rest, **({"parent": parent} if parent else {})})
+
+
+def _ancestor(child: Belief, snapshot: Snapshot, gone: set[str]) -> str | None:
+    parent, seen = child.parent, {child.id}
+    while parent in gone and parent not in seen:
+        seen.add(parent)
+        parent = getattr(snapshot.records.get(parent), "parent", None)
+    return parent if parent not in seen else None

@@ -1,0 +1,223 @@
+"""What a cluster of episodes teaches: errors that came again with what resolved them, or steps
+that tell those that succeeded from those that failed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from loki_memory.consolidation.kinship import extension, head
+from loki_memory.consolidation.likeness import content, grams, jaccard, names
+from loki_memory.consolidation.template import medoid
+from loki_memory.models import Action, Episode
+from loki_memory.models.normal import normal
+from loki_memory.models.signature import salient, signature
+
+_AGAIN = 2  # episodes: once is an anecdote
+_SHARED = 0.15  # of the content words of two resolutions: they tell of the same remedy
+_CLOSE = 0.4  # … where the errors differ
+_NEARLY = 0.5  # of the trigrams of two messages: they tell of the same trouble
+_MOST_LESSONS = 2
+_MOST_CONDITIONS = 3
+_LONGEST = 160
+_MOSTLY, _RARELY = 0.8, 0.2
+_ELSEWHERE = 0.5
+# `src/a.ts(12,5): error `, `7:48  error  `: where it was, which the next one is not.
+_PLACE = re.compile(
+    r"^(?:\S+?\(\d+,\d+\)|\S+?:\d+(?::\d+)?|\d+:\d+)[:\s-]+(?:error[:\s]+)?", re.IGNORECASE
+)
+_FAILED = {"fail", "failed", "failure", "error"}
+
+
+class Lesson(NamedTuple):
+    """What to know: the trouble, the remedy, and the step that led into the trouble."""
+
+    trouble: str
+    remedy: str
+    wrong: str = ""
+
+
+class Met(NamedTuple):
+    """An error that an episode met and resolved."""
+
+    episode: str
+    message: str
+    resolution: str
+
+
+def lessons(cluster: Sequence[Episode]) -> list[Lesson]:
+    """Those met by most episodes first; none if nothing came again."""
+    taught = _resolved(cluster)
+    return taught[:_MOST_LESSONS] if taught else _told_apart(cluster)
+
+
+def _resolved(cluster: Sequence[Episode]) -> list[Lesson]:
+    met = [
+        Met(episode.id, error.message or error.type, error.resolution)
+        for episode in cluster
+        for error in episode.errors_encountered
+        if error.resolution and (error.message or error.type)
+    ]
+    return [
+        Lesson(_trouble(those), _remedy(those), _wrong(cluster, those)) for those in _recurring(met)
+    ]
+
+
+def _recurring(met: list[Met]) -> Iterator[list[Met]]:
+    """Remedies that agree, of at least two episodes; those that most episodes share first.
+
+    A remedy that stands alone may be right and teaches nobody; the anti-pattern keeps it.
+    """
+    left = sorted(set(met), key=lambda one: (one.resolution, one.message, one.episode))
+    while left:
+        best = min(
+            ([other for other in left if _agree(one, other)] for one in left),
+            key=lambda like: (-_episodes(like), like),
+        )
+        if _episodes(best) < _AGAIN:
+            return
+        yield best
+        left = [one for one in left if one not in best]
+
+
+def _episodes(those: Iterable[Met]) -> int:
+    return len({one.episode for one in those})
+
+
+def _agree(one: Met, other: Met) -> bool:
+    """Whether two remedies are one. Of the same trouble they need share little; else a name."""
+    if normal(one.resolution) == normal(other.resolution):
+        return True
+    first, second = frozenset(content(one.resolution)), frozenset(content(other.resolution))
+    share = jaccard(first, second)
+    if not names(one.resolution).isdisjoint(names(other.resolution)) or _is_same(one, other):
+        return share >= _SHARED
+    return share >= _CLOSE
+
+
+def _is_same(one: Met, other: Met) -> bool:
+    """Whether two errors are the same trouble: one signature, or nearly the same words."""
+    first, second = signature(one.message), signature(other.message)
+    if first and second and first.broad == second.broad:
+        return True
+    return jaccard(grams(_line(one.message)), grams(_line(other.message))) >= _NEARLY
+
+
+def _trouble(those: Sequence[Met]) -> str:
+    """What was met, each error in one wording; two at most."""
+    told: list[Met] = []
+    for one in sorted(those, key=lambda met: (len(met.message), met.message)):
+        if not any(_is_same(one, other) for other in told):
+            told.append(one)
+    return " / ".join(_line(one.message) for one in told[:_MOST_LESSONS])
+
+
+def _remedy(those: Sequence[Met]) -> str:
+    """The remedy that most episodes give word for word, else the most typical."""
+    given = Counter(one.resolution for one in those)
+    most = max(given.values())
+    return _line(medoid([text for text in sorted(given) if given[text] == most]))
+
+
+def _line(text: str) -> str:
+    """The line that tells, without the place that it points to."""
+    line = salient(text) if "\n" in text else text
+    line = " ".join(_PLACE.sub("", line.strip()).split()).rstrip(".")
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…"
+
+
+def _wrong(cluster: Sequence[Episode], those: Sequence[Met]) -> str:
+    """The step that failed where the error was met."""
+    met_by = {one.episode for one in those}
+    failed = [
+        _line(_step(action))
+        for episode in cluster
+        if episode.id in met_by
+        for action in episode.action_log
+        if action.error or (action.result or "").lower() in _FAILED
+    ]
+    return medoid(failed)
+
+
+def _step(action: Action) -> str:
+    done = " ".join(filter(None, (action.action, action.target)))
+    return f"{done}: {salient(action.error)}" if action.error else done
+
+
+def _told_apart(cluster: Sequence[Episode]) -> list[Lesson]:
+    """Steps that nearly all that succeeded took, and hardly one that failed."""
+    good = [_steps(one) for one in cluster if one.outcome == "success"]
+    bad = [_steps(one) for one in cluster if one.outcome == "failure"]
+    if min(len(good), len(bad)) < _AGAIN:
+        return []
+    do, avoid = _telling(good, bad), _telling(bad, good)
+    if not do:
+        return []
+    wrong = f"{', '.join(avoid)}" if avoid else f"leaving out {', '.join(do)}"
+    return [Lesson("succeeds where these steps are taken", ", ".join(do), wrong)]
+
+
+def _steps(episode: Episode) -> frozenset[str]:
+    return frozenset(filter(None, map(head, episode.action_log)))
+
+
+def _telling(here: Sequence[frozenset[str]], there: Sequence[frozenset[str]]) -> list[str]:
+    return [
+        f"`{step}`"
+        for step in sorted(frozenset().union(*here))
+        if _share(step, here) >= _MOSTLY and _share(step, there) <= _RARELY
+    ]
+
+
+def _share(value: str, sets: Collection[frozenset[str]]) -> float:
+    return sum(value in one for one in sets) / len(sets) if sets else 0.0
+
+
+class Surroundings:
+    """In how many episodes of each scope something holds: what is true everywhere explains
+    nothing.
+    """
+
+    def __init__(self, episodes: Iterable[Episode]) -> None:
+        self._held: dict[str, Counter[str]] = defaultdict(Counter)
+        self._all: Counter[str] = Counter()
+        for episode in episodes:
+            self._held[episode.scope].update(circumstances(episode))
+            self._all[episode.scope] += 1
+
+    def conditions(self, cluster: Sequence[Episode]) -> list[str]:
+        """What holds in most of a cluster and not in most other episodes; the oddest first."""
+        scope, size = cluster[0].scope, len(cluster)
+        inside = Counter(value for one in cluster for value in circumstances(one))
+        others = self._all[scope] - size
+        odds = self._odds(inside, self._held[scope], size, others)
+        telling = [
+            value
+            for value, count in inside.items()
+            if count / size >= _MOSTLY
+            and (self._held[scope][value] - count) < _ELSEWHERE * max(others, 1)
+        ]
+        return sorted(telling, key=lambda value: (-odds(value), value))[:_MOST_CONDITIONS]
+
+    @staticmethod
+    def _odds(
+        inside: Counter[str], held: Counter[str], size: int, others: int
+    ) -> Callable[[str], float]:
+        def odds(value: str) -> float:
+            here, there = inside[value], held[value] - inside[value]
+            ratio = (here + 0.5) * (others - there + 0.5) / ((size - here + 0.5) * (there + 0.5))
+            return round(math.log(ratio), 6)
+
+        return odds
+
+
+def circumstances(episode: Episode) -> frozenset[str]:
+    """Under what an episode happened, in words."""
+    files = (f"{ending} files" for path in episode.files() if (ending := extension(path)))
+    tools = (f"with {step}" for step in _steps(episode))
+    phase = [f"phase {episode.context.phase}"] if episode.context.phase else []
+    return frozenset((*files, *tools, *phase, *episode.context.constraints))

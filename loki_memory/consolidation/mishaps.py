@@ -1,0 +1,208 @@
+"""Mishaps: every error that an episode met, and what was done about it.
+
+An error is told by the episode itself (`errors_encountered`) or by an action that failed. What
+resolved it is what the episode says, else the first later success of the same command; where that
+is a corrected form of what failed, the names that were exchanged say it best.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from loki_memory.models import Action, Episode
+from loki_memory.models.command import head, is_shell
+from loki_memory.models.ids import digest
+from loki_memory.models.normal import normal
+from loki_memory.models.signature import Key, complaint, key, told
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_WITHIN = 25  # steps: a success that comes later belongs to something else
+_SHOWN = 200  # characters of a command that worked
+_SAID = 400  # characters of what somebody wrote
+_STEPS = 3  # that led to a success
+_STEP = 60  # characters of one of them
+_NAMES = 4  # of the names that a repair brought in
+_COMMON = 0.3  # of the words of a failed command that its corrected form still has
+_SAME = 0.6  # of the words of the shorter of two messages
+_TERM = re.compile(r"\w{3,}")
+_FAILED = frozenset({"fail", "failed", "failure", "error", "errored"})
+_OUTPUT = re.compile(r"\s*(?:2>&1|>|\|)")
+_EXAMPLE = ", e.g. "
+_LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
+_LOOKS_LIKE_CODE = re.compile(r"[=;_*/<>|()]|\s-")
+_NAME = re.compile(r"--[a-z][\w-]+|[A-Za-z_]\w*")
+_KEYWORDS = _words(
+    "select from where group by order having join on as and or not in is null count sum avg "
+    "min max distinct limit desc asc between like inner left right outer union intersect "
+    "except exists case when then else end show tables describe columns t1 t2 t3 t4 the a an "
+    "to of"
+)
+
+
+class Mishap(NamedTuple):
+    """One error in one episode."""
+
+    id: str  # of the anti-pattern that it belongs to
+    key: Key
+    episode: Episode
+    line: str  # what went wrong, in a sentence
+    do: str  # what was done about it; empty if nothing is known
+    worked: bool  # and it did not come again, and the episode did not fail
+
+
+class _Met(NamedTuple):
+    """An error as it was written down; `step` is the action that met it, -1 if unknown."""
+
+    line: str
+    step: int
+    resolution: str
+
+
+def group(do: str) -> str:
+    """What makes two resolutions one: the exchange of names, not the command that shows it."""
+    return normal(do.partition(_EXAMPLE)[0])
+
+
+def mishaps(episode: Episode) -> list[Mishap]:
+    """All errors of an episode, in its order."""
+    found = [one for met in _met(episode) if (one := _mishap(episode, met))]
+    last = {one.id: at for at, one in enumerate(found)}
+    final = {(one.id, group(found[last[one.id]].do)) for one in found}
+    return [one._replace(worked=one.worked and (one.id, group(one.do)) in final) for one in found]
+
+
+def _met(episode: Episode) -> Iterator[_Met]:
+    """What the episode tells, then what only its actions tell."""
+    log = episode.action_log
+    failing = [at for at, one in enumerate(log) if one.error]
+    told: set[int] = set()
+    for error in episode.errors_encountered:
+        whole = error.message or error.type
+        steps = [at for at in failing if at not in told and _is_same(whole, log[at].error or "")]
+        told.update(steps[:1])
+        yield _Met(complaint(whole), steps[0] if steps else -1, (error.resolution or "").strip())
+    for at in failing:
+        if at not in told:
+            yield _Met(complaint(log[at].error or ""), at, "")
+
+
+def _is_same(told: str, logged: str) -> bool:
+    """Whether a log mentions an error that the episode tells: most words of the shorter are common.
+
+    A log often has only the first words of it, or its code.
+    """
+    one, other = (frozenset(_TERM.findall(text.lower())) for text in (told, logged))
+    least = min(len(one), len(other))
+    return least > 0 and len(one & other) >= _SAME * least
+
+
+def _mishap(episode: Episode, met: _Met) -> Mishap | None:
+    action = episode.action_log[met.step] if met.step >= 0 else Action()
+    found = key(met.line, action.action, action.target or "")
+    if found is None:
+        return None
+    return Mishap(
+        f"anti-{digest('anti-pattern', episode.scope, *found)}",
+        found,
+        episode,
+        told(met.line, found.head),
+        _resolution(episode, met, found),
+        episode.outcome != "failure",
+    )
+
+
+def _resolution(episode: Episode, met: _Met, found: Key) -> str:
+    log = episode.action_log
+    failed = (log[met.step].target or "") if met.step >= 0 else ""
+    if met.resolution:
+        if failed and _is_corrected(failed, met.resolution):
+            return _exchange(failed, met.resolution, found.param)
+        return _cut(met.resolution, _SAID)
+    return _later(log[met.step : met.step + 1 + _WITHIN], found) if met.step >= 0 else ""
+
+
+def _later(log: list[Action], found: Key) -> str:
+    """How the first action of a log came to succeed: in another form, or after something else."""
+    failed = _command(log[0])
+    for at, later in enumerate(log[1:], start=1):
+        fixed = _command(later)
+        if not _has_worked(later) or head(later.action, fixed) != found.head or not fixed:
+            continue
+        if fixed == failed:
+            return _repair(log[1 : at + 1])
+        if failed.split()[:1] == fixed.split()[:1] or _is_corrected(failed, fixed):
+            return _exchange(failed, fixed, found.param)
+    return ""
+
+
+def _command(action: Action) -> str:
+    """What was run; what a shell does with the output is no part of it."""
+    target = action.target or ""
+    return _OUTPUT.split(target)[0].strip() if is_shell(action.action) else target
+
+
+def _repair(log: list[Action]) -> str:
+    """`Read cart.py, then Edit cart.py`: the last steps to what succeeded; a mere retry is none."""
+    told_ = (_step(one) for one in log if _has_worked(one))
+    steps = list(dict.fromkeys(filter(None, told_)))[-_STEPS:]
+    return _cut(", then ".join(steps), _SHOWN) if len(steps) > 1 else ""
+
+
+def _step(action: Action) -> str:
+    if is_shell(action.action):
+        return head(action.action, action.target or "")
+    return _cut(f"{action.action} {action.target or ''}", _STEP)
+
+
+def _has_worked(action: Action) -> bool:
+    return not action.error and (action.result or "").lower() not in _FAILED
+
+
+def _is_corrected(failed: str, fixed: str) -> bool:
+    """Whether it is what failed in another form, not a sentence about it."""
+    before, after = _names(failed), _names(fixed)
+    if failed.split()[:1] == fixed.split()[:1] and _LOOKS_LIKE_CODE.search(fixed):
+        return True
+    return bool(before) and len(before & after) >= _COMMON * max(len(before), len(after))
+
+
+def _exchange(failed: str, fixed: str, param: str) -> str:
+    """`conductors -> conductor, e.g. SELECT name FROM conductor`; the command alone if all names
+    stay.
+    """
+    before, after = _names(failed), _names(fixed)
+    gone, new = sorted(before - after), sorted(after - before)
+    command = _cut(fixed, _SHOWN)
+    if not new and not gone:
+        return command
+    name = param.rpartition(".")[2]
+    old = [one for one in gone if one == name] or gone
+    new = _nearest(name or " ".join(old), new)
+    if not new:
+        return f"without {', '.join(old[:_NAMES])}{_EXAMPLE}{command}"
+    exchange = f"{', '.join(old[:_NAMES])} -> {', '.join(new)}" if old else f"with {', '.join(new)}"
+    return f"{exchange}{_EXAMPLE}{command}"
+
+
+def _nearest(name: str, names: list[str]) -> list[str]:
+    """The one that is spelled most like the old name, if one is; else the first few."""
+    from difflib import SequenceMatcher
+
+    likeness = {one: SequenceMatcher(None, name, one, autojunk=False).ratio() for one in names}
+    alike = sorted((one for one in names if likeness[one] >= 0.6), key=lambda one: -likeness[one])  # noqa: PLR2004
+    return alike[:1] or names[:_NAMES]
+
+
+def _names(text: str) -> set[str]:
+    return {name.lower() for name in _NAME.findall(_LITERAL.sub(" ", text))} - _KEYWORDS
+
+
+def _cut(text: str, longest: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "\u2026"

@@ -1,0 +1,278 @@
+"""Patterns: what episodes of one kind have taught, with the condition under which it holds.
+
+A pattern is its cluster's: its id comes from the earliest episode. When clusters join, the one
+with the later beginning is superseded by the other; when a cluster no longer teaches what was
+learned from it, the pattern is retired. A cluster that teaches nothing specific gives none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from loki_memory.consolidation.kinship import extension, kindred
+from loki_memory.consolidation.lesson import Lesson, Surroundings, lessons
+from loki_memory.consolidation.lint import is_platitude
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
+from loki_memory.consolidation.template import common
+from loki_memory.models import Episode, LinkTo, Pattern, parse, tombstone_id
+from loki_memory.models.ids import digest
+
+_FEWEST = 2  # episodes
+_TRUST = ("owner", "agent", "import", "external")
+_SETTLED = {"superseded", "rejected", "retired"}
+_REPLACED_BY = "superseded_by"
+_JOINED = "clusters joined"  # unlike a merge of two texts, this ends when they part again
+# What a file is written in says what a lesson is about; other files say less than the phase.
+_CATEGORIES = {
+    **dict.fromkeys((".ts", ".tsx"), "typescript"),
+    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), "javascript"),
+    **dict.fromkeys((".c", ".h"), "c"),
+    **dict.fromkeys((".cc", ".cpp", ".hpp"), "cpp"),
+    **dict.fromkeys((".sh", ".bash"), "shell"),
+    **dict.fromkeys((".yml", ".yaml", ".toml", ".ini"), "configuration"),
+    **dict.fromkeys((".md", ".rst"), "documentation"),
+    **dict.fromkeys((".css", ".scss", ".html"), "web"),
+    ".py": "python",
+    ".go": "go",
+    ".rs": "rust",
+    ".java": "java",
+    ".kt": "kotlin",
+    ".rb": "ruby",
+    ".php": "php",
+    ".cs": "csharp",
+    ".swift": "swift",
+    ".sql": "sql",
+    ".db": "sql",
+}
+
+
+class Scene(NamedTuple):
+    """What every cluster is looked at against."""
+
+    snapshot: Snapshot
+    surroundings: Surroundings
+    judges: Mapping[str, frozenset[str]]  # pattern -> episodes that say whether it helped
+
+
+class Found(NamedTuple):
+    """What clusters taught, and under which pattern each of their episodes is found now."""
+
+    taught: list[Pattern]
+    refused: list[Pattern]
+    home: dict[str, str]  # empty where a cluster teaches nothing
+
+    def live(self) -> set[str]:
+        return {one.id for one in self.taught}
+
+
+def patterns(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
+    """The patterns of all clusters; with `touched`, of those that these episodes can change."""
+    scene = Scene(snapshot, Surroundings(snapshot.episodes), _judges(snapshot))
+    found = _found(scene, touched)
+    current = [_revived(one, found, snapshot) for one in found.taught]
+    current += [*_left_over(found, snapshot), *_elsewhere(found, scene)]
+    put = [one for one in current if _is_news(one, snapshot)]
+    steps = [_reported(one, snapshot) for one in put]
+    steps += [
+        Step("refused", one.id, one.title(), why="a person rejected it") for one in found.refused
+    ]
+    return Changes(put=tuple(sorted(put, key=lambda one: one.id)), steps=tuple(steps))
+
+
+def pattern_id(earliest: str, category: str) -> str:
+    """The id of the pattern of a cluster that begins with an episode."""
+    return f"{Pattern.prefix}-{digest(Pattern.kind, earliest, category)}"
+
+
+def _judges(snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    judges: dict[str, set[str]] = defaultdict(set)
+    for episode in snapshot.episodes:
+        for one in episode.recalled:
+            judges[one.id].add(episode.id)
+    return {judged: frozenset(episodes) for judged, episodes in judges.items()}
+
+
+def _found(scene: Scene, touched: frozenset[str] | None) -> Found:
+    found = Found([], [], {})
+    snapshot = scene.snapshot
+    for cluster in kindred(snapshot.episodes, snapshot.thresholds.cluster, touched):
+        learned = _learned(cluster, scene)
+        if learned and tombstone_id(learned.value()) in snapshot.rejected:
+            found.refused.append(learned)
+            learned = None
+        if learned:
+            found.taught.append(learned)
+        found.home.update(dict.fromkeys((one.id for one in cluster), learned.id if learned else ""))
+    return found
+
+
+def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
+    taught = lessons(cluster) if len(cluster) >= _FEWEST else []
+    if not taught:
+        return None
+    fields = _fields(cluster, taught, scene.surroundings)
+    return None if is_platitude(fields["pattern"]) else _record(cluster, fields, scene)
+
+
+def _fields(
+    cluster: Sequence[Episode], taught: Sequence[Lesson], surroundings: Surroundings
+) -> dict[str, Any]:
+    goal = common(one.goal for one in cluster).rstrip(".:")
+    said = "; ".join(f"{one.trouble} - {one.remedy}" for one in taught)
+    return {
+        "pattern": f"{goal}: {said}",
+        "conditions": surroundings.conditions(cluster),
+        "correct_approach": taught[0].remedy,
+        "incorrect_approach": taught[0].wrong or taught[0].trouble,
+    }
+
+
+def _record(cluster: Sequence[Episode], fields: dict[str, Any], scene: Scene) -> Pattern:
+    """The pattern as it is now. Where a person put their name to it, only its evidence moves."""
+    category = category_of(cluster[0])
+    identity = pattern_id(cluster[0].id, category)
+    known = scene.snapshot.records.get(identity)
+    if not isinstance(known, Pattern):
+        key = {"cluster": cluster[0].id}
+        start = {"id": identity, "category": category, "scope": cluster[0].scope, "key": key}
+        given = {**start, **fields, **_provenance(cluster), "status": "candidate"}
+        return parse(Pattern, given)
+    sources = _provenance(cluster)
+    sources["evidence"] = _with_verdicts(sources, known, scene)
+    if known.origin == "owner":
+        return known.changed(
+            source_episodes=sources["source_episodes"], evidence=sources["evidence"]
+        )
+    return known.changed(**fields, **sources)
+
+
+def _provenance(cluster: Sequence[Episode]) -> dict[str, Any]:
+    """The episodes behind a pattern, and what follows from them: dates, and how far to trust it."""
+    origins = ("agent", *(one.origin or "agent" for one in cluster))
+    return {
+        "source_episodes": sorted(one.id for one in cluster),
+        "evidence": {
+            "for": sorted(one.id for one in cluster if one.outcome == "success"),
+            "against": sorted(one.id for one in cluster if one.outcome == "failure"),
+        },
+        "valid_from": cluster[0].date,
+        "at": cluster[-1].timestamp,
+        "origin": max(origins, key=_TRUST.index),
+    }
+
+
+def _with_verdicts(sources: dict[str, Any], known: Pattern, scene: Scene) -> dict[str, list[str]]:
+    """The evidence of a cluster, and what episodes said that had the pattern before them."""
+    judges = scene.judges.get(known.id, frozenset()).difference(sources["source_episodes"])
+    said = {"for": known.evidence.for_, "against": known.evidence.against}
+    return {
+        side: sorted({*ids, *judges.intersection(said[side])})
+        for side, ids in sources["evidence"].items()
+    }
+
+
+def category_of(episode: Episode) -> str:
+    """What an episode is about: the language of most of its files, else its phase."""
+    endings = (_CATEGORIES.get(extension(path)) for path in sorted(episode.files()))
+    counted = Counter(filter(None, endings))
+    if counted:
+        return min(counted, key=lambda name: (-counted[name], name))
+    return (episode.context.phase or "general").lower()
+
+
+def _revived(taught: Pattern, found: Found, snapshot: Snapshot) -> Pattern:
+    """A pattern that is taught again when nothing that replaced it is left."""
+    known = snapshot.records.get(taught.id)
+    if taught.status == "retired" and isinstance(known, Pattern):
+        return taught.changed(status="candidate") if taught.evidence != known.evidence else taught
+    if taught.status != "superseded":
+        return taught
+    links = [link for link in taught.links if not _is_void(link, found, snapshot)]
+    if any(link.relation == _REPLACED_BY for link in links):
+        return taught
+    document = {**taught.document(), "status": "candidate"}
+    document["links"] = [link.model_dump(mode="json", exclude_unset=True) for link in links]
+    if not links:
+        del document["links"]  # as it was before: equal content is equal bytes
+    return parse(Pattern, document)
+
+
+def _is_void(link: LinkTo, found: Found, snapshot: Snapshot) -> bool:
+    """Whether a replacement no longer holds: the clusters parted again, or it is gone itself."""
+    if link.relation != _REPLACED_BY:
+        return False
+    extra = link.model_extra or {}
+    return extra.get("why") == _JOINED or not _is_live(link.to, found, snapshot)
+
+
+def _is_live(identity: str, found: Found, snapshot: Snapshot) -> bool:
+    """Whether a pattern still stands: it was taught, or nothing here speaks of its cluster."""
+    known = snapshot.records.get(identity)
+    if not isinstance(known, Pattern) or known.status in _SETTLED:
+        return False
+    return identity in found.live() or not _speaks_of(found, known)
+
+
+def _speaks_of(found: Found, pattern: Pattern) -> bool:
+    """Whether a pattern was induced from a cluster that was looked at now."""
+    return any(
+        one in found.home and pattern.id == pattern_id(one, pattern.category or "")
+        for one in pattern.source_episodes
+    )
+
+
+def _left_over(found: Found, snapshot: Snapshot) -> Iterator[Pattern]:
+    """Patterns whose cluster is now another's, or teaches nothing any more."""
+    live = found.live()
+    for known in snapshot.of(Pattern):
+        if known.id in live or known.status in _SETTLED or not _speaks_of(found, known):
+            continue
+        heirs = Counter(found.home.get(one, "") for one in known.source_episodes)
+        del heirs[""]
+        if heirs:
+            yield _superseded(known, min(heirs, key=lambda heir: (-heirs[heir], heir)))
+        else:
+            yield known.changed(status="retired")
+
+
+def _superseded(known: Pattern, heir: str) -> Pattern:
+    links = [
+        *(link.model_dump(mode="json", exclude_unset=True) for link in known.links),
+        {"to": heir, "relation": _REPLACED_BY, "why": _JOINED},
+    ]
+    return known.changed(status="superseded", links=links)
+
+
+def _elsewhere(found: Found, scene: Scene) -> Iterator[Pattern]:
+    """Patterns of clusters that nothing touched: what sets them apart depends on all the others."""
+    episodes = {one.id: one for one in scene.snapshot.episodes}
+    for known in scene.snapshot.of(Pattern):
+        sources = known.source_episodes
+        if known.origin == "owner" or known.status in _SETTLED or found.home.keys() & set(sources):
+            continue
+        cluster = [episodes[one] for one in sources if one in episodes]
+        if len(cluster) == len(sources) and _is_induced(known, cluster):
+            yield known.changed(conditions=scene.surroundings.conditions(cluster))
+
+
+def _is_induced(known: Pattern, cluster: Sequence[Episode]) -> bool:
+    if not cluster:
+        return False
+    earliest = min(cluster, key=lambda one: (one.timestamp, one.id))
+    return known.id == pattern_id(earliest.id, known.category or "")
+
+
+def _is_news(pattern: Pattern, snapshot: Snapshot) -> bool:
+    known = snapshot.records.get(pattern.id)
+    return known is None or known.document() != pattern.document()
+
+
+def _reported(pattern: Pattern, snapshot: Snapshot) -> Step:
+    known = snapshot.records.get(pattern.id)
+    before = known.status if isinstance(known, Pattern) else ""
+    what = "updated" if known else "learned"
+    if pattern.status != before and pattern.status in _SETTLED:
+        what = pattern.status
+    return Step(what, pattern.id, pattern.title(), tuple(pattern.source_episodes))

@@ -1,0 +1,349 @@
+"""Reflect: what several beliefs say together that none of them says alone.
+
+Three things become memory: an error that comes with ever other names (one parent above its
+examples), a remedy that has never failed (a pattern), and a category with many beliefs (a topic
+that quotes the most central of them). What merely happens more or less often of late, or gathers
+around one file, is reported and not written: it is true of a fortnight, not of the project.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import fsum
+from typing import Any
+
+from loki_memory.consolidation.likeness import jaccard, words
+from loki_memory.consolidation.lint import lint
+from loki_memory.consolidation.sequences import Move, move
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
+from loki_memory.consolidation.sources import (
+    at_least,
+    days_between,
+    differs,
+    extra,
+    is_live,
+    least_trusted,
+)
+from loki_memory.consolidation.weigh import lower_bound, weigh
+from loki_memory.models import (
+    AntiPattern,
+    Belief,
+    Episode,
+    Fact,
+    Memory,
+    Pattern,
+    parse,
+    tombstone_id,
+)
+from loki_memory.models.ids import digest
+from loki_memory.models.normal import normal
+from loki_memory.models.signature import key
+
+ANY = "<*>"  # the name in the key of an error that stands for all names
+_MOSTLY, _LIFT = 0.5, 1.2  # share of successes with a remedy, and how much rarer in failures
+_KINDS = 3  # names with which an error has come before it is one error
+_TRIALS, _SURE = 5, 0.8  # of a remedy that always works
+_MEMBERS = 5  # beliefs that make a category a topic
+_QUOTED, _LENGTH = 5, 600  # of a topic: statements, characters
+_CENTRAL = 60  # members that are compared with each other: the surest
+_NAMES, _LINE = 5, 200
+_WEEK, _FORTNIGHT = 7, 14
+_GATHERED, _CHANCE = 0.5, 0.01  # a file in half of a week's errors, and not by chance
+_ENOUGH = 4  # errors of a week, below which nothing gathers
+
+
+def reflect(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
+    """Parents, sure remedies and topics that are new or have changed, and what was noticed."""
+    wanted: dict[str, Belief] = {}
+    for one in [*_generalised(snapshot, touched), *_sure_remedies(snapshot, touched)]:
+        wanted[one.id] = one
+    for one in _topics(snapshot, wanted):
+        wanted[one.id] = one
+    changed = [one for _, one in sorted(wanted.items()) if differs(one, snapshot.records)]
+    put = _weighed(changed, snapshot)
+    learned = [one for one in put if one.id not in snapshot.records]
+    steps = [Step("learned", one.id, one.title(), tuple(one.episodes_for())) for one in learned]
+    return Changes(put, (), (*steps, *_gathering(snapshot), *_trends(snapshot)))
+
+
+def _weighed(changed: Sequence[Belief], snapshot: Snapshot) -> tuple[Belief, ...]:
+    """As weighing will find them: so that the next run has nothing to add."""
+    if not changed:
+        return ()
+    alone = Snapshot(
+        [*changed, *snapshot.episodes], snapshot.day, snapshot.rejected, snapshot.thresholds
+    )
+    heavier = {one.id: one for one in weigh(alone).put if isinstance(one, Belief)}
+    return tuple(heavier.get(one.id, one) for one in changed)
+
+
+def _is_touched(belief: Belief, touched: frozenset[str] | None) -> bool:
+    return touched is None or not touched.isdisjoint(belief.episodes_for())
+
+
+def _updated(record: Belief, snapshot: Snapshot) -> Belief | None:
+    """The record over what is known of it; None if it was rejected or says nothing specific.
+
+    Asked here and not later: its children must not name a parent that is not written.
+    """
+    if tombstone_id(record.value()) in snapshot.rejected or lint(record):
+        return None
+    old = snapshot.records.get(record.id)
+    if not isinstance(old, type(record)):
+        return record
+    if not is_live(old):
+        return None
+    fields = {name: value for name, value in record.document().items() if name != "status"}
+    return old.changed(**fields)
+
+
+# An error with many names
+
+
+def _generalised(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterator[Belief]:
+    """Parents of errors that differ only in the name of the thing, and the children under them."""
+    kinds: dict[tuple[str, str, str], list[AntiPattern]] = defaultdict(list)
+    for one in snapshot.of(AntiPattern):
+        of = extra(one, "key")
+        if is_live(one) and isinstance(of, dict) and of.get("param", "") not in {"", ANY}:
+            kinds[one.scope, str(of.get("head", "")), str(of.get("template", ""))].append(one)
+    for (scope, head, template), children in sorted(kinds.items()):
+        if len(children) < _KINDS or not any(_is_touched(one, touched) for one in children):
+            continue
+        lesson = _lesson(head, template, children, snapshot)
+        parent = lesson and _updated(_parent(scope, head, template, children, lesson), snapshot)
+        if parent:
+            yield parent
+            yield from (_example(one, parent.id) for one in children)
+
+
+def _parent(
+    scope: str, head: str, template: str, children: list[AntiPattern], lesson: str
+) -> AntiPattern:
+    often = sorted(children, key=lambda one: (-len(one.episodes_for()), one.id))
+    said = f"{template} ({_listed([_name(one) for one in often])})"
+    given = {
+        "id": f"anti-{digest('anti-pattern', scope, head, template, ANY)}",
+        "what_fails": said if not head or said.startswith(head) else f"{head}: {said}",
+        "prevention": lesson,
+        "depth": 1,
+        "status": "candidate",
+        "key": {"head": head, "template": template, "param": ANY},
+        **_from_sources(children, scope),
+    }
+    return parse(AntiPattern, given)
+
+
+def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Snapshot) -> str:
+    """What helps whatever the name is; empty if each name needs its own remedy."""
+    remedies = Counter(one.prevention for one in children if one.prevention)
+    remedy = min(remedies, key=lambda text: (-remedies[text], text), default="")
+    if remedies[remedy] >= max(_KINDS, _MOSTLY * remedies.total()):
+        return remedy
+    episodes = sorted({episode for one in children for episode in one.episodes_for()})
+    return _next_move(head, template, [snapshot.records.get(one) for one in episodes])
+
+
+def _next_move(head: str, template: str, episodes: Sequence[Memory | None]) -> str:
+    """The move that most successes made right after the error, and failures did not."""
+    solved: Counter[Move] = Counter()
+    failed: Counter[Move] = Counter()
+    for one in episodes:
+        if isinstance(one, Episode) and one.outcome in {"success", "failure"}:
+            (solved if one.outcome == "success" else failed).update(_after(one, head, template))
+    tried = {made: n for made, n in solved.items() if made.head}
+    usual = min(tried, key=lambda made: (-tried[made], made), default=None)
+    if usual is None or solved[usual] < _KINDS:
+        return ""
+    share = solved[usual] / solved.total()
+    elsewhere = (failed[usual] + 0.5) / (failed.total() + 1)
+    if share < _MOSTLY or share < _LIFT * elsewhere:
+        return ""
+    return f"`{usual.head}`{f' on a {usual.place} file' if usual.place else ''} before trying again"
+
+
+def _after(episode: Episode, head: str, template: str) -> Iterator[Move]:
+    """What was done after each occurrence of an error, unless it was just tried again."""
+    log = episode.action_log
+    for action, then in pairwise(log):
+        if action.error:
+            found = key(action.error, action.action, action.target or "")
+            # What a tool writes before the message is left out where an agent quotes it.
+            if found and found.head == head and found.template.endswith(template):
+                yield move(then) if move(then) != move(action) else Move("")
+
+
+def _name(child: AntiPattern) -> str:
+    return str(extra(child, "key")["param"])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _example(child: AntiPattern, parent: str) -> AntiPattern:
+    links = [one.model_dump(mode="json", exclude_unset=True) for one in child.links]
+    if not any(one["to"] == parent for one in links):
+        links.append({"to": parent, "relation": "example_of"})
+    return child.changed(parent=child.parent or parent, links=links)
+
+
+def _from_sources(sources: Sequence[Belief], scope: str) -> dict[str, Any]:
+    """Evidence, dates and trust of what is derived from beliefs."""
+    episodes = sorted({episode for one in sources for episode in one.episodes_for()})
+    begun = min((one.valid_from for one in sources if one.valid_from), default=None)
+    last = max((one.at for one in sources if one.at), default=None)
+    return {
+        "scope": scope,
+        "evidence": {"for": episodes, "against": []},
+        "origin": least_trusted(sources),
+        **({"valid_from": begun} if begun else {}),
+        **({"at": last} if last else {}),
+    }
+
+
+# A remedy that always works
+
+
+def _sure_remedies(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterator[Pattern]:
+    for one in snapshot.of(AntiPattern):
+        if not is_live(one) or not extra(one, "key") or not _is_touched(one, touched):
+            continue
+        for remedy in one.resolutions:
+            helped, failed = len(remedy.for_), len(remedy.against)
+            if helped + failed >= _TRIALS and lower_bound(helped, failed) >= _SURE:
+                pattern = _updated(_remedy(one, remedy.do, remedy.for_, remedy.against), snapshot)
+                if isinstance(pattern, Pattern):
+                    yield pattern
+
+
+def _remedy(error: AntiPattern, do: str, helped: list[str], failed: list[str]) -> Pattern:
+    given = {
+        "id": f"sem-{digest('pattern', 'remedy', error.id, normal(do))}",
+        "pattern": f"{_cut(error.what_fails)}: {do}",
+        "category": error.category or "remedy",
+        "conditions": [_cut(error.what_fails)],
+        "correct_approach": do,
+        "status": "candidate",
+        "key": {"remedy": error.id},
+        **_from_sources([error], error.scope),
+        "evidence": {"for": helped, "against": failed},
+        "links": [{"to": error.id, "relation": "elaborates"}],
+    }
+    return parse(Pattern, given)
+
+
+# Topics
+
+
+def _topics(snapshot: Snapshot, wanted: Mapping[str, Belief]) -> Iterator[Belief]:
+    """A topic for each category with enough beliefs, and those beliefs below it.
+
+    Beliefs are taken as this phase leaves them; what has a parent already stays there.
+    """
+    known = {one.id: one for one in snapshot.of(Belief)} | dict(wanted)
+    filed: dict[tuple[str, str], list[Belief]] = defaultdict(list)
+    for _, one in sorted(known.items()):
+        if one.category and one.depth != 0 and is_live(one):
+            filed[one.scope, normal(one.category)].append(one)
+    for (scope, category), members in sorted(filed.items()):
+        id_ = f"fact-{digest('topic', scope, category)}"
+        mine = [one for one in members if one.parent in {None, id_}]
+        if len(mine) < _MEMBERS and id_ not in snapshot.records:
+            continue
+        topic = _updated(_topic(id_, scope, category, mine), snapshot) if mine else None
+        if topic is not None:
+            yield topic
+            yield from (one.changed(parent=id_) for one in mine if one.parent is None)
+
+
+def _topic(id_: str, scope: str, category: str, members: Sequence[Belief]) -> Fact:
+    sources = _from_sources(members, scope)
+    statement = f"{category.capitalize()}: {summary([*members])}"
+    given = {"id": id_, "statement": statement, "category": category, "depth": 0}
+    return parse(Fact, {**given, "key": {"topic": category}, **sources})
+
+
+def summary(members: Sequence[Belief]) -> str:
+    """The most central statements, the surest first, as many as fit."""
+    surest = sorted(members, key=lambda one: (-(one.confidence or 0), one.id))
+    chosen = _central([_cut(one.title()) for one in surest[:_CENTRAL]])
+    kept: list[str] = []
+    for text in chosen:
+        if len("; ".join([*kept, text])) <= _LENGTH - 40:
+            kept.append(text)
+    more = len(members) - len(kept)
+    return "; ".join(kept) + (f"; and {more} more" if more else "")
+
+
+def _central(texts: Sequence[str]) -> list[str]:
+    """Those that are most like all others and least like each other, in the order given."""
+    said = [words(text) for text in texts]
+    centre = [fsum(jaccard(one, other) for other in said) / len(said) for one in said]
+    chosen: list[int] = []
+    while len(chosen) < min(_QUOTED, len(texts)):
+        rest = [at for at in range(len(texts)) if at not in chosen]
+        chosen.append(max(rest, key=lambda at: (_marginal(at, chosen, said, centre), -at)))
+    return list(dict.fromkeys(texts[at] for at in sorted(chosen)))
+
+
+def _marginal(
+    at: int, chosen: Sequence[int], said: Sequence[frozenset[str]], centre: Sequence[float]
+) -> float:
+    """Maximal marginal relevance: 0.7 for being central, 0.3 against repeating what is there."""
+    nearest = max((jaccard(said[at], said[other]) for other in chosen), default=0.0)
+    return round(0.7 * centre[at] - 0.3 * nearest, 9)
+
+
+def _cut(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LINE else flat[:_LINE].rpartition(" ")[0] + " …"
+
+
+# What is noticed and not written
+
+
+def _gathering(snapshot: Snapshot) -> Iterator[Step]:
+    """Files that are in at least half of the week's errors, far more often than in all work."""
+    recent = {one.id: one for one in _recent(snapshot, 0, _WEEK)}
+    met = [one for one in snapshot.of(AntiPattern) if is_live(one) and extra(one, "key")]
+    touching = [_files(recent, one.episodes_for()) for one in met]
+    touching = [files for files in touching if files]
+    if len(touching) < _ENOUGH:
+        return
+    counts = Counter(path for files in touching for path in files)
+    often = {path: n for path, n in sorted(counts.items()) if n >= _GATHERED * len(touching)}
+    worked = [one.files() for one in snapshot.episodes] if often else []
+    for path, count in often.items():
+        usual = sum(path in files for files in worked) / len(worked)
+        if at_least(count, len(touching), usual) < _CHANCE:
+            why = f"in {count} of {len(touching)} kinds of errors of the last {_WEEK} days"
+            yield Step("noticed", f"file:{path}", f"errors gather around {path}", (), why)
+
+
+def _files(recent: Mapping[str, Episode], episodes: Iterable[str]) -> set[str]:
+    return {path for one in episodes if one in recent for path in recent[one].files()}
+
+
+def _recent(snapshot: Snapshot, first: int, last: int) -> list[Episode]:
+    """Episodes that are at least `first` and fewer than `last` days old."""
+    ages = ((days_between(one.date, snapshot.day), one) for one in reversed(snapshot.episodes))
+    return [one for age, one in ages if first <= age < last]
+
+
+def _trends(snapshot: Snapshot) -> Iterator[Step]:
+    """Errors that came much more or much less often in a fortnight than in the one before."""
+    now = {one.id for one in _recent(snapshot, 0, _FORTNIGHT)}
+    before = {one.id for one in _recent(snapshot, _FORTNIGHT, 2 * _FORTNIGHT)}
+    for one in snapshot.of(AntiPattern):
+        if not is_live(one) or not extra(one, "key"):
+            continue
+        episodes = one.episodes_for()
+        new, old = len(now.intersection(episodes)), len(before.intersection(episodes))
+        if before and at_least(max(new, old), new + old, 0.5) < _CHANCE:
+            how = "more" if new > old else "less"
+            why = f"{new} times in {_FORTNIGHT} days, {old} times in those before"
+            yield Step("noticed", one.id, f"{how} often: {one.title()}", (), why)

@@ -1,0 +1,433 @@
+"""Learn skills: what successful episodes with the same kind of goal did alike.
+
+Goals of one cluster are the stratum. Within it, episodes that made certain moves are compared with
+those that did not: across strata, easy goals would make any habit look good. Moves that episodes
+with other goals make as often say nothing about this one.
+
+A skill that we wrote is written again when its evidence changes. One that a person wrote, or
+changed after us, is left alone: what we would write goes beside it as a proposal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, fsum, inf, log
+from typing import NamedTuple
+from zlib import crc32
+
+from loki_memory.consolidation.kinship import kindred
+from loki_memory.consolidation.likeness import FUNCTION_WORDS, words
+from loki_memory.consolidation.lint import lint
+from loki_memory.consolidation.sequences import (
+    Move,
+    Shared,
+    contains,
+    is_command,
+    move,
+    moves,
+    shared,
+)
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
+from loki_memory.consolidation.sources import ids_in, is_live, least_trusted
+from loki_memory.models import Action, AntiPattern, Episode, Skill, tombstone_id
+from loki_memory.models.ids import digest, slug
+
+SOURCE = "consolidation"
+PROPOSAL = "-proposal"
+_SUPPORT = 3  # successes, and at least this share of them
+_SHARE = 0.3
+_GAIN = 0.1  # of the chance to succeed
+_ERROR_RATIO = 0.6  # … or errors per task, where success is not rarer
+_LIFT = 1.2  # how much more common the moves must be here than elsewhere
+_DRAWS, _FEWEST_DRAWS = 20, 5  # groups of strangers, at most half of all strangers together
+_ORDINARY = 1.0  # worth of a move that all make: the final test belongs to a procedure too
+_MINED = 60  # successes of one stratum that are searched; the count goes over all
+_ELSEWHERE = 600  # episodes that stand for all others
+_COMMON = 0.8  # of the evidence: what is called common
+_PRIVATE = frozenset({"local", "session"})  # scopes whose episodes no tracked skill may quote
+_CHECK = re.compile(
+    r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|pytest|vitest|jest|eslint)\b"
+)
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]+")
+_NAME_WORDS = 6
+_ERRORS = 3
+_TERSE = 2  # words: a fix of so few is a command, not what was changed
+_LINE = 160
+
+
+class Stratum(NamedTuple):
+    """Episodes with one kind of goal, in the order of time, under the words that they share."""
+
+    name: str
+    episodes: list[Episode]
+
+    @property
+    def successes(self) -> list[Episode]:
+        return [one for one in self.episodes if one.outcome == "success"]
+
+
+class Habit(NamedTuple):
+    """Moves that some episodes of a stratum made, and those that did not."""
+
+    moves: tuple[Move, ...]
+    users: list[Episode]
+    others: list[Episode]
+
+    @property
+    def evidence(self) -> list[Episode]:
+        return [one for one in self.users if one.outcome == "success"]
+
+    def gain(self) -> float:
+        """How much likelier success is with it; few episodes are held back by the priors."""
+        with_it = (2 + _successes(self.users)) / (3 + _judged(self.users))
+        without = (1 + _successes(self.others)) / (2 + _judged(self.others))
+        return with_it - without
+
+    def error_ratio(self) -> float:
+        """Errors per episode with it, to those without; 1 where there is nothing to compare."""
+        without = _errors(self.others)
+        return _errors(self.users) / without if without else 1.0
+
+    def advantage(self) -> int:
+        """Whether success is more (1) or less (-1) frequent with it; more if all have it."""
+        here, there = _judged(self.users), _judged(self.others)
+        if not there:
+            return 1
+        ahead = _successes(self.users) * there - _successes(self.others) * here
+        return (ahead > 0) - (ahead < 0)
+
+    def helps(self) -> bool:
+        """The priors alone are no gain: success must really be more frequent."""
+        succeeds = self.gain() >= _GAIN and self.advantage() > 0
+        spares_errors = self.error_ratio() <= _ERROR_RATIO and self.advantage() >= 0
+        return len(self.evidence) >= _SUPPORT and (succeeds or spares_errors)
+
+    def confidence(self) -> float:
+        """Beta(2,1) over sessions."""
+        good = len({one.session or one.id for one in self.evidence})
+        bad = len({one.session or one.id for one in self.users if one.outcome == "failure"})
+        return round((2 + good) / (3 + good + bad), 2)
+
+
+def proceduralise(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
+    """The skills that episodes teach, for the goals that touched episodes had."""
+    anywhere = Elsewhere(snapshot.episodes)
+    put: list[Skill] = []
+    archive: list[str] = []
+    steps: list[Step] = []
+    for stratum in strata(snapshot, touched):
+        if touched is not None and not touched.intersection(one.id for one in stratum.episodes):
+            continue
+        habit = best_habit(stratum, anywhere)
+        skill = habit and _skill(stratum, habit, snapshot)
+        if not habit or not skill or lint(skill):
+            continue
+        replaced = list(_former(skill, stratum, snapshot))
+        old = snapshot.records.get(skill.id)
+        if old is None or old.document() != skill.document():
+            put.append(skill)
+            steps.append(_step(skill, old is None, habit))
+        archive += [one.id for one in replaced]
+        steps += [
+            Step("superseded", one.id, one.title(), (), f"now {skill.id}") for one in replaced
+        ]
+    return Changes(tuple(put), tuple(sorted(set(archive))), tuple(steps))
+
+
+def _step(skill: Skill, is_new: bool, habit: Habit) -> Step:
+    evidence = tuple(ids_in(skill, "loki-evidence"))
+    why = f"{len(evidence)} successes; chance of success {habit.gain():+.2f} in this kind of task"
+    return Step("learned" if is_new else "strengthened", skill.id, skill.title(), evidence, why)
+
+
+def strata(snapshot: Snapshot, touched: frozenset[str] | None = None) -> list[Stratum]:
+    """Goals of one kind. Clusters whose goals share the same words are one kind.
+
+    With `touched`, only the clusters around these episodes, and what the skill of that name
+    already rests on.
+    """
+    public = [one for one in snapshot.episodes if one.scope not in _PRIVATE]
+    found: dict[str, dict[str, Episode]] = {}
+    for cluster in kindred(public, snapshot.thresholds.cluster, touched):
+        if sum(one.outcome == "success" for one in cluster) >= _SUPPORT:
+            name = trigger([one.goal for one in cluster])
+            if name:
+                found.setdefault(name, _members(name, snapshot) if touched else {})
+                found[name].update({one.id: one for one in cluster})
+    return [
+        Stratum(name, sorted(found[name].values(), key=lambda one: (one.timestamp, one.id)))
+        for name in sorted(found)
+    ]
+
+
+def _members(name: str, snapshot: Snapshot) -> dict[str, Episode]:
+    """The episodes that our skill of a name was made from."""
+    found: dict[str, Episode] = {}
+    for one in (name, name + PROPOSAL):
+        skill = snapshot.records.get(f"skill-{one}")
+        if isinstance(skill, Skill) and skill.metadata.get("loki-source") == SOURCE:
+            ids = [*ids_in(skill, "loki-evidence"), *ids_in(skill, "loki-compared")]
+            episodes = (snapshot.records.get(id_) for id_ in ids)
+            found.update({e.id: e for e in episodes if isinstance(e, Episode)})
+    return found
+
+
+def trigger(goals: Sequence[str]) -> str:
+    """The words that goals share, as a name; empty if they share too few to mean something.
+
+    >>> trigger(["Implement POST /api/todos endpoint", "Implement GET /api/todos/{id} endpoint"])
+    'implement-api-todos-endpoint'
+    """
+    count = Counter(word for goal in goals for word in words(goal))
+    common = {word for word, n in count.items() if n >= _COMMON * len(goals)} - FUNCTION_WORDS
+    shortest = min(goals, key=lambda goal: (len(goal), goal))
+    spoken = dict.fromkeys(word.lower() for word in _WORD.findall(shortest))
+    named = [word for word in spoken if word in common][:_NAME_WORDS]
+    return slug("-".join(named), 64 - len(PROPOSAL)) if len(named) > 1 else ""
+
+
+def best_habit(stratum: Stratum, anywhere: Elsewhere) -> Habit | None:
+    """The habit that explains most moves of most successes, among those that help."""
+    mined = stratum.successes[-_MINED:]
+    chance = anywhere.by_chance(len(mined))
+    inside = {one.id for one in stratum.episodes}
+    outside = [made for name, made in anywhere.made.items() if name not in inside]
+    seen = [(one, moves(one)) for one in stratum.episodes]
+    found = anywhere.candidates([moves(one) for one in mined])
+    candidates = [one for one in found if anywhere.worth(one) > chance]
+    for candidate in candidates:
+        users = [one for one, made in seen if contains(made, candidate.moves)]
+        used = {one.id for one in users}
+        others = [one for one in stratum.episodes if one.id not in used]
+        habit = Habit(candidate.moves, users, others)
+        if habit.helps() and _lift(len(users) / len(seen), habit.moves, outside) >= _LIFT:
+            return habit
+    return None
+
+
+def _lift(share: float, wanted: Sequence[Move], outside: Sequence[Sequence[Move]]) -> float:
+    """How many times more common moves are here than elsewhere."""
+    there = sum(contains(one, wanted) for one in outside)
+    return share * len(outside) / there if there else inf
+
+
+class Elsewhere:
+    """Episodes that stand for all others, and what such strangers share by chance.
+
+    The choice depends on nothing but the ids. Among thousands of subsequences some are common to
+    any few episodes: a habit must be worth more than the best that is found in as many strangers.
+    """
+
+    def __init__(self, episodes: Sequence[Episode]) -> None:
+        chosen = sorted(episodes, key=lambda one: (crc32(one.id.encode()), one.id))[:_ELSEWHERE]
+        self.made = {one.id: moves(one) for one in chosen}
+        self._strangers = [self.made[one.id] for one in chosen if one.outcome == "success"]
+        self._holders = Counter(one for made in self.made.values() for one in frozenset(made))
+        self._chance: dict[int, float] = {}
+
+    def worth(self, one: Shared) -> float:
+        """How many episodes do it, times how rare its moves are: ordinary moves explain little."""
+        rarity = fsum(_ORDINARY + self._rarity(made) for made in one.moves)
+        return round(len(one.users) * rarity, 6)
+
+    def _rarity(self, made: Move) -> float:
+        return log((len(self.made) + 1) / (self._holders[made] + 0.5))
+
+    def candidates(self, mined: Sequence[Sequence[Move]]) -> list[Shared]:
+        """What enough of the sequences share, the most telling first."""
+        least = max(_SUPPORT, ceil(_SHARE * len(mined)))
+        return sorted(shared(mined, least), key=lambda one: (-self.worth(one), one.moves))
+
+    def by_chance(self, size: int) -> float:
+        """The worth of the best habit among so many strangers, if there are enough to tell."""
+        if size not in self._chance:
+            count = min(_DRAWS, len(self._strangers) // (2 * size))
+            starts = range(0, count * size, size) if count >= _FEWEST_DRAWS else ()
+            draws = [self._strangers[start : start + size] for start in starts]
+            self._chance[size] = max(map(self._best, draws), default=-inf)
+        return self._chance[size]
+
+    def _best(self, group: Sequence[Sequence[Move]]) -> float:
+        for one in self.candidates(group):
+            if _lift(len(one.users) / len(group), one.moves, self._strangers) >= _LIFT:
+                return self.worth(one)
+        return -inf
+
+
+def _judged(episodes: Iterable[Episode]) -> int:
+    return sum(one.outcome in {"success", "failure"} for one in episodes)
+
+
+def _successes(episodes: Iterable[Episode]) -> int:
+    return sum(one.outcome == "success" for one in episodes)
+
+
+def _errors(episodes: Sequence[Episode]) -> float:
+    return sum(len(one.errors_encountered) for one in episodes) / max(1, len(episodes))
+
+
+def _skill(stratum: Stratum, habit: Habit, snapshot: Snapshot) -> Skill | None:
+    """The skill under the name that is free for it; None if a person rejected it."""
+    name = stratum.name
+    if not is_ours(snapshot.records.get(f"skill-{name}")):
+        name += PROPOSAL
+        if not is_ours(snapshot.records.get(f"skill-{name}")):
+            return None
+    if {tombstone_id(stratum.name), tombstone_id(name)} & snapshot.rejected:
+        return None
+    written = Skill.from_sections(
+        name,
+        _when(stratum),
+        title=stratum.name.replace("-", " ").capitalize(),
+        prerequisites=_prerequisites(habit.evidence),
+        steps=_steps(habit),
+        common_errors=_common_errors(stratum, snapshot),
+        exit_criteria=_exit_criteria(habit.evidence),
+        metadata=_metadata(habit, snapshot.thresholds.confident),
+    )
+    marked = {**written.metadata, "loki-digest": digest("body", written.body)}
+    return written.changed(metadata=marked)
+
+
+def is_ours(skill: object) -> bool:
+    """Whether we may write here: nobody has, or we did and nobody changed it since."""
+    if not isinstance(skill, Skill):
+        return skill is None
+    mark = digest("body", skill.body)
+    return skill.metadata.get("loki-source") == SOURCE and skill.metadata.get("loki-digest") == mark
+
+
+def _former(skill: Skill, stratum: Stratum, snapshot: Snapshot) -> Iterator[Skill]:
+    """Skills of ours about the same episodes, from when their goals shared other words."""
+    inside = {one.id for one in stratum.episodes}
+    for one in snapshot.of(Skill):
+        evidence = ids_in(one, "loki-evidence")
+        is_covered = bool(evidence) and inside.issuperset(evidence)
+        if one.id != skill.id and is_covered and is_ours(one) and not _is_pinned(one):
+            yield one
+
+
+def _is_pinned(skill: Skill) -> bool:
+    return bool((skill.model_extra or {}).get("pinned"))
+
+
+def _metadata(habit: Habit, confident: float) -> dict[str, str]:
+    evidence = habit.evidence
+    compared = sorted({one.id for one in (*habit.users, *habit.others)} - {e.id for e in evidence})
+    confidence = habit.confidence()
+    return {
+        "loki-source": SOURCE,
+        "loki-origin": least_trusted((*habit.users, *habit.others)),
+        "loki-status": "active" if confidence >= confident else "candidate",
+        "loki-confidence": f"{confidence:.2f}",
+        "loki-date": max(one.date for one in evidence),
+        "loki-evidence": ", ".join(sorted(one.id for one in evidence)),
+        **({"loki-compared": ", ".join(compared)} if compared else {}),
+    }
+
+
+def _when(stratum: Stratum) -> str:
+    """The trigger: the shared words, and the shortest goal as an example."""
+    shortest = min((one.goal for one in stratum.successes), key=lambda goal: (len(goal), goal))
+    return f"Use when the task is to {stratum.name.replace('-', ' ')}, such as: {_line(shortest)}"
+
+
+def _prerequisites(evidence: Sequence[Episode]) -> list[str]:
+    """Constraints that nearly all had, and files that nearly all started from."""
+    constraints = _common(one.context.constraints for one in evidence)
+    given = _common(
+        {*one.files_read, *one.context.files_involved, *_read_files(one)}
+        - {*one.artifacts_produced, *one.files_modified}
+        for one in evidence
+    )
+    return [*map(_line, constraints), *(f"`{path}` exists" for path in given)]
+
+
+def _read_files(episode: Episode) -> set[str]:
+    return {
+        one.target
+        for one in episode.action_log
+        if one.target and one.action.lower().startswith("read") and move(one).place
+    }
+
+
+def _common(values: Iterable[Iterable[str]]) -> list[str]:
+    """What nearly all have, in the order of the alphabet."""
+    sets = [frozenset(one) for one in values]
+    count = Counter(value for one in sets for value in one)
+    return sorted(value for value, n in count.items() if value and n >= _COMMON * len(sets))
+
+
+def _steps(habit: Habit) -> list[str]:
+    """The moves in words, and at the end the checks that nearly all made besides."""
+    made = {one.head for one in habit.moves}
+    checks = [Move(head) for head in _checks(habit.evidence) if head not in made]
+    return [_sentence(one, habit.evidence) for one in (*habit.moves, *checks)]
+
+
+def _sentence(wanted: Move, evidence: Sequence[Episode]) -> str:
+    """One step in words: what to run, or which tool to use on which file."""
+    made = [one for episode in evidence for one in _first_made(wanted, episode)]
+    targets = Counter((one.target or one.action).strip() for one in made)
+    if any(map(is_command, made)):
+        return f"Run `{_usual(targets, len(made)) or wanted.head}`"
+    verb = wanted.head.replace("_", " ").partition(" ")[0].capitalize()
+    where = _usual(targets, len(made)) or _pattern_of(targets)
+    named = f"`{where}`" if where else f"a {wanted.place} file" if wanted.place else "what it needs"
+    return f"{verb} {named} ({wanted.head})"
+
+
+def _first_made(wanted: Move, episode: Episode) -> list[Action]:
+    """The first action of an episode that makes a move: one vote per episode."""
+    return next(([one] for one in episode.action_log if move(one) == wanted), [])
+
+
+def _usual(targets: Counter[str], total: int) -> str:
+    """What more than half did literally, if it fits into a line."""
+    usual, count = min(targets.items(), key=lambda pair: (-pair[1], pair[0]))
+    fits = len(usual) <= _LINE and "\n" not in usual and "`" not in usual
+    return usual if fits and count * 2 > total else ""
+
+
+def _pattern_of(targets: Iterable[str]) -> str:
+    """`src/routes/*.ts` for files of one folder and one extension."""
+    folders = {path.rpartition("/")[0] for path in targets}
+    endings = {path.rpartition(".")[2] for path in targets}
+    if len(folders) > 1 or len(endings) > 1 or not min(folders):
+        return ""
+    return f"{min(folders)}/*.{min(endings)}"
+
+
+def _common_errors(stratum: Stratum, snapshot: Snapshot) -> list[tuple[str, str]]:
+    """What went wrong in this kind of task, most often first, and what helped."""
+    inside = {one.id for one in stratum.episodes}
+    met: list[tuple[int, str, tuple[str, str]]] = []
+    for one in snapshot.of(AntiPattern):
+        count = len(inside.intersection(one.episodes_for()))
+        fix = _line(one.prevention or "")
+        is_told = is_live(one) and one.scope not in _PRIVATE and len(fix.split()) > _TERSE
+        if count and is_told:
+            met.append((-count, one.id, (_line(one.what_fails).replace(": ", " - "), fix)))
+    return [pair for _, _, pair in sorted(met)[:_ERRORS]]
+
+
+def _exit_criteria(evidence: Sequence[Episode]) -> list[str]:
+    return [f"`{check}` passes" for check in _checks(evidence)]
+
+
+def _checks(evidence: Sequence[Episode]) -> list[str]:
+    """The tests, linters and builds that nearly all successes ran."""
+    return _common(_checks_of(one) for one in evidence)
+
+
+def _checks_of(episode: Episode) -> set[str]:
+    heads = (move(one).head for one in episode.action_log if is_command(one))
+    return {head for head in heads if _CHECK.search(head)}
+
+
+def _line(text: str) -> str:
+    """A text on one line, cut at a word."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LINE else flat[:_LINE].rpartition(" ")[0] + " …"

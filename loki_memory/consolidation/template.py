@@ -1,0 +1,70 @@
+"""The text that several texts have in common, with `<*>` where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+
+from loki_memory.consolidation.likeness import content, jaccard, words
+
+GAP = "<*>"
+_FEWEST = 3  # words without which a template is a row of gaps, and says less than an example
+
+
+def common(texts: Iterable[str]) -> str:
+    """The template of texts, or the most typical of them where the template says too little."""
+    distinct = sorted(set(texts), key=lambda text: (len(text), text))
+    mined = template(distinct)
+    return mined if _says_enough(mined) else medoid(distinct)
+
+
+def _says_enough(mined: str) -> bool:
+    """Three words, or two that carry meaning around a single gap: `Implement <*> endpoint`."""
+    if literals(mined) >= _FEWEST:
+        return True
+    gaps = mined.split().count(GAP)
+    return gaps == 1 and len(content(mined.replace(GAP, " "))) >= _FEWEST - 1
+
+
+def template(texts: Iterable[str]) -> str:
+    """What all texts share, word by word; shorter texts are folded first, whatever their order."""
+    ordered = sorted(set(texts), key=lambda text: (len(text), text))
+    shared = ordered[0].split() if ordered else []
+    for text in ordered[1:]:
+        shared = _folded(shared, text.split())
+        if not any(word != GAP for word in shared):
+            break  # it gets no shorter
+    return " ".join(shared)
+
+
+def literals(mined: str) -> int:
+    """How many words of a template are not gaps."""
+    return sum(word != GAP for word in mined.split())
+
+
+def _folded(one: list[str], other: list[str]) -> list[str]:
+    """The longest common words of two texts, in the spelling of the first; gaps never double."""
+    match = SequenceMatcher(a=_plain(one), b=_plain(other), autojunk=False)
+    out: list[str] = []
+    for operation, start, end, _, _ in match.get_opcodes():
+        out += one[start:end] if operation == "equal" else [GAP]
+    return [word for at, word in enumerate(out) if word != GAP or out[at - 1 : at] != [GAP]]
+
+
+def _plain(text: list[str]) -> list[str]:
+    return [word.lower().rstrip(".,;:!") or word for word in text]
+
+
+def medoid(texts: Sequence[str]) -> str:
+    """The text that is most like all others; among equals the shorter, then the first by letter."""
+    if not texts:
+        return ""
+    return min(
+        sorted(set(texts)),
+        key=lambda text: (-_mean_likeness(text, texts), len(text), text),
+    )
+
+
+def _mean_likeness(text: str, texts: Sequence[str]) -> float:
+    shares = sorted(jaccard(words(text), words(other)) for other in texts)
+    return round(sum(shares) / len(shares), 9)  # sorted and rounded: the same in every order

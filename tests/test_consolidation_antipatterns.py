@@ -1,0 +1,335 @@
+"""Anti-patterns: one record per error, with what helped, from episodes in any order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loki_memory.consolidation.antipatterns import antipatterns
+from loki_memory.consolidation.mishaps import mishaps
+from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.weigh import weigh
+from loki_memory.models import (
+    AntiPattern,
+    Episode,
+    Learning,
+    Memory,
+    Tombstone,
+    parse,
+    tombstone_id,
+)
+from loki_memory.models.signature import signature
+
+TS7030 = "src/todos.ts(12,5): error TS7030: Not all code paths return a value."
+NO_TABLE = "Table 'shop.carts' doesn't exist"
+
+
+def episode(n: int, **fields: Any) -> Episode:
+    given = {
+        "id": f"ep-2026-01-{n:02d}-001",
+        "timestamp": f"2026-01-{n:02d}T10:00:00Z",
+        "goal": f"Task {n}",
+        "outcome": "success",
+    }
+    return parse(Episode, {**given, **fields})
+
+
+def met(n: int, message: str = NO_TABLE, resolution: str = "", **fields: Any) -> Episode:
+    error = {"type": "error", "message": message, "resolution": resolution}
+    return episode(n, errors_encountered=[error], **fields)
+
+
+def steps(*log: tuple[str, str, str]) -> list[dict[str, str]]:
+    """An action log of (tool, target, error)."""
+    return [
+        {"action": tool, "target": target, "result": "fail" if error else "ok", "error": error}
+        for tool, target, error in log
+    ]
+
+
+def learned(*records: Memory, **fields: Any) -> list[AntiPattern]:
+    put = antipatterns(Snapshot(records, **fields)).put
+    return [one for one in put if isinstance(one, AntiPattern)]
+
+
+def only(*records: Memory, **fields: Any) -> AntiPattern:
+    (one,) = learned(*records, **fields)
+    return one
+
+
+# -- what becomes an anti-pattern ----------------------------------------------------------------
+
+
+def test_one_error_met_by_three_episodes_is_one_anti_pattern_that_cites_them() -> None:
+    found = only(
+        met(1, TS7030, "Annotate the handler with : void"),
+        met(2, TS7030.replace("12,5", "40,1"), "annotate the handler with : void."),
+        met(3, TS7030.replace("todos", "lists"), "Return early in every branch"),
+    )
+    assert found.what_fails == "error TS7030: Not all code paths return a value."
+    assert found.evidence.for_ == [f"ep-2026-01-0{n}-001" for n in (1, 2, 3)]
+    assert [one.for_ for one in found.resolutions] == [
+        found.evidence.for_[:2],
+        found.evidence.for_[2:],
+    ]
+    assert found.prevention is not None
+    assert found.prevention.lower().startswith("annotate the handler with : void")
+    assert found.status == "candidate"
+    assert (found.valid_from, found.at) == ("2026-01-01", "2026-01-03T10:00:00Z")
+
+
+@pytest.mark.parametrize("outcome", ["success", "failure", "partial", "unknown"])
+def test_an_episode_teaches_whatever_its_outcome(outcome: str) -> None:
+    assert only(met(1, outcome=outcome)).evidence.for_ == ["ep-2026-01-01-001"]
+
+
+def test_an_error_that_only_the_log_tells_is_learned_with_its_command() -> None:
+    log = steps(("bash", "npm run biuld", 'npm ERR! Missing script: "biuld"'))
+    found = only(episode(1, action_log=log))
+    assert found.what_fails == 'npm ERR! Missing script: "biuld" (running npm run biuld)'
+    assert found.document()["key"]["head"] == "npm run biuld"
+
+
+def test_an_error_that_episode_and_log_tell_is_one() -> None:
+    log = steps(("run_sql", "SELECT 1 FROM carts", f"Error executing query: {NO_TABLE}"))
+    assert len(mishaps(met(1, action_log=log))) == 1
+
+
+def test_errors_about_other_things_stay_apart() -> None:
+    assert len(learned(met(1), met(2, NO_TABLE.replace("carts", "users")))) == 2
+
+
+def test_a_cascade_teaches_nothing() -> None:
+    assert not antipatterns(Snapshot([met(1, "Sibling tool call errored"), met(2, "Exit code 1")]))
+
+
+def test_what_fails_has_the_signature_of_the_error_so_that_recall_finds_it() -> None:
+    output = "error: externally-managed-environment\n\nhint: See PEP 668 for the specification."
+    log = steps(("bash", "cd app && pip3 install requests", output))
+    found = only(episode(1, action_log=log))
+    assert signature(found.what_fails) == signature(output)
+    assert found.what_fails.endswith("(running pip install)")
+
+
+# -- what helped ---------------------------------------------------------------------------------
+
+
+def test_without_words_the_exchanged_names_and_the_command_that_worked_say_it() -> None:
+    log = steps(
+        ("run_sql", "SELECT name FROM carts", NO_TABLE),
+        ("run_sql", "SHOW TABLES", ""),
+        ("run_sql", "SELECT name FROM cart WHERE id = 3", ""),
+    )
+    (found,) = only(episode(1, action_log=log)).resolutions
+    assert found.do == "carts -> cart, e.g. SELECT name FROM cart WHERE id = 3"
+    assert found.for_ == ["ep-2026-01-01-001"]
+
+
+def test_one_exchange_in_two_commands_is_one_resolution() -> None:
+    first = steps(("sql", "SELECT a FROM carts", NO_TABLE), ("sql", "SELECT a FROM cart", ""))
+    second = steps(("sql", "SELECT b FROM carts", NO_TABLE), ("sql", "SELECT b FROM cart", ""))
+    (found,) = only(episode(1, action_log=first), episode(2, action_log=second)).resolutions
+    assert found.for_ == ["ep-2026-01-01-001", "ep-2026-01-02-001"]
+
+
+def test_a_success_of_the_same_action_is_told_by_what_was_done_between() -> None:
+    unread = "File has not been read yet. Read it first before writing to it."
+    log = steps(("Edit", "cart.py", unread), ("Read", "cart.py", ""), ("Edit", "cart.py", ""))
+    (found,) = only(episode(1, action_log=log)).resolutions
+    assert found.do == "Read cart.py, then Edit cart.py"
+
+
+def test_a_mere_retry_is_no_resolution() -> None:
+    again = "npm test 2>&1 | tail -5"
+    log = steps(("bash", "npm test", "Error: timed out"), ("bash", again, ""))
+    assert only(episode(1, action_log=log)).resolutions == []
+
+
+def test_the_option_that_made_a_command_work_is_shown() -> None:
+    failing = "error: externally-managed-environment"
+    fixed = "pip install --break-system-packages requests"
+    log = steps(("bash", "pip install requests", failing), ("bash", fixed, ""))
+    (found,) = only(episode(1, action_log=log)).resolutions
+    assert found.do == f"with --break-system-packages, e.g. {fixed}"
+
+
+def test_what_was_tried_before_the_same_error_came_again_speaks_against_it() -> None:
+    errors = [
+        {"message": NO_TABLE, "resolution": "Create the table by hand"},
+        {"message": NO_TABLE, "resolution": "Run the migrations"},
+    ]
+    best, worst = only(episode(1, errors_encountered=errors)).resolutions
+    assert (best.do, best.against) == ("Run the migrations", [])
+    assert (worst.do, worst.for_) == ("Create the table by hand", [])
+
+
+def test_the_remedy_of_an_episode_that_failed_speaks_against_it() -> None:
+    (found,) = only(met(1, resolution="Restart it", outcome="failure")).resolutions
+    assert (found.for_, found.against) == ([], ["ep-2026-01-01-001"])
+
+
+def test_the_three_surest_resolutions_are_kept() -> None:
+    episodes = [met(n, resolution=f"Try way {n % 5}") for n in range(1, 12)]
+    episodes += [met(20, resolution="Try way 0", outcome="failure")]
+    found = only(*episodes)
+    assert [len(one.for_) for one in found.resolutions] == [3, 2, 2]
+    assert found.prevention == "Try way 1"
+    assert len(found.evidence.for_) == 12
+
+
+# -- what is already there -----------------------------------------------------------------------
+
+
+def test_a_second_run_changes_nothing() -> None:
+    before = Snapshot([met(1, resolution="Run the migrations"), met(2), met(3, TS7030)])
+    after = before.with_changes(antipatterns(before))
+    assert not antipatterns(after)
+    assert not antipatterns(after, frozenset({"ep-2026-01-02-001"}))
+
+
+def test_what_is_known_of_archived_episodes_stays() -> None:
+    first = Snapshot([met(1, resolution="Run the migrations")])
+    (known,) = (one for one in antipatterns(first).put if isinstance(one, AntiPattern))
+    found = only(known, met(2, resolution="run the migrations"))
+    assert found.evidence.for_ == ["ep-2026-01-01-001", "ep-2026-01-02-001"]
+    assert found.resolutions[0].for_ == found.evidence.for_
+    assert found.valid_from == "2026-01-01"
+
+
+def test_fields_of_others_and_the_words_of_the_owner_stay() -> None:
+    known = only(met(1)).changed(
+        what_fails="The carts table is called cart", origin="owner", team="shop", pinned=True
+    )
+    found = only(known, met(2, resolution="Use cart"))
+    assert found.what_fails == "The carts table is called cart"
+    assert (found.document()["team"], found.pinned, found.origin) == ("shop", True, "owner")
+    assert len(found.evidence.for_) == 2
+    assert found.resolutions[0].do == "Use cart"
+
+
+def test_a_rejected_value_is_not_learned_again() -> None:
+    assert not learned(met(1), rejected=[tombstone_id(NO_TABLE)])
+
+
+def test_a_rejected_record_stays_rejected_in_other_words() -> None:
+    known = only(met(1, "Unknown column 'a' in 'field list'"))
+    stone = parse(Tombstone, {"value": known.value(), "rejected": known.id})
+    assert not learned(stone, met(2, "Unknown column 'a' in 'order clause'"))
+
+
+@pytest.mark.parametrize(
+    ("sources", "origin"),
+    [
+        (("owner", "agent"), "agent"),
+        (("agent", "import"), "import"),
+        (("external", "import"), "external"),
+        ((None,), "agent"),
+    ],
+)
+def test_it_is_trusted_no_more_than_its_least_trusted_source(
+    sources: tuple[str | None, ...], origin: str
+) -> None:
+    assert only(*(met(n, origin=one) for n, one in enumerate(sources, 1))).origin == origin
+
+
+# -- learnings -----------------------------------------------------------------------------------
+
+
+def learnings(*records: Memory) -> list[Learning]:
+    return [one for one in antipatterns(Snapshot(records)).put if isinstance(one, Learning)]
+
+
+def test_an_error_that_was_overcome_is_one_learning_of_its_day() -> None:
+    morning = met(1, resolution="Run the migrations", agent="qa-001")
+    evening = met(
+        1, resolution="Run the migrations", id="ep-2026-01-01-002", timestamp="2026-01-01T20:00:00Z"
+    )
+    (found,) = learnings(evening, morning)
+    assert found.lesson == f"{NO_TABLE}: Run the migrations"
+    assert (found.source, found.agent, found.date) == (morning.id, "qa-001", "2026-01-01")
+
+
+def test_an_error_that_was_not_overcome_is_no_learning() -> None:
+    assert not learnings(met(1), met(2, resolution="Restart it", outcome="failure"))
+
+
+# -- any order, any batches ----------------------------------------------------------------------
+
+STORE = [
+    met(n, message, resolution, outcome=outcome)
+    for n, (message, resolution, outcome) in enumerate(
+        [
+            (NO_TABLE, "Run the migrations", "success"),
+            (TS7030, "Add : void", "success"),
+            (NO_TABLE, "run the migrations.", "failure"),
+            (NO_TABLE, "Create the table", "success"),
+            (TS7030.replace("12", "7"), "", "unknown"),
+            (NO_TABLE, "Use cart", "partial"),
+            (NO_TABLE, "Ask the owner", "success"),
+            (TS7030, "Add : void", "success"),
+        ],
+        start=1,
+    )
+]
+
+
+def documents(snapshot: Snapshot) -> list[dict[str, Any]]:
+    return [one.document() for one in snapshot.records.values() if not isinstance(one, Episode)]
+
+
+@given(st.permutations(STORE), st.integers(1, len(STORE)))
+@settings(max_examples=40, deadline=None)
+def test_episodes_in_any_order_and_batches_make_equal_records(
+    order: list[Episode], size: int
+) -> None:
+    at_once = Snapshot(STORE)
+    expected = documents(at_once.with_changes(antipatterns(at_once)))
+    grown = Snapshot([])
+    for start in range(0, len(order), size):
+        batch = order[start : start + size]
+        grown = Snapshot([*grown.records.values(), *batch])
+        grown = grown.with_changes(antipatterns(grown, frozenset(one.id for one in batch)))
+    assert documents(grown) == expected
+
+
+@given(st.permutations(range(1, 32)), st.integers(3, 20))
+@settings(max_examples=15, deadline=None)
+def test_an_error_met_by_very_many_episodes_is_the_same_in_any_batches(
+    order: list[int], size: int
+) -> None:
+    """More than are read again: the words are of the newest, the evidence is of all."""
+    store = {n: met(n, resolution=f"Try way {n % 7}") for n in order}
+    at_once = Snapshot(store.values())
+    expected = documents(at_once.with_changes(antipatterns(at_once)))
+    grown = Snapshot([])
+    for start in range(0, len(order), size):
+        batch = [store[n] for n in order[start : start + size]]
+        grown = Snapshot([*grown.records.values(), *batch])
+        grown = grown.with_changes(antipatterns(grown, frozenset(one.id for one in batch)))
+    assert documents(grown) == expected
+    assert sum(len(one["evidence"]["for"]) for one in expected if "evidence" in one) == 31
+
+
+def test_episodes_that_only_say_that_it_helped_are_evidence_and_not_occurrences() -> None:
+    store = [met(1, resolution="Run the migrations"), met(2)]
+    before = Snapshot(store)
+    before = before.with_changes(antipatterns(before))
+    (known,) = before.of(AntiPattern)
+    helped = [episode(n, recalled=[{"id": known.id, "helpful": True}]) for n in range(3, 31)]
+    told = Snapshot([*before.records.values(), *helped])
+    told = told.with_changes(weigh(told))
+    assert len(told.of(AntiPattern)[0].evidence.for_) == 30
+    assert not antipatterns(told)
+    assert not antipatterns(told, frozenset({"ep-2026-01-02-001", "ep-2026-01-30-001"}))
+
+
+def test_one_message_of_two_tools_is_two_anti_patterns_that_a_reader_can_tell_apart() -> None:
+    log = steps(("Read", "a.py", "File does not exist."), ("Edit", "a.py", "File does not exist."))
+    titles = {one.what_fails for one in learned(episode(1, action_log=log))}
+    assert titles == {
+        "File does not exist. (running Read)",
+        "File does not exist. (running Edit)",
+    }

@@ -1,0 +1,244 @@
+"""Reflection: what beliefs say together, and what is only reported."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from loki_memory.consolidation.antipatterns import antipatterns
+from loki_memory.consolidation.reflect import reflect, summary
+from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.weigh import weigh
+from loki_memory.models import (
+    AntiPattern,
+    Belief,
+    Episode,
+    Fact,
+    Memory,
+    Pattern,
+    parse,
+    tombstone_id,
+)
+
+TABLES = ("singers", "conductors", "stadiums")
+
+
+def query(n: int, table: str, then: str, outcome: str = "success", **fields: Any) -> Episode:
+    """A query for a table that is not there, and what was done next."""
+    log = [
+        {
+            "action": "run_sql",
+            "target": f"select {table}.name",
+            "error": f"Table '{table}' doesn't exist",
+        },
+        {"action": "run_sql", "target": then, "result": "ok"},
+        {"action": "run_sql", "target": f"select {table[:-1]}.name", "result": "ok"},
+    ]
+    given = {
+        "id": f"ep-{n}",
+        "goal": f"How many {table} are there?",
+        "timestamp": f"2026-01-{n:02d}T10:00:00Z",
+        "action_log": log,
+        "outcome": outcome,
+        "origin": "agent",
+    }
+    return parse(Episode, {**given, **fields})
+
+
+def solved() -> list[Memory]:
+    return [query(n, table, "SHOW TABLES") for n, table in enumerate(TABLES, 1)]
+
+
+def consolidated(records: list[Memory]) -> Snapshot:
+    snapshot = Snapshot(records)
+    snapshot = snapshot.with_changes(antipatterns(snapshot))
+    return snapshot.with_changes(weigh(snapshot))
+
+
+def parents(snapshot: Snapshot) -> list[AntiPattern]:
+    put = reflect(snapshot).put
+    return [one for one in put if isinstance(one, AntiPattern) and one.depth == 1]
+
+
+def test_one_error_with_three_names_has_a_parent_with_what_always_helps() -> None:
+    snapshot = consolidated(solved())
+    (parent,) = parents(snapshot)
+    assert "table <*> doesn't exist" in parent.what_fails
+    assert all(table in parent.what_fails for table in TABLES)
+    assert parent.prevention == "`show tables` before trying again"
+    assert parent.evidence.for_ == ["ep-1", "ep-2", "ep-3"]
+    assert parent.confidence == 0.83
+    assert parent.status == "active"
+    assert (parent.valid_from, parent.origin) == ("2026-01-01", "agent")
+
+
+def test_the_examples_name_their_parent_and_keep_what_they_said() -> None:
+    snapshot = consolidated(solved())
+    (parent,) = parents(snapshot)
+    children = [
+        one for one in reflect(snapshot).put if isinstance(one, Belief) and one is not parent
+    ]
+    examples = [one for one in children if one.parent == parent.id]
+    assert len(examples) == 3
+    for one in examples:
+        before = snapshot.records[one.id].document()
+        added = {"parent", "links"}
+        assert {k: v for k, v in one.document().items() if k not in added} == {
+            k: v for k, v in before.items() if k not in added
+        }
+        assert [(link.relation, link.to) for link in one.links] == [("example_of", parent.id)]
+
+
+def test_two_names_are_no_general_error() -> None:
+    assert parents(consolidated(solved()[:2])) == []
+
+
+def test_what_failures_did_as_often_is_no_lesson() -> None:
+    failed = [query(n, table, "SHOW TABLES", "failure") for n, table in enumerate(TABLES, 5)]
+    assert parents(consolidated([*solved(), *failed])) == []
+
+
+def test_trying_again_is_no_lesson() -> None:
+    records = [query(n, table, "SELECT 1") for n, table in enumerate(TABLES, 1)]
+    assert parents(consolidated([*records])) == []
+
+
+def test_a_remedy_that_all_names_share_is_the_lesson() -> None:
+    errors = [
+        {"message": f"Cannot find name '{name}'.", "resolution": "Imported it from vitest"}
+        for name in ("vi", "it", "expect")
+    ]
+    records: list[Memory] = [
+        query(n, "x", "y", action_log=[], errors_encountered=[error])
+        for n, error in enumerate(errors, 1)
+    ]
+    (parent,) = parents(consolidated(records))
+    assert parent.prevention == "Imported it from vitest"
+
+
+def test_reflecting_and_weighing_again_changes_nothing() -> None:
+    snapshot = consolidated(solved())
+    snapshot = snapshot.with_changes(reflect(snapshot))
+    assert not antipatterns(snapshot)
+    assert not weigh(snapshot)
+    assert not reflect(snapshot)
+
+
+def test_errors_that_no_episode_touched_are_left_alone() -> None:
+    snapshot = consolidated(solved())
+    assert not reflect(snapshot, frozenset(["ep-other"]))
+    assert reflect(snapshot, frozenset(["ep-1"]))
+
+
+def test_a_rejected_parent_does_not_come_back() -> None:
+    snapshot = consolidated(solved())
+    (parent,) = parents(snapshot)
+    rejected = Snapshot(snapshot.records.values(), rejected=[tombstone_id(parent.value())])
+    assert not reflect(rejected)
+
+
+def remedy(helped: int, failed: int = 0) -> AntiPattern:
+    given = {
+        "what_fails": "pip install: error: externally-managed-environment",
+        "key": {"head": "pip install", "template": "t", "param": ""},
+        "resolutions": [
+            {
+                "do": "make a virtual environment first",
+                "for": [f"ep-{n}" for n in range(helped)],
+                "against": [f"ep-x{n}" for n in range(failed)],
+            }
+        ],
+    }
+    return parse(AntiPattern, given)
+
+
+@pytest.mark.parametrize(
+    ("helped", "failed", "is_sure"), [(6, 0, False), (7, 0, True), (7, 1, False), (30, 1, True)]
+)
+def test_a_remedy_that_always_works_becomes_a_pattern(
+    helped: int, failed: int, is_sure: bool
+) -> None:
+    found = [
+        one for one in reflect(Snapshot([remedy(helped, failed)])).put if isinstance(one, Pattern)
+    ]
+    assert bool(found) is is_sure
+    for one in found:
+        assert one.correct_approach == "make a virtual environment first"
+        assert "externally-managed-environment" in one.pattern
+        assert len(one.evidence.for_) == helped
+
+
+def fact(n: int, category: str = "Testing", **fields: Any) -> Fact:
+    statement = f"Rule {n}: the suite number {n} needs database {n} to itself"
+    given = {"id": f"fact-{n}", "statement": statement, "category": category}
+    return parse(Fact, {**given, "source_episodes": [f"ep-{n}"], **fields})
+
+
+def topics(*records: Memory) -> list[Fact]:
+    put = reflect(Snapshot(records)).put
+    return [one for one in put if isinstance(one, Fact) and one.depth == 0]
+
+
+def test_a_category_with_five_beliefs_is_a_topic_above_them() -> None:
+    members = [fact(n) for n in range(5)]
+    (topic,) = topics(*members)
+    assert topic.statement.startswith("Testing: Rule 0: the suite number 0")
+    put = reflect(Snapshot(members)).put
+    assert [one.document()["parent"] for one in put if one.id != topic.id] == [topic.id] * 5
+
+
+def test_four_beliefs_are_no_topic_and_scopes_do_not_mix() -> None:
+    assert topics(*map(fact, range(4))) == []
+    assert topics(*map(fact, range(4)), fact(5, scope="local")) == []
+
+
+def test_a_belief_that_has_a_parent_keeps_it() -> None:
+    members = [fact(n) for n in range(5)]
+    placed = fact(9, parent="fact-0")
+    put = reflect(Snapshot([*members, placed])).put
+    assert placed.id not in [one.id for one in put]
+
+
+def test_a_topic_is_written_again_only_when_its_members_change() -> None:
+    snapshot = Snapshot([fact(n) for n in range(5)])
+    snapshot = snapshot.with_changes(reflect(snapshot))
+    assert not reflect(snapshot)
+    grown = Snapshot([*snapshot.records.values(), fact(7)])
+    (topic,) = topics(*grown.records.values())
+    assert topic.statement.endswith("and 1 more")
+
+
+def test_a_summary_fits_and_quotes_its_members() -> None:
+    members = [fact(n, statement=f"{'long ' * 30}statement {n}") for n in range(40)]
+    text = summary(members)
+    assert len(text) <= 600
+    assert text.endswith(f"and {40 - text.count('statement')} more")
+
+
+def test_a_file_around_which_errors_gather_is_reported_and_not_written() -> None:
+    bad = [
+        query(20 + n % 5, f"t{n}", "SELECT 2", id=f"ep-b{n}", files_modified=["src/db.ts"])
+        for n in range(6)
+    ]
+    good = [query(n, "x", "y", id=f"ep-g{n}", action_log=[]) for n in range(1, 20)]
+    changes = reflect(consolidated([*bad, *good]))
+    noticed = [step for step in changes.steps if step.what == "noticed"]
+    assert [step.id for step in noticed] == ["file:src/db.ts"]
+    assert "6 of 6" in noticed[0].why
+
+
+def test_an_error_that_comes_more_often_is_reported() -> None:
+    many = [query(20 + n % 5, "singers", "SELECT 2", id=f"ep-m{n}") for n in range(10)]
+    one = query(1, "singers", "SELECT 2", id="ep-old")
+    (step,) = [s for s in reflect(consolidated([*many, one])).steps if s.title.startswith("more")]
+    assert step.why == "10 times in 14 days, 1 times in those before"
+
+
+def test_the_order_of_records_does_not_matter() -> None:
+    records: list[Memory] = [*consolidated(solved()).records.values(), *map(fact, range(6))]
+    expected = reflect(Snapshot(records))
+    for seed in range(3):
+        random.Random(seed).shuffle(records)  # noqa: S311 - an order, not a secret
+        assert reflect(Snapshot(records)) == expected
