@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _HIDDEN = [STATUSES.index(name) for name in ("superseded", "rejected", "retired")]
 _UNASKED = [KINDS.index("ledger")]
 _SESSION = SCOPES.index("session")
+_FEW = 10  # memories: among fewer nothing is rare, so a word that matches is reason to answer
 _POOL = 30  # candidates that are looked at closely, at least
 _CLOSE = 0.8  # of the best cosine, from which on meaning is a reason of its own
 _WORDS_TOLD = 6
@@ -154,7 +155,8 @@ class Retriever:
             ranked = deepened(self._index, store, self._document, ranked, allowed, reasons)
         chosen = self._chosen(store, asked, ranked, task, strengths or {})
         hits = _explained(store, words, ranked, chosen, reasons)
-        exact = is_sure or way.rows is not None
+        in_few = len(store.corpus.row) < _FEW and _has_words(ranked)
+        exact = is_sure or in_few or way.rows is not None
         return Answer(hits, len(ranked.documents), float(ranked.certainty), exact, task)
 
     def _ranked(
@@ -316,6 +318,11 @@ def _words_in(
         for document in documents[has[documents]].tolist():
             found.setdefault(document, []).append(word.word)
     return found
+
+
+def _has_words(ranked: Ranked) -> bool:
+    matched = ranked.parts.get("bm25")
+    return matched is not None and float(matched.max(initial=0)) > 0
 
 
 def _text(query: str, error: str) -> str:
