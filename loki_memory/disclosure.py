@@ -310,3 +310,53 @@ def within(found: Iterable[Timeline], budget: int = TIMELINE_BUDGET) -> Timeline
         left -= sum(costs[: len(parts[name])])
         more += len(items) - len(parts[name])
     return Timeline(**parts, more=more)
+
+
+# -- trees -----------------------------------------------------------------------------------------
+
+WAYS = ("children", "parent", "associations")
+
+
+class Branch(NamedTuple):
+    """A memory in a tree, and what stands below it."""
+
+    id: str
+    kind: str
+    title: str
+    below: int  # memories below it, at any depth
+    children: list[Branch]
+
+
+def branch(index: Index, memory_id: str, depth: int) -> Branch:
+    """The tree below a memory. A circle of parents ends where it would begin again."""
+    return _branch(index, memory_id, depth, frozenset())
+
+
+def _branch(index: Index, memory_id: str, depth: int, above: frozenset[str]) -> Branch:
+    [(kind, title)] = index.ask("SELECT kind, title FROM memories WHERE id = ?", memory_id)
+    above |= {memory_id}
+    names = [name for name in beside(index, memory_id, "children") if name not in above]
+    children = [_branch(index, name, depth - 1, above) for name in names] if depth > 0 else []
+    return Branch(memory_id, kind, title, _below(index, memory_id), children)
+
+
+def _below(index: Index, memory_id: str) -> int:
+    sql = (
+        "WITH RECURSIVE below (id) AS (SELECT ? UNION SELECT m.id FROM memories AS m "
+        "JOIN below ON m.parent = below.id) SELECT count(*) - 1 FROM below"
+    )
+    return int(index.one(sql, memory_id))
+
+
+def beside(index: Index, memory_id: str, way: str) -> list[str]:
+    """The ids to which a way leads."""
+    if way == "children":
+        sql = "SELECT id FROM live WHERE parent = ? ORDER BY id"
+    elif way == "parent":
+        sql = "SELECT parent FROM memories WHERE id = ? AND parent <> ''"
+    else:
+        sql = (
+            "SELECT target FROM edges WHERE source = ?1 AND relation NOT IN ('part_of', 'touches') "
+            "UNION SELECT source FROM edges WHERE target = ?1 AND relation <> 'part_of' ORDER BY 1"
+        )
+    return [row[0] for row in index.ask(sql, memory_id)]

@@ -65,6 +65,7 @@ class Wish(NamedTuple):
     scope: str | None = None
     session: str | None = None
     status: str | None = None
+    under: str | None = None
 
     def asked(self, now: str, *, injected: bool = False) -> Asked:
         """The question as it is put; raises InvalidRecord for what could never fit anything."""
@@ -86,6 +87,7 @@ class Wish(NamedTuple):
             scope=self.scope or "",
             session=self.session or "",
             status=self.status or "",
+            under=self.under or "",
             now=now,
             injected=injected,
         )

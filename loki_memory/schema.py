@@ -414,6 +414,30 @@ class ContinuityOutput(TypedDict):
     block: str
 
 
+class BranchOutput(TypedDict):
+    """Printed by `explore`: a memory in a tree, and what stands below it."""
+
+    id: str
+    kind: str
+    title: str
+    below: int
+    children: list[BranchOutput]
+
+
+class NamedMemory(TypedDict):
+    """A memory by its name."""
+
+    id: str
+    kind: str
+    title: str
+
+
+class TraverseOutput(TypedDict):
+    """Printed by `traverse`."""
+
+    memories: list[NamedMemory]
+
+
 class StepOutput(TypedDict):
     """One thing that consolidation did."""
 
@@ -458,6 +482,8 @@ OUTPUTS: dict[str, Any] = {
     "forget": ForgetOutput,
     "archive": ArchiveOutput,
     "consolidate": ConsolidateOutput,
+    "explore": BranchOutput,
+    "traverse": TraverseOutput,
     "recall": RecallOutput,
     "context": ContextOutput,
     "continuity": ContinuityOutput,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from loki_memory.errors import (
     Ambiguous,
     InvalidRecord,
+    LokiMemoryError,
     NotAFolder,
     NotAProject,
     NotFound,
@@ -35,7 +36,7 @@ from loki_memory.parts import Changing, Parts, parsed, user_home
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
     from loki_memory.consolidating import Report
-    from loki_memory.disclosure import Timeline, Topics
+    from loki_memory.disclosure import Branch, Timeline, Topics
     from loki_memory.doctor import Diagnosis
     from loki_memory.economics import Economics
     from loki_memory.files.problem import Problem
@@ -165,7 +166,12 @@ class Workspace(Parts):
         if told and not self.is_user:
             from loki_memory.consolidating import learn
 
-            learn(self, told)
+            try:
+                learn(self, told)
+            except (
+                LokiMemoryError
+            ) as error:  # the episodes are stored; the next run learns from them
+                self.notices.append(f"stored, and not learned from yet: {error}")
 
     def valid_episode(self, given: Episode | Mapping[str, Any]) -> Episode:
         """The episode as it would be recorded; raises InvalidRecord."""
@@ -451,18 +457,20 @@ class Workspace(Parts):
         session: str | None = None,
         budget: int | None = None,
         status: str | None = None,
+        under: str | None = None,
     ) -> Recollections:
         """The memories that matter for a question, best first, each with the reasons for it.
 
         `files` and `error` say what is at hand; `deep` also follows links; `budget` limits the
-        tokens of the lines. `sem-001`, `ep-2026-01*`, `category:testing` or `tag:auth` in the query
-        are looked up exactly. Nothing is returned where nothing is near enough (`.filtered`).
+        tokens of the lines; `under` keeps to what stands below a topic. `sem-001`, `ep-2026-01*`,
+        `category:testing` or `tag:auth` in the query are looked up exactly. Nothing is returned
+        where nothing is near enough (`.filtered`).
 
         >>> [hit.title for hit in ws.recall("why does the build fail?")]  # doctest: +SKIP
         """
         from loki_memory.recalling import Wish, note_shown, recall
 
-        wish = Wish(query, k, kinds, task, files, error, deep, scope, session, status)
+        wish = Wish(query, k, kinds, task, files, error, deep, scope, session, status, under)
         found, _ = recall(self, wish.asked(self.now()), budget=budget)
         note_shown(self, "recall", query, found, session)
         return found
@@ -518,6 +526,27 @@ class Workspace(Parts):
         from loki_memory.working_memory import block_text
 
         return block_text(self, goal, agent or "", tuple(files), budget)
+
+    def explore(self, memory_id: str, depth: int = 2) -> Branch:
+        """A topic with what stands below it, down to a depth.
+
+        >>> ws.explore("fact-7m2c9k4xq1", depth=1).children  # doctest: +SKIP
+        """
+        from loki_memory.disclosure import branch
+
+        memory_id = self.resolve(memory_id)
+        return branch(self._up_to_date(memory_id).index, memory_id, depth)
+
+    def traverse(self, memory_id: str, way: str) -> list[Summary]:
+        """From a memory to its `children`, its `parent`, or its `associations` (links)."""
+        from loki_memory.disclosure import WAYS, beside
+
+        if way not in WAYS:
+            raise InvalidRecord(f"{way!r} is not a way", advice=f"Use one of: {', '.join(WAYS)}.")
+        memory_id = self.resolve(memory_id)
+        home = self._up_to_date(memory_id)
+        wanted = set(beside(home.index, memory_id, way))
+        return [one for one in home.lines(None, "all", None, None) if one.id in wanted]
 
     def feedback(self, memory_id: str, helpful: bool, episode: str | None = None) -> str:
         """Say whether a memory that was shown helped; returns its id.

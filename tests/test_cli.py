@@ -33,6 +33,8 @@ EPISODE = '{"goal": "Add search", "timestamp": "2026-01-19T10:00:00Z"}\n'
 # Every command as somebody would call it in the example workspace.
 CALLS = {
     "consolidate": "consolidate",
+    "explore": "explore sem-001",
+    "traverse": "traverse sem-001 associations",
     "recall": "recall return type",
     "context": "context 'Add an endpoint'",
     "continuity": "continuity --goal 'Add an endpoint'",

@@ -175,3 +175,19 @@ def test_private_episodes_stay_private(ws: Workspace) -> None:
     assert beliefs(ws) == {
         path: data for path, data in beliefs(ws).items() if path.startswith("local/")
     }
+
+
+def test_an_episode_is_stored_even_if_nothing_can_be_learned_from_it_now(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process holds the store from the moment on at which the episode is on disk."""
+    from loki_memory import consolidating
+    from loki_memory.errors import StoreBusy
+
+    def busy(*_: object) -> None:
+        raise StoreBusy("the store", 10)
+
+    monkeypatch.setattr(consolidating, "learn", busy)
+    episode = ws.record(EPISODES[0])
+    assert ws.get(episode.id).title() == "Implement POST /api/todos endpoint"
+    assert "not learned from yet" in ws.notices[-1]

@@ -52,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 # Names that are needed for annotations only may come from anywhere, and are listed here.
 FOR_TYPES = {
+    "loki_memory/cli/explore.py": {"loki_memory.index.index"},
     "loki_memory/cli/read.py": {"loki_memory.index.index"},
     "loki_memory/cli/maintain.py": {"loki_memory.sync"},
     "loki_memory/cli/recall.py": {"loki_memory.recall.recollection"},

@@ -75,6 +75,8 @@ COMMANDS = {
     "link": ["sem-001", "related_to", "sem-qn3nbpznby"],
     "recall": ["return type", "--explain"],
     "context": ["Add an endpoint"],
+    "explore": ["sem-001"],
+    "traverse": ["sem-001", "associations"],
     "show": ["sem-001"],
     "handoff": ["list"],
     "completion": ["bash"],

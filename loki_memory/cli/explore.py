@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, plural, remarks, safe, say
-from loki_memory.disclosure import TIMELINE_BUDGET, TOPICS_BUDGET, Item, Timeline, Topics
+from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, table
+from loki_memory.disclosure import (
+    TIMELINE_BUDGET,
+    TOPICS_BUDGET,
+    WAYS,
+    Branch,
+    Item,
+    Timeline,
+    Topics,
+)
 from loki_memory.graph import dot, draw, mermaid
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Summary
 
 _FORMATS = {"text": draw, "dot": dot, "mermaid": mermaid}
 _PARTS = {
@@ -119,6 +133,59 @@ def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
     if found.more:
         note(f"{plural(found.more, 'neighbour')} left out")
     remarks(workspace)
+
+
+@command("explore")
+@click.argument("memory", metavar="TOPIC")
+@click.option(
+    "--depth", type=click.IntRange(0, 9), default=2, show_default=True, help="So many levels."
+)
+def explore_command(session: Session, memory: str, depth: int) -> None:
+    """Draw a topic with what stands below it.
+
+    \b
+    Example:
+      loki-mem explore fact-0d548y5qh8
+    """
+    workspace = session.open()
+    found = workspace.explore(memory, depth)
+    session.show(found, lambda: _tell_branch(found))
+    remarks(workspace)
+
+
+def _tell_branch(branch: Branch, lead: str = "", own: str = "") -> None:
+    more = f"  ({branch.below} below)" if branch.below and not branch.children else ""
+    say(f"{own}{click.style(branch.id, fg='cyan')}  {one_line(branch.title, 90)}{more}")
+    for number, child in enumerate(branch.children, 1):
+        is_last = number == len(branch.children)
+        _tell_branch(
+            child, lead + ("   " if is_last else "│  "), lead + ("└─ " if is_last else "├─ ")
+        )
+
+
+@command("traverse")
+@click.argument("memory", metavar="ID")
+@click.argument("way", type=click.Choice(WAYS))
+def traverse_command(session: Session, memory: str, way: str) -> None:
+    """List where a way leads from a memory.
+
+    To its children, its parent, or what it is linked with.
+
+    \b
+    Example:
+      loki-mem traverse sem-001 associations
+    """
+    workspace = session.open()
+    found = workspace.traverse(memory, way)
+    shown = [{"id": one.id, "kind": one.kind, "title": one.title} for one in found]
+    session.show({"memories": shown}, lambda: _tell_found(found))
+    remarks(workspace)
+
+
+def _tell_found(found: Sequence[Summary]) -> None:
+    if not found:
+        note("that way leads nowhere")
+    table([[one.id, one.kind, one_line(one.title, 100)] for one in found], {0: "cyan"})
 
 
 @command("feedback")

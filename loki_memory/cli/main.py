@@ -35,6 +35,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "topics": "explore",
         "timeline": "explore",
         "graph": "explore",
+        "explore": "explore",
+        "traverse": "explore",
     },
     "Read": {
         "status": "read",

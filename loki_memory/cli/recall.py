@@ -30,6 +30,7 @@ _FORMATS = ("compact", "detailed", "json", "system", "preamble")
 @click.option("--scope", type=click.Choice(SCOPES), help="Only this scope.")
 @click.option("--session", "of_session", metavar="ID", help="The session that asks.")
 @click.option("--status", type=click.Choice(STATUSES), help="Also what is given up, by status.")
+@click.option("--under", metavar="ID", help="Only what stands below this topic.")
 @click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Limit the lines.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 def recall_command(

@@ -57,5 +57,6 @@ class Asked(NamedTuple):
     scope: str = ""
     session: str = ""
     status: str = ""
+    under: str = ""  # a topic: only what stands below it
     now: str = ""  # the present moment, for age and freshness
     injected: bool = False  # shown to an agent unasked: only what this project's own work gave

@@ -210,11 +210,26 @@ class Retriever:
             allowed &= store.foreign == 0
         if asked.now and not status and not way.is_named:
             allowed &= store.until > _day(asked.now)
+        if asked.under:
+            allowed &= self._below(asked.under)[corpus.row]
         if way.rows is not None:
             left = np.zeros(len(self._document), np.bool_)
             left[[row for row in way.rows if row < len(left)]] = True
             allowed &= left[corpus.row]
         return allowed
+
+    def _below(self, topic: str) -> Mask:
+        """By row: whether a memory stands below a topic, at any depth."""
+        rows = self._index.ask(
+            "WITH RECURSIVE below (id) AS (SELECT ? UNION SELECT m.id FROM memories AS m "
+            "JOIN below ON m.parent = below.id) "
+            "SELECT row FROM memories JOIN below USING (id) WHERE id <> ?",
+            topic,
+            topic,
+        )
+        chosen = np.zeros(len(self._document), np.bool_)
+        chosen[[row[0] for row in rows if row[0] < len(chosen)]] = True
+        return chosen
 
     def _shared(
         self, store: Catalogue, asked: Asked, way: Route, allowed: Mask
