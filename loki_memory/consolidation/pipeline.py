@@ -42,8 +42,8 @@ ALL: tuple[tuple[str, Phase], ...] = (
     ("weigh", weigh),
     ("merge", merge),
     ("reconcile", reconcile),
+    ("reflect", reflect),  # before skills: they name the errors that reflection finds common
     ("proceduralise", proceduralise),
-    ("reflect", reflect),
     ("reflect", relate),
     ("forget", forget),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import comb, fsum
+from math import exp, fsum, lgamma, log
 from typing import Any, get_args
 
 from loki_memory.models import Memory, Origin, Skill
@@ -58,6 +58,16 @@ def differs(record: Memory, known: Mapping[str, Memory]) -> bool:
 
 def at_least(count: int, trials: int, chance: float) -> float:
     """The probability of so many successes or more, if each has only this chance."""
+    if not 0 < chance < 1:
+        return float(chance >= 1 or count <= 0)
+    whole = lgamma(trials + 1)  # in logarithms: of a thousand trials the numbers overflow
     return fsum(
-        comb(trials, n) * chance**n * (1 - chance) ** (trials - n) for n in range(count, trials + 1)
+        exp(
+            whole
+            - lgamma(n + 1)
+            - lgamma(trials - n + 1)
+            + n * log(chance)
+            + (trials - n) * log(1 - chance)
+        )
+        for n in range(count, trials + 1)
     )
