@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from loki_memory.consolidation.cluster import Alike, bands, clusters
@@ -46,11 +47,22 @@ def kindred(
             at for at, own in enumerate(distinct) if any(one.id in touched for one in holders[own])
         )
     )
-    found = clusters(_alike(distinct), [len(holders[own]) for own in distinct], threshold, wanted)
+    weights = tuple(len(holders[own]) for own in distinct)
+    found = _grouped(tuple(distinct), weights, threshold, wanted)
     return sorted(
         (_in_time(one for at in group for one in holders[distinct[at]]) for group in found),
         key=lambda group: (group[0].timestamp, group[0].id),
     )
+
+
+@lru_cache(maxsize=1)  # patterns and skills ask for the same clusters, one after the other
+def _grouped(
+    distinct: tuple[Traits, ...],
+    weights: tuple[int, ...],
+    threshold: float,
+    wanted: frozenset[int] | None,
+) -> list[list[int]]:
+    return clusters(_alike(distinct), list(weights), threshold, wanted)
 
 
 def _order(own: Traits) -> tuple[str, str, list[str], list[str]]:
