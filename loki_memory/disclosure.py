@@ -13,15 +13,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from loki_memory.index.index import Index
+from loki_memory.models.tokens import tokens
 
 TOPICS_BUDGET, TIMELINE_BUDGET = 100, 500
 DECISIONS = ("decision", "decisions", "architecture", "adr")
 _ACTIONS, _DECISIONS = 100, 50  # as many as the reference keeps in its timeline
 _TITLE = 90  # characters
-
-
-def tokens(text: str) -> int:
-    return (len(text.encode("utf-8", "replace")) + 3) // 4
 
 
 def line(text: str, width: int) -> str:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
+from loki_memory.models.tokens import tokens
 from loki_memory.recall.recollection import Asked, Recollection, Recollections
-from loki_memory.recall.selection import tokens, within
+from loki_memory.recall.selection import within
 from loki_memory.recall.task import TASKS
 
 if TYPE_CHECKING:

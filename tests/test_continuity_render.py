@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.continuity import Line, Now, place, render, tokens
+from loki_memory.continuity import Line, Now, place, render
 from loki_memory.continuity.block import sealed
 from loki_memory.continuity.line import TEXT_LIMIT
+from loki_memory.models.tokens import tokens
 
 MEMORIES = "## Relevant Memories (Auto-Retrieved)"
 MISTAKES = "## Mistakes to Avoid (From Learnings)"

@@ -19,10 +19,10 @@ from loki_memory.disclosure import (
     line,
     overview,
     timeline,
-    tokens,
     topics,
     within,
 )
+from loki_memory.models.tokens import tokens
 
 NOW = "2026-01-17T09:00:00Z"
 

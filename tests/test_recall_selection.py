@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loki_memory.models.kinds import STATUSES
-from loki_memory.recall.selection import Candidate, choose, judged, tokens, within
+from loki_memory.models.tokens import tokens
+from loki_memory.recall.selection import Candidate, choose, judged, within
 from loki_memory.recall.task import FAMILIES, TASKS
 
 SHOWN = ["candidate", "active", "disputed"]  # what is recalled without being asked for

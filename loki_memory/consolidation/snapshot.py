@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.models import AntiPattern, Episode, Fact, Learning, Link, Memory, Pattern, Skill
 
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 class Thresholds(NamedTuple):
-    """Where likeness becomes sameness. Lexical; each has a key in the settings.
-
-    Sources: the figures of the calibration script, `benchmarks/consolidation/calibrate.py`.
-    """
+    """Where likeness becomes sameness, and when an episode is old. Lexical likeness."""
 
     cluster: float = 0.30  # likeness of episodes that belong together
     merge: float = 0.70  # likeness of statements that say the same
@@ -88,11 +85,9 @@ class Changes(NamedTuple):
         return bool(self.put or self.archive)
 
 
-Document = dict[str, Any]
 __all__ = [
     "AntiPattern",
     "Changes",
-    "Document",
     "Episode",
     "Fact",
     "Learning",

@@ -15,12 +15,11 @@ from loki_memory.continuity.line import (
     labelled,
     one_line,
 )
+from loki_memory.models.tokens import BYTES_PER_TOKEN
 from loki_memory.resources import template
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-_BYTES_PER_TOKEN = 4  # an estimate, and called one
 
 # Who takes lines in which order, and the share of the lines' bytes that it may fill in that turn.
 # Mistakes come first, with room for five long ones in the usual 1,000 tokens: what is not repeated
@@ -74,11 +73,6 @@ def _count(lists: Lists) -> int:
     return sum(map(len, lists.values()))
 
 
-def tokens(text: str) -> int:
-    """An estimate: a token for every four bytes that were begun."""
-    return -(-len(text.encode()) // _BYTES_PER_TOKEN)
-
-
 def _bullets(now: Now) -> dict[str, list[str]]:
     ledger = (one_line(entry, TEXT_LIMIT) for entry in now.ledger)
     return {
@@ -92,7 +86,7 @@ def _bullets(now: Now) -> dict[str, list[str]]:
 def _room(budget: int, goal: str, lists: Lists, more: int) -> int:
     """The bytes that a block without lines leaves for them, never more than there are."""
     shape = {name: [""] * bool(lines and name in _OPTIONAL) for name, lines in lists.items()}
-    return budget * _BYTES_PER_TOKEN - len(_block(goal, shape, more).encode())
+    return budget * BYTES_PER_TOKEN - len(_block(goal, shape, more).encode())
 
 
 def _fill(lists: Lists, room: int) -> dict[str, Sequence[str]]:

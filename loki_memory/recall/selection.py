@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from loki_memory.models.tokens import tokens
 from loki_memory.recall.task import FAMILIES, weight
 
 FRESH_DAYS = 180  # after which a memory counts half as fresh
@@ -115,8 +116,3 @@ def within(texts: Sequence[str], budget: int) -> int:
         if used > budget:
             return number
     return len(texts)
-
-
-def tokens(text: str) -> int:
-    """What a text costs a language model to read, estimated."""
-    return (len(text.encode()) + 3) // 4
