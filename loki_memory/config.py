@@ -1,13 +1,16 @@
 """Settings: of the workspace, of the user, of the environment; each with its meaning.
 
 The workspace's `config.toml` comes with a clone and is data: a setting that names a path (a command
-or an address would be another) is read from the user's file or the environment only.
+or an address would be another) is read from the user's file or the environment only. What
+consolidation comes to must be the same in every clone: its settings are read from the workspace's
+file only.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +20,7 @@ from loki_memory.errors import InvalidConfig, NewerFormat
 FORMAT = 1
 _ONLY_FORMAT = re.compile(r"(?:\s|#[^\n]*\n)*format\s*=\s*(\d+)(?:\s|#[^\n]*(?:\n|\Z))*\Z")
 _SWITCH = {"true": 1, "1": 1, "false": 0, "0": 0}
+_SHARED = "only the workspace's config.toml sets it, so that every clone consolidates alike"
 
 
 class Setting(NamedTuple):
@@ -25,18 +29,30 @@ class Setting(NamedTuple):
     name: str
     default: int | str
     meaning: str
+    basis: str  # where the default comes from: a measurement, a document, or a decision
     is_switch: bool = False  # 0 or 1, written `false` or `true`
     names_path: bool = False
+    shared: bool = False  # the workspace's own, so that all who work in it have the same
+    least: int = 0
+    most: int | None = None
 
     @property
     def variable(self) -> str:
+        """The name in the environment; empty if that has no say."""
+        return "" if self.shared else self.spelled
+
+    @property
+    def spelled(self) -> str:
         return "LOKI_" + self.name.replace(".", "_").upper()
 
     @property
     def form(self) -> str:
         if isinstance(self.default, str):
             return "a text"
-        return "true or false" if self.is_switch else "a whole number, 0 or more"
+        if self.is_switch:
+            return "true or false"
+        upwards = "or more" if self.most is None else f"to {self.most}"
+        return f"a whole number, {self.least} {upwards}"
 
     def parsed(self, raw: Any) -> int | str | None:
         """What a file or a person wrote, as a value; None if it is none."""
@@ -44,8 +60,21 @@ class Setting(NamedTuple):
             return raw if isinstance(raw, str) else None
         if self.is_switch:
             return _SWITCH.get(str(raw).lower())
-        whole = isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0
-        return int(raw) if whole or (isinstance(raw, str) and raw.isdecimal()) else None
+        return self._within(raw)
+
+    def _within(self, raw: Any) -> int | None:
+        is_whole = isinstance(raw, int) and not isinstance(raw, bool)
+        if not is_whole and not (isinstance(raw, str) and raw.isdecimal()):
+            return None
+        return int(raw) if self.least <= int(raw) <= (self.most or sys.maxsize) else None
+
+
+def _consolidation(
+    name: str, default: int, meaning: str, basis: str, *, least: int = 1, most: int | None = None
+) -> Setting:
+    return Setting(
+        f"consolidation.{name}", default, meaning, basis, shared=True, least=least, most=most
+    )
 
 
 SETTINGS = (
@@ -53,43 +82,154 @@ SETTINGS = (
         "store.lock_seconds",
         10,
         "how long a writer waits for another process before it gives up",
+        "decision: longer than any write takes, shorter than anybody's patience",
     ),
     Setting(
         "sync.scan_limit",
         10_000,
         "up to this many files every command compares all of them; above, folders",
+        "benchmarks/foundation.py: comparing so many takes about 30 ms",
     ),
     Setting(
         "sync.full_scan_seconds",
         300,
         "above that limit, how often all files are compared nevertheless",
+        "decision: an edit in place is noticed within five minutes",
     ),
     Setting(
         "gc.keep_days",
         30,
         "how long `gc` leaves what was forgotten restorable on this machine",
+        "decision: a month to change one's mind",
     ),
     Setting(
         "embedding.model",
         "",
         "a folder with another model that model2vec reads; empty: the one that is shipped",
+        "decision: no download",
         names_path=True,
     ),
     Setting(
         "recall.floor",
         45,
         "how certain recall must be of its best answer to answer at all, in hundredths",
+        "benchmarks/recall/silence.py: where recall hides almost nothing that answers",
     ),
     Setting(
         "continuity.budget",
         1000,
         "up to how many tokens CONTINUITY.md says",
+        "decision: what an agent reads at every start must be short",
+    ),
+    Setting(
+        "git.mode",
+        "inline",
+        "how git keeps memory: inline (with the code), branch (on loki-memory) or off",
+        "decision: memory that travels with the code is reviewed with it",
+    ),
+    Setting(
+        "git.sign",
+        0,
+        "whether commits of memory are signed, with an SSH key that needs no prompt",
+        "decision: most repositories have no such key",
+        is_switch=True,
     ),
     Setting(
         "continuity.track",
         0,
         "whether git tracks CONTINUITY.md",
+        "decision: it changes with every task",
         is_switch=True,
+    ),
+    _consolidation(
+        "cluster",
+        30,
+        "how alike tasks must be to be of one kind, in hundredths",
+        "measured on web tasks made from templates; database questions would choose 45",
+        most=100,
+    ),
+    _consolidation(
+        "merge",
+        50,
+        "how alike two statements must be to be merged, in hundredths",
+        "benchmarks/consolidation/calibrate.py: precise from 20 to 80, thanks to the guards",
+        most=100,
+    ),
+    _consolidation(
+        "confident",
+        80,
+        "the confidence from which on a belief is active, in hundredths",
+        "benchmarks/consolidation/confidence.py: two clean sessions",
+        most=100,
+    ),
+    _consolidation(
+        "support",
+        2,
+        "how many sessions must confirm a belief before it is active",
+        "decision: once is an anecdote",
+    ),
+    _consolidation(
+        "pattern_episodes",
+        2,
+        "how many episodes must have had a lesson before it is a pattern",
+        "decision: once is an anecdote",
+    ),
+    _consolidation(
+        "skill_successes",
+        3,
+        "how many successes must share steps before these are a skill",
+        "decision: two may share steps by chance",
+    ),
+    _consolidation(
+        "resolutions",
+        3,
+        "how many remedies an anti-pattern keeps",
+        "measured: the right one was offered in 85 % with one, in 91 % with three",
+    ),
+    _consolidation(
+        "error_names",
+        3,
+        "with how many names an error must have come before it is one error with any name",
+        "decision: two may be chance",
+        least=2,
+    ),
+    _consolidation(
+        "topic_members",
+        5,
+        "how many beliefs of one category make a topic",
+        "decision: fewer are read faster than their summary",
+        least=2,
+    ),
+    _consolidation(
+        "links",
+        3,
+        "how many links to other memories are kept per memory",
+        "decision: each is a file that somebody reviews",
+        least=0,
+    ),
+    _consolidation(
+        "link_half_life_days",
+        45,
+        "after how many days an association of two memories is worth half",
+        "decision: met twice and never again, it is gone after three and a half months",
+    ),
+    _consolidation(
+        "summarise_days",
+        7,
+        "after how many days the log of an episode is summarised",
+        "Loki Mode's documents",
+    ),
+    _consolidation(
+        "archive_days",
+        30,
+        "after how many days an episode that nothing rests on is archived",
+        "Loki Mode's documents",
+    ),
+    _consolidation(
+        "superseded_days",
+        90,
+        "after how many days a belief that was superseded is archived",
+        "decision: a season to object",
     ),
 )
 
@@ -120,31 +260,39 @@ def load(workspace: Path, user: Path, environment: Mapping[str, str] | None = No
     """Read the settings; later sources win: default, user, workspace, environment."""
     environment = os.environ if environment is None else environment
     config = Config({s.name: Value(s, s.default, "default") for s in SETTINGS}, [], [])
-    _take(config, "user", user)
-    if workspace != user:  # as it is when the workspace is the user's own
-        _take(config, "workspace", workspace)
+    if workspace == user:  # the user's own: nobody else's, and all there is
+        _take(config, "user", user, {})
+    else:
+        _take(config, "user", user, {s.name: _SHARED for s in SETTINGS if s.shared})
+        _take(config, "workspace", workspace, {s.name: _path(s) for s in SETTINGS if s.names_path})
     for setting in SETTINGS:
-        if setting.variable in environment:
-            _set(
-                config, setting.name, environment[setting.variable], "environment", setting.variable
-            )
+        if setting.spelled in environment:
+            _take_variable(config, setting, environment[setting.spelled])
     return config
 
 
-def _take(config: Config, source: str, path: Path) -> None:
+def _take(config: Config, source: str, path: Path, refused: Mapping[str, str]) -> None:
+    """What a file says, without what it may not say; for that, the reason."""
     for name, raw in _flat(_read(path)).items():
         if name == "format":
             _check_format(path, raw)
         elif name not in config.values:
             config.unknown.append(f"{path}: {name}")
-        elif config.values[name].setting.names_path and source == "workspace":
-            config.ignored.append(f"{name} in {path} is ignored: {_who_may(name)}")
+        elif name in refused:
+            config.ignored.append(f"{name} in {path} is ignored: {refused[name]}")
         else:
             _set(config, name, raw, source, path)
 
 
-def _who_may(name: str) -> str:
-    return f"only the user's config or {_setting(name).variable} may name a path"
+def _take_variable(config: Config, setting: Setting, raw: str) -> None:
+    if setting.shared:
+        config.ignored.append(f"{setting.spelled} in the environment is ignored: {_SHARED}")
+    else:
+        _set(config, setting.name, raw, "environment", setting.variable)
+
+
+def _path(setting: Setting) -> str:
+    return f"only the user's config or {setting.variable} may name a path"
 
 
 def _set(config: Config, name: str, raw: Any, source: str, where: object) -> None:
@@ -204,7 +352,7 @@ def chosen(name: str, written: str, *, by_user: bool = False) -> int | str:
     """The value that someone wrote for a setting of a workspace, or of the user's own."""
     setting = _setting(name)
     if setting.names_path and not by_user:
-        raise InvalidConfig(name, f"a workspace cannot set it: {_who_may(name)}.")
+        raise InvalidConfig(name, f"a workspace cannot set it: {_path(setting)}.")
     value = setting.parsed(written)
     if value is None:
         raise InvalidConfig(name, f"{written!r} is not {setting.form}.")

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# A line has 300 characters: room for three complaints and what helped against the first.
+_SYMPTOM, _REMEDY, _REMEDIES = 76, 50, 1
+
 
 def gist(kind: str, title: str, record: Mapping[str, Any]) -> str:
     """One line of a memory that somebody can act on."""
@@ -22,9 +25,30 @@ def _pattern(record: Mapping[str, Any]) -> str:
 
 def _anti_pattern(record: Mapping[str, Any]) -> str:
     fails = ": ".join(filter(None, (_text(record.get("what_fails")), _text(record.get("why")))))
+    return _led(fails, _best(record))
+
+
+def family_gist(
+    head: str, announcement: str, members: Sequence[tuple[str, Mapping[str, Any]]]
+) -> str:
+    """Several complaints of one command or tool in a line, the first ones with what helped."""
+    parts = [_short(announcement, _SYMPTOM)] if announcement else []
+    for number, (complaint, record) in enumerate(members):
+        helped = _short(_best(record), _REMEDY) if number < _REMEDIES else ""
+        parts.append(_led(_short(complaint, _SYMPTOM), helped))
+    return f"{head}: {'; '.join(dict.fromkeys(filter(None, parts)))}"
+
+
+def _best(record: Mapping[str, Any]) -> str:
+    """The remedy that most episodes speak for; empty if they speak against all."""
     resolutions = [one for one in _list(record.get("resolutions")) if isinstance(one, Mapping)]
     best = max((one for one in resolutions if _support(one) >= 0), key=_support, default={})
-    return _led(fails, best.get("do") or record.get("prevention"))
+    return _text(best.get("do") or record.get("prevention"))
+
+
+def _short(text: str, longest: int) -> str:
+    text = _text(text)
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "\u2026"
 
 
 def _learning(record: Mapping[str, Any]) -> str:

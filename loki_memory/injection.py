@@ -15,6 +15,7 @@ import orjson
 from loki_memory.continuity.line import Line, bullet
 from loki_memory.errors import InvalidRecord
 from loki_memory.gist import gist
+from loki_memory.mistakes import mistakes
 from loki_memory.models.tokens import tokens
 from loki_memory.recall.recollection import Recollection
 from loki_memory.recalling import Wish, note_shown, recall
@@ -27,8 +28,6 @@ _BELIEFS, EPISODES, _SKILLS, WARNINGS = 5, 3, 3, 8
 _LOOKED_AT = 40  # hits among which each group finds its own
 _NEAR = 0.4  # of the best score, below which nothing is put before an agent unasked
 FORMATS = ("compact", "detailed", "json", "system", "preamble")
-TRUSTED = "origin NOT IN ('import', 'external')"
-
 
 _HEADINGS = {
     "avoid_these": "Mistakes to avoid",
@@ -130,31 +129,22 @@ def found_for(
     wish = Wish(goal, _LOOKED_AT, files=files, error=error)
     hits, _ = recall(workspace, wish.asked(workspace.now(), injected=True), phase=phase)
     best = hits[0].score if hits else 0.0
-    near = [hit for hit in hits if hit.score >= _NEAR * best]
+    near = [hit for hit in hits if hit.score >= _NEAR * best and not hit.unverified]
     groups: dict[str, list[tuple[Recollection, Told]]] = {}
     for name, group in _GROUPS.items():
         chosen = [hit for hit in near if hit.kind in group.kinds][: group.most]
         if name == "avoid_these":
-            chosen = [*chosen, *often_met(workspace, {hit.id for hit in chosen})][: group.most]
-        groups[name] = [(hit, told_of(workspace, hit)) for hit in chosen]
+            groups[name] = warnings(workspace, chosen)
+        else:
+            groups[name] = [(hit, told_of(workspace, hit)) for hit in chosen]
     return groups, hits.task, hits.filtered
 
 
-def often_met(workspace: Workspace, known: set[str]) -> list[Recollection]:
-    """Warnings that most episodes stand behind: they come again whatever the task is."""
-    rows = workspace.index.ask(
-        "SELECT m.id, m.kind, m.title, m.confidence, count(e.target) AS n "  # noqa: S608
-        "FROM live AS m JOIN edges AS e ON e.source = m.id AND e.relation = 'derived_from' "
-        f"WHERE m.kind = 'anti-pattern' AND m.{TRUSTED} GROUP BY m.row HAVING n > 1 "
-        "ORDER BY n DESC, m.confidence DESC, m.at DESC, m.id LIMIT ?",
-        WARNINGS + len(known),
-    )
+def warnings(workspace: Workspace, hits: Sequence[Recollection]) -> list[tuple[Recollection, Told]]:
+    """What went wrong before: near the goal, and whatever the goal is."""
     return [
-        Recollection(
-            name, kind, title, why=(f"met in {n} episodes",), confidence=confidence, evidence=n
-        )
-        for name, kind, title, confidence, n in rows
-        if name not in known
+        (hit, Told(hit.id, hit.kind, text, hit.confidence, hit.evidence, hit.score))
+        for hit, text in mistakes(workspace, hits, WARNINGS)
     ]
 
 

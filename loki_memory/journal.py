@@ -2,10 +2,10 @@
 
 Two files of JSON lines in this machine's own zone. `uses.jsonl` has what is a sign of use (opened,
 helpful) or of its opposite, and the outcomes of tasks; every recall reads it. `shown.jsonl` has
-what was offered at what cost; only statistics read it. A line is appended in one write, under the
-journal's own lock, so that processes lose nothing to each other. What is not a line of ours is
-passed over, and a journal that cannot be written never fails the reader that wanted to note
-something: the verbs return False.
+what was offered at what cost; statistics read it, and an episode that is recorded asks its last
+lines what it was shown. A line is appended in one write, under the journal's own lock, so that
+processes lose nothing to each other. What is not a line of ours is passed over, and a journal that
+cannot be written never fails the reader that wanted to note something: the verbs return False.
 
 Being shown is not a use: what is often offered would be offered ever more often. Strength is a
 counter of uses that fades: each use adds 2**((t - t0) / half-life), kept as a logarithm so that no
@@ -42,6 +42,7 @@ _USES_BYTES = 128_000  # some 1,000 lines, which take a recall 4 ms to read for 
 _SHOWN_BYTES = 4_000_000
 _HEAD_BYTES = 96  # enough to tell one folding from another
 _WAIT_SECONDS = 1.0  # the lock is held for microseconds, while folding for milliseconds
+_TAIL_BYTES = 64_000  # a hundred recalls with all that they showed, or 600 uses
 _QUERY_LENGTH = 200
 _SHORT = 20  # letters of a word of prose
 _NAME_LENGTH = 100
@@ -86,8 +87,8 @@ class Journal:
         line = {
             "act": "shown",
             "at": now,
-            "surface": _clean(surface, _NAME_LENGTH),
-            "session": _clean(session, _NAME_LENGTH),
+            "surface": name_of(surface),
+            "session": name_of(session),
             "query": _clean(query, _QUERY_LENGTH),
             "ids": [[memory_id[:_NAME_LENGTH], tokens] for memory_id, tokens in offered],
             "offered": sum(tokens for _, tokens in offered),
@@ -104,16 +105,16 @@ class Journal:
     ) -> bool:
         """Somebody said whether a memory helped."""
         act = "helpful" if helpful else "unhelpful"
-        return self._use(act, memory_id, session, now, episode=_clean(episode, _NAME_LENGTH))
+        return self._use(act, memory_id, session, now, episode=name_of(episode))
 
     def outcome(self, session_or_episode: str, outcome: str, *, now: str) -> bool:
         """A task ended."""
-        ended, how = _clean(session_or_episode, _NAME_LENGTH), _clean(outcome, _NAME_LENGTH)
+        ended, how = name_of(session_or_episode), name_of(outcome)
         line = {"act": "outcome", "at": now, "of": ended, "outcome": how}
         return self._append(self._uses, line, _USES_BYTES, _folded_uses)
 
     def _use(self, act: str, memory_id: str, session: str | None, now: str, **more: Any) -> bool:
-        who = {"id": _clean(memory_id, _NAME_LENGTH), "session": _clean(session, _NAME_LENGTH)}
+        who = {"id": name_of(memory_id), "session": name_of(session)}
         line = {"act": act, "at": now, **who, **more}
         return self._append(self._uses, line, _USES_BYTES, _folded_uses)
 
@@ -133,6 +134,13 @@ class Journal:
     def uses(self, memory_id: str) -> Uses:
         found = self._tallied().records.get(memory_id) or _Record()
         return Uses(found.times, found.last, found.helpful, found.unhelpful)
+
+    def recent(self) -> list[Any]:
+        """The last lines of both files, what was shown before what was used.
+
+        Raises OSError if they cannot be read.
+        """
+        return [*_lines(_tail(self._shown)), *_lines(_tail(self._uses))]
 
     def economics(self, since: str | None = None) -> Economics:
         """What was offered, opened and saved; `since` counts from that day on."""
@@ -319,6 +327,11 @@ class _Tally:
 # -- lines and bytes -------------------------------------------------------------------------------
 
 
+def name_of(text: str | None) -> str:
+    """A name (of a session, of a memory) as it stands in the journal; empty for none."""
+    return _clean(text, _NAME_LENGTH)
+
+
 def _clean(text: str | None, length: int) -> str:
     """Text as it may be kept: without secrets, then cut (half a secret is not recognised)."""
     if not text:
@@ -363,6 +376,20 @@ def _content(path: str) -> bytes:
         return disk.read_bytes(path) or b""
     except OSError:
         return b""
+
+
+def _tail(path: str) -> bytes:
+    """The last whole lines of a file; nothing if there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        return b""
+    try:
+        begin = max(0, os.fstat(fd).st_size - _TAIL_BYTES)
+        data = _bytes_at(fd, begin, _TAIL_BYTES)
+    finally:
+        os.close(fd)
+    return data.partition(b"\n")[2] if begin else data
 
 
 def _write_at_end(path: str, data: bytes) -> tuple[int, bytes]:

@@ -35,13 +35,25 @@ class Forgotten(NamedTuple):
 
 def archive(change: Change, path: str) -> str:
     """Move a file to the archive, beside what was archived under that name before."""
+    target = _free(change, path)
+    change.move(path, target)
+    return target
+
+
+def keep_copy(change: Change, path: str) -> None:
+    """Put a file into the archive as it is, before it is written anew."""
+    there = change.read(path)
+    if there is not None:
+        change.render(_free(change, path), there.data)
+
+
+def _free(change: Change, path: str) -> str:
     target = archived_path(path)
     stem, dot, suffix = target.rpartition(".")
     number = 1
     while change.read(target) is not None:
         number += 1
         target = f"{stem}~{number}{dot}{suffix}"
-    change.move(path, target)
     return target
 
 
@@ -190,6 +202,11 @@ def _remembered_again(change: Change, memory_id: str, kept: Any) -> str:
     change.remove(f"{_FORGOTTEN}{memory_id}.json")
     paths = [p for p, text in kept["files"].items() if memory_id in _ids_in(p, text.encode())]
     return str(paths[0])
+
+
+def is_summary(record: Memory) -> bool:
+    """Whether the archive has more of it than this."""
+    return (record.model_extra or {}).get("detail") == "summary"
 
 
 def lift(store: Store, index: Index, memory_id: str) -> Memory:

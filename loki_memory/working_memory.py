@@ -18,16 +18,8 @@ from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
 from loki_memory.files.store import failures_named
 from loki_memory.gist import gist
-from loki_memory.injection import (
-    EPISODES,
-    TRUSTED,
-    WARNINGS,
-    Told,
-    found_for,
-    line,
-    often_met,
-    told_of,
-)
+from loki_memory.injection import EPISODES, Told, found_for, line, told_of, warnings
+from loki_memory.mistakes import TRUSTED
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.recall.recollection import Recollection
 from loki_memory.recalling import note_shown
@@ -109,7 +101,6 @@ def _in_turn(lists: Iterable[list[Line]]) -> list[Line]:
 def _without_goal(workspace: Workspace) -> dict[str, list[tuple[Recollection, Told]]]:
     """Nobody said what is next: the warnings that come again, and what happened last."""
     workspace.look_again()
-    warnings = often_met(workspace, set())[:WARNINGS]
     rows = workspace.index.ask(
         f"SELECT id, kind, title FROM live WHERE kind = 'episode' AND {TRUSTED} "  # noqa: S608
         "ORDER BY at DESC, id LIMIT ?",
@@ -117,7 +108,7 @@ def _without_goal(workspace: Workspace) -> dict[str, list[tuple[Recollection, To
     )
     latest = [Recollection(*row) for row in rows]
     return {
-        "avoid_these": [(hit, told_of(workspace, hit)) for hit in warnings],
+        "avoid_these": warnings(workspace, ()),
         "episodes": [(hit, told_of(workspace, hit)) for hit in latest],
     }
 

@@ -1,15 +1,16 @@
-"""Settings of every form: numbers, texts, switches; and who may name a path."""
+"""Settings of every form: numbers, texts, switches; who may name a path; what all must share."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from loki_memory.config import SETTINGS, Config, chosen, edited, load
+from loki_memory.config import SETTINGS, Config, Setting, chosen, edited, load
 from loki_memory.errors import InvalidConfig
 
-MODEL, TRACK = "embedding.model", "continuity.track"
+MODEL, TRACK, MERGE = "embedding.model", "continuity.track", "consolidation.merge"
 
 
 def written(path: Path, text: str) -> Path:
@@ -67,6 +68,56 @@ def test_a_path_is_not_set_in_a_workspace(tmp_path: Path) -> None:
     assert chosen(MODEL, "/mine", by_user=True) == "/mine"
 
 
+# -- what consolidation comes to is the same in every clone ---------------------------------------
+
+
+def test_the_workspaces_file_sets_what_all_who_work_in_it_share(tmp_path: Path) -> None:
+    config = read(tmp_path, "[consolidation]\nmerge = 60\n")
+    assert (config.get(MERGE), config.values[MERGE].source) == (60, "workspace")
+    assert config.ignored == []
+
+
+@pytest.mark.parametrize("value", ["60", "-1", '"high"'])
+def test_the_users_file_does_not_set_it_and_that_is_said(tmp_path: Path, value: str) -> None:
+    config = read(tmp_path, user=f"consolidation.merge = {value}\n")
+    assert (config.get(MERGE), config.values[MERGE].source) == (50, "default")
+    (said,) = config.ignored
+    assert said.startswith(f"consolidation.merge in {tmp_path / 'user.toml'} is ignored: ")
+    assert "only the workspace's config.toml sets it" in said
+
+
+def test_the_environment_does_not_set_it_and_that_is_said(tmp_path: Path) -> None:
+    config = read(tmp_path, "[consolidation]\nmerge = 60\n", LOKI_CONSOLIDATION_MERGE="70")
+    assert (config.get(MERGE), config.values[MERGE].source) == (60, "workspace")
+    (said,) = config.ignored
+    assert said.startswith("LOKI_CONSOLIDATION_MERGE in the environment is ignored: ")
+
+
+def test_in_the_users_own_workspace_the_users_file_sets_it(tmp_path: Path) -> None:
+    own = written(tmp_path / "config.toml", "[consolidation]\nmerge = 60\n")
+    config = load(own, own, {})
+    assert (config.get(MERGE), config.ignored) == (60, [])
+
+
+def test_all_settings_of_consolidation_are_shared_and_no_others() -> None:
+    shared = [setting.name for setting in SETTINGS if setting.shared]
+    assert shared == [one.name for one in SETTINGS if one.name.startswith("consolidation.")]
+    assert not any(setting.variable for setting in SETTINGS if setting.shared)
+    assert all(setting.variable for setting in SETTINGS if not setting.shared)
+
+
+def test_every_setting_says_where_its_default_comes_from_and_has_a_sound_one() -> None:
+    for setting in SETTINGS:
+        assert setting.basis, setting.name
+        assert setting.parsed(setting.default) == setting.default, setting.name
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_a_measurement_that_a_default_comes_from_is_there(setting: Setting) -> None:
+    for named in re.findall(r"benchmarks/\S+\.py", setting.basis):
+        assert (Path(__file__).parents[1] / named).is_file()
+
+
 # -- forms ---------------------------------------------------------------------------------------
 
 
@@ -82,6 +133,28 @@ def test_a_switch_is_true_or_false_or_a_digit(tmp_path: Path, value: str, track:
 def test_a_switch_that_is_neither_on_nor_off_is_said(tmp_path: Path, value: str) -> None:
     with pytest.raises(InvalidConfig, match=r"workspace\.toml.*must be true or false"):
         read(tmp_path, f"continuity.track = {value}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("consolidation.merge = 101", "must be a whole number, 1 to 100"),
+        ("consolidation.merge = 0", "must be a whole number, 1 to 100"),
+        ("consolidation.error_names = 1", "must be a whole number, 2 or more"),
+        ("consolidation.links = -1", "must be a whole number, 0 or more"),
+        ("consolidation.links = true", "must be a whole number, 0 or more"),
+        ("consolidation.links = 2.5", "must be a whole number, 0 or more"),
+    ],
+)
+def test_a_number_out_of_its_bounds_is_said(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(InvalidConfig, match=rf"workspace\.toml.*{said}"):
+        read(tmp_path, f"{line}\n")
+
+
+def test_the_bounds_themselves_are_sound(tmp_path: Path) -> None:
+    config = read(tmp_path, "[consolidation]\nmerge = 100\ncluster = 1\nlinks = 0\n")
+    found = [config.get(f"consolidation.{name}") for name in ("merge", "cluster", "links")]
+    assert found == [100, 1, 0]
 
 
 @pytest.mark.parametrize("value", ["1", "true", '["/a"]'])
@@ -117,6 +190,7 @@ def test_a_switch_is_written_as_one() -> None:
         ("recall.floor", "-1", "not a whole number"),
         (TRACK, "7", "not true or false"),
         ("recall.roof", "1", "not a setting"),
+        (MERGE, "101", "not a whole number, 1 to 100"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(name: str, wrote: str, said: str) -> None:

@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loki_memory import Workspace
 from loki_memory.consolidation.antipatterns import antipatterns
 from loki_memory.consolidation.forget import forget, summary
+from loki_memory.consolidation.kinship import traits
+from loki_memory.consolidation.lesson import circumstances
+from loki_memory.consolidation.pipeline import consolidate
 from loki_memory.consolidation.sequences import moves
 from loki_memory.consolidation.snapshot import Snapshot, Thresholds
+from loki_memory.errors import NotFound
 from loki_memory.models import (
     AntiPattern,
     Episode,
@@ -89,10 +94,10 @@ def test_unknown_fields_of_an_episode_survive() -> None:
 
 
 ACTIONS = st.fixed_dictionaries(
-    {"action": st.sampled_from(["edit_file", "run_test", "read_file", ""])},
+    {"action": st.sampled_from(["edit_file", "run_test", "read_file", "bash", ""])},
     optional={
         "target": st.sampled_from(
-            ["src/a.ts", "src/b.ts", "tests/a.test.ts", "npm test", "y" * 300]
+            ["src/a.ts", "src/b.ts", "tests/a.test.ts", "npm test", "cd web && npm test", "y" * 300]
         ),
         "result": st.sampled_from(["ok", "fail", "a long story " * 9]),
         "error": st.just("Error: it broke"),
@@ -100,13 +105,15 @@ ACTIONS = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(ACTIONS, max_size=12))
+@given(st.lists(ACTIONS, max_size=12) | st.lists(ACTIONS, min_size=30, max_size=60))
 def test_what_is_learned_from_a_summary_is_what_the_episode_taught(
     log: list[dict[str, str]],
 ) -> None:
     whole = episode(action_log=log)
     short = summary(whole) or whole
     assert moves(short) == moves(whole)
+    assert traits(short) == traits(whole)
+    assert circumstances(short) == circumstances(whole)
     lessons = antipatterns(Snapshot([whole])).put
     assert [one.document() for one in antipatterns(Snapshot([short])).put] == [
         one.document() for one in lessons
@@ -142,7 +149,7 @@ def resting_on(one: Episode) -> list[Memory]:
         parse(Learning, {"lesson": "l", "timestamp": "2026-01-05", "source": one.id}),
         Skill(name="s", metadata={"loki-evidence": f"ep-1, {one.id}"}),
         Skill(name="s", metadata={"loki-compared": f"ep-1, {one.id}"}),
-        episode("2026-05-30", recalled=[{"id": one.id}]),
+        episode("2026-05-30", recalled=[{"id": one.id, "helpful": True}]),
     ]
 
 
@@ -178,6 +185,14 @@ def test_a_superseded_belief_is_archived_after_ninety_days(day: str, gone: tuple
     assert archived(replaced(), NEW, day=day) == gone
 
 
+def test_the_heir_of_an_heir_is_an_heir() -> None:
+    between = NEW.changed(status="superseded", links=[{"to": "sem-3", "relation": "superseded_by"}])
+    last = Pattern(id="sem-3", pattern="the newest")
+    assert archived(replaced(), between, last, day="2026-04-06") == ("sem-old",)
+    dead = last.changed(status="rejected")
+    assert archived(replaced(), between, dead, day="2026-04-06") == ()
+
+
 def test_a_superseded_belief_without_a_live_heir_stays() -> None:
     assert archived(replaced(), day="2026-12-01") == ()
     dead = NEW.changed(status="rejected")
@@ -201,3 +216,70 @@ def test_the_days_are_settings() -> None:
     one = episode()
     assert forget(Snapshot([one], "2026-01-07", thresholds=settings)).put
     assert forget(Snapshot([one], "2026-01-08", thresholds=settings)).archive == (one.id,)
+
+
+def test_a_plan_says_which_episodes_must_be_kept_whole() -> None:
+    """What is written anew goes to the archive first; what is only archived goes there anyway."""
+    old, older = episode(), episode("2025-11-01", action_log=[])
+    plan = consolidate(Snapshot([old, older, episode("2026-01-14")], "2026-01-14"))
+    assert plan.whole == (old.id,)
+    assert older.id in plan.archive
+
+
+def files(workspace: Workspace) -> dict[str, bytes]:
+    top = workspace.layout.memory
+    return {p.relative_to(top).as_posix(): p.read_bytes() for p in top.rglob("task-*.json")}
+
+
+def worked(workspace: Workspace, **fields: Any) -> Episode:
+    """An old episode that met an error and overcame it, and one of today."""
+    errors = [{"message": "TS7030: no return", "resolution": "added `: void`"}]
+    given = {**episode().document(), "id": "", "task_id": "task-1", "errors_encountered": errors}
+    recorded = workspace.record({**given, **fields})
+    workspace.record({"task_id": "task-2", "goal": "Rest", "timestamp": "2026-01-20T10:00:00Z"})
+    assert isinstance(recorded, Episode)
+    return recorded
+
+
+def test_nothing_that_somebody_wrote_is_lost_without_git(ws: Workspace) -> None:
+    """The folder has no history: what a summary leaves out must lie in the archive."""
+    worked(ws)
+    written = set(files(ws).values())
+    ws.consolidate()
+    assert written <= set(files(ws).values())
+    ws.consolidate(day="2026-06-01")
+    assert written <= set(files(ws).values())
+
+
+def test_a_summarised_episode_is_whole_again_once_restored(ws: Workspace) -> None:
+    whole = worked(ws)
+    ws.consolidate()
+    assert ws.get(whole.id).document()["detail"] == "summary"
+    assert ws.restore(whole.id).document() == whole.document()
+    assert ws.get(whole.id).document() == whole.document()
+    ws.pin(whole.id)
+    ws.consolidate()
+    assert "detail" not in ws.get(whole.id).document()
+
+
+def test_an_archived_episode_can_be_restored_and_pinned(ws: Workspace) -> None:
+    whole = worked(ws, errors_encountered=[], action_log=[])
+    ws.consolidate(day="2026-06-01")
+    with pytest.raises(NotFound):
+        ws.get(whole.id)
+    ws.restore(whole.id)
+    ws.pin(whole.id)
+    ws.consolidate(day="2026-07-01")
+    assert ws.get(whole.id).title() == whole.title()
+
+
+def test_errors_and_resolutions_survive_every_compression(ws: Workspace) -> None:
+    whole = worked(ws)
+    for day in ("2026-01-20", "2026-03-01", "2027-01-01"):
+        ws.consolidate(day=day)
+        [warning] = [one for one in ws.list(kind="anti-pattern") if isinstance(one, AntiPattern)]
+        assert "TS7030: no return" in warning.what_fails
+        assert warning.prevention == "added `: void`"
+        kept = ws.get(whole.id)
+        assert isinstance(kept, Episode)
+        assert kept.errors_encountered == whole.errors_encountered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loki_memory.consolidation.likeness import (
+    adds,
     grams,
     jaccard,
     marks,
@@ -55,12 +56,39 @@ def test_a_statement_in_other_endings_stays_alike() -> None:
         ("Set `a.b` in the config", "Set `a.c` in the config", "different names"),
         ("Set the mode to 'fast'", "Set the mode to 'safe'", "different values"),
         ("Run lint before the tests", "Run lint after the tests", "different directions"),
+        ("Show the errors", "Show the number of errors", "different bounds"),
+        ("Retry the upload", "Only retry the upload", "different bounds"),
+        ("Log both streams", "Log either of the streams", "different bounds"),
+        ("Count the workers", "Count the workers in each region", "different bounds"),
+        ("Wrap every migration", "Wrap all migrations", ""),
+        ("How many workers are there", "Give the number of workers", ""),
         ("Use Node 18 in CI", "In CI use Node 18", ""),
     ],
 )
 def test_marks_tell_statements_apart(one: str, other: str, why: str) -> None:
     assert marks(one).differ(marks(other)) == why
     assert marks(other).differ(marks(one)) == why
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_more"),
+    [
+        ("Restart the worker after a deploy", "Restart the worker after a deploy to Berlin", True),
+        ("Rotate the tokens of the registry", "Rotate the tokens of the gateway", True),
+        ("Show the tokens of the registry", "List all the tokens of the registry", False),
+        ("Please rotate the production tokens", "Rotate tokens for production", False),
+        ("Rotate tokens when they are produced", "Rotate tokens on production", False),
+    ],
+)
+def test_a_statement_that_speaks_of_more_is_another(one: str, other: str, is_more: bool) -> None:
+    assert adds(one, other) is is_more
+    assert adds(other, one) is is_more
+
+
+def test_a_long_statement_may_have_a_word_of_its_own() -> None:
+    said = "Drain the queue, stop all workers, then apply the pending schema migrations"
+    assert not adds(said, f"{said} manually")
+    assert adds(said, f"{said} on Fridays")  # a name, however long the rest
 
 
 def test_a_denial_about_the_same_name_is_opposed() -> None:

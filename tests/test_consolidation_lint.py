@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from test_consolidation import EPISODES as REFERENCE
+from test_consolidation_branches import EPISODES, FACTS
 
+from loki_memory import Workspace
+from loki_memory.consolidating import snapshot as read
 from loki_memory.consolidation.lint import is_platitude, lint
-from loki_memory.models import AntiPattern, Fact, Pattern, parse
+from loki_memory.consolidation.pipeline import ALL
+from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.models import AntiPattern, Episode, Fact, Memory, Pattern, parse
 
 
 @pytest.mark.parametrize(
@@ -21,6 +30,7 @@ from loki_memory.models import AntiPattern, Fact, Pattern, parse
         "Follow best practices to ensure quality",
         "<*> the <*>",
         "<*>",
+        "… the …",
         "",
     ],
 )
@@ -33,7 +43,7 @@ def test_a_platitude_is_called_one(text: str) -> None:
     [
         "Give every vitest worker its own SQLite database",
         "Run `npm ci` before the tests",
-        "Implement <*> endpoint: Missing return type - annotate the handler with `: void`",
+        "Implement … endpoint: Missing return type - annotate the handler with `: void`",
         "British spelling is the convention",
         "pip install: externally-managed-environment",
         "Table 'singers' doesn't exist - the table is called singer",
@@ -63,6 +73,11 @@ def test_a_good_pattern_has_nothing_wrong() -> None:
         ({"source_episodes": []}, "names no episode that it was learned from"),
         ({"correct_approach": None}, "says neither what to do nor what to avoid"),
         ({"incorrect_approach": "Name the file after VITEST_POOL_ID"}, "advises what it warns of"),
+        ({"correct_approach": "`run_test`, `read_file`"}, "advises to use a tool and not what for"),
+        (
+            {"pattern": "Give <*> its own SQLite database"},
+            "has <*> where a reader expects words",
+        ),
         ({"conditions": list("abcd")}, "has more than 3 conditions"),
         ({"pattern": "vitest sqlite " * 50}, "is longer than 600 characters"),
     ],
@@ -76,3 +91,55 @@ def test_other_beliefs_need_evidence_too() -> None:
     assert lint(fact) == ["names no episode that it was learned from"]
     anti = {"what_fails": "npm install left-pad", "source": "ep-1", "resolutions": [{"do": " "}]}
     assert lint(parse(AntiPattern, anti)) == ["has an empty resolution"]
+
+
+def produced(records: Iterable[Memory]) -> list[Memory]:
+    """What the phases make of records, before the pipeline refuses what is not worth keeping."""
+    now = Snapshot(records)
+    given = dict(now.records)
+    made: dict[str, Memory] = {}
+    for _, phase in ALL:
+        changes = phase(now, None)
+        made |= {one.id: one for one in changes.put if one.id not in given}
+        now = now.with_changes(changes)
+    return [*made.values()]
+
+
+def wrong(records: Iterable[Memory]) -> dict[str, list[str]]:
+    found = produced(records)
+    assert found, "what is linted must be there"
+    return {one.title(): why for one in found if (why := lint(one))}
+
+
+def test_whatever_the_example_teaches_says_something(example: Path) -> None:
+    with Workspace.open(example) as ws:
+        records = read(ws, "")[0].records.values()
+    assert wrong(records) == {}
+
+
+def test_whatever_the_reference_document_teaches_says_something() -> None:
+    assert wrong(parse(Episode, one) for one in REFERENCE) == {}
+
+
+@settings(max_examples=25, deadline=None)
+@given(EPISODES, FACTS)
+def test_whatever_a_stream_of_episodes_teaches_says_something(
+    episodes: list[Episode], facts: list[Fact]
+) -> None:
+    """Three errors of one kind are in it, so that there is always something to learn."""
+    certain = [parse(Episode, one) for one in REFERENCE]
+    assert wrong([*episodes, *facts, *certain]) == {}
+
+
+def test_a_stream_that_teaches_nothing_is_caught() -> None:
+    """The same check, over episodes from which only a platitude can be learned."""
+    empty = [
+        {
+            "goal": "Fix it",
+            "timestamp": f"2026-01-0{day}T10:00:00Z",
+            "outcome": "success",
+            "errors_encountered": [{"message": "Error: failed", "resolution": "Fixed the error"}],
+        }
+        for day in (1, 2, 3)
+    ]
+    assert wrong(parse(Episode, one) for one in empty) != {}

@@ -8,7 +8,7 @@ import pytest
 
 from loki_memory.consolidation.merge import merge
 from loki_memory.consolidation.snapshot import Snapshot
-from loki_memory.models import Belief, Fact, Memory, Pattern, parse
+from loki_memory.models import Belief, Fact, Learning, Memory, Pattern, parse
 
 ONE = "Wrap every migration in a transaction"
 TWIN = "Wrap all migrations in transactions"
@@ -17,6 +17,10 @@ TWIN = "Wrap all migrations in transactions"
 def pattern(name: str, text: str, **fields: Any) -> Pattern:
     given = {"id": f"sem-{name}", "pattern": text, "source_episodes": [f"ep-{name}"]}
     return parse(Pattern, {**given, **fields})
+
+
+def replaced_by(other: str) -> dict[str, str]:
+    return {"to": other, "relation": "superseded_by", "why": "says the same"}
 
 
 def superseded(*records: Belief, touched: frozenset[str] | None = None) -> dict[str, list[str]]:
@@ -44,7 +48,7 @@ def test_nothing_is_lost_and_a_second_run_changes_nothing() -> None:
     (gone,) = changes.put
     document = gone.document()
     links = document.pop("links")
-    assert {"to": "sem-a", "relation": "superseded_by"} in links
+    assert replaced_by("sem-a") in links
     assert {"to": "ep-9", "relation": "example_of"} in links
     assert document.pop("status") == "superseded"
     assert document == {name: told for name, told in twin.document().items() if name != "links"}
@@ -58,6 +62,8 @@ def test_nothing_is_lost_and_a_second_run_changes_nothing() -> None:
         ("Close the connection after a query", "Never close the connection after a query"),
         ("Set POOL_SIZE in the settings file", "Set POOL_TIME in the settings file"),
         ("Wrap every migration in a transaction", "Keep every migration below one minute"),
+        ("Restart the worker after a failed deploy", "Restart the cache after a failed deploy"),
+        ("Report the failures of the build", "Report the number of failures of the build"),
     ],
 )
 def test_statements_that_differ_in_what_matters_stay_two(one: str, other: str) -> None:
@@ -101,15 +107,82 @@ def test_only_what_was_touched_is_looked_at() -> None:
     assert superseded(*pair, touched=frozenset({"ep-a"})) == {"sem-b": ["sem-a"]}
 
 
+def merged(*records: Memory) -> Snapshot:
+    snapshot = Snapshot(records)
+    after = snapshot.with_changes(merge(snapshot))
+    assert not merge(after)
+    return after
+
+
 def test_two_branches_that_chose_differently_keep_one() -> None:
     """One branch superseded a by b, the other b by a; merged, both are superseded."""
     records: list[Memory] = [
-        pattern(name, text, status="superseded", links=[{"to": to, "relation": "superseded_by"}])
+        pattern(name, text, status="superseded", links=[replaced_by(to)])
         for name, text, to in (("a", ONE, "sem-b"), ("b", TWIN, "sem-a"))
     ]
-    snapshot = Snapshot(records)
-    changes = merge(snapshot)
-    (back,) = changes.put
+    back = merged(*records).records["sem-a"]
     assert isinstance(back, Pattern)
-    assert (back.id, back.status, back.links) == ("sem-a", "candidate", [])
-    assert not merge(snapshot.with_changes(changes))
+    assert (back.status, back.links) == ("active", [])
+
+
+def test_evidence_that_comes_later_can_make_another_one_stay() -> None:
+    """On one branch a was better confirmed; with what the other branch saw, b is."""
+    before = merged(pattern("a", ONE), pattern("b", TWIN))
+    more = before.records["sem-b"].changed(source_episodes=["ep-1", "ep-2", "ep-3"])
+    after = merged(before.records["sem-a"], more)
+    together = merged(pattern("a", ONE), pattern("b", TWIN, source_episodes=more.source_episodes))
+    assert [one.links for one in after.of(Pattern)] == [one.links for one in together.of(Pattern)]
+    assert [one.status for one in after.of(Pattern)] == ["superseded", "active"]
+
+
+def test_a_twin_whose_other_is_gone_speaks_again() -> None:
+    fact = parse(Fact, {"id": "fact-b", "statement": ONE})
+    merged_one = fact.changed(status="superseded", links=[replaced_by("fact-a")])
+    assert merged(merged_one).records["fact-b"] == fact
+
+
+def test_what_somebody_else_superseded_stays_superseded() -> None:
+    """A person said which of the two holds, and gave no reason that merging gives."""
+    theirs = {"to": "sem-b", "relation": "superseded_by"}
+    closed = pattern("a", ONE, status="superseded", confidence=0.9, links=[theirs])
+    assert merged(closed, pattern("b", TWIN)).records["sem-a"] == closed
+
+
+def learning(name: str, error: str, day: int = 6, **fields: Any) -> Learning:
+    """What consolidation writes of an error that was resolved on a day."""
+    do = "Annotated every route handler with its return type"
+    given = {"id": f"learn-{name}", "timestamp": f"2026-01-{day:02}T10:00:00Z", "error": error}
+    return parse(Learning, {**given, "resolution": do, "lesson": f"{error}: {do}", **fields})
+
+
+BY_TSC = "Not all code paths of the handler return a value (running tsc)"
+BY_TEST = "Not all code paths of the handler return a value (running vitest)"
+
+
+def test_two_learnings_of_a_day_that_say_the_same_are_one() -> None:
+    one, twin = learning("a", BY_TSC), learning("b", BY_TEST)
+    changes = merge(Snapshot([one, twin]))
+    assert (changes.put, changes.archive) == ((), ("learn-b",))
+    assert [(step.what, step.why) for step in changes.steps] == [
+        ("merged", "says the same as learn-a")
+    ]
+
+
+def test_what_somebody_wrote_themselves_stays_and_the_derived_one_gives_way() -> None:
+    told = learning("z", BY_TSC, lesson=f"{BY_TSC}: annotated every route handler, return type")
+    assert merge(Snapshot([learning("a", BY_TEST), told])).archive == ("learn-a",)
+    assert not merge(Snapshot([told, told.changed(id="learn-y")]))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        learning("b", BY_TEST, day=7),
+        learning("b", "npm error code EUSAGE, the lock file is stale (running npm ci)"),
+        learning("b", BY_TEST, pinned=True),
+        learning("b", BY_TEST, scope="local"),
+    ],
+    ids=["another day", "another error", "pinned", "another scope"],
+)
+def test_other_learnings_stay(other: Learning) -> None:
+    assert not merge(Snapshot([learning("a", BY_TSC), other]))

@@ -126,6 +126,21 @@ def test_reflecting_and_weighing_again_changes_nothing() -> None:
     assert not reflect(snapshot)
 
 
+def test_a_parent_that_no_longer_follows_is_retired_and_its_examples_are_free() -> None:
+    """On a branch that saw the failures too, there never was one."""
+    snapshot = consolidated(solved())
+    snapshot = snapshot.with_changes(reflect(snapshot))
+    failed = [query(n, table, "SHOW TABLES", "failure") for n, table in enumerate(TABLES, 5)]
+    grown = consolidated([*snapshot.records.values(), *failed])
+    grown = grown.with_changes(reflect(grown))
+    known = [one for one in grown.of(AntiPattern) if one.depth == 1]
+    assert [one.status for one in known] == ["retired"]
+    there = {one.id: one.document() for one in grown.of(AntiPattern) if one.depth is None}
+    alone = consolidated([*solved(), *failed])
+    assert there == {one.id: one.document() for one in alone.of(AntiPattern)}
+    assert not reflect(grown)
+
+
 def test_errors_that_no_episode_touched_are_left_alone() -> None:
     snapshot = consolidated(solved())
     assert not reflect(snapshot, frozenset(["ep-other"]))
@@ -208,6 +223,24 @@ def test_a_topic_is_written_again_only_when_its_members_change() -> None:
     grown = Snapshot([*snapshot.records.values(), fact(7)])
     (topic,) = topics(*grown.records.values())
     assert topic.statement.endswith("and 1 more")
+
+
+def test_a_topic_whose_members_went_is_retired() -> None:
+    members = [fact(n) for n in range(5)]
+    snapshot = Snapshot(members)
+    snapshot = snapshot.with_changes(reflect(snapshot))
+    first, *rest = snapshot.of(Fact)
+    fewer = Snapshot([*rest, first.changed(status="rejected")])
+    after = fewer.with_changes(reflect(fewer))
+    assert {one.status for one in after.of(Fact) if one.depth == 0} == {"retired"}
+    assert [one.parent for one in after.of(Fact) if one.depth != 0] == [None] * 5
+
+
+def test_a_topic_does_not_quote_what_is_in_dispute() -> None:
+    said = summary([fact(1), fact(2, status="disputed")])
+    assert fact(1).statement in said
+    assert fact(2).statement not in said
+    assert said.endswith("and 1 more")
 
 
 def test_a_summary_fits_and_quotes_its_members() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.relate import HALF_LIFE, relate, weight
+from loki_memory.consolidation.relate import relate, weight
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import AntiPattern, Episode, Fact, Link, Memory, Pattern, Skill, parse
 
@@ -102,10 +102,9 @@ def test_messages_of_errors_elaborate_nothing() -> None:
 
 
 def test_an_association_halves_in_its_half_life_and_unknown_dates_do_not_fade() -> None:
-    assert weight(0.8, "2026-01-01", "2026-01-01") == 0.8
-    assert weight(0.8, "2026-01-01", "2026-02-15") == 0.4
-    assert weight(0.8, "", "2026-02-15") == 0.8
-    assert HALF_LIFE == 45
+    assert weight(0.8, "2026-01-01", "2026-01-01", 45) == 0.8
+    assert weight(0.8, "2026-01-01", "2026-02-15", 45) == 0.4
+    assert weight(0.8, "", "2026-02-15", 45) == 0.8
 
 
 def test_a_link_that_faded_is_archived_and_not_made_again() -> None:

@@ -30,7 +30,7 @@ def test_one_text_is_its_own_template() -> None:
 
 def test_two_telling_words_around_a_gap_are_a_template() -> None:
     goals = ["Implement GET /api/todos endpoint", "Implement DELETE /api/todos/:id endpoint"]
-    assert common(goals) == "Implement <*> endpoint"
+    assert common(goals) == "Implement … endpoint"
 
 
 def test_where_the_template_says_too_little_the_most_typical_text_stands() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from loki_memory.consolidation.snapshot import Snapshot, Thresholds
-from loki_memory.consolidation.weigh import confidence, lower_bound, status, weigh
+from loki_memory.consolidation.weigh import status, weigh
 from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern, parse
+from loki_memory.models.confidence import confidence, lower_bound
 
 
 def episode(n: int, outcome: str = "success", **fields: Any) -> Episode:
@@ -178,3 +179,46 @@ def test_a_settled_status_stays(settled: str) -> None:
 def test_the_threshold_is_a_setting() -> None:
     strict = Thresholds(confident=0.95)
     assert weighed(produced(5), thresholds=strict).status == "candidate"
+
+
+def error(*remedies: tuple[str, list[int]], met: int) -> AntiPattern:
+    """An anti-pattern that the first `met` episodes met, with what helped in which of them."""
+    return parse(
+        AntiPattern,
+        {
+            "id": "anti-x",
+            "what_fails": "Table 'cars' doesn't exist",
+            "key": {"head": "sql", "template": "Table <*> doesn't exist", "param": "cars"},
+            "status": "candidate",
+            "evidence": {"for": [f"ep-{n}" for n in range(1, met + 1)]},
+            "resolutions": [
+                {"do": do, "for": [f"ep-{n}" for n in helped]} for do, helped in remedies
+            ],
+        },
+    )
+
+
+def test_what_helped_otherwise_makes_advice_less_sure_and_the_error_no_less_true() -> None:
+    episodes = [episode(n) for n in range(1, 13)]
+    agreed = weighed(error(("cars -> car", [1, 2, 3]), met=3), *episodes)
+    assert (agreed.confidence, agreed.status) == (0.83, "active")
+    split = weighed(error(("cars -> car", [1, 2]), ("cars -> auto", [3, 4]), met=4), *episodes)
+    assert (split.confidence, split.status) == (0.57, "candidate")
+    many = error(("cars -> car", [1]), ("x -> y", [2, 3, 4, 5, 6]), ("y -> z", [7, 8, 9]), met=9)
+    assert weighed(many, *episodes).status == "candidate"
+
+
+def test_meeting_an_error_says_nothing_about_what_to_do() -> None:
+    episodes = [episode(n, "failure") for n in range(2, 9)]
+    belief = weighed(error(("cars -> car", [1]), met=8), episode(1), *episodes)
+    assert (belief.confidence, belief.status) == (0.75, "candidate")
+
+
+def test_an_error_without_a_remedy_is_as_sure_as_it_was_met() -> None:
+    assert weighed(error(met=2), episode(1), episode(2)).status == "active"
+
+
+def test_an_episode_that_says_it_helped_counts_for_the_advice() -> None:
+    told = episode(3, recalled=[{"id": "anti-x", "helpful": True}])
+    belief = weighed(error(("cars -> car", [1]), met=1), episode(1), told)
+    assert belief.confidence == 0.80

@@ -169,7 +169,7 @@ def test_a_timeline_says_what_happened_and_where_everybody_stands(todo: Workspac
         "2026-01-16 ops-001-devops Deploy version 1.0.0 to staging (failure) "
         "[ep-2026-01-16-xvfsbj67bd]"
     )
-    assert len(found.recent_actions) == 26
+    assert len(found.recent_actions) == 27
     assert _lines(found.key_decisions)[-1] == (
         "2026-01-05 mara Storage: the todo API keeps all its data in one SQLite file "
         "[fact-0d548y5qh8]"

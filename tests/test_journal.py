@@ -286,6 +286,35 @@ def test_no_line_of_six_processes_is_lost_while_the_file_is_folded_again_and_aga
     assert sorted(path.name for path in folder.iterdir()) == ["lock", "uses.jsonl"]
 
 
+# -- the last lines ------------------------------------------------------------------------------
+
+
+def test_the_last_lines_are_what_was_shown_then_what_was_used(journal: Journal) -> None:
+    assert journal.recent() == []
+    _open(journal, session="s")
+    _show(journal)
+    assert [line["act"] for line in journal.recent()] == ["shown", "opened"]
+
+
+def test_of_a_long_journal_only_whole_lines_of_its_end_are_read(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        _open(journal, f"sem-{number}")
+    monkeypatch.setattr(module, "_TAIL_BYTES", 250)
+    names = [line["id"] for line in journal.recent()]
+    assert names == ["sem-48", "sem-49"]
+
+
+def test_a_journal_that_cannot_be_read_is_not_taken_for_an_empty_one(
+    journal: Journal, folder: Path, tmp_path: Path
+) -> None:
+    _open(journal)
+    os.symlink(tmp_path / "elsewhere", folder / "shown.jsonl")
+    with pytest.raises(OSError, match=r"shown\.jsonl"):
+        journal.recent()
+
+
 # -- mishaps -------------------------------------------------------------------------------------
 
 

@@ -1,37 +1,44 @@
 """Do lessons that say one thing end in one group, and confusable ones in two?
 
-    python benchmarks/consolidation/clusters.py [--data FOLDER] [--calibrate]
+    python benchmarks/consolidation/clusters.py --data FOLDER [--out FILE]
 
 Lessons in their authors' words (`lesson_clusters`, labelled by hand) are grouped by the package
 and, beside it, by average-link over TF-IDF vectors with the threshold that is best *on this set*:
-a baseline that nobody can have. Ours has one threshold, found elsewhere: `--calibrate` shows the
-curve on questions about databases (`intercode_sql`), where the label is the database. The
-measures are written here and share no code with the package.
+a baseline that nobody can have. Ours has one threshold, found elsewhere (`calibrate.py`). Loki
+Mode's rules put lessons into buckets by a key word.
+
+Then the same lessons are remembered and consolidated. Some are confusable: nearly the same words
+about the same thing, and opposite advice, or an old fact and a new one. None of those may be in one
+group, or merged. The measures are written here and share no code with the package.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import random
-import re
 import sys
-from collections import Counter, defaultdict
+import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from math import comb, hypot, log
+from math import comb
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "recall"))  # the scripts are no package
+from baselines import bucket, cosine, data_folder, read, tf_idf
+from report import add_options, at_least, at_most, finish, number, print_lines, workplace
 
 from loki_memory.consolidation.cluster import SUBJECT, groups
 
 B_CUBED, RAND = 0.93, 0.90
 CURVE = [n / 100 for n in range(10, 46, 2)]
-SIZES = (1, 1, 1, 1, 2, 2, 3, 4, 6)  # of groups, about as lessons have them
-# Labels of which no two may meet in a group.
-CONFUSABLE = (("t_parallel",), ("shadow_branch",), ("pre_commit", "precommit"))
+# Families of which no two labels may meet, by what their labels contain.
+CONFUSABLE = {
+    "t.Parallel() required, and forbidden with chdir": ("t_parallel",),
+    "old and new format of shadow branches": ("shadow_branch",),
+    "different lessons about pre-commit": ("pre_commit", "precommit"),
+}
 
 
 def b_cubed(found: Sequence[int], gold: Sequence[str]) -> float:
@@ -61,21 +68,6 @@ def labels(found: Sequence[Sequence[int]], size: int) -> list[int]:
     return out
 
 
-def tf_idf(texts: Sequence[str]) -> list[list[float]]:
-    """The baseline's likeness: the cosine of sublinear TF-IDF vectors of words."""
-    counts = [Counter(re.findall(r"\w\w+", text.lower())) for text in texts]
-    held_by = Counter(word for one in counts for word in one)
-    idf = {word: 1 + log((1 + len(texts)) / (1 + n)) for word, n in held_by.items()}
-    vectors = [{word: (1 + log(n)) * idf[word] for word, n in one.items()} for one in counts]
-    norms = [hypot(*one.values()) for one in vectors]
-
-    def cosine(i: int, j: int) -> float:
-        shared = vectors[i].keys() & vectors[j].keys()
-        return sum(vectors[i][word] * vectors[j][word] for word in shared) / (norms[i] * norms[j])
-
-    return [[cosine(i, j) for j in range(len(texts))] for i in range(len(texts))]
-
-
 def average_link(likeness: Sequence[Sequence[float]]) -> dict[float, list[int]]:
     """The labels at each threshold of the curve: the closest two of all are joined in turn."""
     found = [[item] for item in range(len(likeness))]
@@ -97,82 +89,118 @@ def average_link(likeness: Sequence[Sequence[float]]) -> dict[float, list[int]]:
     return out
 
 
-def confused(found: Sequence[int], gold: Sequence[str]) -> list[str]:
-    """Groups in which confusable lessons met."""
-    members: dict[int, set[str]] = defaultdict(set)
-    for group, label in zip(found, gold, strict=True):
-        members[group].add(label)
+class Family(NamedTuple):
+    """Lessons that are easily taken for each other: how many pairs, and which of them met."""
+
+    name: str
+    pairs: int
+    grouped: list[str]
+    merged: list[str]
+
+
+def families(
+    gold: Sequence[str], found: Sequence[int], merged: Iterable[tuple[int, int]]
+) -> list[Family]:
+    """What became of every confusable family."""
+    together = {frozenset(pair) for pair in merged}
+    return [_family(name, words, gold, found, together) for name, words in CONFUSABLE.items()]
+
+
+def _family(
+    name: str,
+    words: Sequence[str],
+    gold: Sequence[str],
+    found: Sequence[int],
+    together: set[frozenset[int]],
+) -> Family:
+    inside = [at for at, label in enumerate(gold) if any(word in label for word in words)]
+    pairs = [pair for pair in combinations(inside, 2) if gold[pair[0]] != gold[pair[1]]]
+    grouped = [pair for pair in pairs if found[pair[0]] == found[pair[1]]]
+    merged = [pair for pair in pairs if frozenset(pair) in together]
+    return Family(name, len(pairs), _named(grouped, gold), _named(merged, gold))
+
+
+def _named(pairs: Iterable[tuple[int, int]], gold: Sequence[str]) -> list[str]:
+    return sorted({" + ".join(sorted((gold[one], gold[other]))) for one, other in pairs})
+
+
+def merges(texts: Sequence[str], place: Path) -> list[tuple[int, int]]:
+    """Pairs of lessons of which consolidation superseded one by the other."""
+    from loki_memory import Workspace
+
+    workspace = Workspace.init(place)
+    known = {workspace.remember(text, kind="fact").id: at for at, text in enumerate(texts)}
+    workspace.consolidate()
     return [
-        " + ".join(sorted(met))
-        for inside in members.values()
-        for words in CONFUSABLE
-        if len(met := {one for one in inside if any(word in one for word in words)}) > 1
+        (known[fact.id], known[link.to])
+        for fact in workspace.list(kind="fact", status="superseded")
+        for link in fact.links
+        if link.relation == "superseded_by" and link.to in known
     ]
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def calibrate(data: Path) -> None:
-    """Mean of both measures for each threshold, over samples of questions."""
-    about: dict[str, list[str]] = defaultdict(list)
-    for task in read(data / "intercode_sql" / "gpt-3.5.jsonl"):
-        about[task["db"]].append(task["goal"])
-    curve: dict[float, list[float]] = defaultdict(list)
-    for seed in range(24):
-        chance = random.Random(seed)
-        drawn = [
-            (goal, base)
-            for base in sorted(about)
-            for goal in chance.sample(about[base], min(len(about[base]), chance.choice(SIZES)))
-        ]
-        texts, gold = [goal for goal, _ in drawn], [base for _, base in drawn]
-        for threshold in CURVE:
-            found = labels(groups(texts, threshold), len(texts))
-            curve[threshold].append((b_cubed(found, gold) + adjusted_rand(found, gold)) / 2)
-    best = max(mean(values) for values in curve.values())
-    print("threshold  mean of B-cubed F1 and adjusted Rand (24 samples)")
-    for threshold in CURVE:
-        value = mean(curve[threshold])
-        print(f"{threshold:9.2f}  {value:.3f}{'  *' if value >= best - 0.01 else ''}")
-    print("* within .01 of the best; the middle of these is the threshold")
-
-
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--data", type=Path, default=os.environ.get("LOKI_BENCH_DATA"))
-    options.add_argument("--calibrate", action="store_true", help="show where SUBJECT comes from")
-    given = options.parse_args()
-    if given.data is None:
-        options.error("give the data folder with --data or LOKI_BENCH_DATA")
-    if given.calibrate:
-        calibrate(given.data)
-        return 0
-    items = read(given.data / "lesson_clusters" / "items.jsonl")
-    texts, gold = [one["text"] for one in items], [one["cluster"] for one in items]
-    ours = labels(groups(texts), len(texts))
-    scored = average_link(tf_idf(texts))
+def partitions(texts: Sequence[str], gold: Sequence[str]) -> dict[str, list[int]]:
+    """How each row of the table groups the lessons; ours first."""
+    vectors = tf_idf(texts)
+    scored = average_link([[cosine(one, other) for other in vectors] for one in vectors])
     best = max(CURVE, key=lambda at: b_cubed(scored[at], gold) + adjusted_rand(scored[at], gold))
-    rows = [
-        (f"ours at {SUBJECT}", ours),
-        (f"TF-IDF average link, best threshold on this set ({best})", scored[best]),
-        ("every lesson alone", list(range(len(texts)))),
+    kinds = sorted({bucket(text) for text in texts})
+    rows = {
+        f"ours at {threshold:.2f}": labels(groups(texts, threshold), len(texts))
+        for threshold in (SUBJECT, SUBJECT - 0.02, SUBJECT + 0.02)
+    }
+    return {
+        **rows,
+        f"TF-IDF average link, best threshold on this set ({best})": scored[best],
+        "Loki Mode's rules: buckets": [kinds.index(bucket(text)) for text in texts],
+        "every lesson alone": list(range(len(texts))),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the grouping of lessons.")
+    add_options(parser)
+    data_folder(parser)
+    options = parser.parse_args()
+    start = time.perf_counter()
+    items = read(options.data / "lesson_clusters" / "items.jsonl")
+    texts, gold = [one["text"] for one in items], [one["cluster"] for one in items]
+    found = partitions(texts, gold)
+    scores = {
+        name: {"b_cubed": b_cubed(row, gold), "adjusted_rand": adjusted_rand(row, gold)}
+        for name, row in found.items()
+    }
+    ours = next(iter(found))
+    with workplace() as place:
+        confusable = families(gold, found[ours], merges(texts, place / "store"))
+    print_lines(
+        ("", "B-cubed F1", "adjusted Rand"),
+        [(name, *map(number, row.values())) for name, row in scores.items()],
+    )
+    _tell(confusable)
+    met = sum(len(one.grouped) + len(one.merged) for one in confusable)
+    bars = [
+        at_least("B-cubed F1", scores[ours]["b_cubed"], B_CUBED),
+        at_least("adjusted Rand", scores[ours]["adjusted_rand"], RAND),
+        at_most("confusable lessons that met", met, 0),
     ]
-    for name, found in rows:
-        print(f"{name:58} B3 {b_cubed(found, gold):.3f}  ARI {adjusted_rand(found, gold):.3f}")
-        for met in confused(found, gold):
-            print(f"    met: {met}")
-    for threshold in (SUBJECT - 0.02, SUBJECT + 0.02):
-        near = labels(groups(texts, threshold), len(texts))
-        print(
-            f"{f'ours at {threshold:.2f}':58} B3 {b_cubed(near, gold):.3f}  "
-            f"ARI {adjusted_rand(near, gold):.3f}"
-        )
-    met = b_cubed(ours, gold) >= B_CUBED and adjusted_rand(ours, gold) >= RAND
-    return 0 if met and not confused(ours, gold) else 1
+    told = [one._asdict() for one in confusable]
+    finish(bars, {"rows": scores, "confusable": told}, options, start)
+
+
+def _tell(confusable: Iterable[Family]) -> None:
+    print()
+    print_lines(
+        ("must stay apart", "pairs", "in one group", "merged"),
+        [
+            (one.name, str(one.pairs), str(len(one.grouped)), str(len(one.merged)))
+            for one in confusable
+        ],
+    )
+    for one in confusable:
+        for met in (*one.grouped, *one.merged):
+            print(f"met: {met}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

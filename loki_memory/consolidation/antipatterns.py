@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 
 from loki_memory.consolidation.mishaps import Mishap, group, mishaps
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
-from loki_memory.consolidation.weigh import lower_bound
 from loki_memory.models import AntiPattern, Episode, Learning, Resolution, parse, tombstone_id
 from loki_memory.models.base import Memory
+from loki_memory.models.confidence import lower_bound
 from loki_memory.models.ids import digest
 from loki_memory.models.note import Tombstone
 
 _NEWEST = 25  # episodes, of all that met an error or of one day
-_KEPT = 3  # resolutions: with one the right lesson was offered in 85 %, with three in 91 %
 _TRUST = ("agent", "import", "external")  # from most to least; the owner's episodes make it agent's
 
 
@@ -78,17 +77,20 @@ def _known(
         found: list[list[Mishap]] = []
         for episode in some:
             if episode.id not in by_episode:
-                by_episode[episode.id] = [one for one in mishaps(episode) if one.id == id_]
+                by_episode[episode.id] = mishaps(episode, id_)
             found += filter(None, [by_episode[episode.id]])
             if len(found) == _NEWEST:
                 break
         return [one for those in found for one in those]
 
-    days = sorted({one.date for one in fresh})
+    by_day: dict[str, list[Episode]] = {one.date: [] for one in fresh}
+    for episode in episodes:
+        if episode.date in by_day:
+            by_day[episode.date].append(episode)
     return Known(
         fresh,
         first_few(reversed(episodes)),
-        {day: first_few(one for one in episodes if one.date == day) for day in days},
+        {day: first_few(those) for day, those in by_day.items()},
         old,
     )
 
@@ -105,13 +107,14 @@ def _time(episode: Episode) -> tuple[str, str]:
 def _anti_pattern(snapshot: Snapshot, id_: str, known: Known) -> AntiPattern:
     """The record as all that is known of the error makes it."""
     old, met = known.old, known.newest
-    resolutions = _resolutions(met, _archived(snapshot, old))
+    kept = snapshot.thresholds.resolutions
+    resolutions = _resolutions(met, _archived(snapshot, old))[:kept]
     episodes = {one.id for one in known.fresh} | set(old.evidence.for_ if old else ())
     first, last = known.fresh[0], known.fresh[-1]
     fields: dict[str, Any] = {
         "id": id_,
         "what_fails": _commonest(one.line for one in met),
-        "prevention": resolutions[0].do if resolutions else None,
+        "prevention": next((one.do for one in resolutions if one.for_), None),
         "resolutions": [one.model_dump(mode="json", exclude_unset=True) for one in resolutions],
         "status": "candidate",
         "scope": first.scope,
@@ -156,7 +159,7 @@ def _resolutions(met: list[Mishap], archived: list[Resolution]) -> list[Resoluti
         best[group(one.do)] = _joined(same, one) if same else one
     ranked = sorted(best.values(), key=lambda one: one.do)
     ranked.sort(key=_newest, reverse=True)
-    return sorted(ranked, key=_worth, reverse=True)[:_KEPT]
+    return sorted(ranked, key=_worth, reverse=True)
 
 
 def _tried(one: Mishap) -> Resolution:

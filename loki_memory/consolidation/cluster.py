@@ -18,9 +18,9 @@ from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
-from loki_memory.consolidation.likeness import content, grams, jaccard, marks, opposed
+from loki_memory.consolidation.likeness import adds, content, grams, jaccard, marks, opposed
 
-# Likeness of statements about one subject. `benchmarks/consolidation/clusters.py --calibrate`: the
+# Likeness of statements about one subject. `benchmarks/consolidation/calibrate.py`: the
 # middle of the best thresholds (.22 to .26) for telling questions about 20 databases apart.
 SUBJECT = 0.24
 _LARGEST = 400  # distinct members: beyond, a component is divided at higher thresholds
@@ -76,7 +76,7 @@ def sameness(texts: Sequence[str]) -> Alike:
     """Statements that say the same in almost the same words, with the same marks."""
 
     def pair(i: int, j: int) -> float:
-        if marks(texts[i]).differ(marks(texts[j])):
+        if marks(texts[i]).differ(marks(texts[j])) or adds(texts[i], texts[j]):
             return 0.0
         return jaccard(grams(texts[i]), grams(texts[j]))
 

@@ -1,15 +1,17 @@
 """Forget by age: what is old is summarised, what is older and rests under nothing is archived.
 
 A summary keeps the goal, the outcome, every error with its repair, and the moves that were made,
-so that everything that is learned from an episode can be learned from its summary too. Ages are
-whole days between the evidence and the day of the snapshot; use plays no part in it.
+so that everything that is learned from an episode can be learned from its summary too. The episode
+as it was written goes to the archive first: git may not have it, and nothing that somebody wrote is
+lost. Ages are whole days between the evidence and the day of the snapshot; use plays no part in it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+from loki_memory.consolidation.kinship import head
 from loki_memory.consolidation.sequences import move, runs
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
 from loki_memory.consolidation.sources import days_between, extra, ids_in, is_live
@@ -17,8 +19,7 @@ from loki_memory.models import Action, Belief, Episode, Memory, Skill, parse
 
 SUMMARY = "summary"
 _IMPORTANT = 0.8  # from here on a memory is kept whatever its age
-_SUPERSEDED_DAYS = 90
-_REPAIR = 25  # actions after a failure within which the same move counts as its repair
+_REPAIR = 25  # actions after a failure among which its repair is looked for
 _FAILED = frozenset({"fail", "failed", "failure", "error", "errored"})
 _LONG = 200  # characters of a target that a summary keeps
 
@@ -55,7 +56,7 @@ def summary(episode: Episode) -> Episode | None:
     """
     kept = [one.model_dump(mode="json", exclude_unset=True) for one in _essence(episode.action_log)]
     counts = Counter(move(one).head for one in episode.action_log if one.action)
-    repeated = {head: n for head, n in sorted(counts.items()) if n > 1}
+    repeated = {name: n for name, n in sorted(counts.items()) if n > 1}
     short = episode.changed(
         action_log=kept, detail=SUMMARY, **({"action_counts": repeated} if repeated else {})
     )
@@ -67,22 +68,35 @@ def _size(episode: Episode) -> int:
 
 
 def _essence(actions: Sequence[Action]) -> list[Action]:
-    """The first action of each stretch, slim; the first, the last, failures and repairs whole."""
+    """The first action of each stretch and kind, slim; the first, the last, failures and repairs
+    whole; and every step after a failure: how many there were says what belongs to its repair.
+    """
     whole = {0, len(actions) - 1, *_failures(actions), *_repairs(actions)}
     whole |= {at for at, one in enumerate(actions) if not one.action}  # who knows what it was
+    after = {at for failed in _failures(actions) for at in _soon(actions, failed)}
     numbers = {id(one): at for at, one in enumerate(actions)}
     first = {numbers[id(stretch[0])] for _, stretch in runs(actions)}
+    first |= _first_of_kind(actions)
     return [
-        one if at in whole else _slim(one)
+        one if at in whole else _slim(one, is_short=at not in after)
         for at, one in enumerate(actions)
-        if at in whole or at in first
+        if at in whole or at in after or at in first
     ]
+
+
+def _first_of_kind(actions: Sequence[Action]) -> set[int]:
+    """Where each kind of step, by which episodes are found to be alike, is taken first."""
+    return set({head(one): at for at, one in reversed([*enumerate(actions)])}.values())
 
 
 def _failures(actions: Sequence[Action]) -> Iterator[int]:
     for at, one in enumerate(actions):
         if one.error or (one.result or "").lower() in _FAILED:
             yield at
+
+
+def _soon(actions: Sequence[Action], failed: int) -> range:
+    return range(failed + 1, min(failed + 1 + _REPAIR, len(actions)))
 
 
 def _repairs(actions: Sequence[Action]) -> Iterator[int]:
@@ -92,17 +106,17 @@ def _repairs(actions: Sequence[Action]) -> Iterator[int]:
     """
     made = [move(one) for one in actions]
     for failed in _failures(actions):
-        later = range(failed + 1, min(failed + 1 + _REPAIR, len(actions)))
-        again = [at for at in later if made[at] == made[failed]]
+        again = [at for at in _soon(actions, failed) if made[at] == made[failed]]
         yield from range(failed + 1, again[-1] + 1 if again else failed + 1)
 
 
-def _slim(action: Action) -> Action:
-    """What was done to what; the payload goes."""
+def _slim(action: Action, *, is_short: bool) -> Action:
+    """What was done to what; the payload goes, and of a long target what is not looked at."""
     target = action.target
-    if target and len(target) > _LONG:
+    if target and is_short and len(target) > _LONG:
         cut = Action(action=action.action, target=target[:_LONG])
-        target = cut.target if move(cut) == move(action) else target
+        is_same = (move(cut), head(cut)) == (move(action), head(action))
+        target = cut.target if is_same else target
     return Action(action=action.action, **({"target": target} if target else {}))
 
 
@@ -144,7 +158,8 @@ def _replaced(snapshot: Snapshot) -> Iterator[str]:
         for one in snapshot.of(Belief)
         if one.status == "superseded" and not one.pinned and one.id not in snapshot.archived
     ]
-    due = [one for one in old if _age(snapshot, one.invalid_at or one.when()) > _SUPERSEDED_DAYS]
+    limit = snapshot.thresholds.superseded_days
+    due = [one for one in old if _age(snapshot, one.invalid_at or one.when()) > limit]
     if not due:
         return
     inherited = _inherited(snapshot)
@@ -152,16 +167,26 @@ def _replaced(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _inherited(snapshot: Snapshot) -> set[str]:
-    """The ids of beliefs in whose place a live one stands, whichever of the two says so."""
-    found: set[str] = set()
+    """The ids of beliefs in whose place a live one stands, be it as the heir of an heir."""
+    forerunners: dict[str, set[str]] = defaultdict(set)
     for one in snapshot.of(Belief):
         for link in one.links:
-            heir = snapshot.records.get(link.to)
-            if link.relation == "superseded_by" and heir is not None and is_live(heir):
-                found.add(one.id)
-            elif link.relation == "supersedes" and is_live(one):
-                found.add(link.to)
+            if link.relation == "superseded_by":
+                forerunners[link.to].add(one.id)
+            elif link.relation == "supersedes":
+                forerunners[one.id].add(link.to)
+    found: set[str] = set()
+    waiting = [one for one in sorted(forerunners) if _lives(one, snapshot)]
+    while waiting:
+        more = forerunners[waiting.pop()] - found
+        found |= more
+        waiting += sorted(more)
     return found
+
+
+def _lives(name: str, snapshot: Snapshot) -> bool:
+    heir = snapshot.records.get(name)
+    return heir is not None and is_live(heir)
 
 
 def _adopted(snapshot: Snapshot, gone: set[str]) -> Iterator[Belief]:

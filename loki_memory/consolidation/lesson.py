@@ -7,7 +7,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from loki_memory.consolidation.kinship import extension, head
@@ -17,7 +18,6 @@ from loki_memory.models import Action, Episode
 from loki_memory.models.normal import normal
 from loki_memory.models.signature import salient, signature
 
-_AGAIN = 2  # episodes: once is an anecdote
 _SHARED = 0.15  # of the content words of two resolutions: they tell of the same remedy
 _CLOSE = 0.4  # … where the errors differ
 _NEARLY = 0.5  # of the trigrams of two messages: they tell of the same trouble
@@ -30,6 +30,7 @@ _ELSEWHERE = 0.5
 _PLACE = re.compile(
     r"^(?:\S+?\(\d+,\d+\)|\S+?:\d+(?::\d+)?|\d+:\d+)[:\s-]+(?:error[:\s]+)?", re.IGNORECASE
 )
+_CHECK = re.compile(r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|\w*test|eslint|ci)\b")
 _FAILED = {"fail", "failed", "failure", "error"}
 
 
@@ -49,13 +50,13 @@ class Met(NamedTuple):
     resolution: str
 
 
-def lessons(cluster: Sequence[Episode]) -> list[Lesson]:
-    """Those met by most episodes first; none if nothing came again."""
-    taught = _resolved(cluster)
-    return taught[:_MOST_LESSONS] if taught else _told_apart(cluster)
+def lessons(cluster: Sequence[Episode], least: int = 2) -> list[Lesson]:
+    """Those met by most episodes first; none if nothing came in as many as `least`."""
+    taught = _resolved(cluster, least)
+    return taught[:_MOST_LESSONS] if taught else _told_apart(cluster, least)
 
 
-def _resolved(cluster: Sequence[Episode]) -> list[Lesson]:
+def _resolved(cluster: Sequence[Episode], least: int) -> list[Lesson]:
     met = [
         Met(episode.id, error.message or error.type, error.resolution)
         for episode in cluster
@@ -63,25 +64,45 @@ def _resolved(cluster: Sequence[Episode]) -> list[Lesson]:
         if error.resolution and (error.message or error.type)
     ]
     return [
-        Lesson(_trouble(those), _remedy(those), _wrong(cluster, those)) for those in _recurring(met)
+        Lesson(_trouble(those), _remedy(those), _wrong(cluster, those))
+        for those in _recurring(met, least)
     ]
 
 
-def _recurring(met: list[Met]) -> Iterator[list[Met]]:
-    """Remedies that agree, of at least two episodes; those that most episodes share first.
+def _recurring(met: list[Met], least: int) -> Iterator[list[Met]]:
+    """Remedies that agree, of enough episodes; those that most episodes share first.
 
-    A remedy that stands alone may be right and teaches nobody; the anti-pattern keeps it.
+    A remedy that stands alone may be right and teaches nobody; the anti-pattern keeps it. Whether
+    two agree depends on their words alone, so what many episodes say alike is compared once.
     """
-    left = sorted(set(met), key=lambda one: (one.resolution, one.message, one.episode))
-    while left:
-        best = min(
-            ([other for other in left if _agree(one, other)] for one in left),
-            key=lambda like: (-_episodes(like), like),
-        )
-        if _episodes(best) < _AGAIN:
+    said: dict[tuple[str, str], list[Met]] = defaultdict(list)
+    for one in sorted(set(met), key=lambda one: (one.resolution, one.message, one.episode)):
+        said[one.resolution, one.message].append(one)
+    like = _alike(said)
+    while like:
+        groups = ([one for way in ways for one in said[way]] for ways in like.values())
+        best = min(groups, key=lambda those: (-_episodes(those), those))
+        if _episodes(best) < least:
             return
         yield best
-        left = [one for one in left if one not in best]
+        gone = {(one.resolution, one.message) for one in best}
+        left = {way: ways for way, ways in like.items() if way not in gone}
+        like = {way: [one for one in ways if one not in gone] for way, ways in left.items()}
+
+
+def _alike(
+    said: Mapping[tuple[str, str], Sequence[Met]],
+) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """For each way to tell of an error and its remedy, those that agree with it, itself too."""
+    like: dict[tuple[str, str], list[tuple[str, str]]] = {way: [] for way in said}
+    firsts = [(way, those[0]) for way, those in said.items()]
+    for at, (way, one) in enumerate(firsts):
+        like[way].append(way)
+        for other_way, other in firsts[at + 1 :]:
+            if _agree(one, other):
+                like[way].append(other_way)
+                like[other_way].append(way)
+    return like
 
 
 def _episodes(those: Iterable[Met]) -> int:
@@ -90,21 +111,35 @@ def _episodes(those: Iterable[Met]) -> int:
 
 def _agree(one: Met, other: Met) -> bool:
     """Whether two remedies are one. Of the same trouble they need share little; else a name."""
-    if normal(one.resolution) == normal(other.resolution):
+    if _value(one.resolution) == _value(other.resolution):
         return True
-    first, second = frozenset(content(one.resolution)), frozenset(content(other.resolution))
-    share = jaccard(first, second)
-    if not names(one.resolution).isdisjoint(names(other.resolution)) or _is_same(one, other):
-        return share >= _SHARED
-    return share >= _CLOSE
+    share = jaccard(_content(one.resolution), _content(other.resolution))
+    if not _SHARED <= share < _CLOSE:
+        return share >= _CLOSE
+    return not names(one.resolution).isdisjoint(names(other.resolution)) or _is_same(one, other)
 
 
 def _is_same(one: Met, other: Met) -> bool:
     """Whether two errors are the same trouble: one signature, or nearly the same words."""
-    first, second = signature(one.message), signature(other.message)
-    if first and second and first.broad == second.broad:
+    first, second = _class(one.message), _class(other.message)
+    if first and first == second:
         return True
     return jaccard(grams(_line(one.message)), grams(_line(other.message))) >= _NEARLY
+
+
+# The same messages and remedies are compared with many others.
+_value = lru_cache(maxsize=16384)(normal)
+
+
+@lru_cache(maxsize=16384)
+def _content(text: str) -> frozenset[str]:
+    return frozenset(content(text))
+
+
+@lru_cache(maxsize=16384)
+def _class(message: str) -> str:
+    found = signature(message)
+    return found.broad if found else ""
 
 
 def _trouble(those: Sequence[Met]) -> str:
@@ -123,6 +158,7 @@ def _remedy(those: Sequence[Met]) -> str:
     return _line(medoid([text for text in sorted(given) if given[text] == most]))
 
 
+@lru_cache(maxsize=16384)
 def _line(text: str) -> str:
     """The line that tells, without the place that it points to."""
     line = salient(text) if "\n" in text else text
@@ -131,16 +167,20 @@ def _line(text: str) -> str:
 
 
 def _wrong(cluster: Sequence[Episode], those: Sequence[Met]) -> str:
-    """The step that failed where the error was met."""
+    """The step that failed where the error was met; a check that fails did nothing wrong."""
     met_by = {one.episode for one in those}
     failed = [
         _line(_step(action))
         for episode in cluster
         if episode.id in met_by
         for action in episode.action_log
-        if action.error or (action.result or "").lower() in _FAILED
+        if (action.error or (action.result or "").lower() in _FAILED) and not _is_check(action)
     ]
     return medoid(failed)
+
+
+def _is_check(action: Action) -> bool:
+    return bool(_CHECK.search(f"{action.action} {action.target or ''}".replace("_", " ").lower()))
 
 
 def _step(action: Action) -> str:
@@ -148,17 +188,17 @@ def _step(action: Action) -> str:
     return f"{done}: {salient(action.error)}" if action.error else done
 
 
-def _told_apart(cluster: Sequence[Episode]) -> list[Lesson]:
+def _told_apart(cluster: Sequence[Episode], least: int) -> list[Lesson]:
     """Steps that nearly all that succeeded took, and hardly one that failed."""
     good = [_steps(one) for one in cluster if one.outcome == "success"]
     bad = [_steps(one) for one in cluster if one.outcome == "failure"]
-    if min(len(good), len(bad)) < _AGAIN:
+    if min(len(good), len(bad)) < max(least, 1):
         return []
     do, avoid = _telling(good, bad), _telling(bad, good)
     if not do:
         return []
-    wrong = f"{', '.join(avoid)}" if avoid else f"leaving out {', '.join(do)}"
-    return [Lesson("succeeds where these steps are taken", ", ".join(do), wrong)]
+    wrong = ", ".join(avoid) if avoid else f"leaving out {', '.join(do)}"
+    return [Lesson("what succeeds does this, what fails does not", ", ".join(do), wrong)]
 
 
 def _steps(episode: Episode) -> frozenset[str]:
@@ -218,6 +258,7 @@ class Surroundings:
 def circumstances(episode: Episode) -> frozenset[str]:
     """Under what an episode happened, in words."""
     files = (f"{ending} files" for path in episode.files() if (ending := extension(path)))
-    tools = (f"with {step}" for step in _steps(episode))
+    run = (head(one) for one in episode.action_log if head(one) != one.action.strip().lower())
+    tools = (f"with {command}" for command in run)  # that a file was read sets nothing apart
     phase = [f"phase {episode.context.phase}"] if episode.context.phase else []
     return frozenset((*files, *tools, *phase, *episode.context.constraints))

@@ -3,14 +3,16 @@
 `jaccard` over `words` compares requests: function words carry their shape. Over `grams` it
 compares statements: trigrams inside stemmed content words forgive endings and typing errors.
 Neither depends on what else is remembered, so a decision that was written stays true. `Marks`
-are the exceptions: two statements that differ in a value, a version, a negation, a direction or
-a name of code say different things.
+are the exceptions: two statements that differ in a value, a version, a negation, a direction, a
+bound or a name of code say different things; so do two of which one has a proper name, or more than
+a few words of content, that the other lacks (`adds`).
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import ceil
 from typing import NamedTuple
 
 from loki_memory.models.symbol import symbols
@@ -38,6 +40,25 @@ _SIDES = frozenset(
         "smallest sum top total true under up younger youngest"
     )
 )
+# What a statement is bounded to, whichever words say so: how many there are is not which they are,
+# one of two is not both. `every` alone says no more than `all`; after a preposition it divides.
+_BOUNDS = {
+    "each": re.compile(r"\b(?:at|by|for|from|in|of|on|to|with) (?:each|every)\b|\bper\b"),
+    "or": re.compile(r"\b(?:either|or)\b"),
+    "both": re.compile(r"\bboth\b"),
+    "only": re.compile(r"\b(?:except|only|unless)\b"),
+    "count": re.compile(r"\bhow many\b|\b(?:amount|number) of\b|\bcount\b"),
+}
+# Whoever asks or tells begins with one of these, and means the same by all; numbers are a bound.
+_TELLING = frozenset(
+    _WORD.findall(
+        "amount count describe display find get give list many note number please provide remember "
+        "report return show state tell"
+    )
+)
+_PROPER = re.compile(r"(?<=[\w,;] )[A-Z]\w*")  # `Kyle`, `APG`, but not the first word
+_MORE = 0.2  # of the words of content of two statements that may be in one of them only
+_FORM_OF = 0.6  # of the letters of the longer word that begin both: `produce`, `production`
 _CONTRACTED = re.compile(r"n['\u2019]?t$")
 _CONTRACTIONS = frozenset(
     _WORD.findall(
@@ -86,9 +107,11 @@ def _words(text: str) -> list[str]:
     return found
 
 
-def content(text: str) -> list[str]:
+@lru_cache(maxsize=65536)
+def content(text: str) -> tuple[str, ...]:
     """The stems of the words that carry meaning, in the order of the text."""
-    return [stem(word) for word in _words(text) if word not in FUNCTION_WORDS and len(word) > 1]
+    meant = (word for word in _words(text) if word not in FUNCTION_WORDS and len(word) > 1)
+    return tuple(map(stem, meant))
 
 
 @lru_cache(maxsize=65536)
@@ -142,6 +165,7 @@ class Marks(NamedTuple):
     is_negated: bool
     sides: frozenset[str]
     names: frozenset[str]
+    bounds: frozenset[str]
 
     def differ(self, other: Marks) -> str:
         """Why these are two statements; empty if nothing speaks against one."""
@@ -151,18 +175,59 @@ class Marks(NamedTuple):
             return "one of them is negated"
         if self.names != other.names:
             return "different names"
+        if self.bounds != other.bounds:
+            return "different bounds"
         return "different directions" if self.sides != other.sides else ""
 
 
 @lru_cache(maxsize=65536)
 def marks(text: str) -> Marks:
-    """The values, the parity of negations, the directions and the names of code in a text."""
+    """The values, the parity of negations, the directions, names of code and bounds of a text."""
     quoted = (one or other for one, other in _VALUE.findall(text))
     values = (*_NUMBER.findall(text), *quoted)
     sides = frozenset(word for word in words(text) if word in _SIDES)
-    return Marks(frozenset(values), _negations(text) % 2 == 1, sides, names(text))
+    bounds = frozenset(name for name, said in _BOUNDS.items() if said.search(text.lower()))
+    return Marks(frozenset(values), _negations(text) % 2 == 1, sides, names(text), bounds)
 
 
+def adds(one: str, other: str) -> bool:
+    """Whether either of two statements speaks of something that the other does not.
+
+    A proper name always is something; of other words of content a few may be only another wording.
+    """
+    first, second = _said(one), _said(other)
+    more = {*_missing(first, second), *_missing(second, first)}
+    if more & (_proper(one) | _proper(other)):
+        return True
+    return len(more) > _MORE * len(first | second)
+
+
+@lru_cache(maxsize=65536)
+def _said(text: str) -> frozenset[str]:
+    return frozenset(content(text)) - _told()
+
+
+@lru_cache(maxsize=1)
+def _told() -> frozenset[str]:
+    return frozenset(map(stem, _TELLING))
+
+
+def _missing(of: frozenset[str], among: frozenset[str]) -> list[str]:
+    """The stems of one text of which the other has not even another form."""
+    return [one for one in of - among if not any(_is_form(one, other) for other in among)]
+
+
+def _is_form(one: str, other: str) -> bool:
+    begun = ceil(_FORM_OF * max(len(one), len(other)))
+    return one[:begun] == other[:begun]
+
+
+@lru_cache(maxsize=65536)
+def _proper(text: str) -> frozenset[str]:
+    return frozenset(stem(name.lower()) for name in _PROPER.findall(text))
+
+
+@lru_cache(maxsize=65536)
 def names(text: str) -> frozenset[str]:
     """Names of code: symbols, what stands in backquotes, and forms such as `<commit>-<hash>`."""
     found = (*symbols(text), *_QUOTED.findall(text), *_FORM.findall(text))

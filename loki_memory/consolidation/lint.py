@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from loki_memory.consolidation.likeness import content, names, stem
-from loki_memory.consolidation.template import GAP
-from loki_memory.models import AntiPattern, Belief, Memory, Pattern
+from loki_memory.consolidation.template import GAP, LEFT_OUT
+from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern
 
 _LONGEST = 600  # characters: a belief is a statement, not a report
 _MOST_CONDITIONS = 3
@@ -21,6 +21,8 @@ _BUCKET = re.compile(
 _BARE_ERROR = re.compile(
     r"(?:avoid|beware|watch out)(?: of| for)?:? *\w*(?:error|exception)?\W*$", re.IGNORECASE
 )
+# `run_test`, `read_file`, `edit_file`: what every agent does all day.
+_BARE_TOOL = re.compile(r"`?[a-z]+_[a-z]+`?(?:, `?[a-z]+_[a-z]+`?)*")
 _PATH = re.compile(r"[\w.-]+/[\w./-]+|\w+\.[a-z]{1,5}\b|\d")
 # What could be said of any work, as stems.
 _GENERIC = frozenset(
@@ -51,7 +53,7 @@ _GENERIC = frozenset(
 
 def is_platitude(text: str) -> str:
     """Why a statement says nothing specific; empty if it does say something."""
-    bare = text.replace(GAP, " ").strip()
+    bare = text.replace(GAP, " ").replace(LEFT_OUT, " ").strip()
     if not re.search(r"\w", bare):
         return "has no words"
     if _BUCKET.fullmatch(bare):
@@ -69,6 +71,8 @@ def lint(record: Memory) -> list[str]:
     found = [reason] if (reason := is_platitude(record.title())) else []
     if len(record.title()) > _LONGEST:
         found.append(f"is longer than {_LONGEST} characters")
+    if GAP in record.title() and not isinstance(record, AntiPattern | Episode):
+        found.append(f"has {GAP} where a reader expects words")  # only errors are quoted masked
     if isinstance(record, Belief):
         found += _unfounded(record)
     if isinstance(record, Pattern):
@@ -89,6 +93,8 @@ def _unusable(pattern: Pattern) -> list[str]:
         found.append("says neither what to do nor what to avoid")
     elif pattern.correct_approach == pattern.incorrect_approach:
         found.append("advises what it warns of")
+    if _BARE_TOOL.fullmatch(pattern.correct_approach or ""):
+        found.append("advises to use a tool and not what for")
     if len(pattern.conditions) > _MOST_CONDITIONS:
         found.append(f"has more than {_MOST_CONDITIONS} conditions")
     return found

@@ -2,62 +2,100 @@
 
 Only among beliefs of one kind, scope and category with the same marks (values, versions, negation,
 directions, names of code), whatever their likeness. The one that stays is untouched; the others
-keep their text and their evidence, are superseded, and say by which.
+keep their text and their evidence, are superseded, and say by which and why.
+
+Which one stays is decided anew each time, from all that say the same, those included that a merge
+superseded before: evidence from another branch may make another one the better confirmed, and two
+branches may each have chosen the other's.
+
+Of the learnings of one day that say the same, what consolidation put together from an error and
+its resolution gives way: to what somebody wrote, else to the first of its kind.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from loki_memory.consolidation.cluster import groups, sameness
 from loki_memory.consolidation.likeness import Marks, marks
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
-from loki_memory.models import Fact, Memory, Pattern
+from loki_memory.consolidation.sources import (
+    DEAD,
+    LATER,
+    SAME,
+    TRUST,
+    differs,
+    extra,
+    given_back,
+    replaced_because,
+    standing,
+)
+from loki_memory.models import Belief, Episode, Fact, Learning, Pattern, parse
+from loki_memory.models.confidence import confidence
 
 Prose = Pattern | Fact  # anti-patterns are merged by their key, which is their id
-_LIVE = {"candidate", "active", "disputed"}
-_TRUST = {"owner": 0, "agent": 1, None: 1, "import": 2, "external": 3}
-_REPLACED_BY = "superseded_by"
+_OURS = frozenset({SAME, LATER})
+_SUPPOSED = 0.80  # how sure somebody is taken to be who told a belief and did not say
 
 
 def merge(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
     """Supersede near-duplicates; with `touched`, those of beliefs that rest on these episodes."""
-    put: list[Memory] = []
+    put: list[Belief] = []
     steps: list[Step] = []
     for group in _duplicates(snapshot, touched):
-        for record, step in _merged(group):
-            put.append(record)
-            steps.append(step)
-    return Changes(put=tuple(put), steps=tuple(steps))
+        kept = min(group, key=_rank)
+        for old in group:
+            new = _placed(old, kept)
+            if differs(new, snapshot.records):
+                put.append(new)
+                steps.append(_step(new, kept))
+    repeated = sorted(_repeated(snapshot, touched))
+    steps += repeated
+    return Changes(tuple(put), tuple(step.id for step in repeated), tuple(steps))
 
 
-Shelf = tuple[str, str, str, tuple[str, ...], Marks]
+Shelf = tuple[str, str, str, tuple[str | None, ...], Marks]
 
 
 def _duplicates(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterator[list[Prose]]:
-    """Beliefs that say the same, those included that were superseded by one of them."""
+    """Beliefs that say the same; alone, one that was superseded by a twin that it no longer has."""
     shelves: dict[Shelf, list[Prose]] = defaultdict(list)
     prose: list[Prose] = [*snapshot.of(Pattern), *snapshot.of(Fact)]
     for belief in prose:
-        if belief.status in _LIVE or _replacements(belief):
+        if belief.id not in snapshot.archived and _is_open(belief):
             shelves[_shelf(belief)].append(belief)
     for beliefs in shelves.values():
-        if len(beliefs) > 1 and (touched is None or any(_rests_on(b, touched) for b in beliefs)):
-            same = groups([b.value() for b in beliefs], snapshot.thresholds.merge, sameness)
-            yield from ([beliefs[at] for at in group] for group in same if len(group) > 1)
+        if touched is None or any(_rests_on(one, touched) for one in beliefs):
+            yield from _same(beliefs, snapshot.thresholds.merge)
+
+
+def _same(beliefs: Sequence[Prose], threshold: float) -> Iterator[list[Prose]]:
+    found = groups([one.value() for one in beliefs], threshold, sameness) if beliefs[1:] else [[0]]
+    for group in ([beliefs[at] for at in places] for places in found):
+        if len(group) > 1 or SAME in replaced_because(group[0]):
+            yield group
+
+
+def _is_open(belief: Prose) -> bool:
+    """Whether it speaks, or was superseded by nothing but what is decided here anew.
+
+    What reflection says in the words of others (a topic, a sure remedy) has its key, as errors do.
+    """
+    if not {"topic", "remedy"}.isdisjoint(extra(belief, "key") or ()):
+        return False
+    if belief.status not in DEAD:
+        return True
+    reasons = replaced_because(belief)
+    return belief.status == "superseded" and bool(reasons) and reasons <= _OURS
 
 
 def _shelf(belief: Prose) -> Shelf:
     """Where twins stand together. A fact of a session or a moment is another one elsewhere."""
-    placed: tuple[str, ...] = ()
+    placed: tuple[str | None, ...] = ()
     if isinstance(belief, Fact):
-        placed = (
-            belief.session or "",
-            belief.at or "",
-            belief.subject or "",
-            belief.attribute or "",
-        )
+        moments = (belief.at, belief.valid_from)
+        placed = (belief.session, *moments, belief.subject, belief.attribute)
     return (belief.kind, belief.scope, belief.category or "", placed, marks(belief.value()))
 
 
@@ -65,53 +103,61 @@ def _rests_on(belief: Prose, touched: frozenset[str]) -> bool:
     return not touched.isdisjoint((*belief.episodes_for(), *belief.episodes_against()))
 
 
-def _replacements(belief: Prose) -> set[str]:
-    return {link.to for link in belief.links if link.relation == _REPLACED_BY}
-
-
-def _merged(group: list[Prose]) -> Iterator[tuple[Memory, Step]]:
-    """What changes in a group of equals so that exactly one of them is live."""
-    ids = {belief.id for belief in group}
-    live = [belief for belief in group if belief.status in _LIVE]
-    if not live:
-        # Two branches can each have chosen the other's: one comes back, or both would be lost.
-        if all(_replacements(belief) & ids for belief in group):
-            yield _revived(min(group, key=_rank), ids)
-        return
-    kept = min(live, key=_rank)
-    for belief in live:
-        if belief.id != kept.id and not belief.pinned and _trust(belief) >= _trust(kept):
-            yield _superseded(belief, kept)
-
-
 def _rank(belief: Prose) -> tuple[bool, int, float, int, str]:
     """Pinned and trusted first, then the better confirmed, then the smaller id."""
     evidence = len(belief.episodes_for())
-    return (not belief.pinned, _trust(belief), -(belief.confidence or 0), -evidence, belief.id)
+    return (not belief.pinned, _trust(belief), -_sure(belief), -evidence, belief.id)
 
 
-def _trust(belief: Prose) -> int:
-    return _TRUST[belief.origin]
+def _sure(belief: Prose) -> float:
+    """How sure a belief is by itself: its confidence counts the evidence of its twins too."""
+    if extra(belief, "key"):
+        return confidence(len(belief.evidence.for_), len(belief.evidence.against))
+    is_weighed = belief.confidence == extra(belief, "weighed")
+    stated = extra(belief, "asserted") if is_weighed else belief.confidence
+    return _SUPPOSED if stated is None else float(stated)
 
 
-def _superseded(belief: Prose, kept: Prose) -> tuple[Memory, Step]:
-    links = [*(link.model_dump(mode="json", exclude_unset=True) for link in belief.links)]
-    links.append({"to": kept.id, "relation": _REPLACED_BY})
-    why = f"says the same as {kept.id}"
-    return (
-        belief.changed(status="superseded", links=links),
-        Step("merged", belief.id, belief.title(), tuple(belief.episodes_for()), why),
-    )
+def _trust(belief: Belief) -> int:
+    return TRUST.index(belief.origin or "agent")
 
 
-def _revived(belief: Prose, ids: set[str]) -> tuple[Memory, Step]:
-    links = [
-        link.model_dump(mode="json", exclude_unset=True)
-        for link in belief.links
-        if link.relation != _REPLACED_BY or link.to not in ids
-    ]
-    why = "every one of these was superseded by another"
-    return (
-        belief.changed(status="candidate", links=links),
-        Step("restored", belief.id, belief.title(), tuple(belief.episodes_for()), why),
-    )
+def _placed(belief: Prose, kept: Prose) -> Belief:
+    """The belief as it stands beside the one that is kept."""
+    if belief.id == kept.id or belief.pinned or _trust(belief) < _trust(kept):
+        is_merged = SAME in replaced_because(belief)
+        return parse(type(belief), given_back(belief, {SAME})) if is_merged else belief
+    free = given_back(belief, {SAME})
+    link = {"to": kept.id, "relation": "superseded_by", "why": SAME, **standing(belief, {SAME})}
+    return belief.changed(status="superseded", links=[*free.get("links", ()), link])
+
+
+def _repeated(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterator[Step]:
+    """The end of derived learnings that another one of their day makes needless."""
+    new = (snapshot.records.get(one) for one in touched or ())
+    days = {one.date for one in new if isinstance(one, Episode)}
+    shelves: dict[tuple[str, str, Marks], list[Learning]] = defaultdict(list)
+    for one in snapshot.of(Learning):
+        if one.id not in snapshot.archived and (touched is None or one.date in days):
+            shelves[one.date, one.scope, marks(one.lesson)].append(one)
+    for shelf in (shelf for shelf in shelves.values() if len(shelf) > 1):
+        for places in groups([one.lesson for one in shelf], snapshot.thresholds.merge, sameness):
+            kept, *rest = sorted((shelf[at] for at in places), key=lambda o: (_is_derived(o), o.id))
+            why = f"says the same as {kept.id}"
+            yield from (
+                Step("merged", one.id, one.title(), why=why)
+                for one in rest
+                if _is_derived(one) and not one.pinned
+            )
+
+
+def _is_derived(learning: Learning) -> bool:
+    """Whether it says nothing but an error and what resolved it, as episodes do already."""
+    return learning.lesson == f"{learning.error}: {learning.resolution}"
+
+
+def _step(new: Belief, kept: Prose) -> Step:
+    evidence = tuple(new.episodes_for())
+    if new.status == "superseded":
+        return Step("merged", new.id, new.title(), evidence, f"says the same as {kept.id}")
+    return Step("restored", new.id, new.title(), evidence, "no better twin is left")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
-from loki_memory.models import Action, Episode
+from loki_memory.models import Action, Episode, signature
 from loki_memory.models.command import head, is_shell
 from loki_memory.models.ids import digest
 from loki_memory.models.normal import normal
-from loki_memory.models.signature import Key, complaint, key, told
+from loki_memory.models.signature import Key, told
 
 
 def _words(text: str) -> frozenset[str]:
@@ -69,9 +70,9 @@ def group(do: str) -> str:
     return normal(do.partition(_EXAMPLE)[0])
 
 
-def mishaps(episode: Episode) -> list[Mishap]:
-    """All errors of an episode, in its order."""
-    found = [one for met in _met(episode) if (one := _mishap(episode, met))]
+def mishaps(episode: Episode, of: str = "") -> list[Mishap]:
+    """All errors of an episode, in its order; or those that belong `of` one anti-pattern."""
+    found = [one for met in _met(episode) if (one := _mishap(episode, met, of))]
     last = {one.id: at for at, one in enumerate(found)}
     final = {(one.id, group(found[last[one.id]].do)) for one in found}
     return [one._replace(worked=one.worked and (one.id, group(one.do)) in final) for one in found]
@@ -97,18 +98,48 @@ def _is_same(told: str, logged: str) -> bool:
 
     A log often has only the first words of it, or its code.
     """
-    one, other = (frozenset(_TERM.findall(text.lower())) for text in (told, logged))
+    one, other = _terms(told), _terms(logged)
     least = min(len(one), len(other))
     return least > 0 and len(one & other) >= _SAME * least
 
 
-def _mishap(episode: Episode, met: _Met) -> Mishap | None:
+# The same errors come again, in the same words: that is why they are kept.
+@lru_cache(maxsize=16384)
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(_TERM.findall(text.lower()))
+
+
+@lru_cache(maxsize=16384)
+def complaint(error: str) -> str:
+    """The line of an error that says what went wrong."""
+    return signature.complaint(error)
+
+
+def key(error: str, action: str, target: str) -> Key | None:
+    """What makes an error that an action met the same error again."""
+    found = _key(error)
+    return found and found._replace(head=head(action, target, complaint(error)))
+
+
+@lru_cache(maxsize=16384)
+def _key(error: str) -> Key | None:
+    """The same, whoever met it."""
+    return signature.key(error)
+
+
+@lru_cache(maxsize=16384)
+def _id(scope: str, found: Key) -> str:
+    return f"anti-{digest('anti-pattern', scope, *found)}"
+
+
+def _mishap(episode: Episode, met: _Met, of: str) -> Mishap | None:
     action = episode.action_log[met.step] if met.step >= 0 else Action()
     found = key(met.line, action.action, action.target or "")
-    if found is None:
+    id_ = _id(episode.scope, found) if found else ""
+    if found is None or of not in {"", id_}:
         return None
     return Mishap(
-        f"anti-{digest('anti-pattern', episode.scope, *found)}",
+        id_,
         found,
         episode,
         told(met.line, found.head),
@@ -192,15 +223,21 @@ def _exchange(failed: str, fixed: str, param: str) -> str:
 
 def _nearest(name: str, names: list[str]) -> list[str]:
     """The one that is spelled most like the old name, if one is; else the first few."""
-    from difflib import SequenceMatcher
-
-    likeness = {one: SequenceMatcher(None, name, one, autojunk=False).ratio() for one in names}
+    likeness = {one: _spelled_alike(name, one) for one in names}
     alike = sorted((one for one in names if likeness[one] >= 0.6), key=lambda one: -likeness[one])  # noqa: PLR2004
     return alike[:1] or names[:_NAMES]
 
 
-def _names(text: str) -> set[str]:
-    return {name.lower() for name in _NAME.findall(_LITERAL.sub(" ", text))} - _KEYWORDS
+@lru_cache(maxsize=65536)
+def _spelled_alike(one: str, other: str) -> float:
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+@lru_cache(maxsize=16384)
+def _names(text: str) -> frozenset[str]:
+    return frozenset(map(str.lower, _NAME.findall(_LITERAL.sub(" ", text)))) - _KEYWORDS
 
 
 def _cut(text: str, longest: int) -> str:

@@ -15,11 +15,11 @@ from loki_memory.consolidation.kinship import extension, kindred
 from loki_memory.consolidation.lesson import Lesson, Surroundings, lessons
 from loki_memory.consolidation.lint import is_platitude
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
+from loki_memory.consolidation.sources import SAME, given_back, replaced_because
 from loki_memory.consolidation.template import common
 from loki_memory.models import Episode, LinkTo, Pattern, parse, tombstone_id
 from loki_memory.models.ids import digest
 
-_FEWEST = 2  # episodes
 _TRUST = ("owner", "agent", "import", "external")
 _SETTLED = {"superseded", "rejected", "retired"}
 _REPLACED_BY = "superseded_by"
@@ -90,7 +90,8 @@ def _judges(snapshot: Snapshot) -> dict[str, frozenset[str]]:
     judges: dict[str, set[str]] = defaultdict(set)
     for episode in snapshot.episodes:
         for one in episode.recalled:
-            judges[one.id].add(episode.id)
+            if one.helpful is not None:
+                judges[one.id].add(episode.id)
     return {judged: frozenset(episodes) for judged, episodes in judges.items()}
 
 
@@ -109,7 +110,8 @@ def _found(scene: Scene, touched: frozenset[str] | None) -> Found:
 
 
 def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
-    taught = lessons(cluster) if len(cluster) >= _FEWEST else []
+    least = scene.snapshot.thresholds.pattern_episodes
+    taught = lessons(cluster, least) if len(cluster) >= least else []
     if not taught:
         return None
     fields = _fields(cluster, taught, scene.surroundings)
@@ -227,22 +229,21 @@ def _left_over(found: Found, snapshot: Snapshot) -> Iterator[Pattern]:
     """Patterns whose cluster is now another's, or teaches nothing any more."""
     live = found.live()
     for known in snapshot.of(Pattern):
-        if known.id in live or known.status in _SETTLED or not _speaks_of(found, known):
+        is_settled = known.status in _SETTLED and replaced_because(known) != {SAME}
+        if known.id in live or is_settled or not _speaks_of(found, known):
             continue
         heirs = Counter(found.home.get(one, "") for one in known.source_episodes)
         del heirs[""]
         if heirs:
             yield _superseded(known, min(heirs, key=lambda heir: (-heirs[heir], heir)))
         else:
-            yield known.changed(status="retired")
+            yield parse(Pattern, {**given_back(known, {SAME}), "status": "retired"})
 
 
 def _superseded(known: Pattern, heir: str) -> Pattern:
-    links = [
-        *(link.model_dump(mode="json", exclude_unset=True) for link in known.links),
-        {"to": heir, "relation": _REPLACED_BY, "why": _JOINED},
-    ]
-    return known.changed(status="superseded", links=links)
+    free = given_back(known, {SAME})  # a twin of what is no longer taught is nobody's twin
+    link = {"to": heir, "relation": _REPLACED_BY, "why": _JOINED}
+    return known.changed(status="superseded", links=[*free.get("links", ()), link])
 
 
 def _elsewhere(found: Found, scene: Scene) -> Iterator[Pattern]:

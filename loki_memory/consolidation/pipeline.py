@@ -3,8 +3,8 @@
     digest         what waits becomes episodes (what is an episode already needs nothing)
     key, induce    errors by their signature become anti-patterns and learnings; episodes that are
                    alike, patterns
-    weigh          evidence -> confidence and status
     merge          what says the same becomes one, guarded
+    weigh          evidence -> confidence and status; that of twins counts for the one that stays
     reconcile      facts that cannot both hold get a disposition
     proceduralise  what successes have in common -> skills
     reflect        what several beliefs have in common; links between them
@@ -12,12 +12,13 @@
     seal           nothing may be lost
 
 Each is a pure function of the snapshot that the ones before it left. Run again, none has anything
-to do; in any order of episodes, the same bytes come out.
+to do, and a run that changes nothing tells nothing; in any order of episodes, the same bytes come
+out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from loki_memory.consolidation.antipatterns import antipatterns
@@ -31,7 +32,9 @@ from loki_memory.consolidation.relate import relate
 from loki_memory.consolidation.skills import proceduralise
 from loki_memory.consolidation.snapshot import Changes, Memory, Snapshot, Step
 from loki_memory.consolidation.weigh import weigh
-from loki_memory.models import Belief
+from loki_memory.models import Belief, Episode, Link, Skill
+
+_WEIGHED = frozenset({"strengthened", "weakened"})
 
 Phase = Callable[[Snapshot, frozenset[str] | None], Changes]
 
@@ -39,8 +42,8 @@ EARLY: tuple[tuple[str, Phase], ...] = (("induce", antipatterns), ("weigh", weig
 ALL: tuple[tuple[str, Phase], ...] = (
     ("induce", antipatterns),
     ("induce", patterns),
-    ("weigh", weigh),
     ("merge", merge),
+    ("weigh", weigh),
     ("reconcile", reconcile),
     ("reflect", reflect),  # before skills: they name the errors that reflection finds common
     ("proceduralise", proceduralise),
@@ -54,6 +57,7 @@ class Plan(NamedTuple):
 
     put: tuple[Memory, ...]
     archive: tuple[str, ...]
+    whole: tuple[str, ...]  # of what is put: episodes that go to the archive as they were first
     steps: tuple[Step, ...]
     lost: tuple[str, ...]  # beliefs that would vanish without a record that supersedes them
     day: str
@@ -67,6 +71,7 @@ def consolidate(
 ) -> Plan:
     """Run the phases. `touched` names the episodes that are new; None means all."""
     now = snapshot
+    made: dict[str, Memory] = {}
     steps: list[Step] = []
     for number, (_, phase) in enumerate(phases):
         if progress:
@@ -74,17 +79,14 @@ def consolidate(
         changes = _sound(phase(now, touched), now)
         steps += changes.steps
         if changes:
+            made.update({one.id: one for one in changes.put})
             now = now.with_changes(changes)
-    return seal(snapshot, now, tuple(steps))
+    return seal(snapshot, {**made, **now.records}, now.records.keys(), steps)
 
 
 def _sound(changes: Changes, snapshot: Snapshot) -> Changes:
-    """Without records that say nothing specific, or that were archived before."""
-    refused = {
-        one.id
-        for one in changes.put
-        if one.id in snapshot.archived or (one.id not in snapshot.records and lint(one))
-    }
+    """Without records that say nothing specific, or that were taken out before."""
+    refused = {one.id for one in changes.put if _is_refused(one, snapshot)}
     if not refused:
         return changes
     put = tuple(one for one in changes.put if one.id not in refused)
@@ -92,12 +94,49 @@ def _sound(changes: Changes, snapshot: Snapshot) -> Changes:
     return changes._replace(put=put, steps=told)
 
 
-def seal(before: Snapshot, after: Snapshot, steps: tuple[Step, ...]) -> Plan:
-    """What changed between two snapshots, and whether a belief would be lost by it."""
-    put = tuple(one for name, one in after.records.items() if one != before.records.get(name))
-    archive = tuple(name for name in before.records if name not in after.records)
+def _is_refused(record: Memory, snapshot: Snapshot) -> bool:
+    """What lies in the archive is not made again, unless it went there because it had faded or
+    was no longer taught: links come back as they were, skills with new evidence.
+    """
+    archived = snapshot.archived.get(record.id)
+    if archived is None:
+        return record.id not in snapshot.records and bool(lint(record))
+    if isinstance(record, Skill):
+        return archived.document() == record.document()
+    return not isinstance(record, Link)
+
+
+def seal(
+    before: Snapshot, after: Mapping[str, Memory], stay: Collection[str], steps: Sequence[Step]
+) -> Plan:
+    """What changed, and whether a belief would be lost by it.
+
+    What goes to the archive goes as the phases left it: it says what it was superseded by.
+    """
+    archive = tuple(name for name in before.records if name not in stay)
+    put = tuple(
+        one
+        for name, one in sorted(after.items())
+        if one != before.records.get(name) and (name in stay or name in before.records)
+    )
+    whole = tuple(one.id for one in put if isinstance(one, Episode) and one.id in before.records)
     told = {step.id for step in steps}
     lost = tuple(
         name for name in archive if isinstance(before.records[name], Belief) and name not in told
     )
-    return Plan(put, archive, steps, lost, before.day)
+    known = {*before.records, *stay}
+    story = tuple(_once(steps, known)) if put or archive else ()
+    return Plan(put, archive, whole, story, lost, before.day)
+
+
+def _once(steps: Iterable[Step], known: Collection[str]) -> Iterator[Step]:
+    """Without the weighing of what was just learned, which is one piece of news, and without the
+    end of what never was: learned and merged in one run.
+    """
+    learned: set[str] = set()
+    for step in steps:
+        if step.what == "learned":
+            learned.add(step.id)
+        is_repeated = step.what in _WEIGHED and step.id in learned
+        if not is_repeated and (step.what != "merged" or step.id in known):
+            yield step

@@ -3,13 +3,18 @@
 Two facts are about one thing if they name the same slot (subject and attribute), or state one in
 one of a few plain forms ("X runs on Y", "port of X is N"). Then
 
-- *update*: the newer one was said on a later day. The older gets `invalid_at` and the status
-  superseded, and links say so in both directions; it is kept.
-- *conflict*: both are of one day, or undated. Both stay, disputed, with a `contradicts` link.
-- *scoped*: they are of different scopes, or say under which condition they hold. Both stay.
+- *update*: another value was stated on a later day. The older fact gets the status superseded and
+  ends (`invalid_at`) when the first later value begins, and links say so in both directions.
+- *conflict*: no later value decides between them: both are of one day, one is not dated, or the
+  older one is pinned. Both stay, disputed, with a `contradicts` link.
+- *scoped*: they are of different scopes, or one says under which condition it holds. Both stay.
 
 A statement and its negation ("tests run in parallel", "tests do not run in parallel") are one slot.
 What a person rejected is not here at all: the store refuses it.
+
+A slot is decided from all its facts each time, those included that were superseded here before: a
+value that becomes known late, from another branch, takes its place between the others. The links
+that are written here say why, and so are known again; what somebody else closed stays closed.
 """
 
 from __future__ import annotations
@@ -17,13 +22,23 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from loki_memory.consolidation.snapshot import Changes, Fact, Snapshot, Step
+from loki_memory.consolidation.sources import (
+    DEAD,
+    LATER,
+    UNDECIDED,
+    differs,
+    given_back,
+    replaced_because,
+    standing,
+    why,
+)
+from loki_memory.models import LinkTo, parse
 from loki_memory.models.normal import normal
 
-_GONE = frozenset({"superseded", "rejected", "retired"})
+_OURS = frozenset({LATER, UNDECIDED})
 # Plain statements of one value: the subject, what is said of it, and the value.
 _FRAMES = (
     re.compile(
@@ -41,29 +56,68 @@ _CONDITION = re.compile(r"\b(?:if|when|unless|only (?:in|on|for|if|when)|except)
 Slot = tuple[str, str, str]  # scope, subject, attribute
 
 
+class Value(NamedTuple):
+    """A fact as one value of its slot."""
+
+    day: str  # on which it was stated; empty if unknown
+    id: str
+    text: str
+    is_conditional: bool
+    fact: Fact
+
+    def denies(self, other: Value) -> bool:
+        return self.text != other.text and self.is_conditional == other.is_conditional
+
+
+class Disposition(NamedTuple):
+    """How one value stands to the others of its slot."""
+
+    heirs: list[Fact]  # the first later values that deny it
+    replaced: list[Fact]  # the values whose heir it is
+    rivals: list[Fact]  # values that deny it, and neither is the later
+
+    def links(self) -> Iterator[dict[str, str]]:
+        sides = (
+            ("superseded_by", LATER, self.heirs),
+            ("supersedes", LATER, self.replaced),
+            ("contradicts", UNDECIDED, self.rivals),
+        )
+        for relation, reason, facts in sides:
+            yield from ({"to": one.id, "relation": relation, "why": reason} for one in facts)
+
+
 def reconcile(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:  # noqa: ARG001 - facts are few
-    """Dispositions for all facts that contradict each other."""
-    put: dict[str, Fact] = {}
+    """Dispositions for all facts that contradict each other, or no longer do."""
+    put: list[Fact] = []
     steps: list[Step] = []
-    for facts in _about_one_thing(snapshot):
-        for older, newer in combinations(sorted(facts, key=_order), 2):
-            if _says(older) == _says(newer) or _is_conditional(older, newer):
-                continue
-            changed = _disposed(put.get(older.id, older), put.get(newer.id, newer))
-            for one in changed:
-                if one != snapshot.records[one.id]:
-                    put[one.id] = one
-            if any(one != snapshot.records[one.id] for one in changed):
-                steps.append(_step(changed))
-    return Changes(tuple(put[name] for name in sorted(put)), steps=tuple(steps))
+    for values in _slots(snapshot):
+        for fact, found in _dispositions(values):
+            new = _disposed(fact, found)
+            if differs(new, snapshot.records):
+                put.append(new)
+                steps += _told(fact, new, found)
+    return Changes(tuple(sorted(put, key=lambda one: one.id)), steps=tuple(steps))
 
 
-def _about_one_thing(snapshot: Snapshot) -> Iterator[Sequence[Fact]]:
-    slots: dict[Slot, list[Fact]] = defaultdict(list)
-    for fact in snapshot.of(Fact):
-        if fact.status not in _GONE and not fact.session:  # what was said in a talk is no setting
-            slots[slot(fact)].append(fact)
-    yield from (slots[name] for name in sorted(slots) if name[1] and len(slots[name]) > 1)
+def _slots(snapshot: Snapshot) -> Iterator[Sequence[Value]]:
+    """The values of each slot, in the order of time."""
+    slots: dict[Slot, list[Value]] = defaultdict(list)
+    for fact in snapshot.records.values():
+        if isinstance(fact, Fact) and _is_open(fact, is_archived=fact.id in snapshot.archived):
+            slots[slot(fact)].append(_value(fact))
+    yield from (sorted(slots[name], key=lambda one: one[:2]) for name in sorted(slots) if name[1])
+
+
+def _is_open(fact: Fact, *, is_archived: bool) -> bool:
+    """Whether it is for us to say how long a fact holds: nobody else ended it or took it out.
+
+    What was said in a talk is no setting.
+    """
+    if fact.session:
+        return False
+    if fact.status in DEAD:
+        return fact.status == "superseded" and replaced_because(fact) == {LATER}
+    return not is_archived and (not fact.invalid_at or LATER in replaced_because(fact))
 
 
 def slot(fact: Fact) -> Slot:
@@ -86,47 +140,73 @@ def _affirmed(text: str) -> str:
     return " ".join(word.removesuffix("s") for word in words)
 
 
-def _says(fact: Fact) -> str:
-    return normal(fact.statement)
+def _value(fact: Fact) -> Value:
+    text = normal(fact.statement)
+    return Value(_since(fact)[:10], fact.id, text, bool(_CONDITION.search(text)), fact)
 
 
-def _order(fact: Fact) -> tuple[str, str]:
-    return _day(fact), fact.id
+def _since(fact: Fact) -> str:
+    return fact.valid_from or fact.at or ""
 
 
-def _day(fact: Fact) -> str:
-    return (fact.valid_from or fact.at or "")[:10]
+def _dispositions(values: Sequence[Value]) -> Iterator[tuple[Fact, Disposition]]:
+    heirs = {one.id: _heirs(values, at) for at, one in enumerate(values)}
+    current = [one for one in values if not heirs[one.id]]
+    replaced: dict[str, list[Fact]] = defaultdict(list)
+    for one in values:
+        for heir in heirs[one.id]:
+            replaced[heir.id].append(one.fact)
+    for one in values:
+        rivals = [] if heirs[one.id] else [other.fact for other in current if one.denies(other)]
+        yield one.fact, Disposition(heirs[one.id], replaced[one.id], rivals)
 
 
-def _is_conditional(a: Fact, b: Fact) -> bool:
-    return bool(_CONDITION.search(_says(a))) != bool(_CONDITION.search(_says(b)))
+def _heirs(values: Sequence[Value], at: int) -> list[Fact]:
+    """The facts of the first later day that deny a value; what is pinned or undated has none."""
+    one = values[at]
+    if one.fact.pinned or not one.day:
+        return []
+    later = [other for other in values[at + 1 :] if other.day > one.day and one.denies(other)]
+    return [other.fact for other in later if other.day == later[0].day]
 
 
-def _disposed(older: Fact, newer: Fact) -> tuple[Fact, Fact]:
-    if older.pinned and not newer.pinned:
-        older, newer = newer, older
-    if _day(older) and _day(newer) and _day(older) < _day(newer):
-        moment = newer.valid_from or newer.at
-        return (
-            _linked(older, newer, "superseded_by", status="superseded", invalid_at=moment),
-            _linked(newer, older, "supersedes"),
-        )
-    return (
-        _linked(older, newer, "contradicts", status="disputed"),
-        _linked(newer, older, "contradicts", status="disputed"),
-    )
+def _disposed(fact: Fact, found: Disposition) -> Fact:
+    """The fact with the links, the status and the end that follow; as it was if none does."""
+    was_ours = any(_is_ours(link) for link in fact.links)
+    if not (any(found) or was_ours):
+        return fact
+    document = given_back(fact, _OURS)
+    if LATER in replaced_because(fact):
+        document.pop("invalid_at", None)
+    if any(found):
+        document["links"] = [*document.get("links", ()), *_links(fact, found)]
+    if found.heirs:
+        document |= {"status": "superseded", "invalid_at": min(map(_since, found.heirs))}
+    elif found.rivals:
+        document["status"] = "disputed"
+    return parse(Fact, document)
 
 
-def _linked(fact: Fact, other: Fact, relation: str, **fields: Any) -> Fact:
-    links = [link.model_dump(mode="json", exclude_unset=True) for link in fact.links]
-    new = {"to": other.id, "relation": relation}
-    if not any((one["to"], one.get("relation")) == (other.id, relation) for one in links):
-        links.append(new)
-    return fact.changed(links=links, **fields)
+def _links(fact: Fact, found: Disposition) -> Iterator[dict[str, Any]]:
+    """The links that are missing; those that end or dispute it say what it counted as before."""
+    stated = {(link.to, link.relation) for link in fact.links if not _is_ours(link)}
+    was = standing(fact, _OURS)
+    for link in found.links():
+        if (link["to"], link["relation"]) not in stated:
+            yield {**link, **({} if link["relation"] == "supersedes" else was)}
 
 
-def _step(pair: tuple[Fact, Fact]) -> Step:
-    older, newer = pair
-    if older.status == "superseded":
-        return Step("superseded", older.id, older.title(), why=f"updated by {newer.id}")
-    return Step("disputed", older.id, older.title(), why=f"contradicts {newer.id}")
+def _is_ours(link: LinkTo) -> bool:
+    return why(link) in _OURS
+
+
+def _told(old: Fact, new: Fact, found: Disposition) -> Iterator[Step]:
+    """What became of a fact, in a line; a new link alone is told by the other end."""
+    if new.status == old.status and new.invalid_at == old.invalid_at:
+        return
+    if found.heirs:
+        yield Step("superseded", new.id, new.title(), why=f"updated by {found.heirs[0].id}")
+    elif found.rivals:
+        yield Step("disputed", new.id, new.title(), why=f"contradicts {found.rivals[0].id}")
+    else:
+        yield Step("restored", new.id, new.title(), why="nothing contradicts it any more")

@@ -16,6 +16,7 @@ from typing import Any
 
 from loki_memory.consolidation.likeness import jaccard, words
 from loki_memory.consolidation.lint import lint
+from loki_memory.consolidation.mishaps import key
 from loki_memory.consolidation.sequences import Move, move
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
 from loki_memory.consolidation.sources import (
@@ -26,7 +27,7 @@ from loki_memory.consolidation.sources import (
     is_live,
     least_trusted,
 )
-from loki_memory.consolidation.weigh import lower_bound, weigh
+from loki_memory.consolidation.weigh import weigh
 from loki_memory.models import (
     AntiPattern,
     Belief,
@@ -37,17 +38,16 @@ from loki_memory.models import (
     parse,
     tombstone_id,
 )
+from loki_memory.models.confidence import lower_bound
 from loki_memory.models.ids import digest
 from loki_memory.models.normal import normal
-from loki_memory.models.signature import key
 
 ANY = "<*>"  # the name in the key of an error that stands for all names
 _MOSTLY, _LIFT = 0.5, 1.2  # share of successes with a remedy, and how much rarer in failures
-_KINDS = 3  # names with which an error has come before it is one error
-_TRIALS, _SURE = 5, 0.8  # of a remedy that always works
-_MEMBERS = 5  # beliefs that make a category a topic
+_SURE = 0.8  # of a remedy that always works: seven trials, and none that failed
 _QUOTED, _LENGTH = 5, 600  # of a topic: statements, characters
 _CENTRAL = 60  # members that are compared with each other: the surest
+_SOLVED = 3  # successes after a move: fewer may be luck
 _NAMES, _LINE = 5, 200
 _WEEK, _FORTNIGHT = 7, 14
 _GATHERED, _CHANCE = 0.5, 0.01  # a file in half of a week's errors, and not by chance
@@ -59,24 +59,75 @@ def reflect(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Change
     wanted: dict[str, Belief] = {}
     for one in [*_generalised(snapshot, touched), *_sure_remedies(snapshot, touched)]:
         wanted[one.id] = one
+    wanted |= _withdrawn(snapshot, wanted, {"param", "remedy"}, touched)
+    for one in _weighed(_changed(wanted, snapshot), snapshot):
+        wanted[one.id] = one  # topics quote the surest
     for one in _topics(snapshot, wanted):
         wanted[one.id] = one
-    changed = [one for _, one in sorted(wanted.items()) if differs(one, snapshot.records)]
-    put = _weighed(changed, snapshot)
+    wanted |= _withdrawn(snapshot, wanted, {"topic"}, None)
+    put = tuple(_changed(wanted, snapshot))
     learned = [one for one in put if one.id not in snapshot.records]
     steps = [Step("learned", one.id, one.title(), tuple(one.episodes_for())) for one in learned]
     return Changes(put, (), (*steps, *_gathering(snapshot), *_trends(snapshot)))
 
 
-def _weighed(changed: Sequence[Belief], snapshot: Snapshot) -> tuple[Belief, ...]:
+def _changed(wanted: Mapping[str, Belief], snapshot: Snapshot) -> list[Belief]:
+    return [one for _, one in sorted(wanted.items()) if differs(one, snapshot.records)]
+
+
+def _by_id(beliefs: Iterable[Belief]) -> dict[str, Belief]:
+    return {one.id: one for one in beliefs}
+
+
+def _withdrawn(
+    snapshot: Snapshot,
+    wanted: Mapping[str, Belief],
+    kinds: set[str],
+    touched: frozenset[str] | None,
+) -> dict[str, Belief]:
+    """What was reflected before and does not follow any more, and what stood under it, freed.
+
+    So memory is the same whatever was known first: to somebody who saw it all, it never followed.
+    """
+    known = _by_id(snapshot.of(Belief))
+    gone = {
+        name
+        for name, one in known.items()
+        if is_live(one) and name not in wanted and _is_reflection(one, kinds)
+        if _is_touched(one, touched) and not one.pinned and one.origin != "owner"
+    }
+    if not gone:
+        return {}
+    now = {**known, **wanted}
+    freed = (_freed(one, gone) for one in now.values() if one.id not in gone)
+    retired = (known[name].changed(status="retired") for name in gone)
+    return _by_id([*retired, *(one for one in freed if differs(one, now))])
+
+
+def _is_reflection(belief: Belief, kinds: set[str]) -> bool:
+    """Whether this phase made it, by the key that it wrote."""
+    of = extra(belief, "key") or {}
+    return any(name in of and (name != "param" or of[name] == ANY) for name in kinds)
+
+
+def _freed(child: Belief, gone: set[str]) -> Belief:
+    """A belief that no longer stands under what is gone."""
+    document = child.document()
+    if child.parent in gone:
+        del document["parent"]
+    links = [one for one in document.pop("links", []) if one["to"] not in gone]
+    return parse(type(child), {**document, **({"links": links} if links else {})})
+
+
+def _weighed(changed: Sequence[Belief], snapshot: Snapshot) -> list[Belief]:
     """As weighing will find them: so that the next run has nothing to add."""
     if not changed:
-        return ()
+        return []
     alone = Snapshot(
         [*changed, *snapshot.episodes], snapshot.day, snapshot.rejected, snapshot.thresholds
     )
     heavier = {one.id: one for one in weigh(alone).put if isinstance(one, Belief)}
-    return tuple(heavier.get(one.id, one) for one in changed)
+    return [heavier.get(one.id, one) for one in changed]
 
 
 def _is_touched(belief: Belief, touched: frozenset[str] | None) -> bool:
@@ -93,6 +144,8 @@ def _updated(record: Belief, snapshot: Snapshot) -> Belief | None:
     old = snapshot.records.get(record.id)
     if not isinstance(old, type(record)):
         return record
+    if old.status == "retired":  # it follows again
+        return old.changed(**record.document())
     if not is_live(old):
         return None
     fields = {name: value for name, value in record.document().items() if name != "status"}
@@ -109,8 +162,9 @@ def _generalised(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterator
         of = extra(one, "key")
         if is_live(one) and isinstance(of, dict) and of.get("param", "") not in {"", ANY}:
             kinds[one.scope, str(of.get("head", "")), str(of.get("template", ""))].append(one)
+    least = snapshot.thresholds.error_names
     for (scope, head, template), children in sorted(kinds.items()):
-        if len(children) < _KINDS or not any(_is_touched(one, touched) for one in children):
+        if len(children) < least or not any(_is_touched(one, touched) for one in children):
             continue
         lesson = _lesson(head, template, children, snapshot)
         parent = lesson and _updated(_parent(scope, head, template, children, lesson), snapshot)
@@ -140,7 +194,7 @@ def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Sna
     """What helps whatever the name is; empty if each name needs its own remedy."""
     remedies = Counter(one.prevention for one in children if one.prevention)
     remedy = min(remedies, key=lambda text: (-remedies[text], text), default="")
-    if remedies[remedy] >= max(_KINDS, _MOSTLY * remedies.total()):
+    if remedies[remedy] >= max(snapshot.thresholds.error_names, _MOSTLY * remedies.total()):
         return remedy
     episodes = sorted({episode for one in children for episode in one.episodes_for()})
     return _next_move(head, template, [snapshot.records.get(one) for one in episodes])
@@ -155,7 +209,7 @@ def _next_move(head: str, template: str, episodes: Sequence[Memory | None]) -> s
             (solved if one.outcome == "success" else failed).update(_after(one, head, template))
     tried = {made: n for made, n in solved.items() if made.head}
     usual = min(tried, key=lambda made: (-tried[made], made), default=None)
-    if usual is None or solved[usual] < _KINDS:
+    if usual is None or solved[usual] < _SOLVED:
         return ""
     share = solved[usual] / solved.total()
     elsewhere = (failed[usual] + 0.5) / (failed.total() + 1)
@@ -214,7 +268,7 @@ def _sure_remedies(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterat
             continue
         for remedy in one.resolutions:
             helped, failed = len(remedy.for_), len(remedy.against)
-            if helped + failed >= _TRIALS and lower_bound(helped, failed) >= _SURE:
+            if lower_bound(helped, failed) >= _SURE:
                 pattern = _updated(_remedy(one, remedy.do, remedy.for_, remedy.against), snapshot)
                 if isinstance(pattern, Pattern):
                     yield pattern
@@ -252,9 +306,9 @@ def _topics(snapshot: Snapshot, wanted: Mapping[str, Belief]) -> Iterator[Belief
     for (scope, category), members in sorted(filed.items()):
         id_ = f"fact-{digest('topic', scope, category)}"
         mine = [one for one in members if one.parent in {None, id_}]
-        if len(mine) < _MEMBERS and id_ not in snapshot.records:
+        if len(mine) < snapshot.thresholds.topic_members:
             continue
-        topic = _updated(_topic(id_, scope, category, mine), snapshot) if mine else None
+        topic = _updated(_topic(id_, scope, category, mine), snapshot)
         if topic is not None:
             yield topic
             yield from (one.changed(parent=id_) for one in mine if one.parent is None)
@@ -269,8 +323,9 @@ def _topic(id_: str, scope: str, category: str, members: Sequence[Belief]) -> Fa
 
 def summary(members: Sequence[Belief]) -> str:
     """The most central statements, the surest first, as many as fit."""
-    surest = sorted(members, key=lambda one: (-(one.confidence or 0), one.id))
-    chosen = _central([_cut(one.title()) for one in surest[:_CENTRAL]])
+    settled = [one for one in members if one.status != "disputed"] or members
+    surest = sorted(settled, key=lambda one: (-(one.confidence or 0), one.id))
+    chosen = _central([_cut(one.title().replace(ANY, "…")) for one in surest[:_CENTRAL]])
     kept: list[str] = []
     for text in chosen:
         if len("; ".join([*kept, text])) <= _LENGTH - 40:

@@ -27,10 +27,8 @@ from loki_memory.consolidation.sources import (
 from loki_memory.models import AntiPattern, Belief, Link, Memory, Skill, parse
 
 SOURCE = "consolidation"
-HALF_LIFE = 45  # days
 FADED = 0.15  # below this an association is not shown, and no longer kept
 _TOGETHER = 2  # common episodes: one may be chance
-_MOST = 3  # links of ours per memory: each is a file that somebody reviews
 _CITED = 5  # episodes that a link names, the latest
 _CROWD = 24  # memories of one episode beyond which being met in it means nothing
 _CONTAINED, _LONGER, _WORDS = 0.9, 1.3, 4
@@ -49,23 +47,30 @@ class Tie(NamedTuple):
     at: str = ""
 
 
-def weight(strength: float, at: str, day: str) -> float:
+def weight(strength: float, at: str, day: str, half_life: int) -> float:
     """What is left of an association's strength on a day.
 
     >>> weight(0.8, "2026-01-01", "2026-02-15")
     0.4
     """
-    faded: float = strength * 0.5 ** (max(0, days_between(at, day)) / HALF_LIFE)
+    faded: float = strength * 0.5 ** (max(0, days_between(at, day)) / half_life)
     return round(faded, 4)
 
 
 def relate(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:  # noqa: ARG001 - a new link may push out an old one
     """Links that are missing or have changed; links of ours that have faded are archived."""
-    nodes = {one.id: one for one in snapshot.records.values() if _is_linked(one)}
+    nodes = {
+        name: one
+        for name, one in snapshot.records.items()
+        if _is_linked(one) and name not in snapshot.archived
+    }
     ties = [*_contained(nodes), *_met_together(nodes, snapshot)]
     known = _asserted(snapshot)
     ties = [one for one in ties if frozenset((one.from_, one.to)) not in known]
-    wanted = {one.id: one for one in (_link(tie, nodes) for tie in _strongest(ties))}
+    wanted = {
+        one.id: one
+        for one in (_link(tie, nodes) for tie in _strongest(ties, snapshot.thresholds.links))
+    }
     put = [one for _, one in sorted(wanted.items()) if differs(one, snapshot.records)]
     ours = [one.id for one in snapshot.of(Link) if extra(one, "by") == SOURCE]
     gone = tuple(one for one in ours if one not in wanted)
@@ -104,7 +109,8 @@ def _met_together(nodes: Mapping[str, Memory], snapshot: Snapshot) -> Iterator[T
     for (one, other), episodes in common.items():
         if len(episodes) >= _TOGETHER:
             tie = _association(one, other, episodes, snapshot)
-            if not tie.at or weight(tie.strength, tie.at, snapshot.day) >= FADED:
+            half_life = snapshot.thresholds.link_half_life_days
+            if not tie.at or weight(tie.strength, tie.at, snapshot.day, half_life) >= FADED:
                 yield tie
 
 
@@ -157,13 +163,13 @@ def _elaborates(long: Memory, many: frozenset[str], short: Memory, few: frozense
     return marks(long.value()).is_negated == marks(short.value()).is_negated
 
 
-def _strongest(ties: Sequence[Tie]) -> Iterator[Tie]:
+def _strongest(ties: Sequence[Tie], most: int) -> Iterator[Tie]:
     """The strongest links, so that no memory has more than it can use."""
     count: Counter[str] = Counter()
     linked: set[frozenset[str]] = set()
     for tie in sorted(ties, key=lambda one: (one.relation, -one.strength, one.from_, one.to)):
         pair = frozenset((tie.from_, tie.to))
-        if pair not in linked and max(count[tie.from_], count[tie.to]) < _MOST:
+        if pair not in linked and max(count[tie.from_], count[tie.to]) < most:
             linked.add(pair)
             count.update(pair)
             yield tie

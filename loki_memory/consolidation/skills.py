@@ -11,40 +11,33 @@ changed after us, is left alone: what we would write goes beside it as a proposa
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from math import ceil, fsum, inf, log
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
-from zlib import crc32
 
 from loki_memory.consolidation.kinship import kindred
 from loki_memory.consolidation.likeness import FUNCTION_WORDS, words
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.sequences import (
+    Elsewhere,
     Move,
-    Shared,
     contains,
     is_command,
     move,
     moves,
-    shared,
 )
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
 from loki_memory.consolidation.sources import ids_in, is_live, least_trusted
+from loki_memory.consolidation.weigh import Feedback, feedback
 from loki_memory.models import Action, AntiPattern, Episode, Skill, tombstone_id
+from loki_memory.models.confidence import confidence as weighed
 from loki_memory.models.ids import digest, slug
 
 SOURCE = "consolidation"
 PROPOSAL = "-proposal"
-_SUPPORT = 3  # successes, and at least this share of them
-_SHARE = 0.3
 _GAIN = 0.1  # of the chance to succeed
 _ERROR_RATIO = 0.6  # … or errors per task, where success is not rarer
-_LIFT = 1.2  # how much more common the moves must be here than elsewhere
-_DRAWS, _FEWEST_DRAWS = 20, 5  # groups of strangers, at most half of all strangers together
-_ORDINARY = 1.0  # worth of a move that all make: the final test belongs to a procedure too
 _MINED = 60  # successes of one stratum that are searched; the count goes over all
-_ELSEWHERE = 600  # episodes that stand for all others
 _COMMON = 0.8  # of the evidence: what is called common
 _PRIVATE = frozenset({"local", "session"})  # scopes whose episodes no tracked skill may quote
 _CHECK = re.compile(
@@ -98,33 +91,42 @@ class Habit(NamedTuple):
         ahead = _successes(self.users) * there - _successes(self.others) * here
         return (ahead > 0) - (ahead < 0)
 
-    def helps(self) -> bool:
+    def helps(self, least: int) -> bool:
         """The priors alone are no gain: success must really be more frequent."""
         succeeds = self.gain() >= _GAIN and self.advantage() > 0
         spares_errors = self.error_ratio() <= _ERROR_RATIO and self.advantage() >= 0
-        return len(self.evidence) >= _SUPPORT and (succeeds or spares_errors)
+        return len(self.evidence) >= least and (succeeds or spares_errors)
 
-    def confidence(self) -> float:
-        """Beta(2,1) over sessions."""
-        good = len({one.session or one.id for one in self.evidence})
-        bad = len({one.session or one.id for one in self.users if one.outcome == "failure"})
-        return round((2 + good) / (3 + good + bad), 2)
+    def confidence(self, told: Feedback, snapshot: Snapshot) -> float:
+        """Beta(2,1) over sessions: of those that did it, and of those that it was shown to."""
+        good = {one.session or one.id for one in self.evidence} | _sessions(snapshot, told.helped)
+        bad = {one.session or one.id for one in self.users if one.outcome == "failure"}
+        bad |= _sessions(snapshot, told.misled)
+        return weighed(len(good), len(bad))
+
+
+def _sessions(snapshot: Snapshot, episodes: Iterable[str]) -> set[str]:
+    known = (snapshot.records.get(one) for one in episodes)
+    return {one.session or one.id for one in known if isinstance(one, Episode)}
 
 
 def proceduralise(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
     """The skills that episodes teach, for the goals that touched episodes had."""
-    anywhere = Elsewhere(snapshot.episodes)
+    anywhere = Elsewhere(snapshot.episodes, snapshot.thresholds.skill_successes)
+    troubles, written, told = Troubles(snapshot), Written(snapshot), feedback(snapshot)
     put: list[Skill] = []
+    taught: set[str] = set()
     archive: list[str] = []
     steps: list[Step] = []
     for stratum in strata(snapshot, touched):
         if touched is not None and not touched.intersection(one.id for one in stratum.episodes):
             continue
         habit = best_habit(stratum, anywhere)
-        skill = habit and _skill(stratum, habit, snapshot)
+        skill = habit and _skill(stratum, habit, snapshot, (troubles, told))
         if not habit or not skill or lint(skill):
             continue
-        replaced = list(_former(skill, stratum, snapshot))
+        replaced = written.before(skill, stratum)
+        taught.add(skill.id)
         old = snapshot.records.get(skill.id)
         if old is None or old.document() != skill.document():
             put.append(skill)
@@ -133,7 +135,26 @@ def proceduralise(snapshot: Snapshot, touched: frozenset[str] | None = None) -> 
         steps += [
             Step("superseded", one.id, one.title(), (), f"now {skill.id}") for one in replaced
         ]
+    for one in _untaught(taught.union(archive), snapshot, touched):
+        archive.append(one.id)
+        steps.append(Step("retired", one.id, one.title(), (), "episodes no longer teach it"))
     return Changes(tuple(put), tuple(sorted(set(archive))), tuple(steps))
+
+
+def _untaught(done: set[str], snapshot: Snapshot, touched: frozenset[str] | None) -> list[Skill]:
+    """Skills of ours that their episodes, together with those that came since, no longer teach."""
+    return [
+        one for one in snapshot.of(Skill) if one.id not in done and _is_due(one, snapshot, touched)
+    ]
+
+
+def _is_due(skill: Skill, snapshot: Snapshot, touched: frozenset[str] | None) -> bool:
+    """Whether a skill is ours to judge, and all that it was learned from is here."""
+    evidence = set(ids_in(skill, "loki-evidence"))
+    if not evidence or not is_ours(skill) or _is_pinned(skill) or skill.id in snapshot.archived:
+        return False
+    met = evidence.union(ids_in(skill, "loki-compared"))
+    return snapshot.records.keys() >= evidence and (touched is None or bool(touched & met))
 
 
 def _step(skill: Skill, is_new: bool, habit: Habit) -> Step:
@@ -151,7 +172,7 @@ def strata(snapshot: Snapshot, touched: frozenset[str] | None = None) -> list[St
     public = [one for one in snapshot.episodes if one.scope not in _PRIVATE]
     found: dict[str, dict[str, Episode]] = {}
     for cluster in kindred(public, snapshot.thresholds.cluster, touched):
-        if sum(one.outcome == "success" for one in cluster) >= _SUPPORT:
+        if sum(one.outcome == "success" for one in cluster) >= snapshot.thresholds.skill_successes:
             name = trigger([one.goal for one in cluster])
             if name:
                 found.setdefault(name, _members(name, snapshot) if touched else {})
@@ -193,7 +214,6 @@ def best_habit(stratum: Stratum, anywhere: Elsewhere) -> Habit | None:
     mined = stratum.successes[-_MINED:]
     chance = anywhere.by_chance(len(mined))
     inside = {one.id for one in stratum.episodes}
-    outside = [made for name, made in anywhere.made.items() if name not in inside]
     seen = [(one, moves(one)) for one in stratum.episodes]
     found = anywhere.candidates([moves(one) for one in mined])
     candidates = [one for one in found if anywhere.worth(one) > chance]
@@ -202,58 +222,10 @@ def best_habit(stratum: Stratum, anywhere: Elsewhere) -> Habit | None:
         used = {one.id for one in users}
         others = [one for one in stratum.episodes if one.id not in used]
         habit = Habit(candidate.moves, users, others)
-        if habit.helps() and _lift(len(users) / len(seen), habit.moves, outside) >= _LIFT:
+        share = len(users) / len(seen)
+        if habit.helps(anywhere.least) and anywhere.is_rarer(habit.moves, share, inside):
             return habit
     return None
-
-
-def _lift(share: float, wanted: Sequence[Move], outside: Sequence[Sequence[Move]]) -> float:
-    """How many times more common moves are here than elsewhere."""
-    there = sum(contains(one, wanted) for one in outside)
-    return share * len(outside) / there if there else inf
-
-
-class Elsewhere:
-    """Episodes that stand for all others, and what such strangers share by chance.
-
-    The choice depends on nothing but the ids. Among thousands of subsequences some are common to
-    any few episodes: a habit must be worth more than the best that is found in as many strangers.
-    """
-
-    def __init__(self, episodes: Sequence[Episode]) -> None:
-        chosen = sorted(episodes, key=lambda one: (crc32(one.id.encode()), one.id))[:_ELSEWHERE]
-        self.made = {one.id: moves(one) for one in chosen}
-        self._strangers = [self.made[one.id] for one in chosen if one.outcome == "success"]
-        self._holders = Counter(one for made in self.made.values() for one in frozenset(made))
-        self._chance: dict[int, float] = {}
-
-    def worth(self, one: Shared) -> float:
-        """How many episodes do it, times how rare its moves are: ordinary moves explain little."""
-        rarity = fsum(_ORDINARY + self._rarity(made) for made in one.moves)
-        return round(len(one.users) * rarity, 6)
-
-    def _rarity(self, made: Move) -> float:
-        return log((len(self.made) + 1) / (self._holders[made] + 0.5))
-
-    def candidates(self, mined: Sequence[Sequence[Move]]) -> list[Shared]:
-        """What enough of the sequences share, the most telling first."""
-        least = max(_SUPPORT, ceil(_SHARE * len(mined)))
-        return sorted(shared(mined, least), key=lambda one: (-self.worth(one), one.moves))
-
-    def by_chance(self, size: int) -> float:
-        """The worth of the best habit among so many strangers, if there are enough to tell."""
-        if size not in self._chance:
-            count = min(_DRAWS, len(self._strangers) // (2 * size))
-            starts = range(0, count * size, size) if count >= _FEWEST_DRAWS else ()
-            draws = [self._strangers[start : start + size] for start in starts]
-            self._chance[size] = max(map(self._best, draws), default=-inf)
-        return self._chance[size]
-
-    def _best(self, group: Sequence[Sequence[Move]]) -> float:
-        for one in self.candidates(group):
-            if _lift(len(one.users) / len(group), one.moves, self._strangers) >= _LIFT:
-                return self.worth(one)
-        return -inf
 
 
 def _judged(episodes: Iterable[Episode]) -> int:
@@ -268,9 +240,14 @@ def _errors(episodes: Sequence[Episode]) -> float:
     return sum(len(one.errors_encountered) for one in episodes) / max(1, len(episodes))
 
 
-def _skill(stratum: Stratum, habit: Habit, snapshot: Snapshot) -> Skill | None:
+def _skill(
+    stratum: Stratum,
+    habit: Habit,
+    snapshot: Snapshot,
+    known: tuple[Troubles, Mapping[str, Feedback]],
+) -> Skill | None:
     """The skill under the name that is free for it; None if a person rejected it."""
-    name = stratum.name
+    name, (troubles, told) = stratum.name, known
     if not is_ours(snapshot.records.get(f"skill-{name}")):
         name += PROPOSAL
         if not is_ours(snapshot.records.get(f"skill-{name}")):
@@ -283,12 +260,20 @@ def _skill(stratum: Stratum, habit: Habit, snapshot: Snapshot) -> Skill | None:
         title=stratum.name.replace("-", " ").capitalize(),
         prerequisites=_prerequisites(habit.evidence),
         steps=_steps(habit),
-        common_errors=_common_errors(stratum, snapshot),
+        common_errors=troubles.of(stratum),
         exit_criteria=_exit_criteria(habit.evidence),
-        metadata=_metadata(habit, snapshot.thresholds.confident),
+        metadata=_metadata(habit, told.get(f"skill-{name}", Feedback()), snapshot),
     )
     marked = {**written.metadata, "loki-digest": digest("body", written.body)}
-    return written.changed(metadata=marked)
+    return written.changed(metadata=marked | _reviewed(snapshot.records.get(written.id), written))
+
+
+def _reviewed(old: object, new: Skill) -> dict[str, str]:
+    """What a person said of a skill holds as long as it says the same."""
+    if not isinstance(old, Skill) or old.body != new.body or "loki-reviewed" not in old.metadata:
+        return {}
+    kept = ("loki-reviewed", "loki-origin")
+    return {name: old.metadata[name] for name in kept if name in old.metadata}
 
 
 def is_ours(skill: object) -> bool:
@@ -299,32 +284,42 @@ def is_ours(skill: object) -> bool:
     return skill.metadata.get("loki-source") == SOURCE and skill.metadata.get("loki-digest") == mark
 
 
-def _former(skill: Skill, stratum: Stratum, snapshot: Snapshot) -> Iterator[Skill]:
-    """Skills of ours about the same episodes, from when their goals shared other words."""
-    inside = {one.id for one in stratum.episodes}
-    for one in snapshot.of(Skill):
-        evidence = ids_in(one, "loki-evidence")
-        is_covered = bool(evidence) and inside.issuperset(evidence)
-        if one.id != skill.id and is_covered and is_ours(one) and not _is_pinned(one):
-            yield one
+class Written:
+    """Skills of ours that may be replaced, by the first episode of their evidence."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._by_first: dict[str, list[Skill]] = defaultdict(list)
+        for one in snapshot.of(Skill):
+            evidence = ids_in(one, "loki-evidence")
+            if evidence and is_ours(one) and not _is_pinned(one):
+                self._by_first[evidence[0]].append(one)
+
+    def before(self, skill: Skill, stratum: Stratum) -> list[Skill]:
+        """Those about the same episodes, from when their goals shared other words."""
+        inside = {one.id for one in stratum.episodes}
+        found = (one for name in inside for one in self._by_first.get(name, ()))
+        covered = (one for one in found if inside.issuperset(ids_in(one, "loki-evidence")))
+        return sorted((one for one in covered if one.id != skill.id), key=lambda one: one.id)
 
 
 def _is_pinned(skill: Skill) -> bool:
     return bool((skill.model_extra or {}).get("pinned"))
 
 
-def _metadata(habit: Habit, confident: float) -> dict[str, str]:
+def _metadata(habit: Habit, told: Feedback, snapshot: Snapshot) -> dict[str, str]:
     evidence = habit.evidence
     compared = sorted({one.id for one in (*habit.users, *habit.others)} - {e.id for e in evidence})
-    confidence = habit.confidence()
+    confidence = habit.confidence(told, snapshot)
+    verdicts = {"loki-helped": told.helped, "loki-misled": told.misled}
     return {
         "loki-source": SOURCE,
         "loki-origin": least_trusted((*habit.users, *habit.others)),
-        "loki-status": "active" if confidence >= confident else "candidate",
+        "loki-status": "active" if confidence >= snapshot.thresholds.confident else "candidate",
         "loki-confidence": f"{confidence:.2f}",
         "loki-date": max(one.date for one in evidence),
         "loki-evidence": ", ".join(sorted(one.id for one in evidence)),
         **({"loki-compared": ", ".join(compared)} if compared else {}),
+        **{name: ", ".join(sorted(ids)) for name, ids in verdicts.items() if ids},
     }
 
 
@@ -400,17 +395,31 @@ def _pattern_of(targets: Iterable[str]) -> str:
     return f"{min(folders)}/*.{min(endings)}"
 
 
-def _common_errors(stratum: Stratum, snapshot: Snapshot) -> list[tuple[str, str]]:
-    """What went wrong in this kind of task, most often first, and what helped."""
-    inside = {one.id for one in stratum.episodes}
-    met: list[tuple[int, str, tuple[str, str]]] = []
-    for one in snapshot.of(AntiPattern):
-        count = len(inside.intersection(one.episodes_for()))
-        fix = _line(one.prevention or "")
-        is_told = is_live(one) and one.scope not in _PRIVATE and len(fix.split()) > _TERSE
-        if count and is_told:
-            met.append((-count, one.id, (_line(one.what_fails).replace(": ", " - "), fix)))
-    return [pair for _, _, pair in sorted(met)[:_ERRORS]]
+class Troubles:
+    """Errors with a fix that can be told, by the episodes that met them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._told: dict[str, tuple[str, str]] = {}
+        self._met: dict[str, list[str]] = defaultdict(list)
+        for one in snapshot.of(AntiPattern):
+            fix = _line(one.prevention or "")
+            if is_live(one) and one.scope not in _PRIVATE and len(fix.split()) > _TERSE:
+                self._told[one.id] = (_symptom(one), fix)
+                for episode in one.episodes_for():
+                    self._met[episode].append(one.id)
+
+    def of(self, stratum: Stratum) -> list[tuple[str, str]]:
+        """What went wrong in this kind of task, most often first, and what helped."""
+        met = Counter(one for episode in stratum.episodes for one in self._met.get(episode.id, ()))
+        often = sorted(met, key=lambda one: (-met[one], one))
+        return [self._told[one] for one in often[:_ERRORS]]
+
+
+def _symptom(error: AntiPattern) -> str:
+    """What fails, on one line; a colon ends it where a skill lists errors and fixes."""
+    return (
+        _line(error.what_fails.replace(". (running", " (running")).replace(": ", " - ").rstrip(".")
+    )
 
 
 def _exit_criteria(evidence: Sequence[Episode]) -> list[str]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import exp, fsum, lgamma, log
 from typing import Any, get_args
 
-from loki_memory.models import Memory, Origin, Skill
+from loki_memory.models import Belief, LinkTo, Memory, Origin, Skill
 
 TRUST: tuple[str, ...] = get_args(Origin)  # most trusted first
 DEAD = frozenset({"superseded", "rejected", "retired"})
+# Why a link is there, as consolidation writes it. What it decided it may decide anew.
+SAME = "says the same"
+LATER = "a later value"
+UNDECIDED = "no later value decides"
+_OPTIONAL = ("status", "links")
 
 
 def least_trusted(records: Iterable[Memory]) -> str:
@@ -21,6 +26,40 @@ def least_trusted(records: Iterable[Memory]) -> str:
 def is_live(record: Memory) -> bool:
     """Whether a record still speaks: it was neither replaced nor taken back."""
     return getattr(record, "status", "active") not in DEAD
+
+
+def why(link: LinkTo) -> str:
+    """The reason that a link gives for itself; empty if it gives none."""
+    return str((link.model_extra or {}).get("why", ""))
+
+
+def replaced_because(belief: Belief) -> frozenset[str]:
+    """The reasons for which a belief was superseded, as far as its links say."""
+    return frozenset(why(link) for link in belief.links if link.relation == "superseded_by")
+
+
+def standing(belief: Belief, reasons: Iterable[str]) -> dict[str, Any]:
+    """What a belief counted as before a link for one of these reasons changed it, as `was`.
+
+    Empty if it did not say: one that is given back must have the bytes that it had.
+    """
+    given = {"was": belief.status} if "status" in belief.document() else {}
+    for link in belief.links:
+        if why(link) in reasons and link.relation in {"superseded_by", "contradicts"}:
+            known = link.model_extra or {}
+            return {"was": known["was"]} if "was" in known else {}
+    return given
+
+
+def given_back(belief: Belief, reasons: Collection[str]) -> dict[str, Any]:
+    """A belief without the links of these reasons, and as it counted before they were set."""
+    document = {**belief.document(), "status": standing(belief, reasons).get("was")}
+    document["links"] = [
+        link.model_dump(mode="json", exclude_unset=True)
+        for link in belief.links
+        if why(link) not in reasons
+    ]
+    return {name: value for name, value in document.items() if value or name not in _OPTIONAL}
 
 
 def extra(record: Memory, name: str) -> Any:

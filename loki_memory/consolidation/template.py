@@ -8,14 +8,18 @@ from difflib import SequenceMatcher
 from loki_memory.consolidation.likeness import content, jaccard, words
 
 GAP = "<*>"
+LEFT_OUT = "…"  # how a gap is written where people read it
 _FEWEST = 3  # words without which a template is a row of gaps, and says less than an example
 
 
 def common(texts: Iterable[str]) -> str:
-    """The template of texts, or the most typical of them where the template says too little."""
+    """What texts have in common, to be read: `Implement … endpoint`.
+
+    The most typical of them where the template says too little.
+    """
     distinct = sorted(set(texts), key=lambda text: (len(text), text))
     mined = template(distinct)
-    return mined if _says_enough(mined) else medoid(distinct)
+    return mined.replace(GAP, LEFT_OUT) if _says_enough(mined) else medoid(distinct)
 
 
 def _says_enough(mined: str) -> bool:

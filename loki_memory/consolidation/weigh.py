@@ -4,28 +4,36 @@ Confidence is the mean of a Beta(2, 1) distribution over distinct sessions: two 
 none that contradicts make 0.80. What happens ten times in one session is one observation. Being
 found or read is no observation at all; an episode that says that a memory helped or misled is.
 
-A confidence that somebody stated is where theirs starts, worth two observations; it is kept as
-`asserted`, so that weighing again starts from it again.
+A confidence that somebody stated is where theirs starts, worth two observations. It is kept as
+`asserted` beside what evidence made of it, `weighed`, so that weighing again starts from it again.
+A confidence that is not what was weighed was written by somebody since: it is the new assertion,
+made in view of the evidence that was there (`asserted_knowing`), and moved only by what is new.
+
+A belief that was merged into one that says the same keeps its evidence; it counts for that one too,
+each episode once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import sqrt
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeGuard
 
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
-from loki_memory.models import AntiPattern, Belief, Episode, Pattern
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Thresholds
+from loki_memory.consolidation.sources import SAME, why
+from loki_memory.models import AntiPattern, Belief, Episode, Fact, Pattern
+from loki_memory.models.confidence import (
+    SETTLED,
+    UNSURE,
+    Claim,
+    cited,
+    claim,
+    confidence,
+    is_produced,
+    is_weighed,
+)
+from loki_memory.models.confidence import status as counted_as
 
-# Chosen among six formulas by 902 predictions whether a stored remedy works the next time:
-# calibration error .060, and 96 % right where it says 0.8 or more.
-_PRIOR = (2.0, 1.0)
-_ASSERTED = 2.0  # observations that a stated confidence is worth
-_UNSURE = 0.5  # an episode that met it without a clear success
-_SETTLED = frozenset({"superseded", "rejected", "retired"})
-_DISPUTED = 0.60
-_HOPELESS = (0.20, 5.0)  # certainty below which, and observations from which on, it is retired
-_SUPPORT = 2.0  # sessions that make a belief active
+_SUPPOSED = 0.80  # what recall takes a belief for that was told without a confidence
 
 
 class Feedback(NamedTuple):
@@ -35,46 +43,69 @@ class Feedback(NamedTuple):
     misled: frozenset[str] = frozenset()
 
 
+class Case(NamedTuple):
+    """The episodes that speak for and against a belief; `sure` are those that saw it help.
+
+    Of an error, those that overcame it otherwise than advised make the advice less sure, and not
+    the error less true; those that merely met it say nothing about the advice.
+    """
+
+    for_: frozenset[str]
+    against: frozenset[str]
+    sources: frozenset[str]
+    sure: frozenset[str]
+    otherwise: frozenset[str]
+    silent: frozenset[str]
+
+    def with_(self, other: Case) -> Case:
+        return Case(*(mine | theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def supporting(self) -> frozenset[str]:
+        """What speaks against a belief does not support it, though it may have led to it."""
+        return (self.for_ | self.sources) - self.against - self.otherwise - self.silent
+
+    def episodes(self) -> frozenset[str]:
+        return self.for_ | self.against | self.sources
+
+
 def weigh(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
-    """Confidence and status of every pattern and anti-pattern with evidence."""
-    feedback = _feedback(snapshot, touched)
+    """Confidence and status of every belief with evidence."""
+    told = feedback(snapshot, touched)
+    twins = _merged_into(snapshot)
     put: list[Belief] = []
     steps: list[Step] = []
-    beliefs: list[Belief] = [*snapshot.of(AntiPattern), *snapshot.of(Pattern)]
-    for old in beliefs:
-        told = feedback.get(old.id, Feedback())
-        if touched is not None and not (any(told) or touched & _cited(old)):
+    for old in _weighable(snapshot):
+        own = _case(snapshot, old, told.get(old.id, Feedback()))
+        united = own
+        for one in twins.get(old.id, ()):
+            united = united.with_(_case(snapshot, one, told.get(one.id, Feedback())))
+        if touched is not None and touched.isdisjoint(united.episodes()):
             continue
-        new = _weighed(snapshot, old, told)
+        new = _weighed(snapshot, old, own, united)
         if new.document() != old.document():
             put.append(new)
             steps.append(_step(old, new))
     return Changes(put=tuple(put), steps=tuple(steps))
 
 
-def confidence(support: float, against: float, prior: tuple[float, float] = _PRIOR) -> float:
-    """The share of the times that a belief is expected to hold."""
-    a, b = prior[0] + support, prior[1] + against
-    return round(a / (a + b), 2)
+def _weighable(snapshot: Snapshot) -> Iterator[Belief]:
+    """Patterns, anti-patterns, and the facts that somebody told: a topic sums up its members."""
+    yield from snapshot.of(AntiPattern)
+    yield from snapshot.of(Pattern)
+    yield from (one for one in snapshot.of(Fact) if not is_produced(one))
 
 
-def lower_bound(support: float, against: float) -> float:
-    """Confidence less one standard deviation: what to rank by, since luck sinks."""
-    a, b = _PRIOR[0] + support, _PRIOR[1] + against
-    return a / (a + b) - sqrt(a * b / ((a + b) ** 2 * (a + b + 1)))
-
-
-def status(support: float, against: float, sure: float, confident: float = 0.80) -> str:
+def status(
+    support: float,
+    against: float,
+    sure: float,
+    limits: Thresholds = Thresholds(),  # noqa: B008 - a value
+) -> str:
     """What a belief with so much evidence counts as."""
-    certainty, observations = _HOPELESS
-    if support + against >= observations and lower_bound(support, against) < certainty:
-        return "retired"
-    if against >= 1 and sure < _DISPUTED:
-        return "disputed"
-    return "active" if support >= _SUPPORT and sure >= confident else "candidate"
+    return counted_as(support, against, sure, limits.confident, limits.support)
 
 
-def _feedback(snapshot: Snapshot, touched: frozenset[str] | None) -> dict[str, Feedback]:
+def feedback(snapshot: Snapshot, touched: frozenset[str] | None = None) -> dict[str, Feedback]:
     """What episodes say about the memories that they were shown."""
     helped: dict[str, set[str]] = {}
     misled: dict[str, set[str]] = {}
@@ -91,68 +122,148 @@ def _feedback(snapshot: Snapshot, touched: frozenset[str] | None) -> dict[str, F
     }
 
 
-def _cited(belief: Belief) -> set[str]:
-    return {*belief.source_episodes, *belief.evidence.for_, *belief.evidence.against}
+def _merged_into(snapshot: Snapshot) -> dict[str, list[Belief]]:
+    """By id: the beliefs that were merged into this one, and those that had been into them."""
+    direct: dict[str, list[Belief]] = {}
+    for one in snapshot.of(Belief):
+        for link in one.links:
+            if link.relation == "superseded_by" and why(link) == SAME:
+                direct.setdefault(link.to, []).append(one)
+    return {name: _line_of(name, direct) for name in direct}
 
 
-def _weighed(snapshot: Snapshot, old: Belief, told: Feedback) -> Belief:
-    for_ = sorted({*old.evidence.for_, *told.helped})
-    against = sorted({*old.evidence.against, *told.misled})
-    supporting = {*for_, *old.source_episodes}
-    if not supporting and not against:
+def _line_of(heir: str, direct: Mapping[str, list[Belief]]) -> list[Belief]:
+    """All that lead to an heir; two branches can have made each the other's."""
+    found: dict[str, Belief] = {}
+    waiting = [heir]
+    while waiting:
+        for one in direct.get(waiting.pop(), ()):
+            if one.id not in found and one.id != heir:
+                found[one.id] = one
+                waiting.append(one.id)
+    return list(found.values())
+
+
+def _case(snapshot: Snapshot, belief: Belief, told: Feedback) -> Case:
+    """What a record says of its evidence, and what episodes now say of the record.
+
+    Where a fact was taken from shows that somebody said it, not that it holds.
+    """
+    helped, misled = told
+    for_, against = frozenset(belief.evidence.for_), frozenset(belief.evidence.against)
+    sources = frozenset(() if isinstance(belief, Fact) else belief.source_episodes)
+    met = for_ if isinstance(belief, AntiPattern) and is_produced(belief) else frozenset()
+    for_ = (for_ | helped) - (misled - sources - met)  # induction brings those back
+    told_so = _helped(snapshot, belief.id, for_)
+    advised, otherwise = _overcame(belief)
+    return Case(
+        for_=for_,
+        against=(against | misled) - (helped - sources),
+        sources=sources,
+        sure=advised | told_so,
+        otherwise=otherwise - told_so,
+        silent=met - advised - otherwise - told_so if _advises(belief) else frozenset(),
+    )
+
+
+def _helped(snapshot: Snapshot, name: str, episodes: frozenset[str]) -> frozenset[str]:
+    """The episodes that say that a memory helped, whenever they said it."""
+    known = (snapshot.records.get(one) for one in episodes)
+    return frozenset(
+        one.id
+        for one in known
+        if isinstance(one, Episode)
+        and any(told.id == name and told.helpful for told in one.recalled)
+    )
+
+
+def _weighed(snapshot: Snapshot, old: Belief, own: Case, united: Case) -> Belief:
+    """A belief with its own evidence, as sure as all evidence makes it."""
+    if not united.episodes() and "weighed" not in (old.model_extra or {}):
         return old
-    sure_ones = told.helped | _resolved(old)
-    support = _sum(snapshot, {one: _weight(snapshot, one, sure_ones) for one in supporting})
-    contradicted = _sum(snapshot, dict.fromkeys(against, 1.0))
-    stated = _stated(old)
-    prior = _PRIOR if stated is None else (_ASSERTED * stated, _ASSERTED * (1 - stated))
-    sure = confidence(support, contradicted, prior)
-    fields: dict[str, object] = {"confidence": sure}
-    if not _is_produced(old):
-        fields["asserted"] = stated
-    if (for_, against) != (old.evidence.for_, old.evidence.against):
-        fields["evidence"] = {**(old.evidence.model_extra or {}), "for": for_, "against": against}
-    if old.status not in _SETTLED:
-        limit = snapshot.thresholds.confident
-        counted = status(support, contradicted, sure, limit)
-        fields["status"] = counted if stated is None else _kept(old.status, counted)
+    stated = _claim(old)
+    support, contradicted = _observations(snapshot, united, stated.knowing)
+    instead = _sum(snapshot, dict.fromkeys(sorted(united.otherwise - stated.knowing), 1.0))
+    sure = confidence(support, contradicted + instead, stated.prior())
+    fields: dict[str, Any] = {"confidence": sure, **_lists(old, own)}
+    if not is_produced(old):
+        fields |= stated.fields(sure)
+    if old.status not in SETTLED:
+        counted = status(support, contradicted, sure, snapshot.thresholds)
+        fields["status"] = counted if stated.stated is None else _kept(old, counted)
     return old.changed(**fields)
 
 
-def _kept(stands: str, counted: str) -> str:
-    """What somebody asserted stands until evidence disputes it, and again when it does not."""
+def _observations(snapshot: Snapshot, case: Case, known: frozenset[str]) -> tuple[float, float]:
+    """How much of a case is new to who asserted the belief: for it, and against it."""
+    for_ = sorted(case.supporting() - known)
+    return (
+        _sum(snapshot, {one: _weight(snapshot, one, case.sure) for one in for_}),
+        _sum(snapshot, dict.fromkeys(sorted(case.against - known), 1.0)),
+    )
+
+
+def _lists(old: Belief, own: Case) -> dict[str, Any]:
+    """The evidence as it is written; where it is the same, as it was written."""
+    for_, against = sorted(own.for_), sorted(own.against)
+    if (for_, against) == (old.evidence.for_, old.evidence.against):
+        return {}
+    return {"evidence": {**(old.evidence.model_extra or {}), "for": for_, "against": against}}
+
+
+def _kept(belief: Belief, counted: str) -> str:
+    """What somebody asserted stands until evidence disputes it, and again when it does not.
+
+    What contradicts another belief is in dispute whatever its evidence.
+    """
     if counted in {"disputed", "retired"}:
         return "disputed"
-    return "active" if stands == "disputed" else stands
+    is_contradicted = any(link.relation == "contradicts" for link in belief.links)
+    stands = belief.status
+    return "active" if stands == "disputed" and not is_contradicted else stands
 
 
-def _is_produced(belief: Belief) -> bool:
-    """Whether consolidation made it: it writes the key by which it knows it again."""
-    return "key" in (belief.model_extra or {})
+def _claim(belief: Belief) -> Claim:
+    """What somebody asserted of a belief, if only by telling it."""
+    stated = claim(belief)
+    if is_produced(belief) or is_weighed(belief):
+        return stated
+    return stated._replace(stated=_first_stated(belief))
 
 
-def _stated(belief: Belief) -> float | None:
-    """The confidence that somebody gave it; None where nobody did."""
-    if _is_produced(belief):
-        return None
-    extra = belief.model_extra or {}
-    given = extra.get("asserted", belief.confidence)
-    return float(given) if isinstance(given, (int, float)) and 0 <= given <= 1 else None
+def _first_stated(belief: Belief) -> float | None:
+    """The confidence that a belief came with.
+
+    Told without one, and not from episodes, it starts where recall took it to be: else the first
+    episode that it helped would push it back.
+    """
+    is_told = isinstance(belief, Fact) or not cited(belief)
+    return _SUPPOSED if belief.confidence is None and is_told else belief.confidence
 
 
-def _resolved(belief: Belief) -> frozenset[str]:
-    """The episodes in which what an anti-pattern advises has helped."""
-    if not isinstance(belief, AntiPattern):
-        return frozenset()
-    return frozenset(episode for one in belief.resolutions for episode in one.for_)
+def _overcame(belief: Belief) -> tuple[frozenset[str], frozenset[str]]:
+    """The episodes that overcame an error by what its anti-pattern advises first, and otherwise.
+
+    Advice is what has to hold the next time. That an error was met says nothing about its remedy;
+    that something else helped speaks against it.
+    """
+    if not _advises(belief):
+        return frozenset(), frozenset()
+    first, *others = belief.resolutions
+    advised = frozenset(first.for_)
+    return advised, frozenset(episode for one in others for episode in one.for_) - advised
 
 
-def _weight(snapshot: Snapshot, id_: str, sure_ones: Iterable[str]) -> float:
+def _advises(belief: Belief) -> TypeGuard[AntiPattern]:
+    return isinstance(belief, AntiPattern) and bool(belief.resolutions)
+
+
+def _weight(snapshot: Snapshot, id_: str, sure_ones: frozenset[str]) -> float:
     """One whole observation where it was followed by success; an archived one counts as it did."""
     episode = snapshot.records.get(id_)
     if id_ in sure_ones or not isinstance(episode, Episode) or episode.outcome == "success":
         return 1.0
-    return _UNSURE
+    return UNSURE
 
 
 def _sum(snapshot: Snapshot, weights: Mapping[str, float]) -> float:
@@ -167,8 +278,8 @@ def _sum(snapshot: Snapshot, weights: Mapping[str, float]) -> float:
 
 def _step(old: Belief, new: Belief) -> Step:
     before, after = old.confidence, new.confidence or 0.0
-    what = "weakened" if before is not None and after < before else "strengthened"
-    news = sorted(_cited(new) - _cited(old))
+    what = "weakened" if after < (before or _claim(old).stated or 0.0) else "strengthened"
+    news = sorted(cited(new) - cited(old))
     shown = "" if before is None else f"{before:.2f} -> "
     return Step(
         what, new.id, new.title(), tuple(news), f"confidence {shown}{after:.2f}, {new.status}"

@@ -6,7 +6,7 @@ import marshal
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
@@ -116,6 +116,12 @@ class Index:
             self.keep_in_memory(str(error))
             return open_for_writing(None)
 
+    def copy_to(self, path: Path) -> None:
+        """Write all that it says into a new file."""
+        _make_cache(path.parent)
+        with closing(sqlite3.connect(path)) as copy:
+            self.reader().backup(copy)
+
     def keep_in_memory(self, why: str) -> None:
         """Do without a file: a read-only checkout, a full disk."""
         self.close()
@@ -154,7 +160,10 @@ class Index:
 
     def paths_saying(self, kind: str, value_key: str) -> list[str]:
         """The files of a kind that state a value, by the id that its tombstone would have."""
-        sql = "SELECT path FROM memories WHERE tombstone = ? AND kind = ? ORDER BY path"
+        sql = (
+            "SELECT path FROM memories WHERE tombstone = ? AND tombstone <> '' AND kind = ? "
+            "ORDER BY path"
+        )
         return [row[0] for row in self.ask(sql, value_key, kind)]
 
     def path_of(self, memory_id: str) -> str | None:

@@ -125,7 +125,8 @@ class Revision:
         self._db.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def claimants(self, memory_id: str) -> list[str]:
-        sql = "SELECT path FROM files WHERE claims = ? ORDER BY path"
+        # A partial index serves a bound value only if the statement says that it is not empty.
+        sql = "SELECT path FROM files WHERE claims = ? AND claims <> '' ORDER BY path"
         return [row[0] for row in self._db.execute(sql, (memory_id,))]
 
     def losers(self) -> list[str]:

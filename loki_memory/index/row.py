@@ -73,7 +73,7 @@ def entry_of(
         session=_text(given, "session"),
         category=_text(given, "category"),
         outcome=_text(given, "outcome"),
-        confidence=_number(given, "confidence"),
+        confidence=_number(given, "confidence") if record.kind != "skill" else _learned(given),
         importance=_number(given, "importance"),
         pinned=int(given.get("pinned") is True),
         parent=_text(given, "parent"),
@@ -115,6 +115,14 @@ def _text(given: dict[str, Any], *names: str) -> str:
 def _number(given: dict[str, Any], name: str) -> float | None:
     value = given.get(name)
     return float(value) if isinstance(value, (int, float)) else None
+
+
+def _learned(given: dict[str, Any]) -> float | None:
+    """How sure a skill is that was learned: front matter is text."""
+    try:
+        return float(given["metadata"]["loki-confidence"])
+    except (KeyError, ValueError):
+        return None
 
 
 def _hash(data: bytes) -> str:

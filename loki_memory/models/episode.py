@@ -159,7 +159,9 @@ class Episode(Memory):
 
     def edges(self) -> Iterator[Edge]:
         yield from (Edge(link.to, link.relation, _weight(link.strength)) for link in self.links)
-        yield from (Edge(one.id, "recalled") for one in self.recalled)
+        # Being shown ties nothing together; having helped or misled does.
+        judged = (one for one in self.recalled if one.helpful is not None)
+        yield from (Edge(one.id, "recalled") for one in judged)
         yield from (Edge(f"file:{path}", "touches") for path in sorted(self.files()))
 
     def errors(self) -> Iterator[str]:

@@ -1,0 +1,248 @@
+"""Mistakes to avoid: which warnings come before a task, in which order, and what each line says.
+
+Errors come in families: a command, or a tool, complains of one thing today and of another
+tomorrow, and whoever uses it again may meet any of them. So a family has one line: who complains,
+of what most often, and what helped. A command whose complaints differ each time (a linter's do) is
+told by the line with which it announces that it failed.
+
+What was met by most sessions comes first, where a session counts less the longer it is past, and
+what is near the goal as if it had been met more often.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from math import exp2
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from loki_memory.gist import family_gist, gist
+from loki_memory.models.command import head
+from loki_memory.models.signature import signature, told
+from loki_memory.recall.recollection import Recollection
+
+if TYPE_CHECKING:
+    from loki_memory.parts import Parts
+    from loki_memory.workspace import Workspace
+
+TRUSTED = "origin NOT IN ('import', 'external')"
+_HALF_LIFE = 30  # days; of the decayed counters in the study the one that foretold reuse best
+_MEMBERS = 3  # complaints that a line tells
+# The warning nearest to the goal counts as if 1 + this many times as many sessions had met it, the
+# next half as many more. Between 1 and 5 the share of errors that were warned of stays the same
+# (benchmarks/prewarn).
+_NEARNESS = 3
+_SAMPLES = 6  # newest episodes that are asked how a command announces its failure
+_RUNNING = re.compile(r"\s*\(running ([^()]*)\)$")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_ANNOUNCES = re.compile(
+    r"(?i)\b(?:errors?|err!|fail(?:s|ed|ure)?|fatal|conflict|panic|abort(?:ed|ing)?|denied|"
+    r"not found|cannot|could not|unable|undefined|invalid|no such)\b"
+)
+_EXIT = re.compile(r"(?i)^\W*(?:exit (?:code|status)|command exited)\b.*$")
+_FIGURES = re.compile(r"\d+")
+
+
+class Member(NamedTuple):
+    """A warning, and when it was met."""
+
+    id: str
+    text: str  # what fails
+    confidence: float | None
+    met: Mapping[str, str]  # session -> its last day; none if somebody only said so
+    episodes: Sequence[str]  # newest last
+    kind: str = "anti-pattern"
+
+    @property
+    def head(self) -> str:
+        """The command or tool; empty if the warning names none."""
+        return _head(self.text)
+
+    @property
+    def complaint(self) -> str:
+        return _RUNNING.sub("", self.text)
+
+
+def _head(text: str) -> str:
+    found = _RUNNING.search(text)
+    return found[1] if found else ""
+
+
+def _group(name: str, text: str) -> str:
+    """What makes warnings one family: the command; a warning without one stands alone."""
+    return _head(text) or name
+
+
+class Family(NamedTuple):
+    """Warnings about one command or tool, what was met most comes first."""
+
+    head: str
+    members: Sequence[Member]
+    weight: float  # sessions that met one of them, each by its age
+
+    @property
+    def episodes(self) -> list[str]:
+        return sorted({one for member in self.members for one in member.episodes})
+
+
+def families(members: Iterable[Member]) -> list[Family]:
+    """Warnings by who complains; most met first. Ages count from the newest day there is."""
+    groups: dict[str, list[Member]] = {}
+    for one in members:
+        groups.setdefault(_group(one.id, one.text), []).append(one)
+    newest = max(
+        (day for group in groups.values() for one in group for day in one.met.values()), default=""
+    )
+    found = [_family(group, newest) for group in groups.values()]
+    return sorted(found, key=lambda one: (-one.weight, one.members[0].id))
+
+
+def _family(group: Sequence[Member], newest: str) -> Family:
+    met: dict[str, str] = {}
+    for one in group:
+        for session, day in one.met.items():
+            met[session] = max(day, met.get(session, ""))
+    ranked = sorted(group, key=lambda one: (-_weight(one.met, newest), one.id))
+    return Family(group[0].head, ranked, _weight(met, newest))
+
+
+def _weight(met: Mapping[str, str], newest: str) -> float:
+    """Sessions by their age; what somebody said without having met it counts as one of today."""
+    if not met:
+        return 1.0
+    return round(sum(exp2(-_days(day, newest) / _HALF_LIFE) for day in met.values()), 6)
+
+
+def _days(day: str, newest: str) -> int:
+    if not day or not newest:
+        return 0
+    return (date.fromisoformat(newest) - date.fromisoformat(day)).days
+
+
+def ordered(found: Sequence[Family], near: Sequence[str]) -> list[Family]:
+    """Families as they matter now; `near` names commands, or warnings that have none, the nearest
+    to the goal first.
+    """
+    place = {name: at for at, name in reversed(list(enumerate(near, 1)))}
+
+    def matters(one: Family) -> float:
+        at = place.get(_group(one.members[0].id, one.members[0].text))
+        return one.weight * (1 + (_NEARNESS / at if at else 0))
+
+    return sorted(found, key=lambda one: -matters(one))
+
+
+# -- from the index --------------------------------------------------------------------------------
+
+
+def mistakes(
+    workspace: Workspace, hits: Sequence[Recollection], most: int
+) -> list[tuple[Recollection, str]]:
+    """The warnings for a task, best first, each with its line; `hits` are near the goal."""
+    members = list(_members(workspace))
+    known = {_group(one.id, one.text) for one in members}
+    near = [_group(hit.id, hit.title) for hit in hits]
+    members += [
+        Member(hit.id, hit.title, hit.confidence, {}, [], hit.kind)
+        for hit, group in zip(hits, near, strict=True)
+        if group not in known  # learnings of a family say what it says
+    ]
+    chosen = ordered(families(members), near)[:most]
+    return [(_recollection(one, hits), _line(workspace, one)) for one in chosen]
+
+
+def _members(workspace: Parts) -> Iterator[Member]:
+    rows = workspace.index.ask(
+        "SELECT m.id, m.title, m.confidence, coalesce(e.target, ''), coalesce(ep.at, ''), "  # noqa: S608
+        "coalesce(ep.session, '') FROM live AS m "
+        "LEFT JOIN edges AS e ON e.source = m.id AND e.relation = 'derived_from' "
+        "LEFT JOIN memories AS ep ON ep.id = e.target "
+        f"WHERE m.kind = 'anti-pattern' AND m.{TRUSTED} ORDER BY m.id, e.target"
+    )
+    members: dict[str, tuple[str, float | None, dict[str, str], list[str]]] = {}
+    for name, title, confidence, episode, at, session in rows:
+        _, _, met, episodes = members.setdefault(name, (title, confidence, {}, []))
+        if episode:
+            day = at[:10] or _day(episode)
+            met[session or episode] = max(day, met.get(session or episode, ""))
+            episodes.append(episode)
+    for name, (title, confidence, met, episodes) in members.items():
+        yield Member(name, title, confidence, met, episodes)
+
+
+def _day(episode: str) -> str:
+    """Of an episode that is archived its id still tells the day."""
+    found = _DAY.search(episode)
+    return found[0] if found else ""
+
+
+def _recollection(family: Family, hits: Iterable[Recollection]) -> Recollection:
+    first = family.members[0]
+    known = next((hit for hit in hits if hit.id == first.id), None)
+    met = len(family.episodes)
+    if known:
+        return known._replace(evidence=max(met, known.evidence))
+    why = (f"met in {met} episodes",) if met else ()
+    return Recollection(
+        first.id, first.kind, first.text, why=why, confidence=first.confidence, evidence=met
+    )
+
+
+def _line(workspace: Workspace, family: Family) -> str:
+    members = distinct(family.members)[:_MEMBERS]
+    samples = list(_samples(workspace, family))
+    typed = _commonest(label for label, _ in samples) or family.head
+    if len(members) == 1:
+        title, record = told(members[0].complaint, typed), _record(workspace, members[0].id)
+        return gist(members[0].kind, title, {**record, "what_fails": title} if typed else record)
+    each = [(one.complaint, _record(workspace, one.id)) for one in members]
+    return family_gist(typed, _announcement(family, samples), each)
+
+
+def distinct(members: Sequence[Member]) -> list[Member]:
+    """Of complaints that differ only in what they name, the first."""
+    found: dict[str, Member] = {}
+    for one in members:
+        known = signature(one.complaint)
+        found.setdefault(known.broad if known else one.complaint, one)
+    return list(found.values())
+
+
+def _record(workspace: Workspace, name: str) -> Mapping[str, Any]:
+    for home in workspace.homes():
+        found = home.index.body(name)
+        if found is not None:
+            record: Mapping[str, Any] = orjson.loads(found[1])
+            return record
+    return {}
+
+
+def _samples(workspace: Workspace, family: Family) -> Iterator[tuple[str, str]]:
+    """How the command was typed, and what it said, in the newest episodes that tell both."""
+    for name in family.episodes[-_SAMPLES:] if family.head else ():
+        for error in _record(workspace, name).get("errors_encountered") or ():
+            if isinstance(error, Mapping) and head("shell", str(error.get("type"))) == family.head:
+                yield str(error["type"]), str(error.get("message") or "")
+
+
+def _announcement(family: Family, samples: Iterable[tuple[str, str]]) -> str:
+    """How a command says that it failed, if it said so in the same words more than once."""
+    said = [_FIGURES.sub("0", announcing(message)) for _, message in samples]
+    known = {_FIGURES.sub("0", one.complaint) for one in family.members}
+    often = _commonest(line for line in said if line and line not in known)
+    return often if said.count(often) > 1 else ""
+
+
+def _commonest(texts: Iterable[str]) -> str:
+    counts = Counter(texts)
+    return min(counts, key=lambda text: (-counts[text], text), default="")
+
+
+def announcing(message: str) -> str:
+    """The first line of an error that says that something failed."""
+    lines = (line.strip() for line in message.splitlines())
+    return next((one for one in lines if _ANNOUNCES.search(one) and not _EXIT.match(one)), "")

@@ -1,0 +1,103 @@
+"""How sure evidence makes us of a belief, and what follows from it.
+
+Confidence is the mean of a Beta(2, 1) distribution over observations: two that confirm and none
+that contradicts make 0.80. A confidence that somebody stated is where theirs starts, worth two
+observations. What counts as an observation is for the caller to say.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+from loki_memory.models.belief import Belief
+
+# Of six formulas the best at telling whether a stored remedy works the next time, by the reference
+# measurement on 902 events; benchmarks/consolidation/confidence.py has ours.
+PRIOR = (2.0, 1.0)
+CONFIDENT = 0.80  # from here on a belief is active
+SETTLED = frozenset({"superseded", "rejected", "retired"})  # evidence does not bring these back
+UNSURE = 0.5  # what an episode counts that met a belief without a clear success
+_ASSERTED = 2.0  # observations that a stated confidence is worth
+_DISPUTED = 0.60
+_HOPELESS = (0.20, 5.0)  # certainty below which, and observations from which on, it is retired
+_SUPPORT = 2.0  # observations that make a belief active
+
+
+class Claim(NamedTuple):
+    """How sure somebody was of a belief, and the evidence that they knew."""
+
+    stated: float | None
+    knowing: frozenset[str] = frozenset()
+
+    def prior(self) -> tuple[float, float]:
+        if self.stated is None:
+            return PRIOR
+        return (_ASSERTED * self.stated, _ASSERTED * (1 - self.stated))
+
+    def fields(self, weighed: float) -> dict[str, Any]:
+        """What is written beside a confidence, so that weighing again starts from it again."""
+        known = {"asserted_knowing": sorted(self.knowing)} if self.knowing else {}
+        return {"asserted": self.stated, "weighed": weighed, **known}
+
+
+def confidence(support: float, against: float, prior: tuple[float, float] = PRIOR) -> float:
+    """The share of the times that a belief is expected to hold."""
+    a, b = prior[0] + support, prior[1] + against
+    return round(a / (a + b), 2)
+
+
+def lower_bound(support: float, against: float) -> float:
+    """Confidence less one standard deviation: what to rank by, since luck sinks."""
+    a, b = PRIOR[0] + support, PRIOR[1] + against
+    return a / (a + b) - sqrt(a * b / ((a + b) ** 2 * (a + b + 1)))
+
+
+def status(
+    support: float,
+    against: float,
+    sure: float,
+    confident: float = CONFIDENT,
+    least: float = _SUPPORT,
+) -> str:
+    """What a belief with so much evidence counts as."""
+    certainty, observations = _HOPELESS
+    if support + against >= observations and lower_bound(support, against) < certainty:
+        return "retired"
+    if against >= 1 and sure < _DISPUTED:
+        return "disputed"
+    return "active" if support >= least and sure >= confident else "candidate"
+
+
+def is_produced(belief: Belief) -> bool:
+    """Whether consolidation made it: it writes the key by which it knows it again."""
+    return "key" in (belief.model_extra or {})
+
+
+def is_weighed(belief: Belief) -> bool:
+    """Whether evidence has moved a belief that somebody asserted."""
+    return "asserted" in (belief.model_extra or {})
+
+
+def claim(belief: Belief) -> Claim:
+    """What somebody asserted of a belief; nobody did where consolidation made it.
+
+    A confidence that is not what was weighed was written by somebody since: it is the new
+    assertion, made in view of the evidence that was there.
+    """
+    if is_produced(belief):
+        return Claim(None)
+    if not is_weighed(belief):
+        return Claim(belief.confidence)
+    extra, sure = belief.model_extra or {}, belief.confidence
+    if sure is not None and extra.get("weighed", sure) != sure:
+        return Claim(sure, frozenset(cited(belief)))
+    given, knowing = extra["asserted"], extra.get("asserted_knowing")
+    is_score = isinstance(given, (int, float)) and 0 <= given <= 1
+    known = frozenset(map(str, knowing)) if isinstance(knowing, list) else frozenset()
+    return Claim(float(given) if is_score else None, known)
+
+
+def cited(belief: Belief) -> set[str]:
+    """The episodes that a belief names as its evidence."""
+    return {*belief.source_episodes, *belief.evidence.for_, *belief.evidence.against}
