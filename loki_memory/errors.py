@@ -12,17 +12,24 @@
     ├── NotFound               5   no memory with this id
     │   ├── Ambiguous          5   several ids begin so
     │   ├── NothingToUndo      5   it was not archived, forgotten or rejected
-    │   └── NoLedger           5   the agent has not checked in
+    │   ├── NoLedger           5   the agent has not checked in
+    │   ├── UnknownRevision    5   git knows no such commit
+    │   ├── NoHistory          5   the folder lies in no git repository
+    │   └── NoChange           5   a recall was the same at both ends
     ├── Conflict               6
     │   ├── FileChanged        6   changed since it was read
     │   ├── IdTaken            6   the id belongs to another memory
+    │   ├── ReadOnlyPast       6   the memory of a commit is not written to
     │   └── WouldLoseBeliefs   6   a consolidation that would drop beliefs
     ├── RejectedValue          7   a person rejected this value
     ├── StoreBusy              8   another process holds the store
     ├── StoreFailed            9   the file system said no
-    └── EverythingVanished    10   all memory files are gone at once
+    ├── EverythingVanished    10   all memory files are gone at once
+    └── GitFailed             11   git could not do what was asked
+        └── NotOnABranch      11   memory is not kept on a branch of its own
 
-The number is the exit code of `loki-mem`; 2 is a mistake in the command line.
+The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 26 are what
+`loki-mem check` found.
 """
 
 from __future__ import annotations
@@ -164,6 +171,37 @@ class NoLedger(NotFound):
         )
 
 
+class UnknownRevision(NotFound):
+    def __init__(self, rev: str) -> None:
+        LokiMemoryError.__init__(
+            self,
+            f"git knows no commit {rev!r} here; name a commit, branch or tag, or a date such as "
+            "2026-01-20.",
+        )
+
+
+class NoHistory(NotFound):
+    def __init__(self, folder: object) -> None:
+        LokiMemoryError.__init__(
+            self,
+            f"{folder} lies in no git repository, so its memory has no history; "
+            "`git init` and `loki-mem commit` begin one.",
+        )
+
+
+class NoChange(NotFound):
+    """`is_right_now`: as it should be in the newest commit; else it never was."""
+
+    def __init__(self, memory_id: str, *, expected: bool, is_right_now: bool) -> None:
+        if is_right_now:
+            state = "is recalled" if expected else "is not recalled"
+            said = f"{state} in the newest commit, as it should be; there is nothing to find."
+        else:
+            state = "is recalled in no" if expected else "is recalled in every"
+            said = f"{state} commit that was asked; name one where it was right: GOOD..BAD."
+        LokiMemoryError.__init__(self, f"{memory_id} {said}")
+
+
 class Conflict(LokiMemoryError):
     exit_code = 6
 
@@ -179,6 +217,14 @@ class IdTaken(Conflict):
         super().__init__(
             f"{memory_id} already stands in {path} with other content; change it with "
             f"`loki-mem correct {memory_id}`, or leave the id out and one is made."
+        )
+
+
+class ReadOnlyPast(Conflict):
+    def __init__(self, commit: str) -> None:
+        super().__init__(
+            f"the memory of commit {commit[:12]} is as it was and cannot be changed; write to the "
+            "workspace itself."
         )
 
 
@@ -230,4 +276,32 @@ class EverythingVanished(LokiMemoryError):
         super().__init__(
             f"all {count} memory files under {root} are gone at once; the index still holds "
             "them. If that is meant, run `loki-mem rebuild`; if not, bring the files back."
+        )
+
+
+class GitFailed(LokiMemoryError):
+    """Git said no; `reason` is what it complained of, in its own words."""
+
+    exit_code = 11
+
+    def __init__(self, args: Sequence[str], reason: str) -> None:
+        lines = [line.strip() for line in reason.splitlines() if line.strip()]
+        first = next((line for line in lines if line.startswith(("fatal: ", "error: "))), "")
+        self.reason = first[len("fatal: ") :] or (lines or ["it gave no reason"])[-1]
+        super().__init__(
+            f"git {args[0] if args else ''} failed: {self.reason}. Memory files are as they were; "
+            "mend what git names and repeat."
+        )
+
+
+class NotOnABranch(GitFailed):
+    def __init__(self, mode: str) -> None:
+        self.reason = f"git.mode is {mode}"
+        advice = (
+            "memory travels with your code, so use `git pull` and `git push`"
+            if mode == "inline"
+            else "nothing is exchanged"
+        )
+        LokiMemoryError.__init__(
+            self, f"{self.reason}: {advice}; `loki-mem config git.mode branch` changes that."
         )

@@ -83,14 +83,17 @@ class Parts:
 
     @cached_property
     def retriever(self) -> Retriever:
-        """The read path. Its files carry the mark of this very folder: none comes with a clone."""
         from loki_memory.recall.retriever import Retriever
 
+        model = self.config.text("embedding.model")
+        return Retriever(self.index, self.vectors_folder(), model, self._report)
+
+    def vectors_folder(self) -> Path | None:
+        """Where vectors lie. It carries the mark of this very folder: none comes with a clone."""
         device, _, rest = self.index.note("home").partition(":")
-        at_home = self.index.path is not None and device
-        name = f"vectors-{device}-{rest.partition(':')[0]}"
-        folder = self.layout.cache / name if at_home else None
-        return Retriever(self.index, folder, self.config.text("embedding.model"), self._report)
+        if self.index.path is None or not device:
+            return None
+        return self.layout.cache / f"vectors-{device}-{rest.partition(':')[0]}"
 
     def _report(self, done: int, total: int) -> None:
         if self.progress is not None:
@@ -384,10 +387,17 @@ class Parts:
         return f"{max(0, time.time_ns() - changed) / 1e9:.0f} s"
 
     def _heal(self) -> None:
-        """Complete a change that was decided before a crash."""
+        """Complete a change that was decided before a crash; bring back what was cleaned away."""
+        if not self.is_user and not self.layout.memory.is_dir() and self._is_on_a_branch():
+            from loki_memory.sharing import restore
+
+            restore(self)
         if intent.waiting(self.layout):
             with self.store.change(seconds=1):
                 pass
+
+    def _is_on_a_branch(self) -> bool:
+        return self.config.text("git.mode") == "branch"
 
     def _sync(
         self,

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from loki_memory.doubts import doubts
 from loki_memory.errors import InvalidRecord
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.tokens import tokens
@@ -31,7 +32,8 @@ _DETAILS = (
     "SELECT m.row, m.id, m.kind, m.title, m.status, m.scope, m.at, m.confidence, "
     "m.size, json_extract(m.body, '$.citations'), "
     "lower(json_extract(m.body, '$.subject') || '/' || json_extract(m.body, '$.attribute')), "
-    "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from') "
+    "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from'), "
+    "m.path, (SELECT f.etag FROM memories AS f WHERE f.row = m.row) "
     "FROM judged AS m WHERE m.row IN ({})"
 )
 
@@ -177,12 +179,14 @@ def _told(home: Parts, answer: Answer, asked: Asked) -> list[_Told]:
     if not answer.hits:
         return []
     sql = _DETAILS.format(",".join(str(hit.row) for hit in answer.hits))
-    rows = {row[0]: row for row in home.index.ask(sql)}
-    return [_one(home, hit, rows[hit.row], asked.now) for hit in answer.hits if hit.row in rows]
+    rows, doubted = {row[0]: row for row in home.index.ask(sql)}, doubts(home.layout)
+    found = [(hit, rows[hit.row]) for hit in answer.hits if hit.row in rows]
+    return [_one(home, hit, row, asked.now, doubted) for hit, row in found]
 
 
-def _one(home: Parts, hit: Hit, row: Sequence[Any], now: str) -> _Told:
-    _, name, kind, title, status, scope, at, confidence, size, cited, slot, evidence = row
+def _one(home: Parts, hit: Hit, row: Sequence[Any], now: str, doubted: Mapping[str, str]) -> _Told:
+    _, name, kind, title, status, scope, at, confidence, size, cited, slot, evidence, *rest = row
+    path, etag = rest
     recollection = Recollection(
         id=name,
         kind=kind,
@@ -195,7 +199,8 @@ def _one(home: Parts, hit: Hit, row: Sequence[Any], now: str) -> _Told:
         evidence=evidence,
         status=status,
         scope="user" if home.is_user else scope,
-        stale=kind in _BELIEFS and bool(cited) and is_stale(home.layout.root, _parsed(cited)),
+        stale=kind in _BELIEFS and bool(cited) and _is_stale(home.layout.root, cited),
+        unverified=doubted.get(path) == etag,
         contradicts=_opponents(home, name),
         tokens=(size + 3) // 4,
     )
@@ -260,35 +265,14 @@ def _disputed(hit: Recollection, others: tuple[str, ...]) -> Recollection:
     return hit._replace(contradicts=others, why=why)
 
 
-def _parsed(cited: str) -> list[Any]:
+def _is_stale(root: Path, cited: str) -> bool:
+    """Whether code that a memory cites has changed since."""
     import orjson  # 4 ms, for the few memories that cite code
 
+    from loki_memory.citing import is_stale
+
     found = orjson.loads(cited)
-    return found if isinstance(found, list) else []
-
-
-def is_stale(root: Path, citations: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a file that a memory cites has changed since, by git's id of its content."""
-    return any(
-        _blob(root, str(cited["path"])) != cited["blob"]
-        for cited in citations
-        if isinstance(cited, dict) and cited.get("path") and cited.get("blob")
-    )
-
-
-def _blob(root: Path, path: str) -> str | None:
-    """Git's id of a file of the project as it is now; None if there is no such file."""
-    from hashlib import sha1
-
-    real = os.path.realpath(root / path)
-    if not real.startswith(os.path.realpath(root) + os.sep):
-        return None
-    try:
-        with open(real, "rb") as file:
-            data = file.read()
-    except OSError:
-        return None
-    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    return isinstance(found, list) and is_stale(root, found)
 
 
 def shown(hit: Recollection) -> str:

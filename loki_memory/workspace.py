@@ -14,7 +14,7 @@ over what somebody edited in a view, and is on disk when it returns.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -35,18 +35,27 @@ from loki_memory.models.normal import moment
 from loki_memory.parts import Changing, Parts, parsed, user_home
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
+    from loki_memory.bisecting import Turn
+    from loki_memory.checking import Finding
+    from loki_memory.committing import Committed
     from loki_memory.consolidating import Report
     from loki_memory.disclosure import Branch, Timeline, Topics
     from loki_memory.doctor import Diagnosis
     from loki_memory.economics import Economics
     from loki_memory.files.problem import Problem
     from loki_memory.graph import Graph
+    from loki_memory.history.difference import Shift
+    from loki_memory.history.review import Review
     from loki_memory.injection import Context
     from loki_memory.journal import Uses
     from loki_memory.models import Episode, Handoff, Ledger, Link, Memory, Skill, Tombstone
     from loki_memory.recall.recollection import Recollections
     from loki_memory.removal import Forgotten
+    from loki_memory.reverting import Reverted
+    from loki_memory.sharing import Exchanged
     from loki_memory.status import Garbage, Stats, Status
+    from loki_memory.tracing import Blame, Step
+    from loki_memory.verifying import Verified
 
 _FEW = 100  # episodes at once that are work just done; more are an import
 
@@ -132,10 +141,12 @@ class Workspace(Parts):
         """Record an episode, or many at once, and return what was stored.
 
         All of them or none: one that is not valid raises InvalidRecord before anything is written.
-        The same episode again changes nothing.
+        The same episode again changes nothing. Where an episode does not say which memories it
+        was shown, the journal does (`recalled`); not for an import.
 
         >>> ws.record({"goal": "Fix the build", "outcome": "success"})  # doctest: +SKIP
         """
+        from loki_memory.feedback import completed, create
         from loki_memory.models import Episode
 
         if isinstance(episode, (Episode, Mapping)):
@@ -146,13 +157,16 @@ class Workspace(Parts):
         homes: dict[Workspace, list[Episode]] = {}
         for one in records:
             homes.setdefault(self._home(one.scope), []).append(one)
+        ours = homes.get(self, []) if len(records) <= _FEW else []
+        whole = completed(self, ours, self.now())
         stored: dict[int, Episode] = {}
         new: list[Episode] = []
         for home, group in homes.items():
             with home.store.change() as change:
                 for one in group:
                     before = len(change)
-                    stored[id(one)] = change.create(one, taken.get(one.id, ""))  # type: ignore[assignment]
+                    told, path = whole.get(one.id, one), taken.get(one.id, "")
+                    stored[id(one)] = create(change, one, told, path)
                     new += [stored[id(one)]] * (len(change) > before)
         if len(new) <= _FEW:
             self._learn_from(new)
@@ -160,9 +174,11 @@ class Workspace(Parts):
 
     def _learn_from(self, episodes: Iterable[Episode]) -> None:
         """A lesson is there for the next task: the first phases of consolidation, at once."""
+        from loki_memory.feedback import teaches
+
         for one in episodes:
             self.journal.outcome(one.session or one.id, one.outcome, now=self.now())
-        told = [one for one in episodes if one.scope == "project" and _teaches(one)]
+        told = [one for one in episodes if one.scope == "project" and teaches(one)]
         if told and not self.is_user:
             from loki_memory.consolidating import learn
 
@@ -408,16 +424,18 @@ class Workspace(Parts):
         return kept
 
     def restore(self, memory_id: str) -> Memory:
-        """Undo an archive, a forget or a reject."""
-        from loki_memory.removal import lift
+        """Undo an archive, a forget or a reject; a summarised episode is whole again."""
+        from loki_memory.removal import is_summary, lift
 
         self.before_write()
         try:
-            home = self._up_to_date(memory_id)
+            home: Workspace | None = self._up_to_date(memory_id)
         except NotFound:
-            self._restore_somewhere(memory_id)
-            return self.get(memory_id)
-        return lift(home.store, home.index, memory_id)
+            home = None
+        if home is not None and not is_summary(home.get(memory_id)):
+            return lift(home.store, home.index, memory_id)
+        self._restore_somewhere(memory_id)
+        return self.get(memory_id)
 
     def _restore_somewhere(self, memory_id: str) -> None:
         from loki_memory.removal import restore
@@ -458,22 +476,35 @@ class Workspace(Parts):
         budget: int | None = None,
         status: str | None = None,
         under: str | None = None,
+        as_of: str | None = None,
     ) -> Recollections:
         """The memories that matter for a question, best first, each with the reasons for it.
 
         `files` and `error` say what is at hand; `deep` also follows links; `budget` limits the
-        tokens of the lines; `under` keeps to what stands below a topic. `sem-001`, `ep-2026-01*`,
-        `category:testing` or `tag:auth` in the query are looked up exactly. Nothing is returned
-        where nothing is near enough (`.filtered`).
+        tokens of the lines; `under` keeps to what stands below a topic; `as_of` asks the memory of
+        a commit, or of the last one until a date. `sem-001`, `ep-2026-01*`, `category:testing` or
+        `tag:auth` in the query are looked up exactly. Nothing is returned where nothing is near
+        enough (`.filtered`).
 
         >>> [hit.title for hit in ws.recall("why does the build fail?")]  # doctest: +SKIP
         """
         from loki_memory.recalling import Wish, note_shown, recall
 
         wish = Wish(query, k, kinds, task, files, error, deep, scope, session, status, under)
+        if as_of is not None:
+            return recall(self.as_of(as_of), wish.asked(self.now()), budget=budget)[0]
         found, _ = recall(self, wish.asked(self.now()), budget=budget)
         note_shown(self, "recall", query, found, session)
         return found
+
+    def as_of(self, rev: str) -> Workspace:
+        """The memory of a commit, or of the last one until a date: to be read, not written.
+
+        >>> ws.as_of("2026-01-20").list(kind="pattern")  # doctest: +SKIP
+        """
+        from loki_memory.past import as_of
+
+        return as_of(self, rev)
 
     def explain(self, query: str, k: int = 5, **options: Any) -> list[dict[str, float]]:
         """How each hit of `recall` came by its score: the parts that were added up."""
@@ -521,11 +552,15 @@ class Workspace(Parts):
         agent: str | None = None,
         files: Iterable[str] = (),
         budget: int | None = None,
+        as_of: str | None = None,
     ) -> str:
-        """The block that `continuity` would write; nothing is written."""
-        from loki_memory.working_memory import block_text
+        """The block that `continuity` would write, or would have written; nothing is written."""
+        from loki_memory.working_memory import block_text, last_goal
 
-        return block_text(self, goal, agent or "", tuple(files), budget)
+        if goal is None:
+            goal = last_goal(self, agent or "")
+        home = self if as_of is None else self.as_of(as_of)
+        return block_text(home, goal, agent or "", tuple(files), budget)
 
     def explore(self, memory_id: str, depth: int = 2) -> Branch:
         """A topic with what stands below it, down to a depth.
@@ -551,7 +586,7 @@ class Workspace(Parts):
     def feedback(self, memory_id: str, helpful: bool, episode: str | None = None) -> str:
         """Say whether a memory that was shown helped; returns its id.
 
-        It goes to the journal of this machine.
+        It goes to the journal of this machine, and into the next episode that is recorded.
 
         >>> ws.feedback("sem-001", helpful=True)  # doctest: +SKIP
         """
@@ -607,6 +642,15 @@ class Workspace(Parts):
         """The file that a memory stands in."""
         home, path = self._find(memory_id)
         return home.layout.resolve(path)
+
+    def is_unverified(self, memory_id: str) -> bool:
+        """Whether the last `verify` found that nobody vouches for what this memory says."""
+        from loki_memory.doubts import doubts
+
+        home, path = self._find(memory_id)
+        doubted = doubts(home.layout).get(path)
+        found = home.store.read(path) if doubted else None
+        return found is not None and found.etag == doubted
 
     def edges(self, memory_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """(relation, id) pairs that leave a memory, and that arrive at it."""
@@ -674,6 +718,111 @@ class Workspace(Parts):
         else:
             home = self._up_to_date(memory_id)
         return home.answer(partial(neighbourhood, home.index, memory_id, depth))
+
+    # -- history ---------------------------------------------------------------------------------
+
+    def commit(self, agent: str = "", subject: str = "", dry_run: bool = False) -> Committed:
+        """Commit what changed in memory and nothing else. Never fails because of git.
+
+        >>> ws.commit().subject  # doctest: +SKIP
+        """
+        from loki_memory.committing import commit
+
+        self.sync()
+        return commit(self, agent, subject=subject, dry_run=dry_run)
+
+    def pull(self, remote: str = "origin") -> Exchanged:
+        """Fetch memory that others shared, and merge it; where it has a branch of its own.
+
+        >>> ws.pull().what  # doctest: +SKIP
+        """
+        from loki_memory.sharing import pull
+
+        return pull(self, remote)
+
+    def push(self, remote: str = "origin") -> Exchanged:
+        """Share memory with others, after merging theirs; where it has a branch of its own.
+
+        >>> ws.push().what  # doctest: +SKIP
+        """
+        from loki_memory.sharing import push
+
+        return push(self, remote)
+
+    def diff(self, span: str | None = None) -> Review:
+        """What changed in memory between two points, in terms of belief; None: since HEAD.
+
+        >>> ws.diff("main...HEAD").counts()  # doctest: +SKIP
+        """
+        from loki_memory.reviewing import diff
+
+        return diff(self, span)
+
+    def review(self, since: str | None = None) -> tuple[Review, list[Shift]]:
+        """The same up to the working tree, and of that the beliefs that nobody has reviewed."""
+        from loki_memory.reviewing import open_questions
+
+        return open_questions(self, since)
+
+    def approve(self, memory_id: str) -> Memory:
+        """Let a belief stand, as somebody who has read it."""
+        from loki_memory.reviewing import accept
+
+        return accept(self, self.resolve(memory_id))
+
+    def check(
+        self, span: str | None = None, *, continuity_budget: int | None = None
+    ) -> list[Finding]:
+        """What should not be merged, the gravest first."""
+        from loki_memory.checking import check
+
+        return check(self, span, continuity_budget=continuity_budget)
+
+    def verify(self, *, adopt: Collection[str] | None = None, fix: bool = False) -> Verified:
+        """Compare every record with the chain of writes, and citations with the code.
+
+        `adopt` takes for good what was found: of these ids, or all of it if none is named.
+        """
+        from loki_memory.verifying import verify
+
+        return verify(self, adopt=adopt, fix=fix)
+
+    def blame(self, memory_id: str) -> Blame:
+        """Where a memory comes from: its episodes, their agents, and each commit that changed it.
+
+        >>> [source.agent for source in ws.blame("sem-001").sources]  # doctest: +SKIP
+        """
+        from loki_memory.tracing import blame
+
+        return blame(self, self.resolve(memory_id))
+
+    def log(self, memory_id: str | None = None, limit: int | None = None) -> list[Step]:
+        """The commits that changed memory, or one memory, newest first, in belief terms."""
+        from loki_memory.tracing import log
+
+        return log(self, memory_id and self.resolve(memory_id), limit)
+
+    def bisect(
+        self,
+        query: str,
+        expect: str | None = None,
+        reject: str | None = None,
+        between: str | None = None,
+        k: int = 5,
+    ) -> Turn:
+        """The commit at which a recall began to miss a memory, or to bring one up.
+
+        >>> ws.bisect("flaky tests", expect="sem-001").step.subject  # doctest: +SKIP
+        """
+        from loki_memory.bisecting import bisect
+
+        return bisect(self, query, expect or reject or "", bool(expect), between, k)
+
+    def revert(self, name: str) -> Reverted:
+        """Undo what one run or commit did to beliefs, and commit that; later changes stay."""
+        from loki_memory.reverting import revert
+
+        return revert(self, name)
 
     # -- care ------------------------------------------------------------------------------------
 
@@ -762,12 +911,6 @@ class Workspace(Parts):
             for home in self._homes()
             for found, body in home.answer(partial(home.bodies, kind, status, since, scope))
         ]
-
-
-def _teaches(episode: Episode) -> bool:
-    """Whether an episode met an error, or says what helped."""
-    failed = any(action.error for action in episode.action_log)
-    return bool(episode.errors_encountered or episode.recalled or failed)
 
 
 def _check_filters(kind: str | None, status: str | None, since: str | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,3 +40,28 @@ def ws(project: Path) -> Iterator[Workspace]:
 def example(tmp_path: Path) -> Path:
     """A copy of the example workspace."""
     return Path(shutil.copytree(resource("example_workspace"), tmp_path / "example"))
+
+
+# In the second commit only of what `put_into_git` makes.
+LATE = ".loki/memory/semantic/facts/fact-2f61dyj12e.json"
+
+
+def put_into_git(example: Path) -> None:
+    """Two commits of the example's memory, and a remote repository beside it."""
+    remote = example.parent / "remote"
+    git(example, "init", "-q", "-b", "main")
+    git(example, "init", "-q", "--bare", str(remote))
+    git(example, "remote", "add", "origin", str(remote))
+    (example / LATE).rename(example / "late.json")
+    Workspace.open(example).commit()
+    (example / "late.json").rename(example / LATE)
+    Workspace.open(example).commit()
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git says, as somebody with a name."""
+    who = ("-c", "user.name=ana", "-c", "user.email=ana@example.org")
+    said = subprocess.run(
+        ["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return said.stdout.strip()

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import click
 import pytest
+from conftest import put_into_git
 
 from loki_memory import Workspace
 from loki_memory.cli import main
@@ -66,6 +67,17 @@ CALLS = {
     "sync": "sync",
     "rebuild": "rebuild",
     "doctor": "doctor --deep",
+    "verify": "verify --adopt",
+    "commit": "commit",
+    "pull": "pull",
+    "push": "push",
+    "diff": "diff",
+    "review": "review",
+    "check": "check",
+    "log": "log",
+    "blame": "blame sem-001",
+    "bisect": "bisect --query 'logs of staging journalctl' --reject fact-2f61dyj12e",
+    "revert": "revert HEAD",
     "gc": "gc",
     "config": "config",
     "demo": "demo",
@@ -165,7 +177,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example workspace with its index, which is made once, and a file to record from."""
     folder = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("indexed") / "example")
     (folder / "episodes.jsonl").write_text(EPISODE, encoding="utf-8")
-    assert run(folder, "sync").code == 0
+    put_into_git(folder)
     return folder
 
 
@@ -198,6 +210,14 @@ def test_every_command_is_called_below() -> None:
     assert {name for name, it in COMMANDS.items() if not isinstance(it, click.Group)} == {*CALLS}
 
 
+@pytest.fixture
+def _mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is exchanged with others where it has a branch of its own."""
+    if {"pull", "push"} & set(request.node.callspec.params.values()):
+        monkeypatch.setenv("LOKI_GIT_MODE", "branch")
+
+
+@pytest.mark.usefixtures("_mode")
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_json_is_one_object_and_nothing_else(example: Path, call: str) -> None:
     said = run(example, *shlex.split(call), "--json")
@@ -205,6 +225,7 @@ def test_json_is_one_object_and_nothing_else(example: Path, call: str) -> None:
     assert isinstance(json.loads(said.out), dict)
 
 
+@pytest.mark.usefixtures("_mode")
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_json_before_the_verb_is_the_same_and_nothing_asks(example: Path, call: str) -> None:
     """Standard input is closed: whoever wanted to ask could not."""
@@ -298,6 +319,7 @@ def _examples(command: click.Command) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+@pytest.mark.usefixtures("_mode")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_example_in_the_help_works(example: Path, name: str) -> None:
     lines = _examples(COMMANDS[name])
@@ -659,10 +681,10 @@ def test_completion_is_printed_for_each_shell(example: Path, shell: str) -> None
 
 def test_completion_knows_the_commands(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_LOKI_MEM_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "loki-mem re")
+    monkeypatch.setenv("COMP_WORDS", "loki-mem rec")
     monkeypatch.setenv("COMP_CWORD", "1")
     offered = {line.partition(",")[2] for line in run(example).out.split()}
-    assert offered == {"record", "remember", "recall", "reject", "restore", "rebuild"}
+    assert offered == {"record", "recall"}
 
 
 # -- start-up ------------------------------------------------------------------------------------

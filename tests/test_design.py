@@ -36,8 +36,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sync": {"files", "index", "models", "errors"},
     "recall": {"index", "embedding", "models", "errors"},
     "consolidation": {"models", "errors"},
+    "history": {"models", "errors"},
     "continuity": {"models", *GROUND},
     "workspace": {
+        "history",
         "sync",
         "files",
         "index",
@@ -56,6 +58,10 @@ FOR_TYPES = {
     "loki_memory/cli/read.py": {"loki_memory.index.index"},
     "loki_memory/cli/maintain.py": {"loki_memory.sync"},
     "loki_memory/cli/recall.py": {"loki_memory.recall.recollection"},
+    "loki_memory/cli/review.py": {
+        "loki_memory.history.difference",
+        "loki_memory.history.review",
+    },
 }
 FOLDERS = {
     "models",
@@ -65,6 +71,7 @@ FOLDERS = {
     "sync",
     "recall",
     "consolidation",
+    "history",
     "continuity",
     "cli",
 }

@@ -74,8 +74,10 @@ def test_every_help_has_an_example() -> None:
 
 def test_every_setting_is_documented_with_its_default_and_meaning() -> None:
     for setting in config.SETTINGS:
-        row = f"| `{setting.name}` | {setting.default} | `{setting.variable}` | {setting.meaning} |"
-        assert row in README
+        start = f"| `{setting.name}` | {setting.default} | "
+        own = f"`{setting.variable}` | {setting.meaning} |"
+        shared = f"{setting.meaning} | {setting.basis} |"
+        assert start + (shared if setting.shared else own) in README
 
 
 def test_every_exit_code_is_documented() -> None:
@@ -93,3 +95,36 @@ def test_every_link_in_a_page_leads_somewhere(name: str) -> None:
     text = (TOP / name).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert ((TOP / name).parent / target).exists(), target
+
+
+# -- the tour ------------------------------------------------------------------------------------
+
+TOUR = TOP / "docs" / "tour.md"
+_INTRODUCTION = """\
+# A tour: two people, two branches
+
+What `loki-mem demo --team` does, with what it prints; a test replays every line of it. Ids of
+commits are written `<commit>`.
+"""
+
+
+def tour() -> str:
+    """The transcript as a page: a remark begins a section."""
+    told = (TOP / "tests" / "transcripts" / "tour.txt").read_text(encoding="utf-8")
+    parts = [_INTRODUCTION]
+    for section in told.removeprefix("$ # ").split("\n$ # "):
+        remark, _, session = section.partition("\n")
+        parts.append(f"{remark}\n\n````console\n{session.rstrip()}\n````\n")
+    return "\n".join(parts)
+
+
+def test_the_tour_in_the_docs_is_what_was_replayed() -> None:
+    if os.environ.get("UPDATE_DOCS"):
+        TOUR.write_text(tour(), encoding="utf-8")
+    assert TOUR.read_text(encoding="utf-8") == tour()
+
+
+def test_the_demo_types_what_the_tour_shows() -> None:
+    told = (TOP / "tests" / "transcripts" / "tour.txt").read_text(encoding="utf-8")
+    typed = [line.removeprefix("$ ") for line in told.splitlines() if line.startswith("$ ")]
+    assert typed == (TOP / "templates" / "tour.txt").read_text(encoding="utf-8").splitlines()

@@ -131,9 +131,9 @@ _ONE = ["write", "flush", "rename", "flush"]
     ("name", "steps"),
     [
         ("one", _ONE),
-        # The contents, the marker that decides, and then the names.
-        ("two", ["write", "flush", *_ONE, "rename", "flush"]),
-        ("many", ["write", "flush", *_ONE, "rename", "flush"]),
+        # The contents, the marker that decides, the witness's lines, and then the names.
+        ("two", ["write", "flush", *_ONE, "write", "rename", "flush"]),
+        ("many", ["write", "flush", *_ONE, "write", "rename", "flush"]),
     ],
 )
 def test_bytes_are_flushed_before_they_get_their_name_and_the_folder_after(
@@ -166,6 +166,9 @@ def test_an_error_at_each_call_is_said_and_says_what_it_leaves(
     ws: Workspace, log: Path, name: str, call: str, error: str
 ) -> None:
     for outcome, old, new in _each(ws, CHANGES[name], call, f"error={error}", log):
+        if call in {"open", "write"} and outcome.said == "returned 'done'":
+            assert record_files(ws) == new  # it hit the witness, which never stands in the way
+            continue
         assert outcome.said.startswith("StoreFailed: ")
         if DECIDED in outcome.said:
             ws.sync()

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from conftest import put_into_git
 
 from loki_memory import Workspace
 from loki_memory.cli.main import GROUPS, cli, main
@@ -82,13 +83,23 @@ COMMANDS = {
     "completion": ["bash"],
     "graph": ["sem-001", "--depth", "2"],
     "feedback": ["sem-001", "--helpful"],
+    "verify": ["--adopt"],
+    "blame": ["sem-001"],
+    "bisect": ["--query", "logs of staging", "--reject", "fact-2f61dyj12e"],
+    "revert": ["HEAD"],
 }
 
 
 @pytest.mark.parametrize("name", sorted(set(OUTPUTS) - {"error"}))
 def test_what_a_command_prints_obeys_its_schema(
-    name: str, example: Path, capsys: pytest.CaptureFixture[str]
+    name: str,
+    example: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    put_into_git(example)
+    if name in {"pull", "push"}:
+        monkeypatch.setenv("LOKI_GIT_MODE", "branch")
     arguments = ["-C", str(example), name, *COMMANDS.get(name, []), "--json"]
     cli.main(arguments, prog_name="loki-mem", standalone_mode=False)
     valid(f"output-{name}", json.loads(capsys.readouterr().out))

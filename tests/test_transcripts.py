@@ -39,6 +39,7 @@ _VARYING = (
     (re.compile(r"journal (WAL|TRUNCATE)( \([^)]*\))?"), "journal <mode>"),
     (re.compile(r"^( *index( bytes)? +)[\d.]+ k?B", re.MULTILINE), r"\1<size>"),
     (re.compile(r"loki-mem-demo-\w+"), "loki-mem-demo-<random>"),
+    (re.compile(r"(?<![\w/-])[0-9a-f]{10}(?![\w-])"), "<commit>"),
 )
 _END = "\x1e"  # marks the end of a command's output, with its exit code
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from loki_memory.cli.commit import tell_commit
 from loki_memory.cli.common import Session, command, finish_writing
 from loki_memory.cli.output import note, one_line, remarks, say, table
 from loki_memory.cli.read import show_command
@@ -117,6 +118,8 @@ def create(
 ) -> None:
     """Hand work over to another agent.
 
+    In a git repository, memory is committed, so that the other one can pull it.
+
     \b
     Example:
       loki-mem handoff create eng-001-backend qa-001-testing "Added search" --test paging
@@ -126,6 +129,7 @@ def create(
     finish_writing(
         session, workspace, [workspace.hand_off(from_agent, to_agent, what_was_done, **given)]
     )
+    tell_commit(workspace.commit(from_agent))
 
 
 @_subcommand("list")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loki_memory.cli.commit import tell_commit
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, remarks, say
 from loki_memory.cli.progress import progress_bar
@@ -25,7 +26,8 @@ _AGO = re.compile(r"(\d+)([hd])")
 def consolidate_command(session: Session, plan: bool, since: str | None, day: str | None) -> None:
     """Learn from the episodes: mistakes, patterns, skills and links.
 
-    Needs no language model, and run again it changes nothing.
+    Needs no language model, and run again it changes nothing. In a git repository, what was
+    learned is committed, and nothing else is.
 
     \b
     Example:
@@ -35,6 +37,8 @@ def consolidate_command(session: Session, plan: bool, since: str | None, day: st
     with progress_bar("consolidating") as workspace.progress:
         report = workspace.consolidate(day, plan, _moment(since, workspace.now()))
     session.show({**report._asdict(), "counts": report.counts()}, lambda: _tell(report))
+    if not plan:
+        tell_commit(workspace.commit())
     remarks(workspace)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -17,7 +20,7 @@ import click
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import fail, say
 from loki_memory.errors import LokiMemoryError
-from loki_memory.resources import resource
+from loki_memory.resources import resource, template
 
 
 class Step(NamedTuple):
@@ -54,12 +57,14 @@ _AFTER = (
     Step("Delete the index; nothing is lost.", "rebuild"),
     Step("And all is checked.", "doctor --deep"),
 )
+_END = "\x1e"  # marks the end of what a line of the tour prints
 _PATTERN = "Paging parameters are validated in the middleware, not in each handler"
 
 
 @command("demo")
+@click.option("--team", is_flag=True, help="Two people, two branches: the tour of docs/tour.md.")
 @click.option("--keep", is_flag=True, help="Keep the folder and print where it is.")
-def demo_command(session: Session, keep: bool) -> None:
+def demo_command(session: Session, team: bool, keep: bool) -> None:
     """Show the main job end to end on a copy of the example.
 
     \b
@@ -67,15 +72,73 @@ def demo_command(session: Session, keep: bool) -> None:
       loki-mem demo
     """
     folder = Path(tempfile.mkdtemp(prefix="loki-mem-demo-"))
-    project = folder / "todo-api"
+    project = folder / ("shop" if team else "todo-api")
     try:
-        shutil.copytree(resource("example_workspace"), project)
-        shown = [_run(n, step, project, session.json) for n, step in _steps(project)]
+        if team:
+            shown = list(_tour(project, session.json))
+        else:
+            shutil.copytree(resource("example_workspace"), project)
+            shown = [_run(n, step, project, session.json) for n, step in _steps(project)]
         told = {"steps": shown, "folder": str(project) if keep else ""}
         session.show(told, lambda: say(f"\nthe folder is {project}") if keep else None)
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tour(folder: Path, captured: bool) -> Iterator[dict[str, str]]:
+    """The tour, typed into one shell: what one line sets, the next ones see."""
+    if shutil.which("bash") is None or shutil.which("git") is None:
+        raise click.ClickException("the tour needs git and bash; `loki-mem demo` needs neither.")
+    (folder / "bin").mkdir(parents=True)
+    program = folder / "bin" / "loki-mem"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m loki_memory "$@"\n')
+    program.chmod(0o755)
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+        "PATH": f"{program.parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "LOKI_HOME": str(folder / "home"),
+        "LOKI_NOW": "2026-01-20T09:00:00Z",
+    }
+    with subprocess.Popen(  # noqa: S603 - our own script
+        ["bash"],  # noqa: S607
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as shell:
+        why = ""
+        for line in template("tour.txt").splitlines():
+            if line.startswith("# "):
+                why = line.removeprefix("# ")
+                _announce(why, captured)
+            else:
+                yield {"why": why, "command": line, "output": _typed(shell, line, captured)}
+
+
+def _announce(why: str, captured: bool) -> None:
+    if not captured:
+        say(click.style(f"\n{why}", bold=True))
+
+
+def _typed(shell: subprocess.Popen[str], line: str, captured: bool) -> str:
+    """Type a line into a shell, and show or return what it prints."""
+    assert shell.stdin is not None, "it is a pipe"
+    assert shell.stdout is not None, "it is a pipe"
+    if not captured:
+        say(click.style(f"$ {line}", fg="green"))
+    shell.stdin.write(f"{line}\necho {_END}\n")
+    shell.stdin.flush()
+    printed = []
+    for told in shell.stdout:
+        if told.rstrip("\n") == _END:
+            break
+        printed.append(told)
+        if not captured:
+            say(told.rstrip("\n"))
+    return "".join(printed)
 
 
 def _steps(project: Path) -> Iterator[tuple[int, Step]]:

@@ -196,8 +196,8 @@ def _tell_found(found: Sequence[Summary]) -> None:
 def feedback_command(session: Session, memory: str, said: str | None, episode: str | None) -> None:
     """Say whether a memory helped.
 
-    Noted on this machine: what helps comes up sooner. To count as evidence, name the memory in
-    the `recalled` of an episode.
+    Noted on this machine, where what helps comes up sooner, and in the next episode that is
+    recorded (`recalled`), which makes it evidence for everybody.
 
     \b
     Example:

@@ -47,12 +47,26 @@ GROUPS: dict[str, dict[str, str]] = {
         "stats": "read",
     },
     "Agents": {"ledger": "agents", "handoff": "agents"},
+    "Review": {"diff": "review", "review": "review", "check": "review", "verify": "verify"},
+    "History": {
+        "commit": "commit",
+        "pull": "commit",
+        "push": "commit",
+        "log": "past",
+        "blame": "past",
+        "bisect": "past",
+        "revert": "past",
+        "resolve": "merge",
+        "merge-driver": "driver",
+    },
     "Maintain": {
         "init": "maintain",
         "sync": "maintain",
         "rebuild": "maintain",
         "doctor": "maintain",
         "gc": "maintain",
+        "install": "merge",
+        "uninstall": "merge",
         "config": "maintain",
         "demo": "demonstration",
         "completion": "maintain",
@@ -72,7 +86,7 @@ class Commands(click.Group):
         if cmd_name not in _MODULES:
             return None
         module = import_module(f"loki_memory.cli.{_MODULES[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

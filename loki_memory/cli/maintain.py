@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from loki_memory.status import Garbage
     from loki_memory.sync import Changes
 
+MODES = ("inline", "branch", "off")  # of git; importing them would cost every command 0.1 s
 _VERDICTS = {"ok": "green", "mended": "cyan", "warning": "yellow", "problem": "red"}
 
 
 @command("init")
 @click.argument("folder", default="", required=False)
-def init_command(session: Session, folder: str) -> None:
+@click.option("--git", "mode", type=click.Choice(MODES), help="How git keeps memory here.")
+def init_command(session: Session, folder: str, mode: str | None) -> None:
     """Create .loki/ in FOLDER (here), or complete it.
 
     Nothing outside .loki/ is touched.
@@ -33,6 +35,8 @@ def init_command(session: Session, folder: str) -> None:
       loki-mem init
     """
     workspace = Workspace.init(folder or session.directory or ".", origin=origin())
+    if mode:
+        workspace.set_config("git.mode", mode)
     changes = workspace.sync()
     place = workspace.layout
     value = {"workspace": str(place.root), "memory": str(place.memory), "local": str(place.local)}
@@ -182,6 +186,7 @@ def _settings(config: Config, names: list[str]) -> list[dict[str, Any]]:
             "source": config.values[name].source,
             "variable": config.values[name].setting.variable,
             "meaning": config.values[name].setting.meaning,
+            "basis": config.values[name].setting.basis,
         }
         for name in names
     ]

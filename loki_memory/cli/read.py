@@ -87,7 +87,10 @@ def show_command(session: Session, memory: str) -> None:
         "links": [{"relation": relation, "to": target} for relation, target in out],
         "referred_to_by": [{"relation": relation, "from": source} for relation, source in back],
         "uses": workspace.uses(memory),
+        "unverified": workspace.is_unverified(memory),
     }
+    if value["unverified"]:
+        workspace.notices.append("nobody vouches for what this says: see loki-mem verify")
     session.show(value, lambda: _tell_record(record, path, (out, back), workspace.uses(memory)))
     workspace.opened(memory)
     remarks(workspace)

@@ -32,6 +32,7 @@ _FORMATS = ("compact", "detailed", "json", "system", "preamble")
 @click.option("--status", type=click.Choice(STATUSES), help="Also what is given up, by status.")
 @click.option("--under", metavar="ID", help="Only what stands below this topic.")
 @click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Limit the lines.")
+@click.option("--as-of", metavar="REV|DATE", help="From the memory of that commit or day.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 def recall_command(
     session: Session, query: tuple[str, ...], explain: bool, error: str | None, **options: Any
@@ -63,7 +64,9 @@ def _error(given: str | None) -> str | None:
 
 
 def _explained(workspace: Workspace, text: str, options: dict[str, Any]) -> list[dict[str, float]]:
-    return workspace.explain(text, **{k: v for k, v in options.items() if k != "budget"})
+    as_of = options.pop("as_of")
+    home = workspace if as_of is None else workspace.as_of(as_of)
+    return home.explain(text, **{k: v for k, v in options.items() if k != "budget"})
 
 
 def _as_json(found: Recollections, parts: list[dict[str, float]]) -> dict[str, Any]:
@@ -97,7 +100,8 @@ def _tell(found: Recollections, parts: list[dict[str, float]]) -> None:
 def _tell_hit(hit: Recollection) -> None:
     state = "" if hit.status == "active" else f" {coloured_status(hit.status)}"
     stale = click.style(" (the code it cites has changed)", fg="yellow") if hit.stale else ""
-    say(f"{click.style(hit.id, fg='cyan')}  {one_line(hit.title, 160)}{state}{stale}")
+    doubt = click.style(" (unverified)", fg="red") if hit.unverified else ""
+    say(f"{click.style(hit.id, fg='cyan')}  {one_line(hit.title, 160)}{state}{stale}{doubt}")
     known = [f"{hit.score:.2f}", *hit.why]
     if hit.confidence is not None:
         known.append(f"confidence {hit.confidence:g}")
@@ -162,7 +166,10 @@ def context_command(
 @click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand.")
 @click.option("--budget", type=click.IntRange(0), metavar="TOKENS", help="Limit the block.")
 @click.option("--stdout", "to_stdout", is_flag=True, help="Print the block and write nothing.")
-def continuity_command(session: Session, to_stdout: bool, **options: Any) -> None:
+@click.option("--as-of", metavar="REV|DATE", help="Print what it would have said then.")
+def continuity_command(
+    session: Session, to_stdout: bool, as_of: str | None, **options: Any
+) -> None:
     """Write what matters now into .loki/CONTINUITY.md.
 
     Only the marked block is ours: all around it stays as it is. What an agent noted there under
@@ -175,8 +182,8 @@ def continuity_command(session: Session, to_stdout: bool, **options: Any) -> Non
     workspace = session.open()
     path, block = "", ""
     with progress_bar("embedding") as workspace.progress:
-        if to_stdout:
-            block = workspace.continuity_block(**options)
+        if to_stdout or as_of is not None:
+            block = workspace.continuity_block(as_of=as_of, **options)
         else:
             path = str(workspace.continuity(**options))
     session.show({"path": path, "block": block}, lambda: say(block.rstrip("\n") or one_line(path)))

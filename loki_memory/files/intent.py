@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -49,8 +49,11 @@ def staging(layout: Layout) -> Path:
     return folder
 
 
-def carry_out(layout: Layout, writes: Sequence[Write]) -> None:
-    """Make the change. The caller holds the store and has healed what came before."""
+def carry_out(layout: Layout, writes: Sequence[Write], decided: Callable[[], None]) -> None:
+    """Make the change. The caller holds the store and has healed what came before.
+
+    `decided` is called once nothing but a crash can delay the change, and even that not prevent it.
+    """
     try:
         steps = _stage(layout, writes)
         _decide(layout, steps)
@@ -59,6 +62,7 @@ def carry_out(layout: Layout, writes: Sequence[Write]) -> None:
             raise StoreFailed(staging(layout), str(error), decided=True) from error
         _discard(layout)
         raise
+    decided()
     _complete(layout, steps)
 
 

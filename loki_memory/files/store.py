@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from loki_memory.errors import FileChanged, IdTaken, InvalidRecord, RejectedValue, StoreFailed
-from loki_memory.files import disk, intent
+from loki_memory.files import disk, intent, witness
 from loki_memory.files.codec import decode, encode, etag, read_json
 from loki_memory.files.layout import PRIVATE, Layout, place
 from loki_memory.files.lock import locked
@@ -214,8 +215,20 @@ class Change:
             _refuse_links(self._store.layout, folder)
         if len(writes) == 1:
             self._single(writes[0].path, writes[0].data)
+            self._note(writes)
         elif writes:
-            intent.carry_out(self._store.layout, writes)
+            intent.carry_out(self._store.layout, writes, partial(self._note, writes))
+
+    def _note(self, writes: Sequence[intent.Write]) -> None:
+        """Tell the witness what was written, and over what."""
+        witness.note(
+            self._store.layout,
+            [
+                witness.of_write(path, data, _data(self._before[path]))
+                for path, data, _ in writes
+                if witness.is_witnessed(path)
+            ],
+        )
 
     def _refuse_if_changed(self, path: str) -> None:
         """Who edits files directly holds no lock, and a lock file can be deleted."""

@@ -21,6 +21,7 @@ class Recollection(NamedTuple):
     status: str = "active"
     scope: str = "project"
     stale: bool = False  # code that it cites has changed since
+    unverified: bool = False  # `verify` found that nobody vouches for what it says
     contradicts: tuple[str, ...] = ()  # ids among these hits that say something else
     tokens: int = 0  # what reading all of it costs, estimated as bytes / 4
 

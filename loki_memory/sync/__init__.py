@@ -92,7 +92,7 @@ def rebuild(layout: Layout, index: Index, now_ns: int, progress: Progress | None
 
 def check(layout: Layout, index: Index, paths: Iterable[str], now_ns: int) -> Changes:
     """Look at the few files that are about to be shown, instead of at all of them."""
-    if index.note("home") != _home(layout):
+    if index.note("home") != home_of(layout):
         return sync(layout, index, now_ns, Look(full=False, wait=False))
     folders: dict[str, Folder] = {}
     changed: dict[str, Stamp] = {}
@@ -202,10 +202,10 @@ def _were_taken_out(layout: Layout, paths: list[str]) -> bool:
 
 def _known(layout: Layout, index: Index) -> Known:
     """What the index remembers; nothing if it was made elsewhere and came with a copy."""
-    return index.folders() if index.note("home") == _home(layout) else {}
+    return index.folders() if index.note("home") == home_of(layout) else {}
 
 
-def _home(layout: Layout) -> str:
+def home_of(layout: Layout) -> str:
     try:
         status = os.stat(layout.loki)
     except OSError:
@@ -224,15 +224,16 @@ class _Apply(NamedTuple):
 
 def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -> Changes:
     # Finding that nothing changed needs no pydantic; reading what did change does.
+    from loki_memory.files.store import Store
     from loki_memory.sync.intake import Intake
 
     try:
         with index.change(wait=how.wait, anew=how.anew) as revision:
-            intake = Intake(layout, revision, seen, how.progress)
+            intake = Intake(Store(layout), revision, seen, how.progress)
             changes = intake.run()
             revision.set_folders(_remembered(seen, intake.unread, now_ns))
             if how.anew:
-                revision.set_note("home", _home(layout))
+                revision.set_note("home", home_of(layout))
             if how.looked_at_all:
                 revision.set_note("full_scan_ns", str(now_ns))
             if changes or how.anew or revision.is_touched:
@@ -260,4 +261,14 @@ def _remembered(seen: Seen, unread: set[str], now_ns: int) -> dict[str, tuple[in
     return remembered
 
 
-__all__ = ["Changes", "Freshness", "Look", "Progress", "check", "is_current", "rebuild", "sync"]
+__all__ = [
+    "Changes",
+    "Freshness",
+    "Look",
+    "Progress",
+    "check",
+    "home_of",
+    "is_current",
+    "rebuild",
+    "sync",
+]

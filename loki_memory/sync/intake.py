@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from loki_memory.files import views
-from loki_memory.files.layout import Layout, kind_of, view_kind
+from loki_memory.files.layout import kind_of, view_kind
 from loki_memory.files.problem import Problem, other_kind, same_id
 from loki_memory.files.scan import ODD, UNREADABLE, Stamp
 from loki_memory.files.store import Store
@@ -22,12 +22,12 @@ class Intake:
 
     def __init__(
         self,
-        layout: Layout,
+        store: Store,
         revision: Revision,
         seen: Seen,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._store = Store(layout)
+        self._store = store
         self._revision = revision
         self._seen = seen
         self._removed = set(seen.removed)

@@ -1,33 +1,15 @@
-"""JSON Schemas of everything that is written or printed, generated from the models.
-
-    python -m loki_memory.schema schemas/
-
-One per kind, one per view, one per `--json` output. A test compares them with what is committed.
-"""
+"""What each command prints with `--json`."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import (
     Any,
     NotRequired,  # pydantic wants these before Python 3.12
 )
 
-from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from loki_memory.doctor import Verdict
-from loki_memory.models import MODELS, Episode
-
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_VIEWS = {
-    "patterns": "pattern",
-    "anti-patterns": "anti-pattern",
-    "facts": "fact",
-    "links": "link",
-    "learnings": "learning",
-}
 
 
 class Stored(TypedDict):
@@ -79,6 +61,7 @@ class ShowOutput(Stored):
     links: list[OutLink]
     referred_to_by: list[InLink]
     uses: UsesOutput
+    unverified: bool
 
 
 class ListedMemory(TypedDict):
@@ -323,6 +306,7 @@ class SettingOutput(TypedDict):
     source: str
     variable: str
     meaning: str
+    basis: str
 
 
 class ConfigOutput(TypedDict):
@@ -368,6 +352,7 @@ class HitOutput(TypedDict):
     status: str
     scope: str
     stale: bool
+    unverified: bool
     contradicts: list[str]
     tokens: int
     parts: NotRequired[dict[str, float]]
@@ -472,97 +457,3 @@ class ErrorOutput(TypedDict):
     """Printed on stderr by every command that fails."""
 
     error: ErrorDetail
-
-
-# What each command prints with `--json`.
-OUTPUTS: dict[str, Any] = {
-    **dict.fromkeys(
-        ("record", "remember", "correct", "reject", "restore", "pin", "link"), StoredOutput
-    ),
-    "forget": ForgetOutput,
-    "archive": ArchiveOutput,
-    "consolidate": ConsolidateOutput,
-    "explore": BranchOutput,
-    "traverse": TraverseOutput,
-    "recall": RecallOutput,
-    "context": ContextOutput,
-    "continuity": ContinuityOutput,
-    "status": StatusOutput,
-    "show": ShowOutput,
-    **dict.fromkeys(("list", "learnings", "skills"), ListOutput),
-    "stats": StatsOutput | EconomicsOutput,
-    "topics": TopicsOutput,
-    "timeline": TimelineOutput,
-    "graph": GraphOutput,
-    "feedback": FeedbackOutput,
-    "ledger": LedgersOutput,
-    "handoff": HandoffsOutput,
-    "init": InitOutput,
-    **dict.fromkeys(("sync", "rebuild"), ChangesOutput),
-    "doctor": DoctorOutput,
-    "gc": GarbageOutput,
-    "config": ConfigOutput,
-    "demo": DemoOutput,
-    "completion": CompletionOutput,
-    "error": ErrorOutput,
-}
-
-
-def schemas() -> dict[str, dict[str, Any]]:
-    """Every schema by its file name."""
-    kinds = {
-        kind: model.model_json_schema(by_alias=True, mode="validation")
-        for kind, model in MODELS.items()
-    }
-    found = {f"{kind}.schema.json": _headed(schema) for kind, schema in kinds.items()}
-    for view, kind in _VIEWS.items():
-        found[f"view-{view}.schema.json"] = _headed(_view(view.replace("-", "_"), kind, kinds))
-    found["view-index.schema.json"] = _headed(_episode_index())
-    for command, shape in OUTPUTS.items():
-        found[f"output-{command}.schema.json"] = _headed(TypeAdapter(shape).json_schema())
-    return found
-
-
-def _headed(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"$schema": _DIALECT, **schema}
-
-
-def _view(name: str, kind: str, kinds: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    """A view is the records of a kind, as a list or in an object."""
-    record = dict(kinds[kind])
-    definitions = record.pop("$defs", {})
-    items = {"type": "array", "items": {"$ref": f"#/$defs/{record['title']}"}}
-    return {
-        "title": f"View of {name}",
-        "description": "Rendered from records; what you add or change is taken over.",
-        "anyOf": [{"type": "object", "properties": {name: items}, "required": [name]}, items],
-        "$defs": {**definitions, record["title"]: record},
-    }
-
-
-def _episode_index() -> dict[str, Any]:
-    shown = ("id", "timestamp", "task_id", "agent", "outcome")
-    whole = Episode.model_json_schema(by_alias=True)["properties"]
-    entry = {
-        "type": "object",
-        "properties": {**{name: whole[name] for name in shown}, "goal": {"type": "string"}},
-        "required": ["id", "goal"],
-    }
-    return {
-        "title": "View of episodes",
-        "description": "The temporal index: what finds an episode again.",
-        "type": "object",
-        "properties": {"episodes": {"type": "array", "items": entry}},
-        "required": ["episodes"],
-    }
-
-
-def write(folder: Path) -> None:
-    from loki_memory.files.codec import dump
-
-    for name, schema in schemas().items():
-        (folder / name).write_bytes(dump(schema))
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]))

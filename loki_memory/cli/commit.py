@@ -1,0 +1,111 @@
+"""Commands that put memory into git: commit, pull and push."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import note, one_line, plural, remarks, say
+
+if TYPE_CHECKING:
+    from loki_memory.committing import Committed
+    from loki_memory.sharing import Exchanged
+
+_SHOWN = 40  # paths: more than a screen nobody reads; --json has all
+
+
+@command("commit")
+@click.option("-m", "message", metavar="TEXT", help="The subject, instead of what changed.")
+@click.option("--agent", metavar="NAME", help="Who commits, for the trailer Loki-Agent.")
+@click.option("--dry-run", is_flag=True, help="Say what would be committed and write nothing.")
+def commit_command(session: Session, message: str | None, agent: str | None, dry_run: bool) -> None:
+    """Commit what changed in memory, and nothing else.
+
+    Staged and unstaged changes of other files stay as they are; no hook runs.
+
+    \b
+    Example:
+      loki-mem commit --dry-run
+    """
+    workspace = session.open()
+    done = workspace.commit(agent or "", message or "", dry_run)
+    session.show(done, lambda: _tell(done, dry_run))
+    tell_kept_out(done)
+    remarks(workspace)
+
+
+def _tell(done: Committed, dry_run: bool) -> None:
+    if done.commit:
+        say(f"{click.style(done.commit[:10], fg='cyan')}  {one_line(done.subject)}")
+    elif not done.paths:
+        say("nothing was committed" if done.reason else "nothing to commit")
+    elif dry_run:
+        say(one_line(done.subject))
+        for path in done.paths[:_SHOWN]:
+            say(f"  {one_line(path)}")
+        if len(done.paths) > _SHOWN:
+            say(f"… and {len(done.paths) - _SHOWN} more; --json has all")
+        note("this is a plan; nothing was committed")
+
+
+def tell_commit(done: Committed) -> None:
+    """Say how the commit went that another command made by the way; nothing without git."""
+    if done.commit:
+        note(f"committed as {done.commit[:10]}")
+    if done.is_kept_in_git():
+        tell_kept_out(done)
+
+
+def tell_kept_out(done: Committed) -> None:
+    """Say what is not committed and why."""
+    if done.reason:
+        later = "; the next commit takes it along" if done.is_kept_in_git() else ""
+        note(f"memory is not committed: {done.reason}{later}")
+    for path, reason in done.kept_out:
+        note(f"{path} is not committed: it {reason}")
+    for text in done.notes:
+        note(text)
+
+
+@command("pull")
+@click.option("--remote", default="origin", show_default=True, help="Where to fetch from.")
+def pull_command(session: Session, remote: str) -> None:
+    """Fetch memory that others shared, and merge it (git.mode branch).
+
+    \b
+    Example:
+      loki-mem pull
+    """
+    from loki_memory.sharing import pull
+
+    workspace = session.open()
+    done = pull(workspace, remote)
+    session.show(done, lambda: _tell_exchanged(done))
+    remarks(workspace)
+
+
+@command("push")
+@click.option("--remote", default="origin", show_default=True, help="Where to push to.")
+def push_command(session: Session, remote: str) -> None:
+    """Share memory with others, after merging theirs (git.mode branch). Never by force.
+
+    \b
+    Example:
+      loki-mem push
+    """
+    from loki_memory.sharing import push
+
+    workspace = session.open()
+    done = push(workspace, remote)
+    session.show(done, lambda: _tell_exchanged(done))
+    remarks(workspace)
+
+
+def _tell_exchanged(done: Exchanged) -> None:
+    say(f"{click.style(done.commit[:10], fg='cyan')}  {done.what}")
+    if done.merged:
+        say(f"{plural(len(done.merged), 'memory')} changed on both sides; both changes are in")
+    for path in done.kept:
+        note(f"{path} changed on both sides and cannot be merged; the other version is in history")

@@ -1,0 +1,315 @@
+"""Commands that review: diff, review, check."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import note, one_line, plural, print_json, remarks, say
+from loki_memory.workspace import Workspace
+
+if TYPE_CHECKING:
+    from loki_memory.checking import Finding
+    from loki_memory.history.difference import Shift
+    from loki_memory.history.review import Review
+    from loki_memory.models import Memory
+
+_FEW = 3  # episodes behind a belief; --all names every one
+_COLOURS = {
+    **dict.fromkeys(("learned", "added", "updated", "strengthened", "restored"), "green"),
+    **dict.fromkeys(("corrected", "revised", "reviewed"), "cyan"),
+    **dict.fromkeys(("contradicted", "rejected", "removed"), "red"),
+    **dict.fromkeys(("weakened", "superseded", "retired"), "yellow"),
+}
+_TOLD_IN_FULL = ("learned", "added", "updated", "corrected", "revised", "contradicted")
+_FORMATS = click.Choice(["text", "markdown", "json"])
+_CHOICES = {
+    "a": "accept",
+    "e": "edit",
+    "r": "reject",
+    "s": "skip",
+    "v": "view evidence",
+    "q": "quit",
+}
+# Named here so that help costs no pydantic; a test compares them with those of checking.py.
+_CHECKS = ["secret", "invalid", "lost", "dangling", "contradiction", "citation", "continuity"]
+
+
+@command("diff")
+@click.argument("span", required=False, metavar="[A[..B]]")
+@click.option("--format", "form", type=_FORMATS, default="text", help="For whom it is printed.")
+@click.option("--all", "every", is_flag=True, help="Name every episode, also those recorded.")
+def diff_command(session: Session, span: str | None, form: str, every: bool) -> None:
+    """Show what changed in memory, in terms of belief.
+
+    Without arguments: the last commit with the working tree. A: A with the working tree. A..B: A
+    with B. A...B: what B has since it left A, as in a pull request. A^!: what the commit A did.
+    A and B are commits, branches, tags or dates.
+
+    \b
+    Example:
+      loki-mem diff main...HEAD --format markdown
+    """
+    from loki_memory.reviewing import diff
+
+    workspace = session.open()
+    found = diff(workspace, span)
+    _show(session, form, found, lambda: _lines(found, every=every))
+    remarks(workspace)
+
+
+@command("review")
+@click.argument("span", required=False, metavar="[A]")
+@click.option("--format", "form", type=_FORMATS, default="text", help="For whom it is printed.")
+@click.option("--interactive", "-i", is_flag=True, help="Accept, edit or reject one by one.")
+def review_command(session: Session, span: str | None, form: str, interactive: bool) -> None:
+    """Read the beliefs that are new, and what each rests on.
+
+    New is what came since this branch left the default branch, or since A. With --interactive you
+    decide about each: what you accept is yours from then on, what you reject is never taken again.
+
+    \b
+    Example:
+      loki-mem review --format markdown
+    """
+    from loki_memory.reviewing import open_questions
+
+    if interactive and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError("--interactive asks questions, and there is no terminal to ask on.")
+    if ".." in (span or ""):
+        raise click.UsageError("review goes up to the working tree: name one commit or branch.")
+    workspace = session.open()
+    found, asked = open_questions(workspace, span)
+    if interactive:
+        _step_through(workspace, found, asked)
+    else:
+        _show(session, form, found, lambda: _to_read(found))
+    remarks(workspace)
+
+
+@command("check")
+@click.argument("span", required=False, metavar="[A..B]")
+@click.option("--continuity-budget", type=click.IntRange(1), metavar="N", help="Tokens at most.")
+@click.option("--skip", multiple=True, type=click.Choice(_CHECKS), help="Leave out; repeatable.")
+def check_command(
+    session: Session, span: str | None, continuity_budget: int | None, skip: tuple[str, ...]
+) -> None:
+    """Find what should not be merged; the exit code says what.
+
+    \b
+    20  secret         a file holds one
+    21  invalid        a file is no record
+    22  lost           a belief is gone and nothing supersedes it
+    23  dangling       evidence or a link leads nowhere
+    24  contradiction  two beliefs contradict each other and both hold
+    25  citation       the code that a belief cites has changed
+    26  continuity     CONTINUITY.md says more than --continuity-budget
+
+    The first that was found decides. With A..B or A...B only what changed is looked at; without,
+    and without git, everything.
+
+    \b
+    Example:
+      loki-mem check --skip citation
+    """
+    from loki_memory.checking import check, exit_code
+
+    workspace = session.open()
+    found = check(workspace, span, continuity_budget=continuity_budget)
+    found = [one for one in found if one.check not in skip]
+    code = exit_code(found)
+    value = {"ok": not found, "exit_code": code, "findings": found}
+    session.show(value, lambda: _tell_findings(found))
+    remarks(workspace)
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _tell_findings(found: list[Finding]) -> None:
+    width = max((len(one.check) for one in found), default=0)
+    for one in found:
+        where = one.id or one.path
+        kind = click.style(one.check.ljust(width), fg="red")
+        say(f"{kind}  {click.style(one_line(where), fg='cyan')}  {one_line(one.said, 200)}")
+        say(f"{' ' * width}  {one_line(f'{one.path}: {one.advice}' if one.id else one.advice)}")
+    say(plural(len(found), "fault") if found else click.style("no fault found", fg="green"))
+
+
+# -- showing ---------------------------------------------------------------------------------------
+
+
+def _show(session: Session, form: str, found: Review, lines: Callable[[], Iterator[str]]) -> None:
+    if session.json or form == "json":
+        print_json(_as_json(found))
+    elif form == "markdown":
+        from loki_memory.reviewing import as_markdown
+
+        say(as_markdown(found).rstrip("\n"))
+    else:
+        _page("\n".join(lines()))
+
+
+def _as_json(found: Review) -> dict[str, Any]:
+    evidence = list(found.evidence.values())
+    return {**found._asdict(), "counts": found.counts(), "evidence": evidence}
+
+
+def _page(text: str) -> None:
+    """Through a pager if there is a terminal, and if it is too small."""
+    if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines:
+        click.echo_via_pager(f"{text}\n", color=click.get_current_context().color)
+    else:
+        say(text)
+
+
+def _lines(found: Review, *, every: bool) -> Iterator[str]:
+    yield f"{one_line(found.before)} -> {one_line(found.after)}"
+    for what, shifts in found.by_word().items():
+        if what == "recorded" and not every:
+            yield f"{_word(what)}  {plural(len(shifts), 'episode')}"
+            continue
+        yield f"{_word(what)}  {len(shifts):,}"
+        for shift in shifts:
+            yield from _shift(found, shift, None if every else _FEW)
+    yield from _unreadable(found)
+    if not found.shifts and not found.invalid:
+        yield "no belief changed"
+
+
+def _to_read(found: Review) -> Iterator[str]:
+    """What is new in full, the rest as numbers."""
+    yield f"{one_line(found.before)} -> {one_line(found.after)}"
+    for shift in found.shifts:
+        if shift.what in _TOLD_IN_FULL:
+            yield ""
+            yield f"{_word(shift.what)}  {shift.kind}"
+            yield from _shift(found, shift, None)
+    yield from _unreadable(found)
+    rest = found.summary(without=_TOLD_IN_FULL)
+    if rest:
+        yield f"\nalso: {rest}"
+    elif not found.shifts:
+        yield "no belief changed"
+
+
+def _word(what: str) -> str:
+    return click.style(what, fg=_COLOURS.get(what), bold=True)
+
+
+def _shift(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
+    weight = shift.weight()
+    said = f"{one_line(shift.title)}{f'  ({weight})' if weight else ''}"
+    yield f"  {click.style(one_line(shift.id), fg='cyan')}  {said}"
+    yield from (f"      {one_line(detail)}" for detail in shift.details)
+    yield from (f"      {line}" for line in _evidence(found, shift, most))
+
+
+def _evidence(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
+    """The episodes behind a shift, one line each."""
+    for name in shift.caused_by[:most]:
+        cause = found.evidence.get(name)
+        if cause is None:
+            yield f"from {one_line(name)} (not here)"
+            continue
+        by = f", by {one_line(cause.agent)}" if cause.agent else ""
+        yield f"from {one_line(name)} {one_line(cause.goal, 100)}: {cause.outcome}{by}"
+    rest = len(shift.caused_by) - len(shift.caused_by[:most])
+    if rest:
+        yield f"and {plural(rest, 'episode')} more; --all names them"
+
+
+def _unreadable(found: Review) -> Iterator[str]:
+    if found.invalid:
+        yield f"{click.style('cannot be read', fg='red', bold=True)}  {len(found.invalid):,}"
+    yield from (f"  {one_line(one.path)}  {one_line(one.reason)}" for one in found.invalid)
+
+
+# -- deciding --------------------------------------------------------------------------------------
+
+
+def _step_through(workspace: Workspace, found: Review, asked: list[Shift]) -> None:
+    if not asked:
+        say("there is no new belief that nobody has reviewed")
+        return
+    done: dict[str, int] = {}
+    try:
+        for number, shift in enumerate(asked, 1):
+            say(f"\n{number} of {len(asked)}  {_word(shift.what)}  {shift.kind}")
+            for line in _shift(found, shift, 0 if shift.caused_by else None):
+                say(line)
+            verdict = _decide(workspace, found, shift)
+            if verdict == "quit":
+                break
+            done[verdict] = done.get(verdict, 0) + 1
+    finally:
+        workspace.sync()
+    say(", ".join(f"{count} {verdict}" for verdict, count in done.items()) or "nothing decided")
+
+
+def _decide(workspace: Workspace, found: Review, shift: Shift) -> str:
+    """Ask until something is decided about a belief."""
+    asked = ", ".join(f"[{key}]{word[1:]}" for key, word in _CHOICES.items())
+    while True:
+        key = click.prompt(asked, type=click.Choice(list(_CHOICES)), show_choices=False)
+        if key == "v":
+            _tell(_evidence(found, shift, None) if shift.caused_by else ["it rests on no episode"])
+            continue
+        verdict = _ANSWERS[key](workspace, shift.id)
+        if verdict:
+            return verdict
+
+
+def _tell(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(f"      {line}")
+
+
+def _accept(workspace: Workspace, memory_id: str) -> str:
+    from loki_memory.reviewing import accept
+
+    accept(workspace, memory_id)
+    return "accepted"
+
+
+def _edit(workspace: Workspace, memory_id: str) -> str:
+    from loki_memory.reviewing import reword, statement
+
+    record = workspace.get(memory_id)
+    text = _edited(record, statement(record))
+    if not text or text == statement(record):
+        note("nothing was changed")
+        return ""
+    reword(workspace, memory_id, text)
+    return "edited"
+
+
+def _edited(record: Memory, text: str) -> str:
+    """The text from the user's own editor if the environment names one, else from a question."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if editor:
+        return (click.edit(text, editor=editor, extension=".md") or "").strip()
+    if record.kind == "skill":
+        note("a skill is more than a line; set EDITOR to edit it here")
+        return ""
+    return str(click.prompt("new text", default=text)).strip()
+
+
+def _reject(workspace: Workspace, memory_id: str) -> str:
+    why = click.prompt("why (shown to whoever tries again)", default="", show_default=False)
+    workspace.reject(memory_id, why)
+    return "rejected"
+
+
+_ANSWERS: dict[str, Callable[[Workspace, str], str]] = {
+    "a": _accept,
+    "e": _edit,
+    "r": _reject,
+    "s": lambda *_: "skipped",
+    "q": lambda *_: "quit",
+}

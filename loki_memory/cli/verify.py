@@ -1,0 +1,84 @@
+"""The command that verifies what is stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import note, one_line, plural, remarks, say
+
+if TYPE_CHECKING:
+    from loki_memory.examining import Finding
+    from loki_memory.verifying import Stale, Verified
+
+_SHOWN = 40  # lines of one kind: more than a screen nobody reads; --json has all
+
+
+@command("verify")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--adopt", is_flag=True, help="Take what was found for good: of IDs, or all of it.")
+@click.option("--fix", is_flag=True, help="Renew citations whose code still says the same.")
+def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: bool) -> None:
+    """Find records that were changed outside the tool, and beliefs whose code has changed.
+
+    Compares every record with the chain of writes, the chain with what commits anchor, and
+    citations with the code. The exit code is 1 while a record or a chain is not explained.
+
+    \b
+    Example:
+      loki-mem verify --adopt
+    """
+    if ids and not adopt:
+        raise click.UsageError("ids are for --adopt; without it everything is verified.")
+    workspace = session.open()
+    found = workspace.verify(adopt=ids if adopt else None, fix=fix)
+    session.show({"well": found.well, **found._asdict()}, lambda: _tell(found))
+    remarks(workspace)
+    if not found.well:
+        raise click.exceptions.Exit(1)
+
+
+def _tell(found: Verified) -> None:
+    for path in found.adopted[:_SHOWN]:
+        say(f"{click.style('adopted', fg='cyan')}  {one_line(path)}")
+    new = [one for one in found.findings if one.what == "unwitnessed"]
+    others = [one for one in found.findings if one.what != "unwitnessed"]
+    for one in others[:_SHOWN]:
+        say(_line(one))
+    if len(others) > _SHOWN:
+        say(f"… and {len(others) - _SHOWN} more; --json has all")
+    _tell_unwitnessed(new)
+    for stale in found.stale[:_SHOWN]:
+        _tell_stale(stale)
+    chain = f"{plural(found.lines, 'line')} by {plural(found.writers, 'writer')}"
+    say(f"{plural(found.records, 'record')}, {chain}, {plural(found.anchors, 'anchor')}")
+    if found.well:
+        say(click.style("every record is as it was written", fg="green"))
+    elif others:
+        note("bring the files back, or take them as they are: loki-mem verify --adopt ID")
+
+
+def _line(found: Finding) -> str:
+    last = f"; last good: {found.writer}, line {found.seq}" if found.seq else ""
+    named = f"{found.id}  " if found.id else ""
+    told = f"{named}{found.path}: {found.said}{last}"
+    return f"{click.style(found.what, fg='red')}  {one_line(told)}"
+
+
+def _tell_unwitnessed(found: list[Finding]) -> None:
+    """Files that agents write, and those from before the chain, are no alarm each."""
+    if not found:
+        return
+    examples = ", ".join(one.id or one.path for one in found[:3])
+    more = ", …" if len(found) > 3 else ""  # noqa: PLR2004 - as many as are named
+    count = f"{plural(len(found), 'record')} not witnessed yet"
+    told = f"{count} ({examples}{more}): look, then loki-mem verify --adopt"
+    say(f"{click.style('unwitnessed', fg='yellow')}  {one_line(told)}")
+
+
+def _tell_stale(stale: Stale) -> None:
+    what = click.style("renewed" if stale.renewed else "stale", fg="yellow")
+    cited = f"{stale.id}  cites {', '.join(stale.cites)}, changed since"
+    say(f"{what}  {one_line(cited)}")

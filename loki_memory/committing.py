@@ -1,0 +1,292 @@
+"""Commit memory: which files, with what message, and what is not committed and why.
+
+A commit is a service, never a condition: in whatever state git is, the memory files are written
+and stay written. What could not be committed is said, and the next commit takes it along.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.errors import GitFailed, InvalidConfig, InvalidRecord, StoreBusy, StoreFailed
+from loki_memory.files import disk
+from loki_memory.files.codec import decode, decode_with_document
+from loki_memory.files.layout import ARCHIVE, kind_of
+from loki_memory.files.lock import locked
+from loki_memory.files.redaction import find_secrets, may_hold_secret, redact, redact_value
+from loki_memory.files.store import failures_named
+from loki_memory.files.witness import publish
+from loki_memory.history.commit import (
+    FILE,
+    NOTHING,
+    PROGRAM,
+    Entry,
+    File,
+    Files,
+    Message,
+    Seal,
+    Standing,
+    run_id,
+    standing,
+)
+from loki_memory.history.commit import commit as commit_files
+from loki_memory.history.difference import differences
+from loki_memory.history.message import message
+from loki_memory.history.repository import NO_GIT, NO_REPOSITORY, PATTERNS, Repository
+from loki_memory.history.signing import signing_key
+from loki_memory.models import Episode, Memory
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+MODES = ("inline", "branch", "off")
+_HALF_MERGED = re.compile(rb"^<{7} .*^={7}.*^>{7} ", re.MULTILINE | re.DOTALL)
+_NO = {"false", "no", "off", "0"}  # as git's configuration says it
+_OFF = "git.mode is off"
+_TRIES = 5  # somebody else may commit at the same moment, but hardly five times in a row
+
+
+class KeptOut(NamedTuple):
+    """A file that is not committed as long as it is as it is."""
+
+    path: str
+    reason: str
+
+
+class Committed(NamedTuple):
+    """What a commit took, or why there is none."""
+
+    commit: str = ""  # its id; empty if none was made
+    branch: str = ""
+    subject: str = ""
+    paths: tuple[str, ...] = ()
+    kept_out: tuple[KeptOut, ...] = ()
+    reason: str = ""  # why there is none; empty if there was nothing to commit
+    notes: tuple[str, ...] = ()
+
+    def is_kept_in_git(self) -> bool:
+        """Whether memory is meant to be committed here at all."""
+        return self.reason not in {_OFF, NO_REPOSITORY, NO_GIT}
+
+
+class Wish(NamedTuple):
+    """How a commit is wanted."""
+
+    agent: str = ""
+    subject: str = ""  # instead of what changed in terms of belief
+    dry_run: bool = False
+
+
+def mode(workspace: Workspace) -> str:
+    """How memory is kept in git here."""
+    chosen = workspace.config.text("git.mode")
+    if chosen not in MODES:
+        reason = f"is {chosen!r}; it must be one of {', '.join(MODES)}."
+        raise InvalidConfig("git.mode", reason)
+    return chosen
+
+
+def commit(
+    workspace: Workspace, agent: str = "", *, subject: str = "", dry_run: bool = False
+) -> Committed:
+    """Commit what changed in memory, and nothing else. Never raises because of git."""
+    wish, how = Wish(agent, subject, dry_run), mode(workspace)
+    if how == "off":
+        return Committed(reason=_OFF)
+    try:
+        repository = opened(workspace)
+        with one_at_a_time(workspace):
+            if how == "branch":
+                from loki_memory.sharing import commit_to_branch
+
+                return commit_to_branch(workspace, repository, wish)
+            return _inline(workspace, repository, wish)
+    except GitFailed as error:
+        return Committed(reason=error.reason)
+    except StoreBusy:
+        return Committed(reason="another process is committing or writing")
+    except StoreFailed as error:
+        return Committed(reason=str(error))
+
+
+def opened(workspace: Workspace) -> Repository:
+    """The repository of a workspace; raises GitFailed."""
+    return Repository.open(workspace.layout.root, workspace.layout.loki.name)
+
+
+@contextmanager
+def one_at_a_time(workspace: Workspace) -> Iterator[None]:
+    """Hold the lock of those who commit memory here; raises StoreBusy or StoreFailed."""
+    local, seconds = workspace.layout.local, workspace.config.get("store.lock_seconds")
+    with failures_named(local):
+        local.mkdir(parents=True, exist_ok=True)
+        with locked(local / "commit.lock", seconds):
+            yield
+
+
+def _inline(workspace: Workspace, repository: Repository, wish: Wish) -> Committed:
+    """Commit onto the branch that is checked out, unless that would disturb what goes on there."""
+    busy = repository.busy()
+    if busy:
+        return Committed(reason=f"{busy} is under way" if busy.startswith("a ") else busy)
+    anchor = "" if wish.dry_run else publish(workspace.store)
+    for _ in range(_TRIES):
+        at, files, kept = _found(workspace, repository)
+        if not files:
+            return Committed(branch=at.branch, kept_out=kept, reason=_hidden(repository, at))
+        said = composed(repository, at.changed, files, [at.head], wish, anchor)
+        told = Committed("", at.branch, said.subject, tuple(files), kept)
+        if wish.dry_run:
+            return told
+        seal, notes = sealed(workspace, repository)
+        made = commit_files(repository, at, files, said, seal)
+        if made:
+            return told._replace(commit=made, notes=notes)
+    return Committed(reason=f"{at.branch} moved whenever it was committed to")
+
+
+def sealed(workspace: Workspace, repository: Repository) -> tuple[Seal, tuple[str, ...]]:
+    """When a commit is made and by which key; and why by none, if one is wanted."""
+    if not workspace.config.get("git.sign"):
+        return Seal(workspace.now()), ()
+    key = signing_key(repository)
+    notes = (f"the commit is not signed: {key.missing}",) if key.missing else ()
+    return Seal(workspace.now(), key.name), notes
+
+
+def _found(
+    workspace: Workspace, repository: Repository
+) -> tuple[Standing, dict[str, File | None], tuple[KeptOut, ...]]:
+    """What differs from HEAD, while nobody is in the middle of a change of several files."""
+    with workspace.store.change():
+        at = standing(repository, repository.prefix)
+        return at, *gathered(repository, at.changed)
+
+
+def _hidden(repository: Repository, at: Standing) -> str:
+    """Why nothing is found to commit, if that is not because nothing changed."""
+    with suppress(GitFailed):
+        if not (at.head and repository.tree(at.head)):
+            repository.run("check-ignore", "-q", repository.memory, env=PATTERNS)
+            return f"git ignores {repository.memory}"
+    return ""
+
+
+# -- which files ---------------------------------------------------------------------------------
+
+
+def gathered(
+    repository: Repository, changed: Mapping[str, Entry]
+) -> tuple[dict[str, File | None], tuple[KeptOut, ...]]:
+    """The files that a commit takes, as they are now; and those that it must not take.
+
+    `changed` are paths from the repository's root, with what the last commit has there.
+    """
+    files: dict[str, File | None] = {}
+    kept: list[KeptOut] = []
+    for path, known in sorted(changed.items()):
+        try:
+            file = _on_disk(repository, path, known)
+            if file is not None:
+                _refuse_unfit(_record_path(repository, path), file.data)
+        except InvalidRecord as error:
+            kept.append(KeptOut(path, redact(error.reason)))
+            continue
+        if _entry(repository, file) != known:
+            files[path] = file
+    return files, tuple(kept)
+
+
+def _on_disk(repository: Repository, path: str, known: Entry) -> File | None:
+    """The file at a path; None if there is none. Links are not followed."""
+    place = repository.root / path
+    try:
+        status = os.lstat(place)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidRecord(
+                "is a git repository of its own" if path.endswith("/") else "is no ordinary file"
+            )
+        data = disk.read_bytes(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InvalidRecord(f"cannot be read ({error.strerror})") from error
+    runs = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
+    if repository.settings.get("core.filemode", "").lower() in _NO:  # the file system cannot tell
+        runs = PROGRAM if known.mode == PROGRAM else FILE
+    return None if data is None else File(runs, data)
+
+
+def _entry(repository: Repository, file: File | None) -> Entry:
+    return Entry(file.mode, repository.blob_id(file.data)) if file else NOTHING
+
+
+def _record_path(repository: Repository, path: str) -> str:
+    """A path from the root as a record's path; an archived record counts as where it was."""
+    return path.removeprefix(f"{repository.memory}/").removeprefix(ARCHIVE)
+
+
+def _refuse_unfit(path: str, data: bytes) -> None:
+    """Raise InvalidRecord for what git should not keep: unreadable, half merged, or a secret."""
+    if kind_of(path):
+        document = decode_with_document(path, data)[1]
+        secret = may_hold_secret(data) and redact_value(document) is not document
+    else:
+        if _HALF_MERGED.search(data):
+            raise InvalidRecord("holds conflict markers")
+        secret = bool(find_secrets(data.decode(errors="replace")))
+    if secret:
+        raise InvalidRecord("holds a secret")
+
+
+# -- what it says --------------------------------------------------------------------------------
+
+
+def composed(
+    repository: Repository,
+    changed: Mapping[str, Entry],
+    files: Files,
+    parents: Sequence[str],
+    wish: Wish,
+    anchor: str,
+) -> Message:
+    """What a commit says: the change in terms of belief, who learned it, and which run it was."""
+    blobs = dict(repository.blobs(changed[path].blob for path in files if changed[path].blob))
+    old = {path: blobs[changed[path].blob] for path in files if changed[path].blob}
+    new = {path: file.data for path, file in files.items() if file}
+    before, after = _Records(repository, old), _Records(repository, new)
+    shifts = differences(
+        before.by_id, after.by_id, archived=after.archived, unarchived=before.archived
+    )
+    subject, body = message(shifts, len({name for one in shifts for name in one.caused_by}))
+    trailers = {
+        "Loki-Agent": wish.agent or ", ".join(after.agents()),
+        "Loki-Run": run_id(repository, parents, files),
+        "Loki-Head": anchor,
+    }
+    return Message(wish.subject or subject, body, trailers)
+
+
+class _Records:
+    """The records in some files of a commit, as far as they can be read."""
+
+    def __init__(self, repository: Repository, contents: Mapping[str, bytes]) -> None:
+        self.by_id: dict[str, Memory] = {}
+        self.archived: set[str] = set()
+        for path, data in contents.items():
+            with suppress(InvalidRecord):
+                record = decode(_record_path(repository, path), data)
+                if path.startswith(f"{repository.memory}/{ARCHIVE}"):
+                    self.archived.add(record.id)
+                else:
+                    self.by_id[record.id] = record
+
+    def agents(self) -> list[str]:
+        """Who did the tasks that are recorded here."""
+        episodes = (one for one in self.by_id.values() if isinstance(one, Episode))
+        return sorted({one.agent for one in episodes if one.agent})

@@ -1,0 +1,46 @@
+"""Doubts: the records that the last `verify` could not vouch for, so that readers can be told.
+
+A doubt is about a content: once a record is written anew, it no longer holds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loki_memory.files.layout import Layout
+
+_NAME = "unverified.json"
+
+
+def doubts(layout: Layout) -> dict[str, str]:
+    """Path -> etag of the content that nobody vouches for."""
+    try:
+        with open(layout.local / _NAME, "rb") as file:
+            data = file.read()
+    except OSError:
+        return {}
+    import json  # 3 ms, for the few that have doubts
+
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def note_doubts(layout: Layout, found: Mapping[str, str]) -> None:
+    """Keep them for readers. Where that is not possible, the one who verified knows still."""
+    import json
+
+    from loki_memory.files import disk
+
+    path = layout.local / _NAME
+    with suppress(OSError):
+        if found and found != doubts(layout):
+            disk.write_bytes(path, json.dumps(dict(found), indent=1, sort_keys=True).encode())
+        elif not found and os.path.lexists(path):
+            os.unlink(path)

@@ -1,0 +1,223 @@
+"""Merge two versions of a belief: its words and its evidence. What follows is `weighing`'s.
+
+The words of a belief that consolidation made are written anew from its evidence: the version with
+the newest evidence is taken, and next time they are written again. Words that a person put there,
+by a correction or by taking the belief over, stand above those; of two such, the later correction
+stands and the other is listed in `history`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from loki_memory.history.trust import is_owned, trusted
+from loki_memory.history.versions import (
+    ABSENT,
+    CONTESTED,
+    Document,
+    Rule,
+    Sides,
+    Versions,
+    among,
+    counted,
+    days,
+    earliest,
+    either,
+    elsewhere,
+    former,
+    joined,
+    keyed,
+    latest,
+    listed,
+    merged,
+    nested,
+    rendered,
+    stated,
+    told,
+    union,
+)
+from loki_memory.history.weighing import bare, weighed
+from loki_memory.models import AntiPattern, Belief, Fact, Pattern
+from loki_memory.models.confidence import lower_bound
+from loki_memory.models.normal import normal
+
+# The statement first: it is always there, so `at` can date it.
+_WORDS: dict[type[Belief], tuple[str, ...]] = {
+    Pattern: ("pattern", "correct_approach", "incorrect_approach", "conditions"),
+    AntiPattern: ("what_fails", "why", "prevention"),
+    Fact: ("statement",),
+}
+
+
+def merged_belief(base: Belief | None, ours: Belief, theirs: Belief) -> Document:
+    """The document that both sides made of a belief."""
+    words = _WORDS[type(ours)]
+    first, *sides = (bare(one) if one else {} for one in (base, ours, theirs))
+    versions = Versions(first, *(_noted(first, side, words) for side in sides))
+    voices = [_Voice.of(first, side, words) for side in versions.all()]
+    rules = {**_RULES, **_word_rules(versions, words, voices)}
+    if "key" in versions.ours or "key" in versions.theirs:
+        rules |= _PRODUCED
+    elif base is None:
+        versions.days = tuple(_since(one, words[0]) for one in versions.all())
+    document = versions.with_history(merged(versions, rules, stated))
+    return weighed((base, ours, theirs), document)
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+class _Voice(NamedTuple):
+    """Whose words a version has: somebody's, or those that its evidence gave it."""
+
+    words: Document
+    is_somebodys: bool
+    at: str  # of the newest evidence, where that wrote the words
+    is_changed: bool  # since the base; a word that was changed and changed back counts
+
+    @classmethod
+    def of(cls, base: Document, side: Document, words: tuple[str, ...]) -> _Voice:
+        said = {name: side[name] for name in words if name in side}
+        is_corrected = side is not base and not _corrected(base, side).isdisjoint(words)
+        is_somebodys = is_corrected or not _is_produced(side)
+        is_changed = is_corrected or any(_differs(base, side, name) for name in words)
+        at = max(base.get("at") or "", side.get("at") or "")
+        return cls(said, is_somebodys, "" if is_somebodys else at, is_changed)
+
+
+def _is_produced(side: Document) -> bool:
+    return "key" in side and not is_owned(side.get("origin"))
+
+
+def _differs(base: Document, side: Document, name: str) -> bool:
+    return told(base.get(name, ABSENT)) != told(side.get(name, ABSENT))
+
+
+def _corrected(base: Document, side: Document) -> set[str]:
+    """The fields that a side's history tells of and the base's does not."""
+    known = {told(entry) for entry in listed(base.get("history"))}
+    entries = [one for one in listed(side.get("history")) if told(one) not in known]
+    return {name for entry in entries for name in former(entry)}
+
+
+def _noted(base: Document, side: Document, words: tuple[str, ...]) -> Document:
+    """The side with an entry in its history for each word that it changed without one.
+
+    Later merges find there when that was, whatever becomes of the record's own date.
+    """
+    if not base or _is_produced(side):
+        return side
+    day = {"on": side["at"]} if side.get("at") and _differs(base, side, "at") else {}
+    changed = [name for name in words if _differs(base, side, name)]
+    news = [name for name in changed if name not in _corrected(base, side)]
+    entries = [{**day, "was": {name: base.get(name)}} for name in news]
+    return {**side, "history": [*listed(side.get("history")), *entries]} if entries else side
+
+
+def _since(side: Document, statement: str) -> dict[str, str]:
+    """Where two statements have no common beginning, each is as old as its record."""
+    known = days(side)
+    return {**known, statement: max(known.get(statement, ""), side.get("at") or "")}
+
+
+def _word_rules(
+    versions: Versions, words: tuple[str, ...], voices: list[_Voice]
+) -> dict[str, Rule]:
+    """Rules for the words, and for who answers for them."""
+    _, ours, theirs = voices
+    if ours.is_somebodys and theirs.is_somebodys:
+        says = (ours.is_changed, theirs.is_changed)
+        return {"conditions": joined, "origin": lambda versions, _: trusted(versions, says)}
+    sides = Sides(*([one.words, one.is_somebodys, one.at] for one in voices))
+    if not versions.base:
+        sides = sides._replace(base=ABSENT)
+    heard = _heard(sides)
+    taken: dict[str, Rule] = dict.fromkeys(words, lambda _, name: heard.get(name, ABSENT))
+    return {**taken, "origin": _origin_rule(sides, voices)}
+
+
+def _heard(sides: Sides) -> Document:
+    """The words of one side: somebody's before all, then those of the newest evidence."""
+    chosen = sides.settled()
+    if chosen is CONTESTED:
+        chosen = max(sides[1:], key=lambda one: (one[1], one[2], told(one[0])))
+    words: Document = chosen[0]
+    return words
+
+
+def _origin_rule(sides: Sides, voices: list[_Voice]) -> Rule:
+    """Who put words where evidence had written some is their origin, if nobody lowered it."""
+    _, ours, theirs = voices
+    is_overridden = ours.is_somebodys != theirs.is_somebodys and sides.settled() is CONTESTED
+    changed = (told(sides.ours) != told(sides.base), told(sides.theirs) != told(sides.base))
+    says = (ours.is_somebodys, theirs.is_somebodys) if is_overridden else changed
+
+    def rule(versions: Versions, name: str) -> Any:
+        if versions.base or not is_overridden:
+            return trusted(versions, says)
+        origins = versions.sides(name)
+        return origins.ours if ours.is_somebodys else origins.theirs
+
+    return rule
+
+
+# -- sets ----------------------------------------------------------------------------------------
+
+
+def _resolutions(versions: Versions, name: str) -> Any:
+    """The ones that surely helped first; one that is spelled otherwise is the same."""
+    sides = versions.sides(name)
+    value = sides.settled()
+    if value is not CONTESTED:
+        return value
+    found = keyed(lambda one: normal(one["do"]), _resolution)(versions, name)
+    return sorted(found, key=lambda one: (-_worth(one), one["do"]))
+
+
+def _worth(one: Document) -> float:
+    return lower_bound(len(listed(one.get("for"))), len(listed(one.get("against"))))
+
+
+def _resolution(sides: Sides) -> Document:
+    """One remedy with the episodes of both; of two spellings the longer."""
+    base = {} if sides.base is ABSENT else sides.base
+    found = max(sides.ours, sides.theirs, key=lambda one: (len(one["do"]), told(one)))
+    lists = {
+        name: union(Sides(*(one.get(name, ABSENT) for one in (base, sides.ours, sides.theirs))))
+        for name in ("for", "against")
+        if name in sides.ours or name in sides.theirs
+    }
+    return {**sides.ours, **sides.theirs, **found, **lists}
+
+
+def _newest(versions: Versions, name: str) -> Any:
+    """The date of the newest evidence, which does not go back."""
+    there = [one for one in versions.sides(name)[1:] if one is not ABSENT and one is not None]
+    return max(there, default=None)
+
+
+# What is rejected stays so, and what was replaced is not brought back by who did not know.
+_STATUSES = ("rejected", "superseded", "retired", "disputed", "active", "candidate")
+_RULES: dict[str, Rule] = {
+    "status": among(min, _STATUSES.index),
+    "evidence": nested({"for": joined, "against": joined}),
+    "resolutions": _resolutions,
+    "links": keyed(lambda link: (link.get("relation", "related_to"), link["to"])),
+    "citations": keyed(lambda one: (one["path"], one.get("symbol") or "")),
+    "source_episodes": joined,
+    "asserted_knowing": joined,
+    "tags": joined,
+    "conflicts": joined,
+    "pinned": either,
+    "usage_count": counted,
+    "last_used": latest,
+    "at": latest,
+    "valid_from": earliest,
+    "invalid_at": earliest,
+}
+# What consolidation writes beside the words, and what follows from the evidence.
+_PRODUCED: dict[str, Rule] = {
+    **dict.fromkeys(("category", "parent", "depth", "key", "scope"), rendered),
+    **dict.fromkeys(("confidence", "status"), elsewhere),
+    "at": _newest,
+}

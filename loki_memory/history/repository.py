@@ -1,0 +1,320 @@
+"""The git repository that a workspace lies in, asked quietly.
+
+Whatever is asked of git here runs no hook, no pager, no filter and no helper that a configuration
+names, prompts nobody, signs nothing and reaches no network, whatever the repository's own
+settings say: a repository that was unpacked from somewhere is not trusted. `reach` is the one
+exception, for fetching and pushing when a person asked for it.
+
+Paths of memory are relative to the memory folder, with forward slashes, as in the index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from loki_memory.errors import GitFailed, UnknownRevision
+
+NO_REPOSITORY, NO_GIT = "there is no git repository here", "git is not installed"
+_QUIET = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.autocrlf=false",
+    "core.fsync=committed,loose-object,reference",
+    "commit.gpgSign=false",
+    "log.showSignature=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+_OPTIONS = tuple(part for setting in _QUIET for part in ("-c", setting))
+_SILENT = {
+    "GIT_OPTIONAL_LOCKS": "0",  # a reader never holds the user's index
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",  # answers nothing, so that no window asks either
+    "SSH_ASKPASS_REQUIRE": "never",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": "true",
+    "GIT_LITERAL_PATHSPECS": "1",  # a file called *.json is that file
+}
+PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}  # for the commands that refuse to take paths literally
+_OFFLINE = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",  # a partial clone would fetch what it lacks
+}
+_UNDER_WAY = (
+    ("MERGE_HEAD", "a merge"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply/applying", "a series of patches"),
+    ("rebase-apply", "a rebase"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("sequencer", "a cherry-pick"),
+    ("BISECT_LOG", "a bisect"),
+    ("index.lock", "the index is locked"),
+)
+_FULL_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?")
+_FILTER = re.compile(r"filter\..*\.(?:clean|smudge|process|required)")
+_FORMAT = "%H%x00%P%x00%an%x00%ae%x00%ct%x00%s%x00%b%x00%(trailers:only,unfold)"
+_FIELDS = _FORMAT.count("%x00") + 1
+_AT_ONCE = 1000  # blobs asked for in one breath: their contents are held in memory
+
+
+class Commit(NamedTuple):
+    """One commit, as its message and header say."""
+
+    id: str
+    parents: tuple[str, ...]
+    author: str
+    email: str
+    at: str  # when it was committed, in UTC
+    subject: str
+    body: str  # without the trailers
+    trailers: dict[str, str]
+
+
+class Repository:
+    """The git repository that a workspace lies in; every call is quiet."""
+
+    def __init__(self, root: Path, git_dir: Path, common_dir: Path, prefix: str) -> None:
+        self.root, self.git_dir, self.common_dir, self.prefix = root, git_dir, common_dir, prefix
+        self.line = "HEAD"  # what `HEAD` means for memory: the branch that it has for itself, if so
+
+    @classmethod
+    def find(cls, folder: Path, name: str = ".loki") -> Repository | None:
+        """The repository that holds the folder's `.loki`; None if there is none that git uses."""
+        try:
+            return cls.open(folder, name)
+        except GitFailed:
+            return None
+
+    @classmethod
+    def open(cls, folder: Path, name: str = ".loki") -> Repository:
+        """As `find`; raises GitFailed with the reason if there is none."""
+        top = _nearest(folder)
+        if top is None:
+            raise GitFailed(("rev-parse",), NO_REPOSITORY)
+        if shutil.which("git") is None:
+            raise GitFailed(("rev-parse",), NO_GIT)
+        env = {**_SILENT, **_OFFLINE}
+        if "GIT_DIR" in os.environ:  # inside a hook: that repository may not be this one
+            env |= {"GIT_DIR": str(top / ".git"), "GIT_WORK_TREE": str(top)}
+        asked = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-prefix")
+        found = _execute(folder, ("rev-parse", *asked), None, env)
+        root, git_dir, common, inside = os.fsdecode(found).split("\n")[: len(asked)]
+        return cls(Path(root), Path(git_dir), (folder / common).resolve(), inside + name)
+
+    @property
+    def memory(self) -> str:
+        """The memory folder, relative to the root."""
+        return f"{self.prefix}/memory"
+
+    # -- asking git ----------------------------------------------------------------------------
+
+    def run(
+        self,
+        *args: str,
+        input: bytes | None = None,  # noqa: A002 - as in subprocess.run
+        env: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """What git answers, without the network; raises GitFailed with what it complained of."""
+        return _execute(self.root, args, input, {**self._env, **_OFFLINE, **(env or {})})
+
+    def reach(self, *args: str) -> bytes:
+        """As `run`, and git may use the network: for fetching and pushing only."""
+        return _execute(self.root, args, None, self._env)
+
+    @cached_property
+    def _env(self) -> dict[str, str]:
+        """Where everything lies, said outright: a hook's leftovers must not mislead git."""
+        return {
+            **_SILENT,
+            "GIT_DIR": str(self.git_dir),
+            "GIT_COMMON_DIR": str(self.common_dir),
+            "GIT_WORK_TREE": str(self.root),
+            "GIT_INDEX_FILE": str(self.git_dir / "index"),
+            "GIT_OBJECT_DIRECTORY": str(self.common_dir / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
+        }
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """Git's configuration as it applies here; names in small letters, the last value wins."""
+        found = self.run("config", "--list", "-z").decode(errors="replace").split("\0")
+        pairs = (entry.partition("\n") for entry in found if entry)
+        return {_lowered(name): value for name, _, value in pairs}
+
+    @cached_property
+    def unfiltered(self) -> dict[str, str]:
+        """The environment in which files are taken as they are: no configured filter runs."""
+        names = (name for name in self.settings if _FILTER.fullmatch(name))
+        return configured({n: "false" if n.endswith(".required") else "" for n in names})
+
+    def blob_id(self, data: bytes) -> str:
+        """The id that git gives a content."""
+        modern = self.settings.get("extensions.objectformat") == "sha256"
+        whole = b"blob %d\0%b" % (len(data), data)
+        return (hashlib.sha256 if modern else hashlib.sha1)(whole).hexdigest()
+
+    @cached_property
+    def zero(self) -> str:
+        """The id that stands for nothing."""
+        return "0" * len(self.blob_id(b""))
+
+    # -- where it stands -----------------------------------------------------------------------
+
+    def head(self) -> str | None:
+        """The commit that is checked out; None before the first."""
+        return self.resolve("HEAD")
+
+    def branch(self) -> str | None:
+        """The branch that is checked out; None if HEAD is detached."""
+        try:
+            return _text(self.run("symbolic-ref", "-q", "HEAD")).removeprefix("refs/heads/")
+        except GitFailed:
+            return None
+
+    def busy(self) -> str:
+        """What is going on that a commit would disturb, in words; empty if nothing is."""
+        return self.under_way() or ("" if self.branch() else "HEAD is detached")
+
+    def under_way(self) -> str:
+        """As `busy`, by a look at git's own files only: who knows the branch need not ask."""
+        found = (what for name, what in _UNDER_WAY if (self.git_dir / name).exists())
+        return next(found, "")
+
+    # -- the past ------------------------------------------------------------------------------
+
+    def tip(self) -> str | None:
+        """The last commit of the line that memory is on; None before the first."""
+        return self.resolve(self.line)
+
+    def resolve(self, rev: str) -> str | None:
+        """The commit id that a revision names; None if it names none."""
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
+        try:
+            return _text(self.run(*asked))
+        except GitFailed:
+            return None
+
+    def commit_of(self, rev: str) -> str:
+        """The commit id of a revision, or of a date: the last commit of memory's line until then."""
+        found = self.resolve(self.line if rev == "HEAD" else rev) or (
+            _DATE.fullmatch(rev) and self._until(rev)
+        )
+        if not found:
+            raise UnknownRevision(rev)
+        return found
+
+    def _until(self, date: str) -> str:
+        """A day counts to its end; what other branches did counts from when it was merged."""
+        moment = date if len(date) > len("2026-01-20") else f"{date}T23:59:59Z"
+        asked = ("rev-list", "-1", "--first-parent", f"--before={moment}", self.line)
+        return _text(self.run(*asked)) if self.tip() else ""
+
+    def tree(self, rev: str, folder: str = "") -> dict[str, str]:
+        """The files of memory in a commit: path -> blob id. Links and submodules are no memory."""
+        place = "/".join(part for part in (self.memory, folder) if part)
+        commit = rev if _FULL_ID.fullmatch(rev) else self.commit_of(rev)
+        listed = self.run("ls-tree", "-r", "-z", "--full-tree", commit, f"{place}/")
+        entries = (entry.partition("\t") for entry in os.fsdecode(listed).split("\0") if entry)
+        return {
+            path.removeprefix(f"{self.memory}/"): about.split()[2]
+            for about, _, path in entries
+            if about.startswith("100")
+        }
+
+    def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """The contents of blobs by id, each once, in the order asked for."""
+        wanted = list(dict.fromkeys(ids))
+        for start in range(0, len(wanted), _AT_ONCE):
+            asked = "".join(f"{one}\n" for one in wanted[start : start + _AT_ONCE]).encode()
+            yield from _contents(self.run("cat-file", "--batch", input=asked))
+
+    def commits(self, rev_range: str | None, paths: Sequence[str] = ()) -> list[Commit]:
+        """Commits, newest first: of a range (None: of memory's line), or those that changed paths."""
+        if rev_range is None and self.tip() is None:
+            return []
+        asked = ("log", "-z", "--no-color", "--no-notes", f"--format=tformat:{_FORMAT}")
+        places = (f"{self.memory}/{path}" if path else self.memory for path in paths)
+        revision = ("--end-of-options", rev_range or self.line, "--")
+        told = self.run(*asked, *revision, *places).decode(errors="replace").split("\0")
+        return [_commit(told[at : at + _FIELDS]) for at in range(0, len(told) - 1, _FIELDS)]
+
+
+def configured(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment that sets these keys of git's configuration; their names may hold a `=`."""
+    first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    env = {"GIT_CONFIG_COUNT": str(first + len(settings))}
+    for number, (name, value) in enumerate(settings.items(), first):
+        env |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return env
+
+
+def _nearest(folder: Path) -> Path | None:
+    """The folder, from this one upwards, that has a `.git`: to know that git need not be asked."""
+    here = Path(os.path.abspath(folder))
+    return next((top for top in (here, *here.parents) if (top / ".git").exists()), None)
+
+
+def _execute(
+    folder: Path, args: Sequence[str], given: bytes | None, env: Mapping[str, str]
+) -> bytes:
+    import git  # 0.2 s: only who really asks git pays for it
+
+    try:
+        process = git.Git(str(folder)).execute(
+            ["git", *_OPTIONS, *args],
+            istream=subprocess.PIPE,
+            as_process=True,
+            env=dict(env),
+            start_new_session=True,  # without a terminal nothing can ask for a passphrase
+        )
+        out, complaint = process.communicate(given or b"")
+    except (git.exc.GitCommandError, OSError) as error:
+        raise GitFailed(args, str(error)) from None
+    if process.returncode:
+        raise GitFailed(args, complaint.decode(errors="replace"))
+    return bytes(out)
+
+
+def _text(answer: bytes) -> str:
+    return os.fsdecode(answer).rstrip("\n")
+
+
+def _lowered(name: str) -> str:
+    """`filter.LFS.Clean` -> `filter.LFS.clean`: what stands in the middle keeps its case."""
+    section, dot, rest = name.partition(".")
+    middle, last_dot, key = rest.rpartition(".")
+    return f"{section.lower()}{dot}{middle}{last_dot}{key.lower()}"
+
+
+def _contents(answer: bytes) -> Iterator[tuple[str, bytes]]:
+    """Read what `cat-file --batch` says: `<id> <type> <size>`, the bytes, a line feed."""
+    at = 0
+    while at < len(answer):
+        end = answer.index(b"\n", at)
+        words = answer[at:end].decode(errors="replace").split()
+        if len(words) != 3:  # noqa: PLR2004
+            raise GitFailed(("cat-file",), f"object {words[0]} is missing from this clone")
+        size = int(words[2])
+        yield words[0], answer[end + 1 : end + 1 + size]
+        at = end + size + 2
+
+
+def _commit(fields: Sequence[str]) -> Commit:
+    name, parents, author, email, at, subject, body, trailers = fields
+    moment = datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    told = body.strip().removesuffix(trailers.strip()).strip()
+    pairs = (line.partition(":") for line in trailers.splitlines() if ":" in line)
+    named = {key.strip(): value.strip() for key, _, value in pairs}
+    return Commit(name, tuple(parents.split()), author, email, moment, subject, told, named)

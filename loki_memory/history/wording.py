@@ -1,0 +1,173 @@
+"""How two versions of a record differ in what they say, field by field and step by step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern, Skill
+
+# What a statement consists of: other words here are another belief.
+_STATEMENT = (
+    "statement",
+    "subject",
+    "attribute",
+    "pattern",
+    "conditions",
+    "correct_approach",
+    "incorrect_approach",
+    "what_fails",
+    "why",
+    "prevention",
+    "resolutions",
+    "lesson",
+    "error",
+    "resolution",
+)
+# What reading leaves behind, and what only repeats the change.
+_NOISE = frozenset({"$schema", "usage_count", "last_used", "history"})
+# What is told in words of its own, or moves with it.
+_WEIGHED = frozenset(
+    {"status", "confidence", "evidence", "source_episodes", "links", "at", "key", "reviewed"}
+)
+
+
+def told(text: str) -> str:
+    """A text on one line."""
+    return " ".join(text.split())
+
+
+def restated(old: Memory, new: Memory) -> bool:
+    """Whether the statement itself has other words."""
+    return any(_words(old, name) != _words(new, name) for name in _STATEMENT)
+
+
+def _words(record: Memory, name: str) -> Any:
+    value = vars(record).get(name)
+    return [getattr(one, "do", one) for one in value] if isinstance(value, list) else value
+
+
+def differing(old: Memory, new: Memory, *, every: bool = False) -> list[str]:
+    """`field: old -> new` for each field that differs; `every` tells those of weight too."""
+    before, after = _flat(old.document()), _flat(new.document())
+    hushed = _NOISE if every else _NOISE | _WEIGHED
+    names = [name for name in (*before, *after) if name.partition(".")[0] not in hushed]
+    return [
+        line
+        for name in dict.fromkeys(names)
+        for line in _field(name, _said(before.get(name)), _said(after.get(name)))
+    ]
+
+
+def _flat(document: Mapping[str, Any], within: str = "") -> dict[str, Any]:
+    """`{"context": {"goal": …}}` as `{"context.goal": …}`."""
+    flat: dict[str, Any] = {}
+    for name, value in document.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{within}{name}."))
+        else:
+            flat[within + name] = value
+    return flat
+
+
+def _field(name: str, old: Any, new: Any) -> Iterator[str]:
+    if old == new:
+        return
+    if isinstance(old or new, list):
+        yield from _items(name, old or [], new or [])
+    else:
+        yield f"{name}: {_shown(old)} -> {_shown(new)}"
+
+
+def _items(name: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    """What joined a list and what left it; a new order by itself is told as that."""
+    gone, come = [one for one in old if one not in new], [one for one in new if one not in old]
+    yield from (f"{name} added: {one}" for one in come)
+    yield from (f"{name} removed: {one}" for one in gone)
+    if not gone and not come:
+        yield f"{name}: in another order"
+
+
+def _said(value: Any) -> Any:
+    """A value as it is compared and told: items as texts, remedies without their episodes."""
+    if not isinstance(value, list):
+        return value
+    return [told(one) if isinstance(one, str) else _entry(one) for one in value]
+
+
+def _entry(value: Any) -> str:
+    if isinstance(value, dict) and isinstance(value.get("do"), str):
+        return told(value["do"])
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == "":
+        return "nothing"
+    return told(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# -- skills ------------------------------------------------------------------------------------
+
+
+def revised(old: Skill, new: Skill) -> list[str]:
+    """What changed in a skill, step by step."""
+    if old.body == new.body and old.description == new.description:
+        return []
+    told_ = [*_steps(old.steps, new.steps), *_lists(old, new)]
+    told_ += _field("description", old.description, new.description)
+    return told_ or ["text around its lists changed"]
+
+
+def _steps(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    before, after = [told(one) for one in old], [told(one) for one in new]
+    for what, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if what == "equal":
+            continue
+        both = min(j - i, m - k)
+        for n in range(both):
+            yield f"step {k + n + 1}: {before[i + n]} -> {after[k + n]}"
+        yield from (f"step {n + 1} removed: {before[n]}" for n in range(i + both, j))
+        yield from (f"step {n + 1} added: {after[n]}" for n in range(k + both, m))
+
+
+def _lists(old: Skill, new: Skill) -> Iterator[str]:
+    for name, before, after in (
+        ("prerequisite", old.prerequisites, new.prerequisites),
+        ("common error", _errors(old), _errors(new)),
+        ("exit criterion", old.exit_criteria, new.exit_criteria),
+    ):
+        if before != after:
+            yield from _items(name, _said(before), _said(after))
+
+
+def _errors(skill: Skill) -> list[str]:
+    return [f"{one.error}: {one.fix}" for one in skill.common_errors]
+
+
+# -- what is new ---------------------------------------------------------------------------------
+
+
+def traits(record: Memory) -> list[str]:
+    """What a reader of a new memory wants to know beside its title."""
+    return [f"{name}: {told(text)}" for name, text in _traits(record) if text]
+
+
+def _traits(record: Memory) -> Iterable[tuple[str, str]]:
+    if isinstance(record, Pattern):
+        yield "when", "; ".join(record.conditions)
+        yield "do", record.correct_approach or ""
+        yield "not", record.incorrect_approach or ""
+    if isinstance(record, AntiPattern):
+        yield "instead", record.prevention or ""
+    if isinstance(record, Belief):
+        yield "said by", record.by or ""
+        yield "status", record.status if record.status == "candidate" else ""
+    if isinstance(record, Episode):
+        yield "outcome", record.outcome
+        yield "agent", record.agent or ""
+    # Where it came from matters where it is not this project's own work.
+    origin = getattr(record, "origin", None) or ""
+    yield "origin", origin if origin in {"import", "external"} else ""

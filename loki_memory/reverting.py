@@ -1,0 +1,93 @@
+"""Undo one run or commit of memory, as a new change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.committing import Committed
+from loki_memory.committing import commit as make_commit
+from loki_memory.errors import RejectedValue
+from loki_memory.files.layout import ARCHIVE
+from loki_memory.history.edits import Edit, edits
+from loki_memory.history.undoing import undone
+from loki_memory.models import Belief, Learning, Link, Memory, Skill
+from loki_memory.tracing import MEMORY, blobs, decoded
+from loki_memory.versioned import repository
+
+if TYPE_CHECKING:
+    from loki_memory.files.store import Change
+    from loki_memory.history.repository import Commit, Repository
+    from loki_memory.workspace import Workspace
+
+_MADE = (Belief, Skill, Learning, Link)  # what consolidation makes; episodes and rejections stay
+
+
+class Reverted(NamedTuple):
+    """What undoing a commit wrote, removed, and left alone because it changed since."""
+
+    commit: str
+    written: list[str]
+    removed: list[str]
+    kept: list[str]
+    committed: Committed
+
+
+def revert(workspace: Workspace, name: str) -> Reverted:
+    """Undo what one run or commit did to memory. What happened stays, and so do later changes."""
+    repo = repository(workspace)
+    commit = _named(repo, name)
+    changed = edits(repo, commit)
+    data = blobs(repo, [blob for edit in changed for blob in (edit.before, edit.after)])
+    done = Reverted(commit.id, [], [], [], Committed())
+    workspace.before_write()
+    with workspace.store.change() as change:
+        for edit in changed:
+            before = decoded(edit.path, data.get(edit.before or ""))
+            after = decoded(edit.path, data.get(edit.after or ""))
+            if before is not None or isinstance(after, _MADE):
+                _undo(change, edit.path, (before, after), done)
+        _empty_archive(change, changed, data)
+    workspace.sync()
+    if not (done.written or done.removed):
+        return done
+    subject = f"memory: revert {commit.subject.removeprefix('memory: ')}"
+    return done._replace(committed=make_commit(workspace, subject=subject))
+
+
+def _undo(
+    change: Change, path: str, pair: tuple[Memory | None, Memory | None], done: Reverted
+) -> None:
+    """One record as it would be without the commit; what was rejected since stays rejected."""
+    now = change.record(path)
+    result = undone(*pair, now)
+    if result is None and now is not None:
+        change.remove(path)
+        done.removed.append(now.id)
+        return
+    with suppress(RejectedValue):
+        if result is not None and result != now:
+            change.put(result, path)
+            done.written.append(result.id)
+            return
+    done.kept.extend(one.id for one in (now,) if one is not None)
+
+
+def _empty_archive(change: Change, changed: list[Edit], data: Mapping[str, bytes]) -> None:
+    """What the commit moved to the archive is back where it was: the copy goes."""
+    moved = {edit.path: edit.before for edit in changed if edit.after is None}
+    for edit in changed:
+        home = edit.path.removeprefix(ARCHIVE)
+        if edit.before is None and home != edit.path and moved.get(home) == edit.after:
+            there, copy = change.read(home), change.read(edit.path)
+            if there and copy and there.data == copy.data == data[edit.after or ""]:
+                change.remove(edit.path)
+
+
+def _named(repo: Repository, name: str) -> Commit:
+    """The commit of a run, or the commit itself."""
+    for commit in repo.commits(None, MEMORY):
+        if commit.trailers.get("Loki-Run") == name:
+            return commit
+    return repo.commits(f"{repo.commit_of(name)}^!", ())[0]

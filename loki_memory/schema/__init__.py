@@ -1,0 +1,115 @@
+"""JSON Schemas of everything that is written or printed, generated from the models.
+
+    python -m loki_memory.schema schemas/
+
+One per kind, one per view, one per `--json` output. A test compares them with what is committed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from loki_memory.models import MODELS, Episode
+from loki_memory.schema import history, outputs
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_VIEWS = {
+    "patterns": "pattern",
+    "anti-patterns": "anti-pattern",
+    "facts": "fact",
+    "links": "link",
+    "learnings": "learning",
+}
+
+# What each command prints with `--json`.
+OUTPUTS: dict[str, Any] = {
+    **dict.fromkeys(
+        ("record", "remember", "correct", "reject", "restore", "pin", "link"), outputs.StoredOutput
+    ),
+    "forget": outputs.ForgetOutput,
+    "archive": outputs.ArchiveOutput,
+    "consolidate": outputs.ConsolidateOutput,
+    "explore": outputs.BranchOutput,
+    "traverse": outputs.TraverseOutput,
+    "recall": outputs.RecallOutput,
+    "context": outputs.ContextOutput,
+    "continuity": outputs.ContinuityOutput,
+    "status": outputs.StatusOutput,
+    "show": outputs.ShowOutput,
+    **dict.fromkeys(("list", "learnings", "skills"), outputs.ListOutput),
+    "stats": outputs.StatsOutput | outputs.EconomicsOutput,
+    "topics": outputs.TopicsOutput,
+    "timeline": outputs.TimelineOutput,
+    "graph": outputs.GraphOutput,
+    "feedback": outputs.FeedbackOutput,
+    "ledger": outputs.LedgersOutput,
+    "handoff": outputs.HandoffsOutput,
+    "init": outputs.InitOutput,
+    **dict.fromkeys(("sync", "rebuild"), outputs.ChangesOutput),
+    "doctor": outputs.DoctorOutput,
+    "gc": outputs.GarbageOutput,
+    "config": outputs.ConfigOutput,
+    "demo": outputs.DemoOutput,
+    "completion": outputs.CompletionOutput,
+    **history.OUTPUTS,
+    "error": outputs.ErrorOutput,
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Every schema by its file name."""
+    kinds = {
+        kind: model.model_json_schema(by_alias=True, mode="validation")
+        for kind, model in MODELS.items()
+    }
+    found = {f"{kind}.schema.json": _headed(schema) for kind, schema in kinds.items()}
+    for view, kind in _VIEWS.items():
+        found[f"view-{view}.schema.json"] = _headed(_view(view.replace("-", "_"), kind, kinds))
+    found["view-index.schema.json"] = _headed(_episode_index())
+    for command, shape in OUTPUTS.items():
+        found[f"output-{command}.schema.json"] = _headed(TypeAdapter(shape).json_schema())
+    return found
+
+
+def _headed(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"$schema": _DIALECT, **schema}
+
+
+def _view(name: str, kind: str, kinds: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    """A view is the records of a kind, as a list or in an object."""
+    record = dict(kinds[kind])
+    definitions = record.pop("$defs", {})
+    items = {"type": "array", "items": {"$ref": f"#/$defs/{record['title']}"}}
+    return {
+        "title": f"View of {name}",
+        "description": "Rendered from records; what you add or change is taken over.",
+        "anyOf": [{"type": "object", "properties": {name: items}, "required": [name]}, items],
+        "$defs": {**definitions, record["title"]: record},
+    }
+
+
+def _episode_index() -> dict[str, Any]:
+    shown = ("id", "timestamp", "task_id", "agent", "outcome")
+    whole = Episode.model_json_schema(by_alias=True)["properties"]
+    entry = {
+        "type": "object",
+        "properties": {**{name: whole[name] for name in shown}, "goal": {"type": "string"}},
+        "required": ["id", "goal"],
+    }
+    return {
+        "title": "View of episodes",
+        "description": "The temporal index: what finds an episode again.",
+        "type": "object",
+        "properties": {"episodes": {"type": "array", "items": entry}},
+        "required": ["episodes"],
+    }
+
+
+def write(folder: Path) -> None:
+    from loki_memory.files.codec import dump
+
+    for name, schema in schemas().items():
+        (folder / name).write_bytes(dump(schema))
