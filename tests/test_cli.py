@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import click
 import pytest
-from conftest import put_into_git
+from conftest import LATE, put_into_git
 
 from loki_memory import Workspace
 from loki_memory.cli import main
@@ -63,6 +63,7 @@ CALLS = {
     "handoff list": "handoff list",
     "handoff accept": "handoff accept handoff-pntnsg6v73",
     "handoff close": "handoff close handoff-pntnsg6v73",
+    "mcp": "mcp",
     "init": "init",
     "sync": "sync",
     "rebuild": "rebuild",
@@ -78,6 +79,10 @@ CALLS = {
     "blame": "blame sem-001",
     "bisect": "bisect --query 'logs of staging journalctl' --reject fact-2f61dyj12e",
     "revert": "revert HEAD",
+    "resolve": "resolve --plan",
+    "merge-driver": f"merge-driver {LATE} {LATE} {LATE} {LATE}",
+    "install": "install git",
+    "uninstall": "uninstall git",
     "gc": "gc",
     "config": "config",
     "demo": "demo",

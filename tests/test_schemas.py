@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from conftest import put_into_git
+from conftest import LATE, put_into_git
 
 from loki_memory import Workspace
 from loki_memory.cli.main import GROUPS, cli, main
@@ -87,6 +87,9 @@ COMMANDS = {
     "blame": ["sem-001"],
     "bisect": ["--query", "logs of staging", "--reject", "fact-2f61dyj12e"],
     "revert": ["HEAD"],
+    "merge-driver": [str(EXAMPLE / LATE)] * 4,
+    "install": ["git"],
+    "uninstall": ["git"],
 }
 
 

@@ -46,7 +46,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "skills": "read",
         "stats": "read",
     },
-    "Agents": {"ledger": "agents", "handoff": "agents"},
+    "Agents": {"ledger": "agents", "handoff": "agents", "mcp": "mcp"},
     "Review": {"diff": "review", "review": "review", "check": "review", "verify": "verify"},
     "History": {
         "commit": "commit",

@@ -47,6 +47,7 @@ OUTPUTS: dict[str, Any] = {
     "feedback": outputs.FeedbackOutput,
     "ledger": outputs.LedgersOutput,
     "handoff": outputs.HandoffsOutput,
+    "mcp": outputs.McpOutput,
     "init": outputs.InitOutput,
     **dict.fromkeys(("sync", "rebuild"), outputs.ChangesOutput),
     "doctor": outputs.DoctorOutput,

@@ -196,7 +196,48 @@ class VerifyOutput(TypedDict):
     adopted: list[str]
 
 
+class ResolvedOutput(TypedDict):
+    """A memory file that had a conflict, and what became of it."""
+
+    path: str
+    how: str
+    note: str
+    staged: bool
+
+
+class ResolveOutput(TypedDict):
+    """Printed by `resolve`."""
+
+    planned: bool
+    resolved: list[ResolvedOutput]
+
+
+class MergeDriverOutput(TypedDict):
+    """Printed by `merge-driver`."""
+
+    path: str
+    merged: bool
+
+
+class DeedOutput(TypedDict):
+    """Something that was written elsewhere, or was there already."""
+
+    what: str
+    where: str
+    did: bool
+
+
+class InstallOutput(TypedDict):
+    """Printed by `install` and `uninstall`."""
+
+    target: str
+    deeds: list[DeedOutput]
+
+
 OUTPUTS: dict[str, Any] = {
+    "resolve": ResolveOutput,
+    "merge-driver": MergeDriverOutput,
+    **dict.fromkeys(("install", "uninstall"), InstallOutput),
     "verify": VerifyOutput,
     **dict.fromkeys(("diff", "review"), ReviewOutput),
     "check": CheckOutput,

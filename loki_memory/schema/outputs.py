@@ -445,6 +445,21 @@ class ConsolidateOutput(TypedDict):
     counts: dict[str, int]
 
 
+class ClientEntry(TypedDict):
+    """How a client reaches the server: by a command, or at an address."""
+
+    command: NotRequired[str]
+    args: NotRequired[list[str]]
+    type: NotRequired[str]
+    url: NotRequired[str]
+
+
+class McpOutput(TypedDict):
+    """Printed by `mcp`: an entry for the configuration of an MCP client."""
+
+    mcpServers: dict[str, ClientEntry]
+
+
 class ErrorDetail(TypedDict):
     """What went wrong."""
 

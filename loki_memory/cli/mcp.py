@@ -1,0 +1,79 @@
+"""The command that serves memory to agents: mcp."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import note, print_json
+from loki_memory.parts import user_home
+
+TOOL_SETS = ("core", "lore", "lynkr", "claude-flow", "loki")
+_ANY_PORT, _LAST_PORT = 0, 65_535
+
+
+@command("mcp")
+@click.option(
+    "--tools",
+    "tool_set",
+    type=click.Choice(TOOL_SETS),
+    default="core",
+    show_default=True,
+    help="Our tools, or those of another memory system by their names.",
+)
+@click.option(
+    "--http",
+    "port",
+    is_flag=False,
+    flag_value=_ANY_PORT,
+    type=click.IntRange(_ANY_PORT, _LAST_PORT),
+    metavar="[PORT]",
+    help="Serve over HTTP on this machine; without PORT, on a free one.",
+)
+def mcp_command(session: Session, tool_set: str, port: int | None) -> None:
+    """Serve memory to agents over the Model Context Protocol.
+
+    Over standard input and output, or with --http to several clients at once. With --json,
+    nothing is served: what a client's configuration needs is printed.
+
+    \b
+    Example:
+      loki-mem mcp --tools lore
+    """
+    if session.json:
+        print_json({"mcpServers": {"loki": _entry(session.directory, tool_set, port)}})
+        return
+    if find_spec("mcp") is None:
+        raise click.UsageError("The server needs the package mcp: pip install 'loki-memory[mcp]'.")
+    if port is None:
+        from loki_memory.mcp.server import serve_stdio
+
+        serve_stdio(tool_set, session.directory)
+    else:
+        _serve_http(tool_set, session.directory, port)
+
+
+def _entry(project: str | None, tool_set: str, port: int | None) -> dict[str, Any]:
+    """How a client reaches the server."""
+    if port == _ANY_PORT:
+        raise click.UsageError("Name the port that a client shall ask: --http PORT.")
+    if port is not None:
+        return {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+    place = [] if project is None else ["-C", os.path.abspath(project)]
+    tools = [] if tool_set == TOOL_SETS[0] else ["--tools", tool_set]
+    return {"command": "loki-mem", "args": [*place, "mcp", *tools]}
+
+
+def _serve_http(tool_set: str, project: str | None, port: int) -> None:
+    from loki_memory.mcp.http import listen, serve_http
+
+    try:
+        listening = listen(port)
+    except OSError as error:
+        raise click.UsageError(f"Port {port} cannot be used: {error.strerror}.") from None
+    with listening:
+        serve_http(listening, tool_set, project, user_home() / "mcp-token", note)

@@ -1,0 +1,86 @@
+"""The workspaces that calls ask for, each kept open for the next call.
+
+The project is named by every call, because one server may serve worktrees and several projects.
+Calls to one workspace take turns; calls to different ones do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_KEPT = 8  # workspaces; more than an agent works in at a time
+
+
+class _Held(NamedTuple):
+    workspace: Workspace
+    settings: tuple[object, ...]  # what was read once and may have changed since
+    turn: Lock
+
+
+class Projects:
+    """Finds the workspace of a project, as every command does: from its folder upwards."""
+
+    def __init__(self, default: str | None = None) -> None:
+        self._default = default  # for calls that name no project
+        self._held: OrderedDict[object, _Held] = OrderedDict()
+        self._lock = Lock()
+
+    @contextmanager
+    def at(self, project: str | None) -> Iterator[Workspace]:
+        """The workspace of a project, for one call."""
+        held = self._hold(project)
+        with held.turn:
+            held.workspace.notices.clear()
+            yield held.workspace
+
+    def _hold(self, project: str | None) -> _Held:
+        from loki_memory.workspace import Workspace
+
+        workspace = Workspace.open(folder(project or self._default))
+        settings = _settings(workspace)
+        with self._lock:
+            held = self._held.get(workspace.layout)
+            if held is None or held.settings != settings:
+                held = _Held(workspace, settings, Lock())
+            self._held[workspace.layout] = held
+            self._held.move_to_end(workspace.layout)
+            if len(self._held) > _KEPT:
+                self._held.popitem(last=False)  # closed when its last call is done with it
+        return held
+
+
+def folder(project: str | None) -> str | None:
+    """The folder of a call that names a project, or of one that does not.
+
+    LOKI_WORKSPACE was set for us, CLAUDE_PROJECT_DIR by Claude Code for every server; without
+    either, None stands for the working directory.
+    """
+    if project:
+        return os.path.expanduser(project)
+    environment = os.environ
+    return environment.get("LOKI_WORKSPACE") or environment.get("CLAUDE_PROJECT_DIR") or None
+
+
+def _settings(workspace: Workspace) -> tuple[object, ...]:
+    """What a workspace reads once: its settings, the user's, and whether there is a user scope."""
+    from loki_memory.parts import user_home
+
+    files = (workspace.layout.loki / "config.toml", user_home() / "config.toml")
+    return (*map(_stamp, files), (user_home() / "memory").is_dir())
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

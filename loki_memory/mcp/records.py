@@ -1,0 +1,134 @@
+"""Memories as tools show them: in one line, whole, or just written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from loki_memory.disclosure import line
+from loki_memory.errors import InvalidRecord, LokiMemoryError
+from loki_memory.mcp.answers import Hit, Linked, Opened, Stored
+from loki_memory.mcp.paging import fits, piece
+from loki_memory.models.kinds import article
+
+if TYPE_CHECKING:
+    from loki_memory.models import Memory
+    from loki_memory.recall.recollection import Recollection
+    from loki_memory.workspace import Workspace
+
+WIDTH = 200  # characters of a line; `memory_get` has all of it
+_SAYS = {
+    "fact": "statement",
+    "pattern": "pattern",
+    "anti-pattern": "what_fails",
+    "learning": "lesson",
+}
+
+
+def in_a_line(found: Recollection) -> Hit:
+    """A hit with what an agent needs to decide whether to open it."""
+    marks = {
+        found.status: found.status != "active",
+        found.scope: found.scope != "project",
+        "stale": found.stale,
+        "unverified": found.unverified,
+        **{f"contradicts {other}": True for other in found.contradicts},
+    }
+    return Hit(
+        id=found.id,
+        kind=found.kind,
+        title=line(found.title, WIDTH),
+        why=[line(reason, WIDTH) for reason in found.why],
+        score=round(found.score, 3),
+        confidence=found.confidence,
+        evidence=found.evidence,
+        age_days=found.age_days,
+        marks=[mark for mark, holds in marks.items() if holds],
+        tokens=found.tokens,
+    )
+
+
+def opened(
+    workspace: Workspace, memory_id: str, cursor: str | None = None, session: str | None = None
+) -> Opened:
+    """All of a memory, and that is noted as a use of it."""
+    memory_id = workspace.resolve(memory_id)
+    record = workspace.get(memory_id)
+    out, back = workspace.edges(memory_id)
+    whole = Opened(
+        id=record.id,
+        kind=record.kind,
+        title=line(record.title(), WIDTH),
+        path=str(workspace.where(memory_id)),
+        record=record.document(),
+        links=[Linked(relation=relation, id=other) for relation, other in out],
+        referred_to_by=[Linked(relation=relation, id=other) for relation, other in back],
+        text="",
+        next_cursor=None,
+    )
+    if cursor is None:
+        workspace.opened(memory_id, session)
+        if workspace.is_unverified(memory_id):
+            workspace.notices.append("nobody vouches for what this says: see loki-mem verify")
+        if fits(whole):
+            return whole
+    return _in_parts(whole, cursor)
+
+
+def _in_parts(whole: Opened, cursor: str | None) -> Opened:
+    """The same with its record and links as text that is continued on the next page."""
+    told = {name: whole[name] for name in ("record", "links", "referred_to_by")}
+    text, following = piece(orjson.dumps(told).decode(), cursor, whole["id"])
+    return {
+        **whole,
+        "record": None,
+        "links": [],
+        "referred_to_by": [],
+        "text": text,
+        "next_cursor": following,
+    }
+
+
+def stored(workspace: Workspace, record: Memory) -> Stored:
+    """A record that was written; then index and views are brought up to date.
+
+    It is on disk already: if bringing up to date fails, that is a notice.
+    """
+    try:
+        workspace.sync()
+    except LokiMemoryError as error:
+        workspace.notices.append(f"stored, but index and views are not up to date: {error}")
+    return Stored(
+        id=record.id,
+        kind=record.kind,
+        title=line(record.title(), WIDTH),
+        path=_path(workspace, record.id),
+        status=getattr(record, "status", None) or "",
+    )
+
+
+def _path(workspace: Workspace, memory_id: str) -> str:
+    try:
+        return str(workspace.where(memory_id))
+    except LokiMemoryError:  # what stands behind it cannot be read just now, which a notice says
+        return ""
+
+
+def reworded(workspace: Workspace, memory_id: str, text: str) -> Stored:
+    """Let a statement say something else; what it said before stays in its history."""
+    record = workspace.get(workspace.resolve(memory_id))
+    if record.kind not in _SAYS:
+        raise InvalidRecord(
+            f"{article(record.kind)} is not one statement",
+            field=record.id,
+            advice="Correct its fields: loki-mem correct, or the core tool memory_correct.",
+        )
+    return stored(workspace, workspace.correct(record.id, **{_SAYS[record.kind]: text}))
+
+
+def forgotten(workspace: Workspace, memory_id: str) -> list[str]:
+    """The ids of what went with a memory that is forgotten. `loki-mem restore` undoes it."""
+    gone = workspace.forget(workspace.resolve(memory_id), why="an agent asked for it")
+    workspace.sync()
+    return gone.removed

@@ -1,0 +1,130 @@
+"""Resources: what a client can show or attach without a tool call.
+
+The plain addresses are those of the project that the server was started for; with `?project=…`
+they are those of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from mcp.server.mcpserver.resources import ResourceSecurity
+
+from loki_memory.errors import LokiMemoryError, NotFound
+from loki_memory.mcp.projects import Projects
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_INDEX = 2_000  # tokens
+# A project is named by its path, which the workspace is looked for from, and nothing is read by.
+_SECURITY = ResourceSecurity(exempt_params={"project"})
+
+
+class Resource(NamedTuple):
+    """A text that is made of a workspace."""
+
+    address: str
+    name: str
+    description: str
+    type: str
+    read: Callable[[Workspace], str]
+
+
+def continuity(workspace: Workspace) -> str:
+    return workspace.continuity_block()
+
+
+def index(workspace: Workspace) -> str:
+    found = workspace.topics(_INDEX)
+    lines = [f"- {topic.line()}" for topic in found.topics]
+    more = [f"- {found.more} more topics"] if found.more else []
+    return "\n".join(["# What there is to know", "", *lines, *more]) + "\n"
+
+
+def pending(workspace: Workspace) -> str:
+    waiting = workspace.list(kind="handoff", status="open")
+    return _json({"handoffs": [{"id": one.id, **one.document()} for one in waiting]})
+
+
+RESOURCES = (
+    Resource(
+        "loki://state/continuity",
+        "continuity",
+        "What matters now: what was recalled for the last goal, mistakes to avoid.",
+        "text/markdown",
+        continuity,
+    ),
+    Resource(
+        "loki://memory/index",
+        "index",
+        "What there is to know, by topic, and what reading it takes.",
+        "text/markdown",
+        index,
+    ),
+    Resource(
+        "loki://queue/pending",
+        "pending",
+        "Handoffs that nobody has accepted yet.",
+        "application/json",
+        pending,
+    ),
+)
+
+
+def add_resources(server: MCPServer[Any], projects: Projects) -> None:
+    """Offer every resource, and every record by its id."""
+    for resource in RESOURCES:
+        _add(server, projects, resource)
+
+    @server.resource(
+        "loki://memory/{id}{?project}",
+        name="record",
+        description="A memory by its id, whole.",
+        mime_type="application/json",
+        security=_SECURITY,
+    )
+    def record(id: str, project: str | None = None) -> str:  # noqa: A002
+        return _read(projects, project, lambda workspace: _record(workspace, id))
+
+
+def _add(server: MCPServer[Any], projects: Projects, resource: Resource) -> None:
+    address = f"{resource.address}{{?project}}"
+    about: dict[str, Any] = {
+        "name": resource.name,
+        "description": resource.description,
+        "mime_type": resource.type,
+    }
+
+    @server.resource(resource.address, **about)
+    def here() -> str:
+        return _read(projects, None, resource.read)
+
+    @server.resource(address, security=_SECURITY, **about)
+    def elsewhere(project: str | None = None) -> str:
+        return _read(projects, project, resource.read)
+
+
+def _record(workspace: Workspace, memory_id: str) -> str:
+    memory_id = workspace.resolve(memory_id)
+    record = workspace.get(memory_id)
+    workspace.opened(memory_id)
+    return _json({"kind": record.kind, "id": record.id, **record.document()})
+
+
+def _read(projects: Projects, project: str | None, read: Callable[[Workspace], str]) -> str:
+    try:
+        with projects.at(project) as workspace:
+            return read(workspace)
+    except NotFound as error:
+        raise ResourceNotFoundError(str(error)) from error
+    except LokiMemoryError as error:
+        raise ResourceError(str(error)) from error
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

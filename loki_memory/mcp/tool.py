@@ -1,0 +1,102 @@
+"""A tool: a function of a workspace, and how it is put before an agent.
+
+A function takes the workspace and its own arguments, and returns a typed dictionary. The agent
+sees the same arguments with `project` in place of the workspace, and a schema of the answer.
+What our errors say reaches the agent as a tool error; anything else is a crash, which the SDK
+logs and keeps from the client.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import orjson
+from mcp.server import MCPServer
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+
+from loki_memory.errors import LokiMemoryError
+from loki_memory.mcp.arguments import Project
+from loki_memory.mcp.paging import ANSWER_TOKENS
+from loki_memory.mcp.projects import Projects
+from loki_memory.models.tokens import BYTES_PER_TOKEN
+
+
+class Effect(NamedTuple):
+    """What a call does to memory, as clients ask before they run it unasked."""
+
+    reads_only: bool
+    removes: bool = False
+    repeats: bool = True  # the same call again changes nothing more
+
+
+READS = Effect(reads_only=True)
+ADDS = Effect(reads_only=False)
+ADDS_EACH_TIME = Effect(reads_only=False, repeats=False)
+REMOVES = Effect(reads_only=False, removes=True)
+
+
+class Tool(NamedTuple):
+    """A function under the name that agents call it by."""
+
+    name: str
+    title: str
+    effect: Effect
+    function: Callable[..., Mapping[str, Any]]
+
+    def annotations(self) -> ToolAnnotations:
+        return ToolAnnotations(
+            title=self.title,
+            read_only_hint=self.effect.reads_only,
+            destructive_hint=self.effect.removes,
+            idempotent_hint=self.effect.repeats,
+            open_world_hint=False,
+        )
+
+
+def add_tool(server: MCPServer[Any], tool: Tool, projects: Projects) -> None:
+    """Put a tool before the agents of a server."""
+    server.add_tool(
+        called(tool, projects),
+        name=tool.name,
+        title=tool.title,
+        description=inspect.cleandoc(tool.function.__doc__ or ""),
+        annotations=tool.annotations(),
+        meta={"anthropic/maxResultSizeChars": ANSWER_TOKENS * BYTES_PER_TOKEN},
+        structured_output=True,
+    )
+
+
+def called(tool: Tool, projects: Projects) -> Callable[..., CallToolResult]:
+    """The function as the SDK calls it."""
+
+    def call(*, project: str | None = None, **given: Any) -> CallToolResult:
+        try:
+            with projects.at(project) as workspace:
+                answer = {**tool.function(workspace, **given)}
+                answer["notices"] = list(workspace.notices)
+        except LokiMemoryError as error:
+            return _answer(str(error), is_error=True)
+        return _answer(orjson.dumps(answer).decode(), structured_content=answer)
+
+    call.__name__ = tool.name
+    call.__signature__ = _signature(tool.function)  # type: ignore[attr-defined]
+    return call
+
+
+def _answer(text: str, **fields: Any) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], **fields)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """The function's arguments without the workspace, then `project`."""
+    # A workspace is never parsed, so its name need not lead anywhere (and costs no import).
+    names = {**function.__globals__, "Workspace": object}
+    hints = get_type_hints(function, names, include_extras=True)
+    _, *own = inspect.signature(function).parameters.values()
+    kind = inspect.Parameter.KEYWORD_ONLY
+    given = [one.replace(annotation=hints[one.name], kind=kind) for one in own]
+    project = inspect.Parameter("project", kind, default=None, annotation=Project)
+    answer = Annotated[CallToolResult, hints["return"]]
+    return inspect.Signature([*given, project], return_annotation=answer)
