@@ -10,14 +10,16 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from loki_memory.errors import GitFailed, InvalidRecord, RejectedValue
+from loki_memory.errors import GitFailed, InvalidRecord, LokiMemoryError, RejectedValue
+from loki_memory.files import witness
 from loki_memory.files.codec import decode
-from loki_memory.files.layout import ARCHIVE, kind_of, place, view_kind
-from loki_memory.files.store import Change, sealed
+from loki_memory.files.layout import ARCHIVE, kind_of, layout, place, view_kind
+from loki_memory.files.store import Change, Store, sealed
 from loki_memory.history.conflict import Conflict, split
 from loki_memory.history.merging import are_strangers, merge, told_apart
 from loki_memory.models import Belief, Memory, parse
@@ -63,7 +65,20 @@ def drive(base: str, ours: str, theirs: str, path: str) -> bool:
     if data is None:
         return _merged_as_text(base, ours, theirs)
     Path(ours).write_bytes(data)
+    _vouch(path, data)
     return True
+
+
+def _vouch(path: str, data: bytes) -> None:
+    """Witness what git is about to write: it is ours, though git writes it.
+
+    A merge never fails because of that; what nobody vouches for is told by `verify`.
+    """
+    home, _, inside = path.partition(".loki/memory/")
+    with suppress(LokiMemoryError):
+        store = Store(layout(Path(home).absolute()))
+        with store.change():
+            witness.note(store.layout, [witness.of_write(inside, data, None)])
 
 
 def _merged_as_text(base: str, ours: str, theirs: str) -> bool:

@@ -471,3 +471,24 @@ def test_eight_threads_read_and_write_one_workspace(ws: Workspace) -> None:
     assert [said for said in ws.notices if "damaged" in said] == []
     ws.sync()
     assert_like_rebuilt(ws)
+
+
+def test_a_sync_of_most_files_says_what_it_changed_and_equals_a_rebuild(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loki_memory.sync._MANY", 3)
+    facts = [ws.remember(f"Fact number {number}") for number in range(6)]
+    ws.sync()
+    folder = ws.layout.memory / "semantic" / "facts"
+    for fact in facts[:4]:
+        path = folder / f"{fact.id}.json"
+        path.write_text(path.read_text().replace("Fact number", "Another fact"))
+    (folder / f"{facts[4].id}.json").unlink()
+    (folder / "fact-new.json").write_text('{"id": "fact-new", "statement": "New"}')
+    changes = ws.sync()
+    assert changes.added == ["semantic/facts/fact-new.json"]
+    assert changes.modified == sorted(f"semantic/facts/{fact.id}.json" for fact in facts[:4])
+    assert changes.removed == [f"semantic/facts/{facts[4].id}.json"]
+    synced = ws.index.digest()
+    ws.rebuild()
+    assert ws.index.digest() == synced

@@ -72,7 +72,9 @@ def tell_kept_out(done: Committed) -> None:
 @command("pull")
 @click.option("--remote", default="origin", show_default=True, help="Where to fetch from.")
 def pull_command(session: Session, remote: str) -> None:
-    """Fetch memory that others shared, and merge it (git.mode branch).
+    """Fetch memory that others shared, and merge it.
+
+    For memory on a branch of its own (git.mode branch).
 
     \b
     Example:
@@ -89,7 +91,9 @@ def pull_command(session: Session, remote: str) -> None:
 @command("push")
 @click.option("--remote", default="origin", show_default=True, help="Where to push to.")
 def push_command(session: Session, remote: str) -> None:
-    """Share memory with others, after merging theirs (git.mode branch). Never by force.
+    """Share memory with others, after merging theirs.
+
+    For memory on a branch of its own (git.mode branch). Never by force.
 
     \b
     Example:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple, cast
 
 import click
 
@@ -100,7 +100,7 @@ def _tour(folder: Path, captured: bool) -> Iterator[dict[str, str]]:
         "LOKI_HOME": str(folder / "home"),
         "LOKI_NOW": "2026-01-20T09:00:00Z",
     }
-    with subprocess.Popen(  # noqa: S603 - our own script
+    with subprocess.Popen(
         ["bash"],  # noqa: S607
         cwd=folder,
         env=environment,
@@ -125,14 +125,13 @@ def _announce(why: str, captured: bool) -> None:
 
 def _typed(shell: subprocess.Popen[str], line: str, captured: bool) -> str:
     """Type a line into a shell, and show or return what it prints."""
-    assert shell.stdin is not None, "it is a pipe"
-    assert shell.stdout is not None, "it is a pipe"
+    keyboard, screen = cast("IO[str]", shell.stdin), cast("IO[str]", shell.stdout)
     if not captured:
         say(click.style(f"$ {line}", fg="green"))
-    shell.stdin.write(f"{line}\necho {_END}\n")
-    shell.stdin.flush()
+    keyboard.write(f"{line}\necho {_END}\n")
+    keyboard.flush()
     printed = []
-    for told in shell.stdout:
+    for told in screen:
         if told.rstrip("\n") == _END:
             break
         printed.append(told)

@@ -21,7 +21,7 @@ _SHOWN = 40  # lines of one kind: more than a screen nobody reads; --json has al
 @click.option("--adopt", is_flag=True, help="Take what was found for good: of IDs, or all of it.")
 @click.option("--fix", is_flag=True, help="Renew citations whose code still says the same.")
 def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: bool) -> None:
-    """Find records that were changed outside the tool, and beliefs whose code has changed.
+    """Find what was changed outside the tool, and stale citations.
 
     Compares every record with the chain of writes, the chain with what commits anchor, and
     citations with the code. The exit code is 1 while a record or a chain is not explained.

@@ -49,10 +49,10 @@ _WORDS: dict[type[Belief], tuple[str, ...]] = {
 }
 
 
-def merged_belief(base: Belief | None, ours: Belief, theirs: Belief) -> Document:
-    """The document that both sides made of a belief."""
+def merged_belief(base: Belief | None, ours: Belief, theirs: Belief, given: Versions) -> Document:
+    """The document that both sides made of a belief; `given` has their documents."""
     words = _WORDS[type(ours)]
-    first, *sides = (bare(one) if one else {} for one in (base, ours, theirs))
+    first, *sides = map(bare, (base, ours, theirs), given.all())
     versions = Versions(first, *(_noted(first, side, words) for side in sides))
     voices = [_Voice.of(first, side, words) for side in versions.all()]
     rules = {**_RULES, **_word_rules(versions, words, voices)}
@@ -61,7 +61,7 @@ def merged_belief(base: Belief | None, ours: Belief, theirs: Belief) -> Document
     elif base is None:
         versions.days = tuple(_since(one, words[0]) for one in versions.all())
     document = versions.with_history(merged(versions, rules, stated))
-    return weighed((base, ours, theirs), document)
+    return weighed(type(ours), given.all(), document)
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -78,7 +78,8 @@ class _Voice(NamedTuple):
     @classmethod
     def of(cls, base: Document, side: Document, words: tuple[str, ...]) -> _Voice:
         said = {name: side[name] for name in words if name in side}
-        is_corrected = side is not base and not _corrected(base, side).isdisjoint(words)
+        marks = (*words, "origin")
+        is_corrected = side is not base and not _corrected(base, side).isdisjoint(marks)
         is_somebodys = is_corrected or not _is_produced(side)
         is_changed = is_corrected or any(_differs(base, side, name) for name in words)
         at = max(base.get("at") or "", side.get("at") or "")
@@ -103,12 +104,14 @@ def _corrected(base: Document, side: Document) -> set[str]:
 def _noted(base: Document, side: Document, words: tuple[str, ...]) -> Document:
     """The side with an entry in its history for each word that it changed without one.
 
-    Later merges find there when that was, whatever becomes of the record's own date.
+    Later merges find there when that was, whatever becomes of the record's own date; and that
+    somebody took over words that evidence had written, whatever becomes of its origin.
     """
     if not base or _is_produced(side):
         return side
     day = {"on": side["at"]} if side.get("at") and _differs(base, side, "at") else {}
-    changed = [name for name in words if _differs(base, side, name)]
+    names = (*words, "origin") if "key" in side else words
+    changed = [name for name in names if _differs(base, side, name)]
     news = [name for name in changed if name not in _corrected(base, side)]
     entries = [{**day, "was": {name: base.get(name)}} for name in news]
     return {**side, "history": [*listed(side.get("history")), *entries]} if entries else side

@@ -58,7 +58,7 @@ def merge(base: M | None, ours: M, theirs: M) -> M:
 
 def _document(base: Memory | None, ours: Memory, theirs: Memory, versions: Versions) -> Document:
     if isinstance(ours, Belief) and isinstance(theirs, Belief):
-        return merged_belief(base if isinstance(base, Belief) else None, ours, theirs)
+        return merged_belief(base if isinstance(base, Belief) else None, ours, theirs, versions)
     if isinstance(ours, Skill):
         return merged_skill(versions)
     return versions.with_history(_KINDS.get(ours.kind, _by_fields)(versions))

@@ -207,7 +207,7 @@ class Repository:
             return None
 
     def commit_of(self, rev: str) -> str:
-        """The commit id of a revision, or of a date: the last commit of memory's line until then."""
+        """The commit id of a revision, or of a date: the last one of memory's line until then."""
         found = self.resolve(self.line if rev == "HEAD" else rev) or (
             _DATE.fullmatch(rev) and self._until(rev)
         )
@@ -241,7 +241,7 @@ class Repository:
             yield from _contents(self.run("cat-file", "--batch", input=asked))
 
     def commits(self, rev_range: str | None, paths: Sequence[str] = ()) -> list[Commit]:
-        """Commits, newest first: of a range (None: of memory's line), or those that changed paths."""
+        """Commits, newest first: of a range (None: memory's line), or those that changed paths."""
         if rev_range is None and self.tip() is None:
             return []
         asked = ("log", "-z", "--no-color", "--no-notes", f"--format=tformat:{_FORMAT}")

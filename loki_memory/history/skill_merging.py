@@ -98,9 +98,14 @@ def _heard(versions: Versions, *, ours: bool, theirs: bool) -> Document:
 def _text(document: Document) -> Document:
     """What consolidation writes of a skill."""
     metadata = document.get("metadata") or {}
-    ours = {key: value for key, value in metadata.items() if key.startswith(_OURS)}
-    named = {name: document[name] for name in ("body", "description") if name in document}
-    return {**named, "metadata": ours}
+    written = {key: value for key, value in metadata.items() if _is_written(key)}
+    text: Document = {n: document[n] for n in ("body", "description") if n in document}
+    return {**text, "metadata": written}
+
+
+def _is_written(key: str) -> bool:
+    """Whether metadata comes with the text; how far a skill is trusted does not."""
+    return key.startswith(_OURS) and key != _ORIGIN
 
 
 def _date(text: Document) -> str:
@@ -110,19 +115,23 @@ def _date(text: Document) -> str:
 def _metadata_of(heard: Document) -> Rule:
     def rule(versions: Versions, name: str) -> Any:
         inside = versions.inside(name)
-        ours = [key for key in inside.names() if key.startswith(_OURS)]
-        return {**merged(inside, dict.fromkeys(ours, elsewhere), stated), **heard["metadata"]}
+        written = dict.fromkeys(filter(_is_written, inside.names()), elsewhere)
+        found = merged(inside, {**written, _ORIGIN: elsewhere}, stated)
+        return {**found, **heard["metadata"], **_origin(versions)}
 
     return rule
 
 
 def _metadata(versions: Versions, name: str) -> Any:
-    inside = versions.inside(name)
-    origins = inside.sides(_ORIGIN)
+    return {**merged(versions.inside(name), _METADATA, stated), **_origin(versions)}
+
+
+def _origin(versions: Versions) -> Document:
+    """The least trusted, unless one side alone says another."""
+    origins = versions.inside("metadata").sides(_ORIGIN)
     origin = origins.settled() if versions.base else CONTESTED
-    found = merged(inside, _METADATA, stated)
-    found[_ORIGIN] = least(origins[1:]) if origin is CONTESTED else origin
-    return {key: value for key, value in found.items() if value is not ABSENT}
+    origin = least(origins[1:]) if origin is CONTESTED else origin
+    return {} if origin is ABSENT else {_ORIGIN: origin}
 
 
 def _ids(versions: Versions, name: str) -> Any:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 Known = dict[str, tuple[int, bytes]]  # folders: their own mtime, the packed stamps of their files
 
 _SECOND_NS = 1_000_000_000
+# Reading a file into an index that is in use takes as long as reading ten into one that is made
+# anew: from some thousand changed files on that is worth it.
+_MANY, _SHARE = 2000, 8
 
 
 Progress = Callable[[int, int], None]
@@ -65,7 +68,26 @@ def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Chan
     if not look.may_be_empty:
         _refuse_if_all_vanished(layout, seen, known)
     wait = look.wait or not known  # an index that says nothing yet is no answer
+    if full and wait and known and _is_most(index, seen):
+        return _anew(layout, index, now_ns, look.progress)
     return _apply(layout, index, seen, now_ns, _Apply(wait, not known, full, look.progress))
+
+
+def _is_most(index: Index, seen: Seen) -> bool:
+    """Whether so many files changed that reading all of them is faster."""
+    many = len(seen.changed)
+    return many > _MANY and many * _SHARE > index.one("SELECT count(*) FROM files")
+
+
+def _anew(layout: Layout, index: Index, now_ns: int, progress: Progress | None) -> Changes:
+    """Rebuild, and say what that changed."""
+    sql = "SELECT path, hash FROM files"
+    before = dict(index.ask(sql))
+    views = rebuild(layout, index, now_ns, progress).modified
+    after = dict(index.ask(sql))
+    added = sorted(after.keys() - before.keys())
+    modified = (path for path in after.keys() & before.keys() if after[path] != before[path])
+    return Changes(added, sorted([*modified, *views]), sorted(before.keys() - after.keys()))
 
 
 def is_current(layout: Layout, index: Index, freshness: Freshness) -> bool:
