@@ -122,6 +122,25 @@ SETTINGS = (
         "decision: what an agent reads at every start must be short",
     ),
     Setting(
+        "memory.enabled",
+        1,
+        "whether sessions are captured and memories are put before agents",
+        "decision: memory that does nothing unasked is of no use; one key stops it",
+        is_switch=True,
+    ),
+    Setting(
+        "capture.scope",
+        "project",
+        "where episodes of sessions are kept: `project` (with the code), `local` (this machine)",
+        "decision: a team shares what it learns",
+    ),
+    Setting(
+        "capture.idle_minutes",
+        5,
+        "how long a session must have rested before it is told as episodes",
+        "decision: longer than most pauses to think",
+    ),
+    Setting(
         "git.mode",
         "inline",
         "how git keeps memory: inline (with the code), branch (on loki-memory) or off",

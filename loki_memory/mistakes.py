@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 TRUSTED = "origin NOT IN ('import', 'external')"
 _HALF_LIFE = 30  # days; of the decayed counters in the study the one that foretold reuse best
 _MEMBERS = 3  # complaints that a line tells
+_FIRST = 5  # lines of families, before what else is near the goal
 # The warning nearest to the goal counts as if 1 + this many times as many sessions had met it, the
 # next half as many more. Between 1 and 5 the share of errors that were warned of stays the same
 # (benchmarks/prewarn).
@@ -63,6 +64,11 @@ class Member(NamedTuple):
         return _head(self.text)
 
     @property
+    def rank(self) -> tuple[float, str]:
+        """Among equals: what is surer comes first."""
+        return (-(self.confidence or 0), self.id)
+
+    @property
     def complaint(self) -> str:
         return _RUNNING.sub("", self.text)
 
@@ -78,11 +84,16 @@ def _group(name: str, text: str) -> str:
 
 
 class Family(NamedTuple):
-    """Warnings about one command or tool, what was met most comes first."""
+    """Warnings about one command or tool, what matters most comes first."""
 
     head: str
     members: Sequence[Member]
     weight: float  # sessions that met one of them, each by its age
+    weights: Mapping[str, float]  # the same for each of them, by its id
+
+    @property
+    def name(self) -> str:
+        return _group(self.members[0].id, self.members[0].text)
 
     @property
     def episodes(self) -> list[str]:
@@ -94,11 +105,9 @@ def families(members: Iterable[Member]) -> list[Family]:
     groups: dict[str, list[Member]] = {}
     for one in members:
         groups.setdefault(_group(one.id, one.text), []).append(one)
-    newest = max(
-        (day for group in groups.values() for one in group for day in one.met.values()), default=""
-    )
-    found = [_family(group, newest) for group in groups.values()]
-    return sorted(found, key=lambda one: (-one.weight, one.members[0].id))
+    days = (day for group in groups.values() for one in group for day in one.met.values())
+    newest = max(days, default="")
+    return ordered([_family(group, newest) for group in groups.values()], {})
 
 
 def _family(group: Sequence[Member], newest: str) -> Family:
@@ -106,8 +115,8 @@ def _family(group: Sequence[Member], newest: str) -> Family:
     for one in group:
         for session, day in one.met.items():
             met[session] = max(day, met.get(session, ""))
-    ranked = sorted(group, key=lambda one: (-_weight(one.met, newest), one.id))
-    return Family(group[0].head, ranked, _weight(met, newest))
+    weights = {one.id: _weight(one.met, newest) for one in group}
+    return Family(group[0].head, group, _weight(met, newest), weights)
 
 
 def _weight(met: Mapping[str, str], newest: str) -> float:
@@ -123,17 +132,21 @@ def _days(day: str, newest: str) -> int:
     return (date.fromisoformat(newest) - date.fromisoformat(day)).days
 
 
-def ordered(found: Sequence[Family], near: Sequence[str]) -> list[Family]:
-    """Families as they matter now; `near` names commands, or warnings that have none, the nearest
-    to the goal first.
+def ordered(found: Iterable[Family], near: Mapping[str, int]) -> list[Family]:
+    """Families, and the warnings of each, as they matter now. `near` tells how near to the goal a
+    warning is, by its id, and a family, by its name: 1 is nearest.
     """
-    place = {name: at for at, name in reversed(list(enumerate(near, 1)))}
 
-    def matters(one: Family) -> float:
-        at = place.get(_group(one.members[0].id, one.members[0].text))
-        return one.weight * (1 + (_NEARNESS / at if at else 0))
+    def matters(name: str, weight: float) -> float:
+        return weight * (1 + (_NEARNESS / near[name] if name in near else 0))
 
-    return sorted(found, key=lambda one: -matters(one))
+    def within(one: Family) -> Family:
+        members = sorted(one.members, key=lambda m: (-matters(m.id, one.weights[m.id]), *m.rank))
+        return one._replace(members=members)
+
+    return sorted(
+        map(within, found), key=lambda one: (-matters(one.name, one.weight), *one.members[0].rank)
+    )
 
 
 # -- from the index --------------------------------------------------------------------------------
@@ -145,14 +158,35 @@ def mistakes(
     """The warnings for a task, best first, each with its line; `hits` are near the goal."""
     members = list(_members(workspace))
     known = {_group(one.id, one.text) for one in members}
-    near = [_group(hit.id, hit.title) for hit in hits]
     members += [
         Member(hit.id, hit.title, hit.confidence, {}, [], hit.kind)
-        for hit, group in zip(hits, near, strict=True)
-        if group not in known  # learnings of a family say what it says
+        for hit in hits
+        if _group(hit.id, hit.title) not in known  # a learning says what its family says
     ]
-    chosen = ordered(families(members), near)[:most]
-    return [(_recollection(one, hits), _line(workspace, one)) for one in chosen]
+    best = ordered(families(members), _near(hits))
+    near = {one.id: one for one in members}
+    chosen = _chosen(best, [near[hit.id] for hit in hits if hit.id in near])
+    return [(_recollection(one, hits), _line(workspace, one)) for one in chosen[:most]]
+
+
+def _chosen(best: Sequence[Family], near: Iterable[Member]) -> list[Family]:
+    """First some families; then what is near the goal and is not told in their lines, each in one
+    of its own; then more families.
+    """
+    first = best[:_FIRST]
+    told_of = {one.id for family in first for one in shown(family)}
+    alone = [Family(one.head, [one], 0, {}) for one in near if one.id not in told_of]
+    told_of |= {one.members[0].id for one in alone}
+    return [*first, *alone, *(one for one in best[_FIRST:] if one.members[0].id not in told_of)]
+
+
+def _near(hits: Iterable[Recollection]) -> dict[str, int]:
+    """The place of each hit, and of the command that it speaks of."""
+    near: dict[str, int] = {}
+    for at, hit in enumerate(hits, 1):
+        near.setdefault(hit.id, at)
+        near.setdefault(_group(hit.id, hit.title), at)
+    return near
 
 
 def _members(workspace: Parts) -> Iterator[Member]:
@@ -193,7 +227,7 @@ def _recollection(family: Family, hits: Iterable[Recollection]) -> Recollection:
 
 
 def _line(workspace: Workspace, family: Family) -> str:
-    members = distinct(family.members)[:_MEMBERS]
+    members = shown(family)
     samples = list(_samples(workspace, family))
     typed = _commonest(label for label, _ in samples) or family.head
     if len(members) == 1:
@@ -201,6 +235,11 @@ def _line(workspace: Workspace, family: Family) -> str:
         return gist(members[0].kind, title, {**record, "what_fails": title} if typed else record)
     each = [(one.complaint, _record(workspace, one.id)) for one in members]
     return family_gist(typed, _announcement(family, samples), each)
+
+
+def shown(family: Family) -> list[Member]:
+    """The warnings that the line of a family tells."""
+    return distinct(family.members)[:_MEMBERS]
 
 
 def distinct(members: Sequence[Member]) -> list[Member]:

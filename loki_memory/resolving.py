@@ -75,6 +75,8 @@ def _vouch(path: str, data: bytes) -> None:
     A merge never fails because of that; what nobody vouches for is told by `verify`.
     """
     home, _, inside = path.partition(".loki/memory/")
+    if not inside or not Path(home, ".loki", "memory").is_dir():
+        return
     with suppress(LokiMemoryError):
         store = Store(layout(Path(home).absolute()))
         with store.change():

@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.graph import Graph
     from loki_memory.history.difference import Shift
     from loki_memory.history.review import Review
+    from loki_memory.ingesting import Ingested
     from loki_memory.injection import Context
     from loki_memory.journal import Uses
     from loki_memory.models import Episode, Handoff, Ledger, Link, Memory, Skill, Tombstone
@@ -188,6 +189,19 @@ class Workspace(Parts):
                 LokiMemoryError
             ) as error:  # the episodes are stored; the next run learns from them
                 self.notices.append(f"stored, and not learned from yet: {error}")
+
+    def ingest(
+        self,
+        paths: Iterable[str | os.PathLike[str]] | None = None,
+        source: str | None = None,
+    ) -> Ingested:
+        """Tell sessions of agents as episodes: those of this repository, or the files named.
+
+        >>> ws.ingest(["session.jsonl"]).episodes  # doctest: +SKIP
+        """
+        from loki_memory.ingesting import ingest
+
+        return ingest(self, paths, source, progress=self.progress)
 
     def valid_episode(self, given: Episode | Mapping[str, Any]) -> Episode:
         """The episode as it would be recorded; raises InvalidRecord."""

@@ -10,6 +10,7 @@ import pytest
 from loki_memory import Workspace
 from loki_memory.gist import family_gist
 from loki_memory.mistakes import Member, announcing, distinct, families, mistakes, ordered
+from loki_memory.recall.recollection import Recollection
 
 
 def member(name: str, text: str, *days: str) -> Member:
@@ -73,14 +74,20 @@ def test_what_is_near_the_goal_comes_before_what_is_a_little_more_frequent() -> 
     often = member("a", "x (running make)", *(f"2026-03-{day:02}" for day in range(1, 4)))
     near = member("b", "y (running git merge)", "2026-03-01")
     found = families([often, near])
-    assert [one.head for one in ordered(found, [])] == ["make", "git merge"]
-    assert [one.head for one in ordered(found, ["git merge"])] == ["git merge", "make"]
+    assert [one.head for one in ordered(found, {})] == ["make", "git merge"]
+    assert [one.head for one in ordered(found, {"git merge": 1})] == ["git merge", "make"]
 
 
 def test_what_is_met_all_the_time_comes_first_whatever_the_goal() -> None:
     always = member("a", "x (running make)", *(f"2026-03-{day:02}" for day in range(1, 29)))
     near = member("b", "y (running git merge)", "2026-03-28")
-    assert ordered(families([always, near]), ["git merge"])[0].head == "make"
+    assert ordered(families([always, near]), {"git merge": 1})[0].head == "make"
+
+
+def test_in_a_family_what_is_near_the_goal_is_told_first() -> None:
+    some = [member(name, f"{name} (running sql)", "2026-03-01") for name in "abcd"]
+    (family,) = ordered(families(some), {"sql": 1, "anti-c": 1, "anti-b": 2})
+    assert [one.id for one in family.members] == ["anti-c", "anti-b", "anti-a", "anti-d"]
 
 
 def test_complaints_that_differ_only_in_a_name_are_told_once() -> None:
@@ -132,6 +139,19 @@ def test_a_linter_that_complains_of_something_else_each_time_is_one_warning(ws: 
     (line,) = lines(ws)
     assert line.startswith("mise run lint: [lint] ERROR task failed; ")
     assert "missing case" in line
+
+
+def test_what_is_near_the_goal_is_told_even_if_its_family_has_no_room_for_it(
+    ws: Workspace,
+) -> None:
+    tables = ("cart", "order", "price", "stock", "clerk", "visit", "offer", "taxes")
+    for day, table in enumerate(tables, 1):
+        met(ws, day, "sql", f"select {table}", f"Unknown column {table}_id in {table} list {day}")
+    ws.consolidate()
+    hits = [Recollection(one.id, one.kind, one.title()) for one in ws.list(kind="anti-pattern")]
+    told = [text for _, text in mistakes(ws, hits[:6], 8)]
+    assert len(told) == 4  # three in the family's line, the others in lines of their own
+    assert all(any(hit.title.split(" (")[0] in text for text in told) for hit in hits[:6])
 
 
 def test_a_warning_that_stands_alone_reads_as_before(ws: Workspace) -> None:

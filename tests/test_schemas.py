@@ -84,6 +84,7 @@ COMMANDS = {
     "graph": ["sem-001", "--depth", "2"],
     "feedback": ["sem-001", "--helpful"],
     "verify": ["--adopt"],
+    "replay": ["ep-2026-01-06-001"],
     "blame": ["sem-001"],
     "bisect": ["--query", "logs of staging", "--reject", "fact-2f61dyj12e"],
     "revert": ["HEAD"],

@@ -116,7 +116,8 @@ def as_text(files: Sequence[Versions], folder: Path) -> None:
 def drive(files: Sequence[Versions], folder: Path) -> None:
     for one in files:
         base, ours, theirs = laid_out(one, folder)[1], laid_out(one, folder)[0], folder / "theirs"
-        subprocess.run([PROGRAM, "merge-driver", base, ours, theirs, one.path], check=True)
+        command = [PROGRAM, "merge-driver", base, ours, theirs, one.path]
+        subprocess.run(command, cwd=folder, check=True)  # the driver works where git runs it
 
 
 def laid_out(one: Versions, folder: Path) -> list[Path]:

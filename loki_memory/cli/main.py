@@ -26,7 +26,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "pin": "write",
         "link": "write",
     },
-    "Learn": {"consolidate": "consolidate"},
+    "Learn": {
+        "consolidate": "consolidate",
+        "ingest": "ingest",
+        "staged": "ingest",
+        "replay": "ingest",
+    },
     "Recall": {
         "recall": "recall",
         "context": "recall",

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from loki_memory.models import MODELS, Episode
-from loki_memory.schema import history, outputs
+from loki_memory.schema import history, ingest, outputs
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VIEWS = {
@@ -56,6 +56,7 @@ OUTPUTS: dict[str, Any] = {
     "demo": outputs.DemoOutput,
     "completion": outputs.CompletionOutput,
     **history.OUTPUTS,
+    **ingest.OUTPUTS,
     "error": outputs.ErrorOutput,
 }
 

@@ -1,0 +1,141 @@
+"""Commands that take in what agents did: ingest, staged, replay."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import note, one_line, plural, remarks, say, table
+from loki_memory.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from loki_memory.ingesting import Ingested
+    from loki_memory.replaying import Replay
+    from loki_memory.workspace import Workspace
+
+_POLL_SECONDS = 2.0
+_SHOWN = 10  # refused lines; --json has more
+_COLOURS = {"missing": "red", "changed": "yellow", "unchanged": "green"}
+
+
+@command("ingest")
+@click.argument("paths", nargs=-1, type=click.Path(exists=True))
+@click.option("--from", "source", metavar="AGENT", help="Who wrote them: claude-code or codex.")
+@click.option("--plan", is_flag=True, help="List the transcripts that would be read, and stop.")
+@click.option("--follow", is_flag=True, help="Go on reading what is appended, until interrupted.")
+def ingest_command(
+    session: Session, paths: tuple[str, ...], source: str | None, plan: bool, follow: bool
+) -> None:
+    """Read transcripts of agents' sessions and tell them as episodes.
+
+    Without PATHS (files, or folders of .jsonl and .jsonl.gz) it takes the sessions that agents had
+    in this repository, once they have rested; what is named is taken at once, whatever it belongs
+    to. Read again, a transcript adds nothing. `consolidate` then learns from the episodes.
+
+    \b
+    Example:
+      loki-mem ingest --plan
+    """
+    workspace = session.open()
+    if plan:
+        _show_plan(session, workspace)
+        return
+    if not paths:
+        _say_what_is_tracked(workspace)
+    with progress_bar("reading") as workspace.progress:
+        done = workspace.ingest(paths or None, source)
+    session.show(done, lambda: _tell(done))
+    remarks(workspace)
+    while follow and not done.off:
+        time.sleep(_POLL_SECONDS)
+        done = workspace.ingest(paths or None, source)
+        if done.lines or done.episodes or done.changed:
+            session.show(done, lambda: _tell(done))  # noqa: B023 - called at once
+
+
+def _show_plan(session: Session, workspace: Workspace) -> None:
+    from loki_memory.ingesting import to_be_taken
+
+    files = [str(path) for path in to_be_taken(workspace)]
+    session.show({"files": files}, lambda: _list(files))
+
+
+def _list(files: list[str]) -> None:
+    for path in files:
+        say(one_line(path))
+    if not files:
+        say("no session of this repository was found")
+
+
+def _say_what_is_tracked(workspace: Workspace) -> None:
+    """Before anything was ever taken in: what becomes of it, and how to keep it to oneself."""
+    from loki_memory.ingesting import has_ingested
+
+    if not has_ingested(workspace) and workspace.config.text("capture.scope") == "project":
+        note(
+            "sessions of this repository become episodes in .loki/memory, which git tracks; "
+            "`loki-mem config capture.scope local` keeps them on this machine"
+        )
+
+
+def _tell(done: Ingested) -> None:
+    if done.off:
+        say(done.off)
+        return
+    say(
+        f"{plural(done.files, 'file')}: {plural(done.lines, 'new line')}, {done.read:,} read, "
+        f"{done.refused:,} refused, {done.waiting:,} not complete yet"
+    )
+    gone_on = f", {done.changed:,} went on" if done.changed else ""
+    say(f"{plural(done.episodes, 'new episode')}{gone_on}, {plural(done.errors, 'error')} in them")
+    if done.staged:
+        say(f"{plural(done.staged, 'session')} wait; `loki-mem staged` says for what")
+    for one in done.reasons[:_SHOWN]:
+        note(f"{one.path}{f':{one.line}' if one.line else ''} {one.reason}")
+    for path in done.rewritten:
+        note(f"{path} was written anew and was read from its beginning")
+    for kind, times in done.unknown.items():
+        note(f"{plural(times, 'line')} of type {kind!r}, which is not known")
+
+
+@command("staged")
+def staged_command(session: Session) -> None:
+    """List what was read of sessions and is no episode yet, and why.
+
+    \b
+    Example:
+      loki-mem staged
+    """
+    from loki_memory.ingesting import staged
+
+    waiting = staged(session.open())
+    rows = [(one_line(one.what), plural(one.turns, "turn"), one_line(one.why)) for one in waiting]
+    session.show({"staged": waiting}, lambda: table(rows) if rows else say("nothing waits"))
+
+
+@command("replay")
+@click.argument("episode")
+def replay_command(session: Session, episode: str) -> None:
+    """Show what was done in an episode, and what became of each file that it touched.
+
+    \b
+    Example:
+      loki-mem replay ep-2026-01-06-001
+    """
+    from loki_memory.replaying import replay
+
+    workspace = session.open()
+    told = replay(workspace, episode)
+    session.show(told, lambda: _play(told))
+    remarks(workspace)
+
+
+def _play(told: Replay) -> None:
+    say(f"{click.style(told.id, fg='cyan')}  {one_line(told.goal, 100)}  ({told.outcome})")
+    table([(one.at, one_line(one.action), one_line(one.told, 120)) for one in told.actions])
+    for one in told.files:
+        state = click.style(one.state.ljust(10), fg=_COLOURS.get(one.state))
+        say(f"  {state} {one_line(one.path)}")

@@ -1,0 +1,1 @@
+"""Transcripts of agents' sessions -> staged turns -> episodes."""

@@ -1,0 +1,179 @@
+"""Episodes: what a stretch of a session comes to, as a record that anybody could have written.
+
+Everything here is a function of the turns: read in pieces or at once, in any order, a session gives
+the same episodes. An episode is known by its session and its first turn. What tools of third
+parties complained of stands in an episode of its own, whose origin is `external`, so that nothing
+that is learned from it is ever put before an agent unasked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from loki_memory.ingest.boundaries import Stretch, stretches
+from loki_memory.ingest.outcome import commit, judged
+from loki_memory.ingest.repair import resolution
+from loki_memory.ingest.step import Step, steps
+from loki_memory.ingest.touched import Touched, localised, touched
+from loki_memory.ingest.turn import STOP, Turn, is_foreign
+from loki_memory.models import Episode, parse
+from loki_memory.models.ids import digest
+from loki_memory.models.normal import moment
+from loki_memory.models.signature import complaint
+
+_GOAL = 400  # characters: two or three sentences say what is wanted
+_ACTIONS = 60  # of the log: episodes are files that people review
+_ERRORS = 30
+_TARGET = 200  # characters of what an action was done to
+_HEAD, _TAIL = 500, 200  # of an error
+_LINE = 240  # of the line that says what went wrong
+# Goals by their words, in the terms that recall has for tasks; the first that fits decides.
+_PHASES = (
+    ("review", re.compile(r"\b(?:review|audit)\w*", re.IGNORECASE)),
+    (
+        "debugging",
+        re.compile(
+            r"\b(?:fix|bug|error|fail|broken|crash|debug)(?:s|e?d|es|ing|ure)?\b", re.IGNORECASE
+        ),
+    ),
+    (
+        "refactoring",
+        re.compile(r"\b(?:refactor|renam|restructur|clean ?up|simplif|dedup)\w*", re.IGNORECASE),
+    ),
+)
+
+
+def episodes(turns: Iterable[Turn], scope: str = "project") -> Iterator[Episode]:
+    """The episodes of one session, its turns given in the order of time."""
+    for stretch in stretches(turns):
+        for document in _documents(stretch):
+            if scope != "project":
+                document["scope"] = scope
+            yield parse(Episode, document)
+
+
+def _documents(stretch: Stretch) -> Iterator[dict[str, Any]]:
+    done = localised(steps(stretch.turns), stretch.home)
+    ours = [step._replace(answer="") if is_foreign(step.tool) else step for step in done]
+    yield _document(stretch, ours)
+    foreign = [step for step in done if is_foreign(step.tool)]
+    if any(step.met_error for step in foreign):
+        yield _foreign_document(stretch, foreign)
+
+
+def _document(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
+    files = touched(done, stretch.home)
+    stopped = any(turn.kind == STOP for turn in stretch.turns)
+    document = {
+        **_head(stretch, "episode"),
+        "duration_seconds": round(_seconds(stretch.turns[0].at, stretch.turns[-1].at)),
+        "context": _context(stretch, files),
+        **_log(stretch, done),
+        "outcome": judged(done, stretch.following, stopped=stopped),
+        "artifacts_produced": _produced(done, files, stretch.home),
+        "git_commit": commit(done),
+        "files_read": files.read,
+        "files_modified": files.changed,
+        "origin": "agent",
+    }
+    return {name: value for name, value in document.items() if value not in ("", [], None)}
+
+
+def _foreign_document(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
+    """What tools of third parties complained of during a stretch."""
+    context = {"goal": _goal(stretch)}
+    log = _log(stretch, done)
+    return {**_head(stretch, "external"), "context": context, **log, "origin": "external"}
+
+
+def _head(stretch: Stretch, kind: str) -> dict[str, Any]:
+    first = stretch.turns[0]
+    at = moment(first.at)
+    return {
+        "id": f"ep-{at[:10]}-{digest(kind, first.session, first.key)}",
+        "timestamp": at,
+        "agent": first.agent,
+        "session": first.session,
+    }
+
+
+def _context(stretch: Stretch, files: Touched) -> dict[str, Any]:
+    context = {
+        "phase": _phase(stretch.goal, bool(files.changed)),
+        "goal": _goal(stretch),
+        "files_involved": files.all(),
+    }
+    return {name: value for name, value in context.items() if value}
+
+
+def _goal(stretch: Stretch) -> str:
+    return _cut(stretch.goal, _GOAL) or "(no words)"
+
+
+def _phase(goal: str, has_changed: bool) -> str:
+    phase = next((name for name, words in _PHASES if words.search(goal[:_GOAL])), "")
+    return phase or ("implementation" if has_changed else "exploration")
+
+
+def _produced(done: Sequence[Step], files: Touched, home: str) -> list[str]:
+    """Files that were written whole."""
+    written = touched([step for step in done if step.tool == "Write"], home).changed
+    return [path for path in written if path in files.changed]
+
+
+def _log(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
+    """What was done and what went wrong; every error that is told stands in the log too."""
+    failing = [at for at, step in enumerate(done) if step.met_error][:_ERRORS]
+    begin = stretch.turns[0].at
+    return {
+        "action_log": [_action(done[at], begin) for at in _shown(len(done), failing)],
+        "errors_encountered": [_error(done, at) for at in failing],
+    }
+
+
+def _shown(count: int, failing: Sequence[int]) -> list[int]:
+    """Which steps the log shows: those that failed with the one after each, the last, the first."""
+    wanted = [*failing, *(at + 1 for at in failing), *range(count - 1, count - _ACTIONS // 2, -1)]
+    chosen = dict.fromkeys(at for at in (*wanted, *range(count)) if 0 <= at < count)
+    return sorted(list(chosen)[:_ACTIONS])
+
+
+def _action(step: Step, begin: str) -> dict[str, Any]:
+    action: dict[str, Any] = {"t": round(_seconds(begin, step.at)), "action": step.tool}
+    if step.target:
+        action["target"] = _cut(step.target, _TARGET)
+    if step.met_error:
+        action["error"] = complaint(step.answer)[:_LINE]
+    elif not step.worked:
+        action["result"] = "failed" if step.failed else "not finished"
+    return action
+
+
+def _error(done: Sequence[Step], at: int) -> dict[str, Any]:
+    error = {
+        "type": done[at].label,
+        "message": _message(done[at].answer),
+        "resolution": resolution(done, at),
+    }
+    return {name: value for name, value in error.items() if value}
+
+
+def _message(text: str) -> str:
+    """An error as it was shown: its beginning and its end, and between them what went wrong."""
+    if len(text) <= _HEAD + _TAIL:
+        return text
+    head, tail, line = text[:_HEAD], text[-_TAIL:], complaint(text)[:_LINE]
+    told = "" if line in head or line in tail else f"{line}\n"
+    return f"{head}\n…\n{told}{tail}"
+
+
+def _seconds(begin: str, end: str) -> float:
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
+
+
+def _cut(text: str, longest: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"

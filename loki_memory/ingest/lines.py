@@ -1,0 +1,137 @@
+"""The lines of a transcript: JSON values, read from a file that may still be growing.
+
+Usually a value is a line. Agents that were killed or ran twice also leave several values glued on
+one line, and some tools write one value over many lines (it opens with a bare bracket and closes
+with one in the first column). What is none of these is refused with its reason and the next line is
+read. The last line, while it has no end and makes no sense, waits: somebody is writing it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+import orjson
+
+LONGEST = 16 << 20  # bytes of a value: a screenshot has a few millions, and one is held in memory
+_SKIPPED = 1 << 20  # bytes at once of a line that is too long
+_MARK = b"\xef\xbb\xbf"  # that some editors put first
+_OPENING = {b"{", b"["}
+_SPACE = " \t\r\n"
+
+Value = dict[str, Any]
+
+
+class Piece(NamedTuple):
+    """One line, or the lines of one value: what it holds, why it was refused, or that it waits."""
+
+    line: int  # the number of its first line
+    lines: int  # that hold something
+    end: int  # the byte after it
+    values: tuple[Value, ...] = ()
+    refused: str = ""
+    waits: bool = False
+
+
+class _Line(NamedTuple):
+    number: int
+    end: int
+    data: bytes
+    is_whole: bool  # it has an end
+    is_long: bool  # too long to be held
+
+
+def opened(path: Path) -> IO[bytes]:
+    """A transcript as plain bytes, also if it is compressed."""
+    if path.suffix == ".gz":
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    return path.open("rb")
+
+
+def pieces(stream: IO[bytes], start: int = 0, line: int = 0) -> Iterator[Piece]:
+    """What a stream holds from a byte on; `line` lines stand before it."""
+    stream.seek(start)
+    spread: list[_Line] = []  # the lines of a value that is not complete yet
+    for one in _lines(stream, start, line):
+        text = one.data.removeprefix(_MARK).strip()
+        if spread and (one.data[:2] == b'{"' or _size(spread) > LONGEST):
+            yield from (_refused(early, "is part of no value") for early in spread)
+            spread = []
+        if spread or (text in _OPENING and one.is_whole):
+            spread.append(one)
+            if len(spread) > 1 and one.data[:1] in {b"}", b"]"}:
+                yield _joined(spread)
+                spread = []
+        elif text or one.is_long:
+            yield _piece(one, text)
+    if spread:
+        count = sum(1 for one in spread if one.data.strip())
+        yield Piece(spread[0].number, count, spread[0].end - len(spread[0].data), waits=True)
+
+
+def _lines(stream: IO[bytes], at: int, number: int) -> Iterator[_Line]:
+    while data := stream.readline(LONGEST + 1):
+        number += 1
+        at += len(data)
+        is_whole, is_long = data.endswith(b"\n"), len(data) > LONGEST
+        while is_long and not is_whole and (rest := stream.readline(_SKIPPED)):
+            at += len(rest)
+            is_whole = rest.endswith(b"\n")
+        yield _Line(number, at, b"" if is_long else data, is_whole, is_long)
+
+
+def _size(lines: list[_Line]) -> int:
+    return sum(len(one.data) for one in lines)
+
+
+def _refused(line: _Line, reason: str) -> Piece:
+    return Piece(line.number, int(bool(line.data.strip()) or line.is_long), line.end, (), reason)
+
+
+def _piece(line: _Line, text: bytes) -> Piece:
+    if line.is_long:
+        return _refused(line, f"is longer than {LONGEST >> 20} MB")
+    values, reason = _values(text)
+    if reason and not line.is_whole:
+        return Piece(line.number, 1, line.end - len(line.data), waits=True)
+    return Piece(line.number, 1, line.end, values, reason)
+
+
+def _joined(lines: list[_Line]) -> Piece:
+    values, reason = _values(b"".join(one.data for one in lines).removeprefix(_MARK))
+    count = sum(1 for one in lines if one.data.strip())
+    return Piece(lines[0].number, count, lines[-1].end, values, reason)
+
+
+def _values(text: bytes) -> tuple[tuple[Value, ...], str]:
+    """The objects that a text holds; or nothing, and why."""
+    try:
+        return _objects([orjson.loads(text)])
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return _objects(_glued(text.decode()))
+    except UnicodeDecodeError:
+        return (), "is not UTF-8"
+    except (ValueError, RecursionError) as error:
+        return (), f"is not JSON ({str(error).partition(':')[0]})"
+
+
+def _glued(text: str) -> list[Any]:
+    """Values that follow each other; also what orjson is too strict for: half a surrogate pair."""
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while text[at:].lstrip(_SPACE):
+        at += len(text[at:]) - len(text[at:].lstrip(_SPACE))
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+    return found
+
+
+def _objects(values: list[Any]) -> tuple[tuple[Value, ...], str]:
+    flat = [one for value in values for one in (value if isinstance(value, list) else [value])]
+    if not flat or not all(isinstance(one, dict) for one in flat):
+        return (), "is no JSON object"
+    return tuple(flat), ""

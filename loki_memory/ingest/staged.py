@@ -1,0 +1,165 @@
+"""Staged turns: what was read of each session, on this machine, until episodes are made of it.
+
+A session has a log, to which turns are appended in the order in which they were read, each once,
+and a note of what was made of it: how much of the log, and which episodes. The log stays, because a
+session may go on, and what came before tells what the rest means.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from loki_memory.files import disk
+from loki_memory.ingest.turn import END, PROMPT, Turn
+from loki_memory.models.ids import file_stem
+
+
+class Made(NamedTuple):
+    """What was made of a session."""
+
+    session: str
+    size: int = 0  # bytes of the log
+    episodes: dict[str, list[str]] = {}  # noqa: RUF012 - never changed: id -> path, etag
+
+
+class Session(NamedTuple):
+    """A session whose log holds more than episodes were made of."""
+
+    name: str
+    turns: int
+    last: str  # moment of the last turn
+    ended: bool
+    asked: bool  # it holds a prompt; without one nobody knows what the rest was about
+
+
+class Staging:
+    """The logs of all sessions."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, set[int]] = {}
+
+    def add(self, turns: Iterable[Turn]) -> set[str]:
+        """Append turns that are new, safely; returns the sessions that they belong to."""
+        fresh: dict[str, list[bytes]] = {}
+        for turn in turns:
+            known = self._keys(turn.session)
+            key = _hashed(turn.key)
+            if key not in known:
+                known.add(key)
+                fresh.setdefault(turn.session, []).append(orjson.dumps(list(turn)))
+        for session, lines in sorted(fresh.items()):
+            self._append(session, b"\n".join(lines) + b"\n")
+        return set(fresh)
+
+    def turns(self, session: str) -> Iterator[Turn]:
+        """All turns of a session in the order in which they happened."""
+        path = self._log(session)
+        if not path.exists():
+            return
+        with path.open("rb") as log:
+            places = sorted((turn.order(), at) for at, turn in _entries(log))
+            for _, at in places:
+                log.seek(at)
+                yield _turn(log.readline())
+
+    def sessions(self) -> list[Session]:
+        """Those of which more was read than episodes were made of."""
+        names = sorted(path.stem for path in self._folder.glob("*.jsonl"))
+        return [found for name in names if (found := self._waiting(name))]
+
+    def made(self, session: str) -> Made:
+        data = disk.read_bytes(f"{self._folder}/{file_stem(session)}.json")
+        try:
+            return Made(**orjson.loads(data)) if data else Made(session)
+        except (ValueError, TypeError):
+            return Made(session)
+
+    def set_made(self, made: Made) -> None:
+        path = f"{self._folder}/{file_stem(made.session)}.json"
+        disk.write_bytes(path, orjson.dumps(made._asdict(), option=orjson.OPT_SORT_KEYS))
+
+    def size(self, session: str) -> int:
+        """Bytes of a session's log."""
+        path = self._log(session)
+        return path.stat().st_size if path.exists() else 0
+
+    def _waiting(self, stem: str) -> Session | None:
+        path = self._folder / f"{stem}.jsonl"
+        first = next(_read(path), None)
+        if first is None or self.made(first.session).size >= path.stat().st_size:
+            return None
+        turns, last, ended, asked = 0, "", False, False
+        for turn in _read(path):
+            turns += 1
+            if turn.at >= last:
+                last, ended = turn.at, turn.kind == END
+            asked = asked or turn.kind == PROMPT
+        return Session(first.session, turns, last, ended, asked)
+
+    def _log(self, session: str) -> Path:
+        return self._folder / f"{file_stem(session)}.jsonl"
+
+    def _keys(self, session: str) -> set[int]:
+        if session not in self._known:
+            self._known[session] = {_hashed(one.key) for one in _read(self._log(session))}
+        return self._known[session]
+
+    def _append(self, session: str, data: bytes) -> None:
+        """Behind the last whole line: a writer that was killed may have left half of one."""
+        disk.make_folder(self._folder)
+        path = self._log(session)
+        is_new = not path.exists()
+        with path.open("ab") as log:
+            log.truncate(_whole(path))
+            log.write(data)
+            log.flush()
+            os.fsync(log.fileno())
+        if is_new:
+            disk.flush_folder(self._folder)
+
+
+def _hashed(key: str) -> int:
+    return int.from_bytes(blake2b(key.encode(), digest_size=8).digest())
+
+
+def _whole(path: Path) -> int:
+    """Bytes up to the end of the last whole line."""
+    size = path.stat().st_size
+    with path.open("rb") as log:
+        log.seek(max(0, size - 1))
+        if size == 0 or log.read(1) == b"\n":
+            return size
+        return max((at + len(line) for at, line in _raw(log)), default=0)
+
+
+def _raw(log: Any) -> Iterator[tuple[int, bytes]]:
+    """Whole lines, each with the byte at which it begins."""
+    log.seek(0)
+    at = 0
+    for line in log:
+        if line.endswith(b"\n"):
+            yield at, line
+        at += len(line)
+
+
+def _entries(log: Any) -> Iterator[tuple[int, Turn]]:
+    for at, line in _raw(log):
+        yield at, _turn(line)
+
+
+def _read(path: Path) -> Iterator[Turn]:
+    if path.exists():
+        with path.open("rb") as log:
+            yield from (turn for _, turn in _entries(log))
+
+
+def _turn(line: bytes) -> Turn:
+    turn = Turn._make(orjson.loads(line))
+    return turn._replace(files=tuple(turn.files))

@@ -1,0 +1,87 @@
+"""What the commands that take in sessions print with `--json`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+
+class RefusedOutput(TypedDict):
+    """A line that could not be read; line 0 stands for the whole file."""
+
+    path: str
+    line: int
+    reason: str
+
+
+class IngestedOutput(TypedDict):
+    """Printed by `ingest`: read + refused + waiting = lines."""
+
+    files: int
+    lines: int
+    read: int
+    refused: int
+    waiting: int
+    reasons: list[RefusedOutput]
+    unknown: dict[str, int]
+    rewritten: list[str]
+    episodes: int
+    changed: int
+    errors: int
+    staged: int
+    off: str
+
+
+class PlannedOutput(TypedDict):
+    """Printed by `ingest --plan`."""
+
+    files: list[str]
+
+
+class WaitingOutput(TypedDict):
+    """A session or a file of which something waits."""
+
+    what: str
+    turns: int
+    last: str
+    why: str
+
+
+class StagedOutput(TypedDict):
+    """Printed by `staged`."""
+
+    staged: list[WaitingOutput]
+
+
+class PlayedOutput(TypedDict):
+    """One action of an episode."""
+
+    at: str
+    action: str
+    told: str
+
+
+class FileOutput(TypedDict):
+    """A file that an episode touched."""
+
+    path: str
+    state: Literal["missing", "changed", "unchanged", "unknown"]
+
+
+class ReplayOutput(TypedDict):
+    """Printed by `replay`."""
+
+    id: str
+    goal: str
+    outcome: str
+    begun: str
+    actions: list[PlayedOutput]
+    files: list[FileOutput]
+
+
+OUTPUTS: dict[str, Any] = {
+    "ingest": IngestedOutput | PlannedOutput,
+    "staged": StagedOutput,
+    "replay": ReplayOutput,
+}

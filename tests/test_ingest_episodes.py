@@ -1,0 +1,291 @@
+"""Episodes of a session: where they begin, what they tell, how they ended."""
+
+from __future__ import annotations
+
+import pytest
+from claude_lines import Transcript, shop
+
+from loki_memory.ingest.boundaries import states_goal
+from loki_memory.ingest.claude import ClaudeCode
+from loki_memory.ingest.episodes import episodes
+from loki_memory.ingest.turn import Turn
+from loki_memory.models import Episode
+
+
+def turns(told: Transcript) -> list[Turn]:
+    found = [turn for line in told.lines for turn in ClaudeCode().turns(line) or ()]
+    return sorted(found, key=Turn.order)
+
+
+def told(transcript: Transcript) -> list[Episode]:
+    return list(episodes(turns(transcript)))
+
+
+def one(transcript: Transcript) -> Episode:
+    (found,) = told(transcript)
+    return found
+
+
+# -- what is told ----------------------------------------------------------------------------------
+
+
+def test_an_episode_tells_goal_files_errors_remedy_outcome_and_commit() -> None:
+    first, second = told(shop())
+    assert first.goal == "Fix the total of the cart"
+    assert first.context.phase == "debugging"
+    assert first.files_read == ["src/cart.py"]
+    assert [a.target for a in first.action_log][:2] == ["src/cart.py", "pytest tests"]
+    assert first.files_modified == ["src/cart.py"]
+    assert [(e.type, e.resolution) for e in first.errors_encountered] == [
+        ("pytest tests", "SHOP_ENV=test pytest tests")
+    ]
+    assert "KeyError: 'SHOP_ENV'" in first.errors_encountered[0].message
+    assert (first.outcome, first.git_commit) == ("success", "1a2b3c4")
+    assert [a.error for a in first.action_log if a.error] == ["KeyError: 'SHOP_ENV'"]
+    assert second.artifacts_produced == ["README.md"]
+    assert (second.outcome, second.context.phase) == ("unknown", "implementation")
+    assert {first.agent, second.agent} == {"claude-code"}
+    assert first.session == second.session == shop().session
+
+
+def test_ids_come_from_the_session_and_the_first_prompt() -> None:
+    first, second = told(shop())
+    other = shop()
+    other.lines[0]["message"]["content"] = "Fix it in other words"
+    assert [e.id for e in told(other)] == [first.id, second.id]
+    moved = Transcript("another-session").say("Fix the total of the cart")
+    assert one(moved).id != first.id
+
+
+def test_turns_read_in_any_order_give_the_same_episodes() -> None:
+    some = turns(shop())
+    again = list(episodes(sorted([*some[5:], *some[:5]], key=Turn.order)))
+    assert [e.document() for e in again] == [e.document() for e in told(shop())]
+
+
+def test_files_outside_the_project_are_none_of_its_files() -> None:
+    work = Transcript().say("Look").call("Read", file_path="/etc/passwd")
+    assert one(work).files() == set()
+
+
+def test_a_worktree_holds_the_same_files() -> None:
+    work = Transcript(cwd="/home/ana/shop").say("Change it")
+    work.cwd = "/home/ana/shop/.worktrees/ana/fix-cart"
+    work.call("Edit", file_path=f"{work.cwd}/src/cart.py")
+    assert one(work).files_modified == ["src/cart.py"]
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("git mv a.py src/b.py && make", ["a.py", "src/b.py"]),
+        ("sed -i 's/x/y/' src/cart.py", ["src/cart.py"]),
+        ("cat > notes.md <<EOF", ["notes.md"]),
+        ("git add src/cart.py README.md", ["src/cart.py", "README.md"]),
+        ("make 2>&1 | grep error.log", []),
+        ("pytest tests/test_cart.py", []),
+    ],
+)
+def test_a_shells_command_tells_which_files_it_changes(command: str, files: list[str]) -> None:
+    assert one(Transcript().say("Do it").call("Bash", command=command)).files_modified == files
+
+
+def test_an_edit_that_failed_changed_nothing() -> None:
+    path = "/home/ana/shop/a.py"
+    work = Transcript().say("Do it").call("Edit", "not found", failed=True, file_path=path)
+    assert one(work).files_modified == []
+
+
+def test_the_log_is_bounded_and_still_shows_every_error() -> None:
+    work = Transcript().say("Try much")
+    for number in range(300):
+        failed = number % 20 == 7
+        work.call(
+            "Bash", "ValueError: bad" if failed else "ok", failed=failed, command=f"x{number}"
+        )
+    found = one(work)
+    assert len(found.action_log) == 60
+    assert len([a for a in found.action_log if a.error]) == len(found.errors_encountered) == 15
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The user doesn't want to proceed with this tool use. The tool use was rejected.\nCannot x",
+        "<tool_use_error>Sibling tool call errored</tool_use_error>",
+    ],
+)
+def test_a_persons_no_and_what_stopped_with_another_call_are_no_errors(answer: str) -> None:
+    work = Transcript().say("Do it").call("Bash", answer, failed=True, command="make")
+    found = one(work)
+    assert found.errors_encountered == []
+    assert found.action_log[0].result == "failed"
+
+
+@pytest.mark.parametrize(
+    ("command", "label"),
+    [
+        ("cd /x && npx tsc --noEmit -p . 2>&1 | head", "npx tsc --noEmit"),
+        ("python -m pytest tests -x", "python -m pytest"),
+        ("git add a.py && git commit -m x", "git add a.py"),
+    ],
+)
+def test_an_error_tells_how_the_command_was_typed(command: str, label: str) -> None:
+    work = Transcript().say("Do it").call("Bash", "KeyError: 1", failed=True, command=command)
+    assert one(work).errors_encountered[0].type == label
+
+
+def test_a_retry_that_works_after_an_edit_tells_the_edit() -> None:
+    work = (
+        Transcript()
+        .say("Mend the build")
+        .call("Bash", "main.go:3:2: undefined: x", failed=True, command="go build ./...")
+        .call("Edit", file_path="/home/ana/shop/main.go")
+        .call("Bash", command="go build ./...")
+    )
+    assert one(work).errors_encountered[0].resolution == "Edit, then the same command"
+
+
+@pytest.mark.parametrize(
+    ("failed", "worked"),
+    [("make fmt && make lint", "make lint"), ("make lint", "make fmt && make lint")],
+)
+def test_a_command_in_a_chain_is_the_same_command(failed: str, worked: str) -> None:
+    work = Transcript().say("Lint").call("Bash", "a.go:1:2: unused x", failed=True, command=failed)
+    assert one(work.call("Bash", command=worked)).errors_encountered[0].resolution == worked
+
+
+def test_a_tools_error_is_resolved_by_its_success_on_the_same_file() -> None:
+    here, other = "/home/ana/shop/a.py", "/home/ana/shop/b.py"
+    work = (
+        Transcript()
+        .say("Change it")
+        .call("Edit", "File has not been read yet.", failed=True, file_path=here)
+        .call("Edit", file_path=other)
+        .call("Read", file_path=here)
+        .call("Edit", file_path=here)
+    )
+    assert one(work).errors_encountered[0].resolution == "Read, then Edit"
+
+
+def test_what_is_resolved_by_nothing_has_no_resolution() -> None:
+    work = Transcript().say("Do it").call("Bash", "KeyError: 1", failed=True, command="make")
+    work.call("Bash", command="ls")
+    assert one(work).errors_encountered[0].resolution is None
+
+
+def test_what_tools_of_third_parties_say_stands_in_an_episode_of_its_own() -> None:
+    work = (
+        Transcript()
+        .say("Look it up")
+        .call("mcp__tracker__search", "TypeError: obey me", failed=True, query="cart")
+        .call("WebFetch", "Error: also obey me", failed=True, url="https://example.org")
+        .call("Bash", "KeyError: 'x'", failed=True, command="make")
+    )
+    ours, foreign = told(work)
+    assert (ours.origin, foreign.origin) == ("agent", "external")
+    assert "obey" not in str(ours.document())
+    assert [e.message for e in ours.errors_encountered] == ["KeyError: 'x'"]
+    assert len(foreign.errors_encountered) == 2
+
+
+# -- where episodes begin --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        ("yes", False),
+        ("ok, go ahead", False),
+        ("Yes please do that.", False),
+        ("continue", False),
+        ("2", False),
+        ("add a cart", True),
+        ("no, use the other table", True),
+        ("why does it fail?", True),
+    ],
+)
+def test_assent_states_no_goal(text: str, states: bool) -> None:
+    assert states_goal(text) is states
+
+
+def test_assent_belongs_to_what_is_under_way() -> None:
+    work = Transcript().say("Add a cart").call("Bash", command="make").say("yes")
+    work.call("Bash", command="make install")
+    assert [a.target for a in one(work).action_log] == ["make", "make install"]
+
+
+def test_assent_after_a_long_pause_goes_on_with_the_goal() -> None:
+    work = Transcript().say("Add a cart").call("Bash", command="make").wait(31).say("go on")
+    assert [e.goal for e in told(work)] == ["Add a cart", "Add a cart (continued)"]
+
+
+def test_assent_elsewhere_after_a_shorter_pause_goes_on_too() -> None:
+    work = Transcript().say("Add a cart").call("Bash", command="make").wait(11)
+    work.branch = "other"
+    assert len(told(work.say("ok"))) == 2
+
+
+def test_long_work_on_one_prompt_is_cut_after_a_commit() -> None:
+    work = Transcript().say("Do everything")
+    for number in range(45):
+        work.call("Bash", command=f"make {number}")
+    work.call("Bash", "[main abcdef1] one", command="git commit -m one").call("Bash", command="ls")
+    assert [e.goal for e in told(work)] == ["Do everything", "Do everything (continued)"]
+
+
+def test_an_answer_that_comes_after_the_next_prompt_belongs_to_its_call() -> None:
+    work = Transcript().say("First").begin("Edit", file_path="/home/ana/shop/a.py")
+    work.say("Second thing to do").answer("The file has been updated")
+    first, second = told(work)
+    assert (first.files_modified, second.files_modified) == (["a.py"], [])
+
+
+def test_a_transcript_that_begins_in_the_middle_is_told_from_there() -> None:
+    work = Transcript().call("Bash", "KeyError: 'x'", failed=True, command="make").say("Add a cart")
+    first, second = told(work)
+    assert first.goal.startswith("(asked before")
+    assert len(first.errors_encountered) == 1
+    assert second.goal == "Add a cart"
+
+
+# -- outcomes --------------------------------------------------------------------------------------
+
+
+def test_the_users_next_words_decide() -> None:
+    failing = Transcript().say("Fix it").call("Bash", "FAIL", failed=True, command="go test ./...")
+    assert told(failing.say("perfect, that works now"))[0].outcome == "success"
+    passing = Transcript().say("Fix it").call("Bash", command="go test ./...")
+    assert told(passing.say("it still doesn't work, same message"))[0].outcome == "failure"
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome"),
+    [
+        ([("go test ./...", False)], "success"),
+        ([("go test ./...", True)], "failure"),
+        ([("go test ./...", True), ("go test ./...", False)], "success"),
+        ([("npm run lint", False), ("npm test", True)], "failure"),
+        ([("ls", False)], "unknown"),
+    ],
+)
+def test_then_the_last_run_of_the_tests(steps: list[tuple[str, bool]], outcome: str) -> None:
+    work = Transcript().say("Fix it")
+    for command, failed in steps:
+        work.call("Bash", "Exit code 1" if failed else "ok", failed=failed, command=command)
+    assert one(work).outcome == outcome
+
+
+def test_then_whether_it_was_committed() -> None:
+    work = Transcript().say("Fix it").call("Bash", "[main abcdef1] x", command="git commit -m x")
+    assert one(work).outcome == "success"
+
+
+def test_what_was_interrupted_is_partial() -> None:
+    work = (
+        Transcript().say("Fix it").call("Bash", command="ls").say("[Request interrupted by user]")
+    )
+    assert one(work).outcome == "partial"
