@@ -4,11 +4,10 @@
 
 From the bytes of three versions to the bytes of the merged one, in one process, as `resolve` and
 `pull` do it: read, merged field by field, weighed again, checked for secrets, written. A third each
-are facts that two people corrected, anti-patterns that two clones consolidated, and episodes. The
-floor is what git does to the same three texts, `git merge-file`, which leaves markers in most.
+are facts that two people corrected, anti-patterns that two clones consolidated, and episodes.
 
-The last row is git's merge driver, which is a process per file: mostly what Python and pydantic
-take to start.
+The other rows are what git starts for each file: our merge driver, which is mostly what Python and
+pydantic take to start, and `git merge-file`, which leaves conflict markers in most of them.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ def as_text(files: Sequence[Versions], folder: Path) -> None:
 
 def drive(files: Sequence[Versions], folder: Path) -> None:
     for one in files:
-        base, ours, theirs = laid_out(one, folder)[1], laid_out(one, folder)[0], folder / "theirs"
+        ours, base, theirs = laid_out(one, folder)
         command = [PROGRAM, "merge-driver", base, ours, theirs, one.path]
         subprocess.run(command, cwd=folder, check=True)  # the driver works where git runs it
 

@@ -119,7 +119,7 @@ def staged_command(session: Session) -> None:
 @command("replay")
 @click.argument("episode")
 def replay_command(session: Session, episode: str) -> None:
-    """Show what was done in an episode, and what became of each file that it touched.
+    """Show what was done in an episode, and what became of its files.
 
     \b
     Example:

@@ -46,6 +46,8 @@ def init_command(session: Session, folder: str, mode: str | None) -> None:
         if changes.added:
             say(f"found {plural(len(changes.added), 'file')} with memory")
         say('next: loki-mem remember "…", or let your agent write files: see the README')
+        if place.local != place.loki / "local":  # in a git repository
+            say("with git: `loki-mem install git` merges memory field by field in this clone")
 
     session.show(value, tell)
     remarks(workspace)

@@ -127,7 +127,7 @@ def _plain(data: bytes, limit: int) -> bytes:
         raise InvalidRecord(
             "holds git conflict markers",
             line=data[: marker.start()].count(b"\n") + 1,
-            advice="Resolve the merge in this file.",
+            advice="`loki-mem resolve` merges both sides.",
         )
     if b"\0" in data:
         raise InvalidRecord("holds NUL bytes", advice="Write it again as plain UTF-8 text.")

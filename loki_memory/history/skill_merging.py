@@ -33,7 +33,7 @@ from loki_memory.history.versions import (
     told,
 )
 from loki_memory.models.ids import digest
-from loki_memory.models.skill import _headings as headings
+from loki_memory.models.skill import headings
 
 _HISTORY, _ORIGIN = "loki-history", "loki-origin"
 _OURS = "loki-"  # metadata that we write begins so

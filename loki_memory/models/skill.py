@@ -129,7 +129,7 @@ class Skill(Memory):
     def section(self, heading: str) -> str:
         """The text below a heading, down to the next one of the same or a higher level."""
         wanted, found, depth = heading.casefold(), [], 0
-        for line, level, head in _headings(self.body):
+        for line, level, head in headings(self.body):
             if depth and level and level <= depth:
                 break
             if depth:
@@ -145,7 +145,7 @@ class Skill(Memory):
         return self.name
 
     def title(self) -> str:
-        heads = (head for _, level, head in _headings(self.body) if level == 1)
+        heads = (head for _, level, head in headings(self.body) if level == 1)
         first = next(heads, "")
         return first.removeprefix("Skill:").strip() or self.description or self.name
 
@@ -164,7 +164,7 @@ class Skill(Memory):
         return self.metadata.get("loki-date", "")
 
 
-def _headings(body: str) -> Iterator[tuple[str, int, str]]:
+def headings(body: str) -> Iterator[tuple[str, int, str]]:
     """Each line with its heading level (0 for none) and heading text; code blocks have none."""
     fenced = False
     for line in body.splitlines():
