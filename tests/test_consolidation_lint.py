@@ -113,6 +113,7 @@ def wrong(records: Iterable[Memory]) -> dict[str, list[str]]:
 
 def test_whatever_the_example_teaches_says_something(example: Path) -> None:
     with Workspace.open(example) as ws:
+        ws.sync()
         records = read(ws, "")[0].records.values()
     assert wrong(records) == {}
 
