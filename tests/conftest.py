@@ -9,9 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from loki_memory import Workspace
 from loki_memory.resources import resource
+
+# The same examples at every run: a change is judged by itself. LOKI_TEST_LONG looks further.
+settings.register_profile("fixed", derandomize=True)
+if not os.environ.get("LOKI_TEST_LONG"):
+    settings.load_profile("fixed")
 
 
 @pytest.fixture(autouse=True)
