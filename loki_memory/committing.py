@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.edition import Records, original, records_in
 from loki_memory.errors import GitFailed, InvalidConfig, InvalidRecord, StoreBusy, StoreFailed
 from loki_memory.files import disk
-from loki_memory.files.codec import decode, decode_with_document
+from loki_memory.files.codec import decode_with_document
 from loki_memory.files.layout import ARCHIVE, kind_of
 from loki_memory.files.lock import locked
 from loki_memory.files.redaction import find_secrets, may_hold_secret, redact, redact_value
@@ -35,11 +36,11 @@ from loki_memory.history.commit import (
     standing,
 )
 from loki_memory.history.commit import commit as commit_files
-from loki_memory.history.difference import differences
 from loki_memory.history.message import message
 from loki_memory.history.repository import NO_GIT, NO_REPOSITORY, PATTERNS, Repository
 from loki_memory.history.signing import signing_key
-from loki_memory.models import Episode, Memory
+from loki_memory.models import Episode
+from loki_memory.reviewing import shifts
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -259,34 +260,24 @@ def composed(
     blobs = dict(repository.blobs(changed[path].blob for path in files if changed[path].blob))
     old = {path: blobs[changed[path].blob] for path in files if changed[path].blob}
     new = {path: file.data for path, file in files.items() if file}
-    before, after = _Records(repository, old), _Records(repository, new)
-    shifts = differences(
-        before.by_id, after.by_id, archived=after.archived, unarchived=before.archived
-    )
-    subject, body = message(shifts, len({name for one in shifts for name in one.caused_by}))
+    after = _records(repository, new)
+    changes = shifts(_records(repository, old), after)
+    subject, body = message(changes, len({name for one in changes for name in one.caused_by}))
     trailers = {
-        "Loki-Agent": wish.agent or ", ".join(after.agents()),
+        "Loki-Agent": wish.agent or ", ".join(_agents(after)),
         "Loki-Run": run_id(repository, parents, files),
         "Loki-Head": anchor,
     }
     return Message(wish.subject or subject, body, trailers)
 
 
-class _Records:
-    """The records in some files of a commit, as far as they can be read."""
+def _records(repository: Repository, contents: Mapping[str, bytes]) -> Records:
+    inside = f"{repository.memory}/"
+    named = ((path.removeprefix(inside), data) for path, data in contents.items())
+    return records_in((path, data) for path, data in named if kind_of(original(path)))
 
-    def __init__(self, repository: Repository, contents: Mapping[str, bytes]) -> None:
-        self.by_id: dict[str, Memory] = {}
-        self.archived: set[str] = set()
-        for path, data in contents.items():
-            with suppress(InvalidRecord):
-                record = decode(_record_path(repository, path), data)
-                if path.startswith(f"{repository.memory}/{ARCHIVE}"):
-                    self.archived.add(record.id)
-                else:
-                    self.by_id[record.id] = record
 
-    def agents(self) -> list[str]:
-        """Who did the tasks that are recorded here."""
-        episodes = (one for one in self.by_id.values() if isinstance(one, Episode))
-        return sorted({one.agent for one in episodes if one.agent})
+def _agents(records: Records) -> list[str]:
+    """Who did the tasks that are recorded here."""
+    episodes = (one for one in records.live.values() if isinstance(one, Episode))
+    return sorted({one.agent for one in episodes if one.agent})

@@ -60,10 +60,8 @@ class Edition:
 
     def records(self, paths: Iterable[str]) -> Records:
         """The records in files of this edition, of those that it has."""
-        found = Records({}, {}, {}, {})
         wanted = [path for path in paths if path in self.files]
-        for path, data in self.read(path for path in wanted if not view_kind(path)):
-            _take(found, path, data)
+        found = records_in(self.read(path for path in wanted if not view_kind(path)))
         for path, data in self.read(path for path in wanted if view_kind(path)):
             self._take_view(found, path, data)
         return found
@@ -126,6 +124,14 @@ class Edition:
 
     def _contents(self) -> Contents:
         return self.read(path for path in self.files if kind_of(original(path)))
+
+
+def records_in(contents: Contents) -> Records:
+    """The records in some files, given by path."""
+    found = Records({}, {}, {}, {})
+    for path, data in contents:
+        _take(found, path, data)
+    return found
 
 
 def changed(before: Edition, after: Edition) -> list[str]:

@@ -60,27 +60,31 @@ class Comparison(NamedTuple):
     new: Records
 
     def gone(self) -> dict[str, Memory]:
-        """Records that are neither live nor archived any more.
-
-        A file that cannot be read any more has not taken its record with it.
-        """
-        left = self.old.known().keys() - self.new.known().keys()
-        return {
-            name: self.old.known()[name]
-            for name in sorted(left)
-            if self.old.paths[name] not in self.new.invalid
-        }
+        return gone(self.old, self.new)
 
     def shifts(self) -> list[Shift]:
-        """What changed; what was made and archived in between counts as made."""
-        stayed = self.old.live.keys() & self.new.known().keys()
-        come = self.new.archived.keys() - self.old.known().keys()
-        return differences(
-            {**{name: self.old.live[name] for name in stayed}, **self.gone()},
-            {**self.new.live, **{name: self.new.archived[name] for name in come}},
-            archived=self.new.archived.keys() - self.new.live.keys(),
-            unarchived=self.old.archived.keys() - self.old.live.keys(),
-        )
+        return shifts(self.old, self.new)
+
+
+def gone(old: Records, new: Records) -> dict[str, Memory]:
+    """Records that are neither live nor archived any more.
+
+    A file that cannot be read any more has not taken its record with it.
+    """
+    left = old.known().keys() - new.known().keys()
+    return {name: old.known()[name] for name in sorted(left) if old.paths[name] not in new.invalid}
+
+
+def shifts(old: Records, new: Records) -> list[Shift]:
+    """What changed; what was made and archived in between counts as made."""
+    stayed = old.live.keys() & new.known().keys()
+    come = new.archived.keys() - old.known().keys()
+    return differences(
+        {**{name: old.live[name] for name in stayed}, **gone(old, new)},
+        {**new.live, **{name: new.archived[name] for name in come}},
+        archived=new.archived.keys() - new.live.keys(),
+        unarchived=old.archived.keys() - old.live.keys(),
+    )
 
 
 def diff(workspace: Workspace, spec: str | None = None) -> Review:
@@ -96,13 +100,13 @@ def compare(before: Edition, after: Edition) -> Comparison:
 
 def told(comparison: Comparison) -> Review:
     """A comparison with the episodes behind it."""
-    shifts = comparison.shifts()
+    found = comparison.shifts()
     invalid = sorted(comparison.new.invalid.items())
     return Review(
         comparison.before.label,
         comparison.after.label,
-        shifts,
-        _causes(comparison, shifts),
+        found,
+        _causes(comparison, found),
         [Unreadable(*one) for one in invalid],
     )
 

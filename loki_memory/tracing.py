@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from loki_memory.edition import records_in
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of
-from loki_memory.history.difference import Shift, differences
+from loki_memory.history.difference import Shift
 from loki_memory.history.edits import Edit, edits
 from loki_memory.history.message import line
 from loki_memory.history.standing import evidence_of
 from loki_memory.models import Belief, Episode, Memory, Skill
 from loki_memory.removal import archived
+from loki_memory.reviewing import shifts
 from loki_memory.versioned import repository, repository_if_any
 
 if TYPE_CHECKING:
@@ -196,21 +198,15 @@ def _path_of(workspace: Workspace, memory_id: str) -> str:
 def step(repo: Repository, commit: Commit, only: str | None = None) -> Step:
     """What a commit did to memory, or to one memory."""
     agent, run = commit.trailers.get("Loki-Agent", ""), commit.trailers.get("Loki-Run", "")
-    shifts = _shifts(repo, edits(repo, commit), only)
-    return Step(commit.id, commit.at, commit.author, agent, run, commit.subject, shifts)
+    found = _shifts(repo, edits(repo, commit), only)
+    return Step(commit.id, commit.at, commit.author, agent, run, commit.subject, found)
 
 
 def _shifts(repo: Repository, changed: Sequence[Edit], only: str | None) -> list[Shift]:
     data = blobs(repo, [blob for edit in changed for blob in (edit.before, edit.after)])
-    live: tuple[dict[str, Memory], dict[str, Memory]] = ({}, {})
-    kept: tuple[dict[str, Memory], dict[str, Memory]] = ({}, {})  # in the archive
-    for edit in changed:
-        home = edit.path.removeprefix(ARCHIVE)
-        for number, blob in enumerate((edit.before, edit.after)):
-            record = decoded(home, data.get(blob or ""))
-            if record is not None and only in {None, record.id}:
-                (live if home == edit.path else kept)[number][record.id] = record
-    return differences(*live, archived=kept[1].keys(), unarchived=kept[0].keys())
+    old = records_in((edit.path, data[edit.before]) for edit in changed if edit.before)
+    new = records_in((edit.path, data[edit.after]) for edit in changed if edit.after)
+    return [one for one in shifts(old, new) if only in {None, one.id}]
 
 
 def blobs(repo: Repository, names: Iterable[str | None]) -> Mapping[str, bytes]:
