@@ -122,10 +122,20 @@ def context(
     return Context(goal, task, **groups, tokens=used, filtered=filtered)
 
 
+def is_off(workspace: Workspace) -> bool:
+    """Whether nothing may be put before agents unasked; says so."""
+    off = not workspace.config.get("memory.enabled")
+    if off:
+        workspace.notices.append("memory.enabled is false: no memory is put before agents")
+    return off
+
+
 def found_for(
     workspace: Workspace, goal: str, phase: str, files: Sequence[str], error: str
 ) -> tuple[dict[str, list[tuple[Recollection, Told]]], str, int]:
-    """Each group, best first."""
+    """Each group, best first; all of them empty where memory is turned off."""
+    if is_off(workspace):
+        return {name: [] for name in _GROUPS}, "", 0
     wish = Wish(goal, _LOOKED_AT, files=files, error=error)
     hits, _ = recall(workspace, wish.asked(workspace.now(), injected=True), phase=phase)
     best = hits[0].score if hits else 0.0

@@ -18,7 +18,7 @@ from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
 from loki_memory.files.store import failures_named
 from loki_memory.gist import gist
-from loki_memory.injection import EPISODES, Told, found_for, line, told_of, warnings
+from loki_memory.injection import EPISODES, Told, found_for, is_off, line, told_of, warnings
 from loki_memory.mistakes import TRUSTED
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.recall.recollection import Recollection
@@ -75,9 +75,10 @@ def continuity_path(workspace: Workspace, agent: str) -> Path:
 
 def what_matters(workspace: Workspace, goal: str, agent: str, files: Sequence[str]) -> Now:
     """Memories for a goal, warnings, and where the agents stand."""
-    found, _, _ = found_for(workspace, goal, "", files, "") if goal.strip() else ({}, "", 0)
-    if not found:
-        found = _without_goal(workspace)
+    if goal.strip():
+        found, _, _ = found_for(workspace, goal, "", files, "")
+    else:
+        found = {} if is_off(workspace) else _without_goal(workspace)
     hits = [hit for group in found.values() for hit, _ in group]
     note_shown(workspace, "continuity", goal, hits)
     lines = {name: [line(told) for _, told in group] for name, group in found.items()}

@@ -46,12 +46,14 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.graph import Graph
     from loki_memory.history.difference import Shift
     from loki_memory.history.review import Review
-    from loki_memory.ingesting import Ingested
+    from loki_memory.ingesting import Ingested, Waiting
     from loki_memory.injection import Context
     from loki_memory.journal import Uses
     from loki_memory.models import Episode, Handoff, Ledger, Link, Memory, Skill, Tombstone
     from loki_memory.recall.recollection import Recollections
     from loki_memory.removal import Forgotten
+    from loki_memory.replaying import Replay
+    from loki_memory.resolving import Resolved
     from loki_memory.reverting import Reverted
     from loki_memory.sharing import Exchanged
     from loki_memory.status import Garbage, Stats, Status
@@ -202,6 +204,18 @@ class Workspace(Parts):
         from loki_memory.ingesting import ingest
 
         return ingest(self, paths, source, progress=self.progress)
+
+    def staged(self) -> list[Waiting]:
+        """What was read of sessions and is not told as episodes yet, and why."""
+        from loki_memory.ingesting import staged
+
+        return staged(self)
+
+    def replay(self, episode: str) -> Replay:
+        """An episode step by step, and what became of each file that it touched."""
+        from loki_memory.replaying import replay
+
+        return replay(self, episode)
 
     def valid_episode(self, given: Episode | Mapping[str, Any]) -> Episode:
         """The episode as it would be recorded; raises InvalidRecord."""
@@ -800,6 +814,12 @@ class Workspace(Parts):
         from loki_memory.verifying import verify
 
         return verify(self, adopt=adopt, fix=fix)
+
+    def mend_conflicts(self, *, plan_only: bool = False) -> list[Resolved]:
+        """Merge both sides of every memory file that a merge left with a conflict."""
+        from loki_memory.resolving import resolve
+
+        return resolve(self, plan_only=plan_only)
 
     def blame(self, memory_id: str) -> Blame:
         """Where a memory comes from: its episodes, their agents, and each commit that changed it.

@@ -256,3 +256,15 @@ def test_git_ignores_it_unless_it_is_to_be_tracked(ws: Workspace) -> None:
     assert text.startswith(mine)
     ws.set_config("continuity.track", "false")
     assert "/CONTINUITY.md\n" in ignored.read_text(encoding="utf-8")
+
+
+def test_memory_that_is_turned_off_puts_nothing_before_agents(ws: Workspace) -> None:
+    ws.remember("Contract tests need the database running")
+    goal = "run the contract tests"
+    assert "Contract tests" in ws.continuity_block(goal=goal)
+    ws.set_config("memory.enabled", "false")
+    assert "Contract tests" not in ws.continuity_block(goal=goal)
+    assert "Contract tests" not in ws.continuity_block(goal="")
+    assert ws.context(goal).text("detailed") == ""
+    assert any("memory.enabled" in notice for notice in ws.notices)
+    assert ws.recall(goal), "who asks is answered"

@@ -80,10 +80,8 @@ def pull_command(session: Session, remote: str) -> None:
     Example:
       loki-mem pull
     """
-    from loki_memory.sharing import pull
-
     workspace = session.open()
-    done = pull(workspace, remote)
+    done = workspace.pull(remote)
     session.show(done, lambda: _tell_exchanged(done))
     remarks(workspace)
 
@@ -99,10 +97,8 @@ def push_command(session: Session, remote: str) -> None:
     Example:
       loki-mem push
     """
-    from loki_memory.sharing import push
-
     workspace = session.open()
-    done = push(workspace, remote)
+    done = workspace.push(remote)
     session.show(done, lambda: _tell_exchanged(done))
     remarks(workspace)
 

@@ -109,9 +109,7 @@ def staged_command(session: Session) -> None:
     Example:
       loki-mem staged
     """
-    from loki_memory.ingesting import staged
-
-    waiting = staged(session.open())
+    waiting = session.open().staged()
     rows = [(one_line(one.what), plural(one.turns, "turn"), one_line(one.why)) for one in waiting]
     session.show({"staged": waiting}, lambda: table(rows) if rows else say("nothing waits"))
 
@@ -125,10 +123,8 @@ def replay_command(session: Session, episode: str) -> None:
     Example:
       loki-mem replay ep-2026-01-06-001
     """
-    from loki_memory.replaying import replay
-
     workspace = session.open()
-    told = replay(workspace, episode)
+    told = workspace.replay(episode)
     session.show(told, lambda: _play(told))
     remarks(workspace)
 

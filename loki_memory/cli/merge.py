@@ -29,10 +29,8 @@ def resolve_command(session: Session, plan: bool) -> None:
     Example:
       loki-mem resolve --plan
     """
-    from loki_memory.resolving import resolve
-
     workspace = session.open()
-    found = resolve(workspace, plan_only=plan)
+    found = workspace.mend_conflicts(plan_only=plan)
     session.show({"planned": plan, "resolved": found}, lambda: _tell(found, plan))
     remarks(workspace)
     if any(one.how == "left" for one in found):

@@ -56,10 +56,8 @@ def diff_command(session: Session, span: str | None, form: str, every: bool) -> 
     Example:
       loki-mem diff main...HEAD --format markdown
     """
-    from loki_memory.reviewing import diff
-
     workspace = session.open()
-    found = diff(workspace, span)
+    found = workspace.diff(span)
     _show(session, form, found, lambda: _lines(found, every=every))
     remarks(workspace)
 
@@ -78,14 +76,12 @@ def review_command(session: Session, span: str | None, form: str, interactive: b
     Example:
       loki-mem review --format markdown
     """
-    from loki_memory.reviewing import open_questions
-
     if interactive and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError("--interactive asks questions, and there is no terminal to ask on.")
     if ".." in (span or ""):
         raise click.UsageError("review goes up to the working tree: name one commit or branch.")
     workspace = session.open()
-    found, asked = open_questions(workspace, span)
+    found, asked = workspace.review(span)
     if interactive:
         _step_through(workspace, found, asked)
     else:
@@ -118,10 +114,10 @@ def check_command(
     Example:
       loki-mem check --skip citation
     """
-    from loki_memory.checking import check, exit_code
+    from loki_memory.checking import exit_code
 
     workspace = session.open()
-    found = check(workspace, span, continuity_budget=continuity_budget)
+    found = workspace.check(span, continuity_budget=continuity_budget)
     found = [one for one in found if one.check not in skip]
     code = exit_code(found)
     value = {"ok": not found, "exit_code": code, "findings": found}
@@ -271,9 +267,7 @@ def _tell(lines: Iterable[str]) -> None:
 
 
 def _accept(workspace: Workspace, memory_id: str) -> str:
-    from loki_memory.reviewing import accept
-
-    accept(workspace, memory_id)
+    workspace.approve(memory_id)
     return "accepted"
 
 
