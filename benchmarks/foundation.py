@@ -37,8 +37,8 @@ from loki_memory.files.layout import kind_of, place
 from loki_memory.index.index import Index
 from loki_memory.models import MODELS, Fact, parse
 from loki_memory.models.kinds import Kind
-from loki_memory.remembering import statement
 from loki_memory.sync import rebuild, sync
+from loki_memory.writing.remembering import statement
 
 HERE = Path(__file__).resolve().parent
 SIZES = (1_000, 10_000, 100_000)

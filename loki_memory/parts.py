@@ -389,7 +389,7 @@ class Parts:
     def _heal(self) -> None:
         """Complete a change that was decided before a crash; bring back what was cleaned away."""
         if not self.is_user and not self.layout.memory.is_dir() and self._is_on_a_branch():
-            from loki_memory.sharing import restore
+            from loki_memory.versioning.sharing import restore
 
             restore(self)
         if intent.waiting(self.layout):

@@ -35,30 +35,30 @@ from loki_memory.models.normal import moment
 from loki_memory.parts import Changing, Parts, parsed, user_home
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
-    from loki_memory.bisecting import Turn
-    from loki_memory.checking import Finding
-    from loki_memory.committing import Committed
-    from loki_memory.consolidating import Report
-    from loki_memory.disclosure import Branch, Timeline, Topics
-    from loki_memory.doctor import Diagnosis
-    from loki_memory.economics import Economics
     from loki_memory.files.problem import Problem
-    from loki_memory.graph import Graph
     from loki_memory.history.difference import Shift
     from loki_memory.history.review import Review
-    from loki_memory.ingesting import Ingested, Waiting
-    from loki_memory.injection import Context
     from loki_memory.journal import Uses
     from loki_memory.models import Episode, Handoff, Ledger, Link, Memory, Skill, Tombstone
+    from loki_memory.reading.disclosure import Branch, Timeline, Topics
+    from loki_memory.reading.doctor import Diagnosis
+    from loki_memory.reading.economics import Economics
+    from loki_memory.reading.graph import Graph
+    from loki_memory.reading.injection import Context
+    from loki_memory.reading.status import Garbage, Stats, Status
     from loki_memory.recall.recollection import Recollections
-    from loki_memory.removal import Forgotten
-    from loki_memory.replaying import Replay
-    from loki_memory.resolving import Resolved
-    from loki_memory.reverting import Reverted
-    from loki_memory.sharing import Exchanged
-    from loki_memory.status import Garbage, Stats, Status
-    from loki_memory.tracing import Blame, Step
-    from loki_memory.verifying import Verified
+    from loki_memory.versioning.bisecting import Turn
+    from loki_memory.versioning.checking import Finding
+    from loki_memory.versioning.committing import Committed
+    from loki_memory.versioning.resolving import Resolved
+    from loki_memory.versioning.reverting import Reverted
+    from loki_memory.versioning.sharing import Exchanged
+    from loki_memory.versioning.tracing import Blame, Step
+    from loki_memory.versioning.verifying import Verified
+    from loki_memory.writing.consolidating import Report
+    from loki_memory.writing.ingesting import Ingested, Waiting
+    from loki_memory.writing.removal import Forgotten
+    from loki_memory.writing.replaying import Replay
 
 _FEW = 100  # episodes at once that are work just done; more are an import
 
@@ -149,8 +149,8 @@ class Workspace(Parts):
 
         >>> ws.record({"goal": "Fix the build", "outcome": "success"})  # doctest: +SKIP
         """
-        from loki_memory.feedback import completed, create
         from loki_memory.models import Episode
+        from loki_memory.writing.feedback import completed, create
 
         if isinstance(episode, (Episode, Mapping)):
             return self.record([episode])[0]
@@ -177,13 +177,13 @@ class Workspace(Parts):
 
     def _learn_from(self, episodes: Iterable[Episode]) -> None:
         """A lesson is there for the next task: the first phases of consolidation, at once."""
-        from loki_memory.feedback import teaches
+        from loki_memory.writing.feedback import teaches
 
         for one in episodes:
             self.journal.outcome(one.session or one.id, one.outcome, now=self.now())
         told = [one for one in episodes if one.scope == "project" and teaches(one)]
         if told and not self.is_user:
-            from loki_memory.consolidating import learn
+            from loki_memory.writing.consolidating import learn
 
             try:
                 learn(self, told)
@@ -201,19 +201,19 @@ class Workspace(Parts):
 
         >>> ws.ingest(["session.jsonl"]).episodes  # doctest: +SKIP
         """
-        from loki_memory.ingesting import ingest
+        from loki_memory.writing.ingesting import ingest
 
         return ingest(self, paths, source, progress=self.progress)
 
     def staged(self) -> list[Waiting]:
         """What was read of sessions and is not told as episodes yet, and why."""
-        from loki_memory.ingesting import staged
+        from loki_memory.writing.ingesting import staged
 
         return staged(self)
 
     def replay(self, episode: str) -> Replay:
         """An episode step by step, and what became of each file that it touched."""
-        from loki_memory.replaying import replay
+        from loki_memory.writing.replaying import replay
 
         return replay(self, episode)
 
@@ -261,7 +261,7 @@ class Workspace(Parts):
         """
         from loki_memory.files.layout import place
         from loki_memory.models import tombstone_id
-        from loki_memory.remembering import remember, statement
+        from loki_memory.writing.remembering import remember, statement
 
         record = statement(
             text,
@@ -296,7 +296,7 @@ class Workspace(Parts):
 
     def add_skill(self, skill: Skill | str) -> Skill:
         """Write a skill, given as a Skill or as the Markdown of a SKILL.md."""
-        from loki_memory.remembering import complete_skill
+        from loki_memory.writing.remembering import complete_skill
 
         record = complete_skill(skill, self.origin)
         self.before_write()
@@ -309,14 +309,14 @@ class Workspace(Parts):
 
         >>> ws.correct("sem-001", confidence=0.5)  # doctest: +SKIP
         """
-        from loki_memory.remembering import corrected
+        from loki_memory.writing.remembering import corrected
 
         with self._changing(memory_id) as (change, path, record):
             return change.put(corrected(record, fields, self.now()[:10], self.origin), path)
 
     def pin(self, memory_id: str, pinned: bool = True) -> Memory:
         """Keep a memory from being forgotten by age; `pinned=False` lets go of it."""
-        from loki_memory.remembering import with_field
+        from loki_memory.writing.remembering import with_field
 
         with self._changing(memory_id) as (change, path, record):
             return change.put(with_field(record, "pinned", pinned), path)
@@ -392,7 +392,7 @@ class Workspace(Parts):
         return self._advance(handoff_id, status, closed_at=self.now(), note=note)
 
     def _advance(self, handoff_id: str, status: str, **fields: Any) -> Handoff:
-        from loki_memory.remembering import advanced
+        from loki_memory.writing.remembering import advanced
 
         with self._changing(handoff_id) as (change, path, record):
             return change.put(advanced(record, status, fields), path)  # type: ignore[return-value]
@@ -407,7 +407,7 @@ class Workspace(Parts):
 
         >>> ws.consolidate().counts()  # doctest: +SKIP
         """
-        from loki_memory.consolidating import consolidate
+        from loki_memory.writing.consolidating import consolidate
 
         return consolidate(self, day, plan_only=plan_only, since=since, progress=self.progress)
 
@@ -419,7 +419,7 @@ class Workspace(Parts):
         >>> ws.reject("fact-7m2c9k4xq1", why="we never did that")  # doctest: +SKIP
         """
         from loki_memory.models import Belief
-        from loki_memory.remembering import tombstone
+        from loki_memory.writing.remembering import tombstone
 
         with self._changing(memory_id) as (change, path, record):
             stone = change.put(tombstone(record, why, self.now()[:10], self.origin))
@@ -432,7 +432,7 @@ class Workspace(Parts):
 
         Git keeps its history, and `restore` brings it back on this machine.
         """
-        from loki_memory.removal import forget
+        from loki_memory.writing.removal import forget
 
         self.before_write()
         home = self._up_to_date(memory_id)
@@ -442,7 +442,7 @@ class Workspace(Parts):
 
     def archive(self, memory_id: str) -> str:
         """Take a memory out of index and views; returns where its file is kept."""
-        from loki_memory.removal import archive
+        from loki_memory.writing.removal import archive
 
         with self._changing(memory_id) as (change, path, _):
             kept = archive(change, path)
@@ -453,7 +453,7 @@ class Workspace(Parts):
 
     def restore(self, memory_id: str) -> Memory:
         """Undo an archive, a forget or a reject; a summarised episode is whole again."""
-        from loki_memory.removal import is_summary, lift
+        from loki_memory.writing.removal import is_summary, lift
 
         self.before_write()
         try:
@@ -466,7 +466,7 @@ class Workspace(Parts):
         return self.get(memory_id)
 
     def _restore_somewhere(self, memory_id: str) -> None:
-        from loki_memory.removal import restore
+        from loki_memory.writing.removal import restore
 
         try:
             restore(self.store, memory_id)
@@ -516,7 +516,7 @@ class Workspace(Parts):
 
         >>> [hit.title for hit in ws.recall("why does the build fail?")]  # doctest: +SKIP
         """
-        from loki_memory.recalling import Wish, note_shown, recall
+        from loki_memory.reading.recalling import Wish, note_shown, recall
 
         wish = Wish(query, k, kinds, task, files, error, deep, scope, session, status, under)
         if as_of is not None:
@@ -530,13 +530,13 @@ class Workspace(Parts):
 
         >>> ws.as_of("2026-01-20").list(kind="pattern")  # doctest: +SKIP
         """
-        from loki_memory.past import as_of
+        from loki_memory.versioning.past import as_of
 
         return as_of(self, rev)
 
     def explain(self, query: str, k: int = 5, **options: Any) -> list[dict[str, float]]:
         """How each hit of `recall` came by its score: the parts that were added up."""
-        from loki_memory.recalling import Wish, recall
+        from loki_memory.reading.recalling import Wish, recall
 
         return recall(self, Wish(query, k, **options).asked(self.now()))[1]
 
@@ -552,7 +552,7 @@ class Workspace(Parts):
 
         >>> ws.context("Add a PATCH endpoint").avoid_these  # doctest: +SKIP
         """
-        from loki_memory.injection import context
+        from loki_memory.reading.injection import context
 
         return context(self, goal, phase or "", tuple(files), error or "", budget)
 
@@ -570,7 +570,7 @@ class Workspace(Parts):
 
         >>> ws.continuity(goal="Add a PATCH endpoint")  # doctest: +SKIP
         """
-        from loki_memory.working_memory import continuity
+        from loki_memory.reading.working_memory import continuity
 
         return continuity(self, goal, agent or "", tuple(files), budget)[0]
 
@@ -583,7 +583,7 @@ class Workspace(Parts):
         as_of: str | None = None,
     ) -> str:
         """The block that `continuity` would write, or would have written; nothing is written."""
-        from loki_memory.working_memory import block_text, last_goal
+        from loki_memory.reading.working_memory import block_text, last_goal
 
         if goal is None:
             goal = last_goal(self, agent or "")
@@ -595,14 +595,14 @@ class Workspace(Parts):
 
         >>> ws.explore("fact-7m2c9k4xq1", depth=1).children  # doctest: +SKIP
         """
-        from loki_memory.disclosure import branch
+        from loki_memory.reading.disclosure import branch
 
         memory_id = self.resolve(memory_id)
         return branch(self._up_to_date(memory_id).index, memory_id, depth)
 
     def traverse(self, memory_id: str, way: str) -> list[Summary]:
         """From a memory to its `children`, its `parent`, or its `associations` (links)."""
-        from loki_memory.disclosure import WAYS, beside
+        from loki_memory.reading.disclosure import WAYS, beside
 
         if way not in WAYS:
             raise InvalidRecord(f"{way!r} is not a way", advice=f"Use one of: {', '.join(WAYS)}.")
@@ -673,7 +673,7 @@ class Workspace(Parts):
 
     def is_unverified(self, memory_id: str) -> bool:
         """Whether the last `verify` found that nobody vouches for what this memory says."""
-        from loki_memory.doubts import doubts
+        from loki_memory.versioning.doubts import doubts
 
         home, path = self._find(memory_id)
         doubted = doubts(home.layout).get(path)
@@ -696,14 +696,14 @@ class Workspace(Parts):
 
     def status(self) -> Status:
         """Is all well, and if not, what next."""
-        from loki_memory.status import status
+        from loki_memory.reading.status import status
 
         self.refresh()
         return status(self)
 
     def stats(self) -> Stats:
         """What there is, counted."""
-        from loki_memory.status import stats
+        from loki_memory.reading.status import stats
 
         self.refresh()
         return stats(self)
@@ -717,7 +717,7 @@ class Workspace(Parts):
 
         >>> [topic.title for topic in ws.topics().topics]  # doctest: +SKIP
         """
-        from loki_memory.disclosure import overview, topics
+        from loki_memory.reading.disclosure import overview, topics
 
         found = (home.answer(partial(topics, home.index)) for home in self._homes())
         return overview((topic for each in found for topic in each), budget)
@@ -727,7 +727,7 @@ class Workspace(Parts):
 
         >>> ws.timeline(since="2026-01-12").blockers  # doctest: +SKIP
         """
-        from loki_memory.disclosure import timeline, within
+        from loki_memory.reading.disclosure import timeline, within
 
         since, now = _check_filters(None, None, since), self.now()
         found = (home.answer(partial(timeline, home.index, since, now)) for home in self._homes())
@@ -738,7 +738,7 @@ class Workspace(Parts):
 
         >>> ws.graph("sem-001", depth=2).edges  # doctest: +SKIP
         """
-        from loki_memory.graph import neighbourhood
+        from loki_memory.reading.graph import neighbourhood
 
         if memory_id.startswith("file:"):
             self.refresh()
@@ -754,7 +754,7 @@ class Workspace(Parts):
 
         >>> ws.commit().subject  # doctest: +SKIP
         """
-        from loki_memory.committing import commit
+        from loki_memory.versioning.committing import commit
 
         self.sync()
         return commit(self, agent, subject=subject, dry_run=dry_run)
@@ -764,7 +764,7 @@ class Workspace(Parts):
 
         >>> ws.pull().what  # doctest: +SKIP
         """
-        from loki_memory.sharing import pull
+        from loki_memory.versioning.sharing import pull
 
         return pull(self, remote)
 
@@ -773,7 +773,7 @@ class Workspace(Parts):
 
         >>> ws.push().what  # doctest: +SKIP
         """
-        from loki_memory.sharing import push
+        from loki_memory.versioning.sharing import push
 
         return push(self, remote)
 
@@ -782,19 +782,19 @@ class Workspace(Parts):
 
         >>> ws.diff("main...HEAD").counts()  # doctest: +SKIP
         """
-        from loki_memory.reviewing import diff
+        from loki_memory.versioning.reviewing import diff
 
         return diff(self, span)
 
     def review(self, since: str | None = None) -> tuple[Review, list[Shift]]:
         """The same up to the working tree, and of that the beliefs that nobody has reviewed."""
-        from loki_memory.reviewing import open_questions
+        from loki_memory.versioning.reviewing import open_questions
 
         return open_questions(self, since)
 
     def approve(self, memory_id: str) -> Memory:
         """Let a belief stand, as somebody who has read it."""
-        from loki_memory.reviewing import accept
+        from loki_memory.versioning.reviewing import accept
 
         return accept(self, self.resolve(memory_id))
 
@@ -802,7 +802,7 @@ class Workspace(Parts):
         self, span: str | None = None, *, continuity_budget: int | None = None
     ) -> list[Finding]:
         """What should not be merged, the gravest first."""
-        from loki_memory.checking import check
+        from loki_memory.versioning.checking import check
 
         return check(self, span, continuity_budget=continuity_budget)
 
@@ -811,13 +811,13 @@ class Workspace(Parts):
 
         `adopt` takes for good what was found: of these ids, or all of it if none is named.
         """
-        from loki_memory.verifying import verify
+        from loki_memory.versioning.verifying import verify
 
         return verify(self, adopt=adopt, fix=fix)
 
     def mend_conflicts(self, *, plan_only: bool = False) -> list[Resolved]:
         """Merge both sides of every memory file that a merge left with a conflict."""
-        from loki_memory.resolving import resolve
+        from loki_memory.versioning.resolving import resolve
 
         return resolve(self, plan_only=plan_only)
 
@@ -826,13 +826,13 @@ class Workspace(Parts):
 
         >>> [source.agent for source in ws.blame("sem-001").sources]  # doctest: +SKIP
         """
-        from loki_memory.tracing import blame
+        from loki_memory.versioning.tracing import blame
 
         return blame(self, self.resolve(memory_id))
 
     def log(self, memory_id: str | None = None, limit: int | None = None) -> list[Step]:
         """The commits that changed memory, or one memory, newest first, in belief terms."""
-        from loki_memory.tracing import log
+        from loki_memory.versioning.tracing import log
 
         return log(self, memory_id and self.resolve(memory_id), limit)
 
@@ -848,13 +848,13 @@ class Workspace(Parts):
 
         >>> ws.bisect("flaky tests", expect="sem-001").step.subject  # doctest: +SKIP
         """
-        from loki_memory.bisecting import bisect
+        from loki_memory.versioning.bisecting import bisect
 
         return bisect(self, query, expect or reject or "", bool(expect), between, k)
 
     def revert(self, name: str) -> Reverted:
         """Undo what one run or commit did to beliefs, and commit that; later changes stay."""
-        from loki_memory.reverting import revert
+        from loki_memory.versioning.reverting import revert
 
         return revert(self, name)
 
@@ -862,7 +862,7 @@ class Workspace(Parts):
 
     def doctor(self, *, deep: bool = False, fix: bool = False) -> Diagnosis:
         """Examine the workspace; with `fix`, mend what can be mended without loss."""
-        from loki_memory.doctor import examine
+        from loki_memory.reading.doctor import examine
 
         return examine(self, deep=deep, fix=fix)
 
@@ -870,7 +870,7 @@ class Workspace(Parts):
         """Clear what is no longer needed: litter of killed writers, old indexes, what was
         forgotten long ago. Memory is never touched.
         """
-        from loki_memory.status import collect_garbage
+        from loki_memory.reading.status import collect_garbage
 
         return collect_garbage(self, dry_run=dry_run)
 

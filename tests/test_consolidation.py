@@ -208,8 +208,8 @@ def test_an_episode_is_stored_even_if_nothing_can_be_learned_from_it_now(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process holds the store from the moment on at which the episode is on disk."""
-    from loki_memory import consolidating
     from loki_memory.errors import StoreBusy
+    from loki_memory.writing import consolidating
 
     def busy(*_: object) -> None:
         raise StoreBusy("the store", 10)

@@ -12,11 +12,11 @@ from test_consolidation import EPISODES as REFERENCE
 from test_consolidation_branches import EPISODES, FACTS
 
 from loki_memory import Workspace
-from loki_memory.consolidating import snapshot as read
 from loki_memory.consolidation.lint import is_platitude, lint
 from loki_memory.consolidation.pipeline import ALL
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import AntiPattern, Episode, Fact, Memory, Pattern, parse
+from loki_memory.writing.consolidating import snapshot as read
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ class Import(NamedTuple):
 
 
 def part_of(module: str) -> str:
-    """`loki_memory.files.codec` -> `files`; `loki_memory.removal` -> `workspace`."""
+    """`loki_memory.files.codec` -> `files`; `loki_memory.writing.removal` -> `workspace`."""
     parts = module.split(".")
     if len(parts) == 1:
         return "face"

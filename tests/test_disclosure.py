@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loki_memory import Workspace
-from loki_memory.disclosure import (
+from loki_memory.models.tokens import tokens
+from loki_memory.reading.disclosure import (
     Item,
     Member,
     Timeline,
@@ -22,7 +23,6 @@ from loki_memory.disclosure import (
     topics,
     within,
 )
-from loki_memory.models.tokens import tokens
 
 NOW = "2026-01-17T09:00:00Z"
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.committing import commit
 from loki_memory.errors import GitFailed, NotOnABranch
 from loki_memory.history import branch
 from loki_memory.history.branch import REF, Tree, chosen, joined
 from loki_memory.history.commit import FILE, NOTHING, Entry, File, Message, Seal, written
 from loki_memory.history.repository import Repository
-from loki_memory.sharing import pull, push, restore
+from loki_memory.versioning.committing import commit
+from loki_memory.versioning.sharing import pull, push, restore
 
 NOW = "2026-01-20T10:00:00Z"
 SEAL = Seal(NOW)

@@ -11,8 +11,8 @@ import pytest
 from loki_memory import Workspace
 from loki_memory.ingest.codex import Codex
 from loki_memory.ingest.turn import CALL, PROMPT, RESULT, STOP, Turn
-from loki_memory.ingesting import ingest
 from loki_memory.models import Episode
+from loki_memory.writing.ingesting import ingest
 
 PATCH = (
     "*** Begin Patch\n*** Update File: src/cart.py\n+x\n*** Add File: docs/cart.md\n*** End Patch"

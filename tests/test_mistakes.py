@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.gist import family_gist
-from loki_memory.mistakes import Member, announcing, distinct, families, mistakes, ordered
+from loki_memory.reading.gist import family_gist
+from loki_memory.reading.mistakes import Member, announcing, distinct, families, mistakes, ordered
 from loki_memory.recall.recollection import Recollection
 
 

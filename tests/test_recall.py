@@ -24,12 +24,12 @@ from test_sync_beside import wait_until_current
 
 import loki_memory
 from loki_memory import Workspace
-from loki_memory.citing import is_stale
 from loki_memory.embedding import Embedding, load
 from loki_memory.errors import InvalidRecord
 from loki_memory.index.vectors import Vectors
+from loki_memory.reading.recalling import Wish, _in_dispute, _Told, note_shown, recall
 from loki_memory.recall.recollection import Recollection
-from loki_memory.recalling import Wish, _in_dispute, _Told, note_shown, recall
+from loki_memory.versioning.citing import is_stale
 
 NOW = "2026-02-01T12:00:00Z"
 FACTS = (

@@ -8,10 +8,10 @@ import pytest
 from conftest import git
 
 from loki_memory import Workspace
-from loki_memory.bisecting import bisect
 from loki_memory.errors import NoChange, NoHistory, UnknownRevision
-from loki_memory.reverting import revert
-from loki_memory.tracing import blame, log
+from loki_memory.versioning.bisecting import bisect
+from loki_memory.versioning.reverting import revert
+from loki_memory.versioning.tracing import blame, log
 
 
 def commit(root: Path, message: str) -> str:

@@ -14,18 +14,18 @@ import click
 import pytest
 
 from loki_memory import Memory, Workspace
-from loki_memory.anchors import Past
-from loki_memory.citing import blob_id, is_stale, still_stands
 from loki_memory.cli.main import cli
-from loki_memory.doubts import doubts
 from loki_memory.errors import NotFound
-from loki_memory.examining import Finding, examine
 from loki_memory.files import chain, witness
 from loki_memory.files.chain import PUBLISHED
 from loki_memory.files.layout import place
 from loki_memory.history.repository import Repository
 from loki_memory.models import Belief
-from loki_memory.verifying import Verified, verify
+from loki_memory.versioning.anchors import Past
+from loki_memory.versioning.citing import blob_id, is_stale, still_stands
+from loki_memory.versioning.doubts import doubts
+from loki_memory.versioning.examining import Finding, examine
+from loki_memory.versioning.verifying import Verified, verify
 
 
 def git(folder: Path, *args: str) -> str:
@@ -190,7 +190,7 @@ def test_what_was_not_found_cannot_be_adopted(ws: Workspace) -> None:
 
 
 def test_what_changes_after_it_was_seen_is_not_adopted_unseen(ws: Workspace) -> None:
-    from loki_memory.verifying import adoptions
+    from loki_memory.versioning.verifying import adoptions
 
     one = ws.remember("We deploy on Fridays")
     edit(ws, one, "Fridays", "Mondays")

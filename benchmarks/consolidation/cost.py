@@ -211,7 +211,8 @@ def consolidate(folder: Path, _: Path, __: int) -> Document:
 
 def record(folder: Path, data: Path, first: int) -> Document:
     """New episodes, one by one, learned from as they come; the seconds that learning took."""
-    from loki_memory import Episode, Workspace, consolidating
+    from loki_memory import Episode, Workspace
+    from loki_memory.writing import consolidating
 
     seconds: list[float] = []
     learn = consolidating.learn

@@ -26,11 +26,11 @@ from table import Row, compared, in_turns, limited, machine, print_table, say, w
 
 import loki_memory
 from loki_memory import Workspace
-from loki_memory.checking import check
 from loki_memory.files.codec import decode, encode
 from loki_memory.files.layout import place
 from loki_memory.history.markdown import markdown
-from loki_memory.reviewing import diff
+from loki_memory.versioning.checking import check
+from loki_memory.versioning.reviewing import diff
 
 HERE = Path(__file__).resolve().parent
 BAR = 2.0  # seconds for a thousand changed records

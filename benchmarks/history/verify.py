@@ -28,7 +28,7 @@ import loki_memory
 from loki_memory import Fact, Workspace
 from loki_memory.files import witness
 from loki_memory.models import parse
-from loki_memory.verifying import verify
+from loki_memory.versioning.verifying import verify
 
 HERE = Path(__file__).resolve().parent
 COMMITS = 10

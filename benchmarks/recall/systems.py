@@ -18,7 +18,7 @@ from data import Document
 from loki_memory import Workspace
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import place
-from loki_memory.remembering import statement
+from loki_memory.writing.remembering import statement
 
 DEPTH = 20  # documents that each is asked for
 

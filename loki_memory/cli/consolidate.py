@@ -13,7 +13,7 @@ from loki_memory.cli.output import note, one_line, plural, remarks, say
 from loki_memory.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from loki_memory.consolidating import Report
+    from loki_memory.writing.consolidating import Report
 
 _SHOWN = 40  # lines: more than a screen nobody reads; --json has all
 _AGO = re.compile(r"(\d+)([hd])")

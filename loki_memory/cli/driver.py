@@ -29,7 +29,7 @@ def merge_driver_command(
     Example:
       git config --global merge.loki.driver 'loki-mem merge-driver %O %A %B %P'
     """
-    from loki_memory.resolving import drive
+    from loki_memory.versioning.resolving import drive
 
     merged = drive(base, ours, theirs, path)
     if as_json or ctx.find_root().obj["json"]:

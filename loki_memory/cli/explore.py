@@ -9,7 +9,7 @@ import click
 
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, table
-from loki_memory.disclosure import (
+from loki_memory.reading.disclosure import (
     TIMELINE_BUDGET,
     TOPICS_BUDGET,
     WAYS,
@@ -18,7 +18,7 @@ from loki_memory.disclosure import (
     Timeline,
     Topics,
 )
-from loki_memory.graph import dot, draw, mermaid
+from loki_memory.reading.graph import dot, draw, mermaid
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Summary

@@ -14,8 +14,8 @@ from loki_memory.errors import InvalidConfig
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
-    from loki_memory.doctor import Diagnosis
-    from loki_memory.status import Garbage
+    from loki_memory.reading.doctor import Diagnosis
+    from loki_memory.reading.status import Garbage
     from loki_memory.sync import Changes
 
 MODES = ("inline", "branch", "off")  # of git; importing them would cost every command 0.1 s

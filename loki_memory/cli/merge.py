@@ -10,8 +10,8 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, remarks, safe, say
 
 if TYPE_CHECKING:
-    from loki_memory.installing import Deed
-    from loki_memory.resolving import Resolved
+    from loki_memory.installing.git import Deed
+    from loki_memory.versioning.resolving import Resolved
 
 _COLOURS = {"left": "red", "removed": "yellow", "told apart": "yellow"}
 
@@ -81,7 +81,7 @@ def uninstall_command(session: Session, target: str) -> None:
 
 
 def _change(session: Session, target: str, *, undo: bool) -> None:
-    from loki_memory.installing import TARGETS
+    from loki_memory.installing.git import TARGETS
 
     if target not in TARGETS:
         raise click.UsageError(f"{target!r} is not one of: {', '.join(TARGETS)}.")

@@ -13,9 +13,9 @@ from loki_memory.cli.output import coloured_status, note, one_line, plural, rema
 from loki_memory.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from loki_memory.bisecting import Turn
-    from loki_memory.reverting import Reverted
-    from loki_memory.tracing import Blame, Source, Step
+    from loki_memory.versioning.bisecting import Turn
+    from loki_memory.versioning.reverting import Reverted
+    from loki_memory.versioning.tracing import Blame, Source, Step
 
 _SHORT = 10  # digits of a commit
 _LOG = 20

@@ -18,8 +18,8 @@ from loki_memory.cli.common import (
 from loki_memory.cli.output import note, one_line, plural, print_json, remarks, say
 from loki_memory.errors import Ambiguous, InvalidRecord, NotFound
 from loki_memory.models import RELATIONS, Episode
-from loki_memory.remembering import episodes_in
 from loki_memory.workspace import Workspace
+from loki_memory.writing.remembering import episodes_in
 
 
 class Line(NamedTuple):

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from loki_memory.disclosure import line
 from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.mcp.answers import Hit, Linked, Opened, Stored
 from loki_memory.mcp.paging import fits, piece
 from loki_memory.models.kinds import article
+from loki_memory.reading.disclosure import line
 
 if TYPE_CHECKING:
     from loki_memory.models import Memory

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from loki_memory.disclosure import line
 from loki_memory.errors import InvalidRecord
 from loki_memory.mcp import arguments as given
 from loki_memory.mcp.answers import (
@@ -27,9 +26,11 @@ from loki_memory.mcp.answers import (
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, in_a_line, opened, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, Tool
+from loki_memory.reading.disclosure import line
 
 if TYPE_CHECKING:
-    from loki_memory import injection, tracing
+    from loki_memory.reading import injection
+    from loki_memory.versioning import tracing
     from loki_memory.workspace import Workspace
 
 _TOPICS = 300  # tokens; the overview is read before anything else

@@ -9,7 +9,7 @@ from typing import (
 
 from typing_extensions import TypedDict
 
-from loki_memory.doctor import Verdict
+from loki_memory.reading.doctor import Verdict
 
 
 class Stored(TypedDict):

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from loki_memory.citing import is_blob
 from loki_memory.errors import InvalidRecord, StoreFailed
 from loki_memory.files import disk, witness
 from loki_memory.files.chain import PUBLISHED, Line, Testimony, content_hash
@@ -21,10 +20,11 @@ from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, stem_in
 from loki_memory.files.scan import ODD, UNREADABLE, scan
 from loki_memory.files.witness import is_witnessed
 from loki_memory.models.ids import ID
-from loki_memory.removal import archived
+from loki_memory.versioning.citing import is_blob
+from loki_memory.writing.removal import archived
 
 if TYPE_CHECKING:
-    from loki_memory.anchors import Anchor, Past
+    from loki_memory.versioning.anchors import Anchor, Past
 
 What = Literal["changed", "overwritten", "unwitnessed", "missing", "damaged", "chain", "anchor"]
 

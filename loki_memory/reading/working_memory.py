@@ -17,12 +17,12 @@ from loki_memory.continuity import Line, Now, harvest, place, render
 from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
 from loki_memory.files.store import failures_named
-from loki_memory.gist import gist
-from loki_memory.injection import EPISODES, Told, found_for, is_off, line, told_of, warnings
-from loki_memory.mistakes import TRUSTED
 from loki_memory.models.ids import digest, file_stem
+from loki_memory.reading.gist import gist
+from loki_memory.reading.injection import EPISODES, Told, found_for, is_off, line, told_of, warnings
+from loki_memory.reading.mistakes import TRUSTED
+from loki_memory.reading.recalling import note_shown
 from loki_memory.recall.recollection import Recollection
-from loki_memory.recalling import note_shown
 
 if TYPE_CHECKING:
     from loki_memory.continuity import Noted

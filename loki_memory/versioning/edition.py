@@ -23,7 +23,7 @@ from loki_memory.files.redaction import may_hold_secret, redact
 from loki_memory.files.scan import scan
 from loki_memory.files.store import sealed
 from loki_memory.models import Memory
-from loki_memory.removal import archived
+from loki_memory.writing.removal import archived
 
 if TYPE_CHECKING:
     from loki_memory.files.layout import Layout

@@ -16,7 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.edition import (
+from loki_memory.errors import GitFailed, InvalidRecord, NotFound, UnknownRevision
+from loki_memory.history.difference import Shift, differences
+from loki_memory.history.review import Cause, Review, Unreadable
+from loki_memory.history.standing import reviews
+from loki_memory.models import Episode, Memory, Skill
+from loki_memory.parts import Changing
+from loki_memory.versioning.edition import (
     Edition,
     Records,
     changed,
@@ -25,13 +31,7 @@ from loki_memory.edition import (
     of_nothing,
     of_worktree,
 )
-from loki_memory.errors import GitFailed, InvalidRecord, NotFound, UnknownRevision
-from loki_memory.history.difference import Shift, differences
-from loki_memory.history.review import Cause, Review, Unreadable
-from loki_memory.history.standing import reviews
-from loki_memory.models import Episode, Memory, Skill
-from loki_memory.parts import Changing
-from loki_memory.versioned import repository, repository_if_any
+from loki_memory.versioning.versioned import repository, repository_if_any
 
 if TYPE_CHECKING:
     from loki_memory.history.repository import Repository

@@ -251,7 +251,7 @@ class _Telling:
 
     def write(self, records: Sequence[Episode]) -> None:
         """Write some episodes, all or none."""
-        from loki_memory.feedback import completed
+        from loki_memory.writing.feedback import completed
 
         new = [one for one in records if one.id not in self.before]
         recalled = completed(self.workspace, new, self.workspace.now())  # what hooks noted

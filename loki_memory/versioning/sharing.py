@@ -11,17 +11,6 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.committing import (
-    Committed,
-    KeptOut,
-    Wish,
-    composed,
-    gathered,
-    mode,
-    one_at_a_time,
-    opened,
-    sealed,
-)
 from loki_memory.errors import FileChanged, GitFailed, NotOnABranch
 from loki_memory.files.layout import view_kind
 from loki_memory.files.scan import scan
@@ -38,7 +27,18 @@ from loki_memory.history.commit import (
     written,
 )
 from loki_memory.history.repository import Repository
-from loki_memory.resolving import merge_files
+from loki_memory.versioning.committing import (
+    Committed,
+    KeptOut,
+    Wish,
+    composed,
+    gathered,
+    mode,
+    one_at_a_time,
+    opened,
+    sealed,
+)
+from loki_memory.versioning.resolving import merge_files
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.committing import Committed
-from loki_memory.committing import commit as make_commit
 from loki_memory.errors import RejectedValue
 from loki_memory.files.layout import ARCHIVE
 from loki_memory.history.edits import Edit, edits
 from loki_memory.history.undoing import undone
 from loki_memory.models import Belief, Learning, Link, Memory, Skill
-from loki_memory.tracing import MEMORY, blobs, decoded
-from loki_memory.versioned import repository
+from loki_memory.versioning.committing import Committed
+from loki_memory.versioning.committing import commit as make_commit
+from loki_memory.versioning.tracing import MEMORY, blobs, decoded
+from loki_memory.versioning.versioned import repository
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change

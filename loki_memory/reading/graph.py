@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from loki_memory.disclosure import line
 from loki_memory.index.index import Index
+from loki_memory.reading.disclosure import line
 
 _NODES = 40  # more do not fit on a screen
 _NAME, _LABEL = 90, 60  # characters

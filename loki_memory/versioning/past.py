@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from loki_memory.errors import GitFailed, ReadOnlyPast
 from loki_memory.files import disk
 from loki_memory.files.layout import Layout, kind_of, view_kind
-from loki_memory.versioned import repository
+from loki_memory.versioning.versioned import repository
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.edition import records_in
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of
@@ -15,9 +14,10 @@ from loki_memory.history.edits import Edit, edits
 from loki_memory.history.message import line
 from loki_memory.history.standing import evidence_of
 from loki_memory.models import Belief, Episode, Memory, Skill
-from loki_memory.removal import archived
-from loki_memory.reviewing import shifts
-from loki_memory.versioned import repository, repository_if_any
+from loki_memory.versioning.edition import records_in
+from loki_memory.versioning.reviewing import shifts
+from loki_memory.versioning.versioned import repository, repository_if_any
+from loki_memory.writing.removal import archived
 
 if TYPE_CHECKING:
     from loki_memory.history.repository import Commit, Repository

@@ -9,13 +9,13 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.doubts import doubts
 from loki_memory.errors import InvalidRecord
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.tokens import tokens
 from loki_memory.recall.recollection import Asked, Recollection, Recollections
 from loki_memory.recall.selection import within
 from loki_memory.recall.task import TASKS
+from loki_memory.versioning.doubts import doubts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -269,7 +269,7 @@ def _is_stale(root: Path, cited: str) -> bool:
     """Whether code that a memory cites has changed since."""
     import orjson  # 4 ms, for the few memories that cite code
 
-    from loki_memory.citing import is_stale
+    from loki_memory.versioning.citing import is_stale
 
     found = orjson.loads(cited)
     return isinstance(found, list) and is_stale(root, found)

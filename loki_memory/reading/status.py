@@ -138,7 +138,7 @@ class Garbage(NamedTuple):
 
 def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:
     """Only a holder of the store may judge temporary files: a living writer holds it too."""
-    from loki_memory.removal import forgotten_files
+    from loki_memory.writing.removal import forgotten_files
 
     keep = workspace.config.get("gc.keep_days") * _DAY_SECONDS
     with workspace.store.change():

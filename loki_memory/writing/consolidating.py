@@ -20,7 +20,7 @@ from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
 from loki_memory.models import Belief, Episode, Memory
 from loki_memory.parts import parsed
-from loki_memory.removal import archive, archived, keep_copy
+from loki_memory.writing.removal import archive, archived, keep_copy
 
 if TYPE_CHECKING:
     from loki_memory.config import Config

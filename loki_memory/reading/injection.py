@@ -14,11 +14,11 @@ import orjson
 
 from loki_memory.continuity.line import Line, bullet
 from loki_memory.errors import InvalidRecord
-from loki_memory.gist import gist
-from loki_memory.mistakes import mistakes
 from loki_memory.models.tokens import tokens
+from loki_memory.reading.gist import gist
+from loki_memory.reading.mistakes import mistakes
+from loki_memory.reading.recalling import Wish, note_shown, recall
 from loki_memory.recall.recollection import Recollection
-from loki_memory.recalling import Wish, note_shown, recall
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.citing import has_changed
-from loki_memory.edition import Edition, Records, of_folder, original
 from loki_memory.errors import InvalidRecord
 from loki_memory.files import disk
 from loki_memory.files.codec import decode_with_document
@@ -20,8 +18,10 @@ from loki_memory.files.redaction import find_secrets, may_hold_secret, redact_va
 from loki_memory.history.standing import DEAD, contradicted, status
 from loki_memory.models import RELATIONS, Belief, Citation, Link, Memory, tombstone_id
 from loki_memory.models.tokens import tokens
-from loki_memory.reviewing import Comparison, compare, editions, here, merge_base
-from loki_memory.versioned import repository_if_any
+from loki_memory.versioning.citing import has_changed
+from loki_memory.versioning.edition import Edition, Records, of_folder, original
+from loki_memory.versioning.reviewing import Comparison, compare, editions, here, merge_base
+from loki_memory.versioning.versioned import repository_if_any
 
 if TYPE_CHECKING:
     from loki_memory.history.repository import Repository
@@ -293,7 +293,7 @@ def _is_plain(path: str) -> bool:
 
 def _continuity(workspace: Workspace, budget: int) -> Iterator[Finding]:
     """CONTINUITY.md as it is here or, where nobody has rendered it, as it would be."""
-    from loki_memory.working_memory import continuity_path
+    from loki_memory.reading.working_memory import continuity_path
 
     data = disk.read_bytes(continuity_path(workspace, ""))
     text = workspace.continuity_block() if data is None else data.decode(errors="replace")

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.edition import Records, original, records_in
 from loki_memory.errors import GitFailed, InvalidConfig, InvalidRecord, StoreBusy, StoreFailed
 from loki_memory.files import disk
 from loki_memory.files.codec import decode_with_document
@@ -40,7 +39,8 @@ from loki_memory.history.message import message
 from loki_memory.history.repository import NO_GIT, NO_REPOSITORY, PATTERNS, Repository
 from loki_memory.history.signing import signing_key
 from loki_memory.models import Episode
-from loki_memory.reviewing import shifts
+from loki_memory.versioning.edition import Records, original, records_in
+from loki_memory.versioning.reviewing import shifts
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -103,7 +103,7 @@ def commit(
         repository = opened(workspace)
         with one_at_a_time(workspace):
             if how == "branch":
-                from loki_memory.sharing import commit_to_branch
+                from loki_memory.versioning.sharing import commit_to_branch
 
                 return commit_to_branch(workspace, repository, wish)
             return _inline(workspace, repository, wish)

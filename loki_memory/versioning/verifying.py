@@ -9,17 +9,17 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.citing import blob_id, content, has_changed, is_stale, still_stands
-from loki_memory.doubts import note_doubts
 from loki_memory.errors import NotFound
-from loki_memory.examining import Examined, Finding, examine
 from loki_memory.files import witness
 from loki_memory.files.layout import Layout
 from loki_memory.files.store import Store
 from loki_memory.files.witness import Said, is_witnessed
+from loki_memory.versioning.citing import blob_id, content, has_changed, is_stale, still_stands
+from loki_memory.versioning.doubts import note_doubts
+from loki_memory.versioning.examining import Examined, Finding, examine
 
 if TYPE_CHECKING:
-    from loki_memory.anchors import Past
+    from loki_memory.versioning.anchors import Past
     from loki_memory.workspace import Workspace
 
 _CITING = (
@@ -83,8 +83,8 @@ def verify(
 
 
 def _past(layout: Layout) -> Past | None:
-    from loki_memory.anchors import Past
     from loki_memory.history.repository import Repository
+    from loki_memory.versioning.anchors import Past
 
     repository = Repository.find(layout.root, layout.loki.name)
     return Past(repository) if repository else None

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from loki_memory.gist import family_gist, gist
 from loki_memory.models.command import head
 from loki_memory.models.signature import signature, told
+from loki_memory.reading.gist import family_gist, gist
 from loki_memory.recall.recollection import Recollection
 
 if TYPE_CHECKING:

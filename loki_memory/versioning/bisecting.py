@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import NoChange, UnknownRevision
-from loki_memory.past import as_of
-from loki_memory.tracing import MEMORY, Step, step
-from loki_memory.versioned import repository
+from loki_memory.versioning.past import as_of
+from loki_memory.versioning.tracing import MEMORY, Step, step
+from loki_memory.versioning.versioned import repository
 
 if TYPE_CHECKING:
     from loki_memory.history.repository import Commit, Repository

@@ -1,0 +1,1 @@
+"""What is put outside `.loki/memory` when asked: one module for each target."""

@@ -1,0 +1,1 @@
+"""Memory under version control: commits, review, history, merges, verification."""

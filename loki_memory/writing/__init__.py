@@ -1,0 +1,1 @@
+"""What changes memory: remembering, episodes of sessions, feedback, consolidation, removal."""
