@@ -104,6 +104,39 @@ def test_twice_is_once(learned: Workspace) -> None:
     assert record_files(learned) == before
 
 
+def flights(n: int, goal: str) -> dict[str, Any]:
+    """An episode that took a wrong turn, a better one, and failed all the same."""
+    many = "COUNT(*) AS num_flights FROM flights GROUP BY airline ORDER BY num_flights DESC LIMIT 1"
+    right = f"SELECT airline, {many}"
+    wrong = right.replace("airline", "airline_name")
+    error = "Unknown column 'airline_name' in 'field list'"
+    log = [
+        {"t": 0, "action": "run_sql", "target": wrong, "result": "fail", "error": error},
+        {"t": 1, "action": "run_sql", "target": right, "result": "ok"},
+    ]
+    return {
+        "task_id": f"task-{n:03d}",
+        "timestamp": f"2026-01-{n:02d}T10:30:00Z",
+        "session": f"session-{n}",
+        "context": {"goal": goal, "files_involved": ["flight_2.db"]},
+        "action_log": log,
+        "errors_encountered": [{"type": "sql", "message": error, "resolution": right}],
+        "outcome": "failure",
+    }
+
+
+def test_what_evidence_retired_stays_retired_with_all_that_says_the_same(ws: Workspace) -> None:
+    ws.record([flights(n, "What airline serves the most flights?") for n in (1, 2)])
+    ws.record([flights(n, "Which city has most number of flights?") for n in range(3, 9)])
+    ws.consolidate()
+    found = {one.status for one in ws.list(kind="pattern", status="all")}
+    assert found == {"retired", "superseded"}
+    before = beliefs(ws)
+    again = ws.consolidate()
+    assert (again.steps, again.written) == ([], 0)
+    assert beliefs(ws) == before
+
+
 def test_a_topic_is_written_once_though_its_members_were_just_weighed() -> None:
     """Remedies that helped in many sessions, and in few: a topic quotes the surest first."""
     records: list[Memory] = []

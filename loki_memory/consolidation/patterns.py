@@ -185,10 +185,13 @@ def category_of(episode: Episode) -> str:
 
 
 def _revived(taught: Pattern, found: Found, snapshot: Snapshot) -> Pattern:
-    """A pattern that is taught again when nothing that replaced it is left."""
-    known = snapshot.records.get(taught.id)
-    if taught.status == "retired" and isinstance(known, Pattern):
-        return taught.changed(status="candidate") if taught.evidence != known.evidence else taught
+    """A pattern that is taught again when nothing that replaced it is left.
+
+    One that evidence retired speaks until evidence is weighed again: what says the same is one
+    with it meanwhile, and goes the same way.
+    """
+    if taught.status == "retired" and taught.origin != "owner":
+        return taught.changed(status="candidate")
     if taught.status != "superseded":
         return taught
     links = [link for link in taught.links if not _is_void(link, found, snapshot)]
@@ -212,9 +215,11 @@ def _is_void(link: LinkTo, found: Found, snapshot: Snapshot) -> bool:
 def _is_live(identity: str, found: Found, snapshot: Snapshot) -> bool:
     """Whether a pattern still stands: it was taught, or nothing here speaks of its cluster."""
     known = snapshot.records.get(identity)
-    if not isinstance(known, Pattern) or known.status in _SETTLED:
+    if not isinstance(known, Pattern) or known.status in {"superseded", "rejected"}:
         return False
-    return identity in found.live() or not _speaks_of(found, known)
+    if identity in found.live():
+        return True
+    return known.status not in _SETTLED and not _speaks_of(found, known)
 
 
 def _speaks_of(found: Found, pattern: Pattern) -> bool:

@@ -124,8 +124,10 @@ def seal(
     lost = tuple(
         name for name in archive if isinstance(before.records[name], Belief) and name not in told
     )
+    changed = {*archive, *(one.id for one in put)}
     known = {*before.records, *stay}
-    story = tuple(_once(steps, known)) if put or archive else ()
+    news = (step for step in steps if step.id in changed or step.id not in before.records)
+    story = tuple(_once(news, known)) if changed else ()
     return Plan(put, archive, whole, story, lost, before.day)
 
 

@@ -130,7 +130,7 @@ def _archive_stamps(workspace: Workspace) -> Iterator[str]:
 
 def _program() -> str:
     """A hash of the code that decides: another version may come to something else."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     sources = sorted([*package.glob("consolidation/*.py"), *package.glob("models/*.py")])
     return blake2b(b"".join(one.read_bytes() for one in sources), digest_size=16).hexdigest()
 
