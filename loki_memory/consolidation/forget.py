@@ -54,7 +54,10 @@ def summary(episode: Episode) -> Episode | None:
 
     None if that says as much in as many words.
     """
-    kept = [one.model_dump(mode="json", exclude_unset=True) for one in _essence(episode.action_log)]
+    essence = _essence(episode.action_log)
+    if essence == episode.action_log:
+        return None
+    kept = [one.model_dump(mode="json", exclude_unset=True) for one in essence]
     counts = Counter(move(one).head for one in episode.action_log if one.action)
     repeated = {name: n for name, n in sorted(counts.items()) if n > 1}
     short = episode.changed(

@@ -221,9 +221,10 @@ def _front_matter(text: str) -> dict[str, Any]:
 
     if len(text) > MAX_FRONT_MATTER:
         refuse(f"has {len(text):,} bytes, and {MAX_FRONT_MATTER:,} is the most", None)
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # in C where there is libyaml
     try:
-        _check_events(yaml.parse(text, Loader=yaml.BaseLoader), refuse)
-        value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes only text
+        _check_events(yaml.parse(text, Loader=loader), refuse)
+        value = yaml.load(text, Loader=loader)  # noqa: S506 - makes only text
     except yaml.YAMLError as error:
         refuse(f"is not valid YAML ({getattr(error, 'problem', error)})", _mark(error))
     except (ValueError, OverflowError) as error:
