@@ -20,6 +20,7 @@ from loki_memory.errors import InvalidConfig, NewerFormat
 FORMAT = 1
 _ONLY_FORMAT = re.compile(r"(?:\s|#[^\n]*\n)*format\s*=\s*(\d+)(?:\s|#[^\n]*(?:\n|\Z))*\Z")
 _SWITCH = {"true": 1, "1": 1, "false": 0, "0": 0}
+_GUARD = "the user's config turned it on"
 _SHARED = "only the workspace's config.toml sets it, so that every clone consolidates alike"
 
 
@@ -33,6 +34,7 @@ class Setting(NamedTuple):
     is_switch: bool = False  # 0 or 1, written `false` or `true`
     names_path: bool = False
     shared: bool = False  # the workspace's own, so that all who work in it have the same
+    is_guard: bool = False  # a workspace may turn it on for itself, and not off for its user
     least: int = 0
     most: int | None = None
 
@@ -152,6 +154,14 @@ SETTINGS = (
         "whether commits of memory are signed, with an SSH key that needs no prompt",
         "decision: most repositories have no such key",
         is_switch=True,
+    ),
+    Setting(
+        "trust.require_signature",
+        0,
+        "whether only what a signed or reviewed commit brought in is put before agents",
+        "decision: most repositories sign nothing; a user's `true` outweighs a workspace's `false`",
+        is_switch=True,
+        is_guard=True,
     ),
     Setting(
         "continuity.track",
@@ -283,7 +293,9 @@ def load(workspace: Path, user: Path, environment: Mapping[str, str] | None = No
         _take(config, "user", user, {})
     else:
         _take(config, "user", user, {s.name: _SHARED for s in SETTINGS if s.shared})
-        _take(config, "workspace", workspace, {s.name: _path(s) for s in SETTINGS if s.names_path})
+        on = {s.name: _GUARD for s in SETTINGS if s.is_guard and config.get(s.name)}
+        paths = {s.name: _path(s) for s in SETTINGS if s.names_path}
+        _take(config, "workspace", workspace, {**paths, **on})
     for setting in SETTINGS:
         if setting.spelled in environment:
             _take_variable(config, setting, environment[setting.spelled])

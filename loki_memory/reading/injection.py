@@ -7,7 +7,7 @@ cache holds while memory does not change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -18,6 +18,7 @@ from loki_memory.models.tokens import tokens
 from loki_memory.reading.gist import gist
 from loki_memory.reading.mistakes import mistakes
 from loki_memory.reading.recalling import Wish, note_shown, recall
+from loki_memory.reading.withholding import withheld
 from loki_memory.recall.recollection import Recollection
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ def context(
     """The context of a task, within a budget of tokens."""
     if not goal.strip():
         raise InvalidRecord("is empty", field="goal", advice="Say what the task is about.")
-    found, task, filtered = found_for(workspace, goal, phase, files, error)
+    held = withheld(workspace)
+    found, task, filtered = found_for(workspace, goal, phase, files, error, held)
     kept, used = _within(found, budget)
     note_shown(workspace, "context", goal, [hit for group in found.values() for hit, _ in group])
     groups = {name: sorted(told, key=lambda one: one.id) for name, told in kept.items()}
@@ -131,30 +133,37 @@ def is_off(workspace: Workspace) -> bool:
 
 
 def found_for(
-    workspace: Workspace, goal: str, phase: str, files: Sequence[str], error: str
+    workspace: Workspace,
+    goal: str,
+    phase: str,
+    files: Sequence[str],
+    error: str,
+    held: Collection[str],
 ) -> tuple[dict[str, list[tuple[Recollection, Told]]], str, int]:
-    """Each group, best first; all of them empty where memory is turned off."""
+    """Each group, best first, without what is held back; all empty where memory is turned off."""
     if is_off(workspace):
         return {name: [] for name in _GROUPS}, "", 0
     wish = Wish(goal, _LOOKED_AT, files=files, error=error)
     hits, _ = recall(workspace, wish.asked(workspace.now(), injected=True), phase=phase)
     best = hits[0].score if hits else 0.0
-    near = [hit for hit in hits if hit.score >= _NEAR * best and not hit.unverified]
+    near = [hit for hit in hits if hit.score >= _NEAR * best and hit.id not in held]
     groups: dict[str, list[tuple[Recollection, Told]]] = {}
     for name, group in _GROUPS.items():
         chosen = [hit for hit in near if hit.kind in group.kinds][: group.most]
         if name == "avoid_these":
-            groups[name] = warnings(workspace, chosen)
+            groups[name] = warnings(workspace, chosen, held)
         else:
             groups[name] = [(hit, told_of(workspace, hit)) for hit in chosen]
     return groups, hits.task, hits.filtered
 
 
-def warnings(workspace: Workspace, hits: Sequence[Recollection]) -> list[tuple[Recollection, Told]]:
+def warnings(
+    workspace: Workspace, hits: Sequence[Recollection], held: Collection[str]
+) -> list[tuple[Recollection, Told]]:
     """What went wrong before: near the goal, and whatever the goal is."""
     return [
         (hit, Told(hit.id, hit.kind, text, hit.confidence, hit.evidence, hit.score))
-        for hit, text in mistakes(workspace, hits, WARNINGS)
+        for hit, text in mistakes(workspace, hits, WARNINGS, held)
     ]
 
 

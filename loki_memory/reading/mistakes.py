@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from math import exp2
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,10 +153,12 @@ def ordered(found: Iterable[Family], near: Mapping[str, int]) -> list[Family]:
 
 
 def mistakes(
-    workspace: Workspace, hits: Sequence[Recollection], most: int
+    workspace: Workspace, hits: Sequence[Recollection], most: int, held: Collection[str] = ()
 ) -> list[tuple[Recollection, str]]:
-    """The warnings for a task, best first, each with its line; `hits` are near the goal."""
-    members = list(_members(workspace))
+    """The warnings for a task, best first, each with its line, without those that are held back;
+    `hits` are near the goal.
+    """
+    members = list(_members(workspace, held))
     known = {_group(one.id, one.text) for one in members}
     members += [
         Member(hit.id, hit.title, hit.confidence, {}, [], hit.kind)
@@ -189,7 +191,7 @@ def _near(hits: Iterable[Recollection]) -> dict[str, int]:
     return near
 
 
-def _members(workspace: Parts) -> Iterator[Member]:
+def _members(workspace: Parts, held: Collection[str]) -> Iterator[Member]:
     rows = workspace.index.ask(
         "SELECT m.id, m.title, m.confidence, coalesce(e.target, ''), coalesce(ep.at, ''), "  # noqa: S608
         "coalesce(ep.session, '') FROM live AS m "
@@ -203,9 +205,10 @@ def _members(workspace: Parts) -> Iterator[Member]:
         if episode:
             day = at[:10] or _day(episode)
             met[session or episode] = max(day, met.get(session or episode, ""))
-            episodes.append(episode)
+            episodes += [] if episode in held else [episode]
     for name, (title, confidence, met, episodes) in members.items():
-        yield Member(name, title, confidence, met, episodes)
+        if name not in held:
+            yield Member(name, title, confidence, met, episodes)
 
 
 def _day(episode: str) -> str:

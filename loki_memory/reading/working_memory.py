@@ -6,8 +6,8 @@ before the block is rendered again, each note once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from loki_memory.reading.gist import gist
 from loki_memory.reading.injection import EPISODES, Told, found_for, is_off, line, told_of, warnings
 from loki_memory.reading.mistakes import TRUSTED
 from loki_memory.reading.recalling import note_shown
+from loki_memory.reading.withholding import withheld
 from loki_memory.recall.recollection import Recollection
 
 if TYPE_CHECKING:
@@ -75,10 +76,11 @@ def continuity_path(workspace: Workspace, agent: str) -> Path:
 
 def what_matters(workspace: Workspace, goal: str, agent: str, files: Sequence[str]) -> Now:
     """Memories for a goal, warnings, and where the agents stand."""
+    held = withheld(workspace)
     if goal.strip():
-        found, _, _ = found_for(workspace, goal, "", files, "")
+        found, _, _ = found_for(workspace, goal, "", files, "", held)
     else:
-        found = {} if is_off(workspace) else _without_goal(workspace)
+        found = {} if is_off(workspace) else _without_goal(workspace, held)
     hits = [hit for group in found.values() for hit, _ in group]
     note_shown(workspace, "continuity", goal, hits)
     lines = {name: [line(told) for _, told in group] for name, group in found.items()}
@@ -89,8 +91,8 @@ def what_matters(workspace: Workspace, goal: str, agent: str, files: Sequence[st
         goal,
         memories,
         lines.get("avoid_these", []),
-        _handoffs(workspace, agent),
-        _ledger(workspace, agent),
+        _handoffs(workspace, agent, held),
+        _ledger(workspace, agent, held),
     )
 
 
@@ -99,27 +101,28 @@ def _in_turn(lists: Iterable[list[Line]]) -> list[Line]:
     return [one for row in zip_longest(*lists) for one in row if one is not None]
 
 
-def _without_goal(workspace: Workspace) -> dict[str, list[tuple[Recollection, Told]]]:
+def _without_goal(
+    workspace: Workspace, held: Collection[str]
+) -> dict[str, list[tuple[Recollection, Told]]]:
     """Nobody said what is next: the warnings that come again, and what happened last."""
     workspace.look_again()
     rows = workspace.index.ask(
         f"SELECT id, kind, title FROM live WHERE kind = 'episode' AND {TRUSTED} "  # noqa: S608
-        "ORDER BY at DESC, id LIMIT ?",
-        EPISODES,
+        "ORDER BY at DESC, id",
     )
-    latest = [Recollection(*row) for row in rows]
+    latest = (Recollection(*row) for row in rows if row[0] not in held)
     return {
-        "avoid_these": warnings(workspace, ()),
-        "episodes": [(hit, told_of(workspace, hit)) for hit in latest],
+        "avoid_these": warnings(workspace, (), held),
+        "episodes": [(hit, told_of(workspace, hit)) for hit in islice(latest, EPISODES)],
     }
 
 
-def _handoffs(workspace: Workspace, agent: str) -> list[Line]:
+def _handoffs(workspace: Workspace, agent: str, held: Collection[str]) -> list[Line]:
     rows = workspace.index.ask(
         "SELECT id, title, body FROM live WHERE kind = 'handoff' AND status = 'open' "
         "ORDER BY at DESC, id LIMIT 10"
     )
-    opened = [(name, title, orjson.loads(body)) for name, title, body in rows]
+    opened = [(name, title, orjson.loads(body)) for name, title, body in rows if name not in held]
     return [
         Line(name, "handoff", gist("handoff", title, record))
         for name, title, record in opened
@@ -127,13 +130,15 @@ def _handoffs(workspace: Workspace, agent: str) -> list[Line]:
     ]
 
 
-def _ledger(workspace: Workspace, agent: str) -> list[str]:
+def _ledger(workspace: Workspace, agent: str, held: Collection[str]) -> list[str]:
     """Where agents stand: task, goal, what blocks them."""
-    rows = workspace.index.ask("SELECT body FROM live WHERE kind = 'ledger' ORDER BY at DESC, id")
+    rows = workspace.index.ask(
+        "SELECT id, body FROM live WHERE kind = 'ledger' ORDER BY at DESC, id"
+    )
     told = []
-    for (body,) in rows:
+    for name, body in rows:
         record = orjson.loads(body)
-        if agent and record.get("agent_id") != agent:
+        if name in held or (agent and record.get("agent_id") != agent):
             continue
         told += [
             f"{record.get('agent_id')}: {name.replace('_', ' ')}: {text}"
