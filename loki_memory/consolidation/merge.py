@@ -32,10 +32,11 @@ from loki_memory.consolidation.sources import (
     standing,
 )
 from loki_memory.models import Belief, Episode, Fact, Learning, Pattern, parse
-from loki_memory.models.confidence import confidence
+from loki_memory.models.confidence import confidence, is_produced
 
 Prose = Pattern | Fact  # anti-patterns are merged by their key, which is their id
 _OURS = frozenset({SAME, LATER})
+_UNLIKELY = 0.60  # confidence below which a belief that is contradicted is disputed, or retired
 _SUPPOSED = 0.80  # how sure somebody is taken to be who told a belief and did not say
 
 
@@ -80,14 +81,21 @@ def _same(beliefs: Sequence[Prose], threshold: float) -> Iterator[list[Prose]]:
 def _is_open(belief: Prose) -> bool:
     """Whether it speaks, or was superseded by nothing but what is decided here anew.
 
+    What evidence retired is still what others were found to say: else they would speak for it.
     What reflection says in the words of others (a topic, a sure remedy) has its key, as errors do.
     """
     if not {"topic", "remedy"}.isdisjoint(extra(belief, "key") or ()):
         return False
-    if belief.status not in DEAD:
+    if belief.status not in DEAD or _is_refuted(belief):
         return True
     reasons = replaced_because(belief)
     return belief.status == "superseded" and bool(reasons) and reasons <= _OURS
+
+
+def _is_refuted(belief: Prose) -> bool:
+    """Whether evidence retired it: what is no longer taught is retired as sure as it was."""
+    is_unlikely = (belief.confidence or 1.0) < _UNLIKELY
+    return belief.status == "retired" and is_produced(belief) and is_unlikely
 
 
 def _shelf(belief: Prose) -> Shelf:

@@ -71,7 +71,7 @@ def patterns(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Chang
     """The patterns of all clusters; with `touched`, of those that these episodes can change."""
     scene = Scene(snapshot, Surroundings(snapshot.episodes), _judges(snapshot))
     found = _found(scene, touched)
-    current = [_revived(one, found, snapshot) for one in found.taught]
+    current = [_revived(one, found, snapshot, touched) for one in found.taught]
     current += [*_left_over(found, snapshot), *_elsewhere(found, scene)]
     put = [one for one in current if _is_news(one, snapshot)]
     steps = [_reported(one, snapshot) for one in put]
@@ -184,14 +184,16 @@ def category_of(episode: Episode) -> str:
     return (episode.context.phase or "general").lower()
 
 
-def _revived(taught: Pattern, found: Found, snapshot: Snapshot) -> Pattern:
+def _revived(
+    taught: Pattern, found: Found, snapshot: Snapshot, touched: frozenset[str] | None
+) -> Pattern:
     """A pattern that is taught again when nothing that replaced it is left.
 
-    One that evidence retired speaks until evidence is weighed again: what says the same is one
-    with it meanwhile, and goes the same way.
+    One that evidence retired speaks until evidence is weighed again, where it will be.
     """
     if taught.status == "retired" and taught.origin != "owner":
-        return taught.changed(status="candidate")
+        is_weighed = touched is None or not touched.isdisjoint(taught.source_episodes)
+        return taught.changed(status="candidate") if is_weighed else taught
     if taught.status != "superseded":
         return taught
     links = [link for link in taught.links if not _is_void(link, found, snapshot)]
@@ -217,9 +219,7 @@ def _is_live(identity: str, found: Found, snapshot: Snapshot) -> bool:
     known = snapshot.records.get(identity)
     if not isinstance(known, Pattern) or known.status in {"superseded", "rejected"}:
         return False
-    if identity in found.live():
-        return True
-    return known.status not in _SETTLED and not _speaks_of(found, known)
+    return identity in found.live() or not _speaks_of(found, known)
 
 
 def _speaks_of(found: Found, pattern: Pattern) -> bool:
