@@ -155,6 +155,41 @@ def test_bisect_says_when_nothing_changed(ws: Workspace) -> None:
         bisect(ws, "contract tests", wanted.id, expected=True)
 
 
+def test_bisect_looks_into_the_merge_that_brought_the_change(ws: Workspace) -> None:
+    root = ws.layout.root
+    wanted = ws.remember("Contract tests need the database running")
+    commit(root, "begin")
+    git(root, "switch", "-qc", "topic")
+    ws.remember("A remark on the topic")
+    commit(root, "topic 1")
+    ws.forget(wanted.id)
+    commit(root, "topic 2")
+    ws.remember("Another remark on the topic")
+    commit(root, "topic 3")
+    git(root, "switch", "-q", "-")
+    for number in range(3):  # later than all of the topic, and innocent
+        ws.remember(f"Remark number {number} on the line itself")
+        commit(root, f"line {number}")
+    git(root, "merge", "-q", "--no-ff", "-m", "Merge topic", "topic")
+    turn = bisect(ws, "contract tests", wanted.id, expected=True)
+    assert turn.step.subject == "topic 2"
+    assert (wanted.id in turn.before, wanted.id in turn.after) == (True, False)
+
+
+def test_bisect_names_a_merge_that_did_it_itself(ws: Workspace) -> None:
+    root = ws.layout.root
+    wanted = ws.remember("Contract tests need the database running")
+    commit(root, "begin")
+    git(root, "switch", "-qc", "topic")
+    ws.remember("A remark on the topic")
+    commit(root, "topic")
+    git(root, "switch", "-q", "-")
+    git(root, "merge", "-q", "--no-ff", "--no-commit", "topic")
+    ws.forget(wanted.id)
+    commit(root, "Merge topic")
+    assert bisect(ws, "contract tests", wanted.id, expected=True).step.subject == "Merge topic"
+
+
 def test_bisect_within_given_ends(ws: Workspace) -> None:
     wanted = ws.remember("Contract tests need the database running")
     good = commit(ws.layout.root, "0")

@@ -103,7 +103,7 @@ def joined(
     """
     if not ours or not theirs or ours == theirs:
         return Joined(ours or theirs)
-    shared = _merge_base(repository, ours, theirs)
+    shared = repository.base(ours, theirs)
     if shared in {ours, theirs}:
         return Joined(theirs if shared == ours else ours)
     trees = (tree(repository, shared), tree(repository, ours), tree(repository, theirs))
@@ -111,13 +111,6 @@ def joined(
     files, kept = _merged(repository, choice, trees, merge)
     commit = written(repository, files, [ours, theirs], message, seal)
     return Joined(commit, tuple(path for path in choice.both if path in files), tuple(kept))
-
-
-def _merge_base(repository: Repository, ours: str, theirs: str) -> str:
-    try:
-        return repository.run("merge-base", ours, theirs).decode().strip()
-    except GitFailed:
-        return ""
 
 
 def chosen(base: Tree, ours: Tree, theirs: Tree) -> Choice:
@@ -193,7 +186,7 @@ def pushed(repository: Repository, remote: str) -> bool:
         repository.reach("push", *asked, remote, f"{REF}:{REF}")
     except GitFailed:
         theirs = _advertised(repository, remote)
-        if not theirs or _merge_base(repository, REF, theirs) == theirs:
+        if not theirs or repository.base(REF, theirs) == theirs:
             raise  # nobody was faster: it is something else
         return False
     return True

@@ -221,6 +221,13 @@ class Repository:
         asked = ("rev-list", "-1", "--first-parent", f"--before={moment}", self.line)
         return _text(self.run(*asked)) if self.tip() else ""
 
+    def base(self, one: str, other: str) -> str:
+        """The commit that two have in common; empty if none is here, as in a shallow clone."""
+        try:
+            return _text(self.run("merge-base", one, other))
+        except GitFailed:
+            return ""
+
     def tree(self, rev: str, folder: str = "") -> dict[str, str]:
         """The files of memory in a commit: path -> blob id. Links and submodules are no memory."""
         place = "/".join(part for part in (self.memory, folder) if part)
@@ -240,11 +247,17 @@ class Repository:
             asked = "".join(f"{one}\n" for one in wanted[start : start + _AT_ONCE]).encode()
             yield from _contents(self.run("cat-file", "--batch", input=asked))
 
-    def commits(self, rev_range: str | None, paths: Sequence[str] = ()) -> list[Commit]:
-        """Commits, newest first: of a range (None: memory's line), or those that changed paths."""
+    def commits(
+        self, rev_range: str | None, paths: Sequence[str] = (), *, whole_merges: bool = False
+    ) -> list[Commit]:
+        """Commits, newest first: of a range (None: memory's line), or those that changed paths.
+
+        With `whole_merges` the commits that a merge brought in are left out.
+        """
         if rev_range is None and self.tip() is None:
             return []
-        asked = ("log", "-z", "--no-color", "--no-notes", f"--format=tformat:{_FORMAT}")
+        asked = ["log", "-z", "--no-color", "--no-notes", f"--format=tformat:{_FORMAT}"]
+        asked += ["--first-parent"] if whole_merges else []
         places = (f"{self.memory}/{path}" if path else self.memory for path in paths)
         revision = ("--end-of-options", rev_range or self.line, "--")
         told = self.run(*asked, *revision, *places).decode(errors="replace").split("\0")

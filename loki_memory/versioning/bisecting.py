@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import NoChange, UnknownRevision
@@ -32,26 +32,32 @@ def bisect(
     between: str | None = None,
     k: int = 5,
 ) -> Turn:
-    """The commit of memory at which a recall began to miss a memory, or to bring it up."""
+    """The commit of memory at which a recall began to miss a memory, or to bring it up.
+
+    Merges are taken as a whole at first. If one turns out to be it, and what it brought in was
+    right where it left the line and wrong at its end, the turn is among its commits.
+    """
     repo = repository(workspace)
     good, bad = _ends(repo, between)
+    recalled: dict[str, list[str]] = {}
+
+    def is_good(one: Commit) -> bool:
+        if one.id not in recalled:
+            recalled[one.id] = [hit.id for hit in as_of(workspace, one.id).recall(query, k)]
+        return (memory_id in recalled[one.id]) == expected
+
     line = _line(repo, good, bad)
-    recalled: dict[int, list[str]] = {}
-
-    def is_good(at: int) -> bool:
-        if at not in recalled:
-            recalled[at] = [hit.id for hit in as_of(workspace, line[at].id).recall(query, k)]
-        return (memory_id in recalled[at]) == expected
-
-    high = len(line) - 1
-    is_right_now = is_good(high)
-    low = None if is_right_now else _first_good(is_good, len(line), given=bool(good))
-    if low is None:
+    is_right_now = is_good(line[-1])
+    first = None if is_right_now else _first_good(is_good, line, given=bool(good))
+    if first is None:
         raise NoChange(memory_id, expected=expected, is_right_now=is_right_now)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_good(middle) else (low, middle)
-    return Turn(step(repo, line[high]), recalled.get(low, []), recalled[high], len(recalled))
+    last_good, turn = _narrowed(is_good, line[first:])
+    while side := _merged_line(repo, turn):
+        if not is_good(side[0]) or is_good(side[-1]):
+            break
+        last_good, turn = _narrowed(is_good, side)
+    before = recalled.get(last_good.id, [])
+    return Turn(step(repo, turn), before, recalled[turn.id], len(recalled))
 
 
 def _ends(repo: Repository, between: str | None) -> tuple[str, str]:
@@ -60,9 +66,9 @@ def _ends(repo: Repository, between: str | None) -> tuple[str, str]:
 
 
 def _line(repo: Repository, good: str, bad: str) -> list[Commit]:
-    """The commits of memory from good to bad, oldest first, with both ends."""
+    """The commits of memory from good to bad, oldest first, with both ends; merges as one."""
     span = f"{good}..{bad}" if good else bad
-    found = repo.commits(span, MEMORY)[::-1]
+    found = repo.commits(span, MEMORY, whole_merges=True)[::-1]
     if good:
         found = [*repo.commits(f"{good}^!", ()), *found]
     if not found:
@@ -70,16 +76,33 @@ def _line(repo: Repository, good: str, bad: str) -> list[Commit]:
     return found
 
 
-def _first_good(is_good: Callable[[int], bool], count: int, *, given: bool) -> int | None:
+def _merged_line(repo: Repository, merge: Commit) -> list[Commit]:
+    """What a merge brought in, from where it left the line; nothing if it is no merge of two."""
+    if len(merge.parents) != 2:  # noqa: PLR2004 - of more, one cannot say which brought it
+        return []
+    base = repo.base(*merge.parents)
+    return _line(repo, base, merge.parents[1]) if base else []
+
+
+def _narrowed(is_good: Callable[[Commit], bool], line: Sequence[Commit]) -> tuple[Commit, Commit]:
+    """Of a line that is right at its beginning and wrong at its end: the two at the turn."""
+    low, high = 0, len(line) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_good(line[middle]) else (low, middle)
+    return line[low], line[high]
+
+
+def _first_good(
+    is_good: Callable[[Commit], bool], line: Sequence[Commit], *, given: bool
+) -> int | None:
     """Where to start: at the end that was given, else where steps back of 1, 2, 4, … find it right.
 
     Before the first commit there was no memory: then nothing was recalled.
     """
-    if given:
-        return 0 if is_good(0) else None
     back = 1
-    while back < count:
-        if is_good(count - 1 - back):
-            return count - 1 - back
+    while back < len(line) and not given:
+        if is_good(line[-1 - back]):
+            return len(line) - 1 - back
         back *= 2
-    return 0 if is_good(0) else None
+    return 0 if is_good(line[0]) else None

@@ -20,7 +20,7 @@ from loki_memory.models import RELATIONS, Belief, Citation, Link, Memory, tombst
 from loki_memory.models.tokens import tokens
 from loki_memory.versioning.citing import has_changed
 from loki_memory.versioning.edition import Edition, Records, of_folder, original
-from loki_memory.versioning.reviewing import Comparison, compare, editions, here, merge_base
+from loki_memory.versioning.reviewing import Comparison, compare, editions, here
 from loki_memory.versioning.versioned import repository_if_any
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _all_of(workspace: Workspace, edition: Edition, compared: Comparison | None 
 
 def _is_too_shallow(repo: Repository, spec: str) -> bool:
     old, dots, new = spec.partition("...")
-    return bool(dots) and merge_base(repo, old or "HEAD", new or "HEAD") is None
+    return bool(dots) and not repo.base(*map(repo.commit_of, (old or "HEAD", new or "HEAD")))
 
 
 # -- files ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import GitFailed, InvalidRecord, NotFound, UnknownRevision
+from loki_memory.errors import InvalidRecord, NotFound, UnknownRevision
 from loki_memory.history.difference import Shift, differences
 from loki_memory.history.review import Cause, Review, Unreadable
 from loki_memory.history.standing import reviews
@@ -176,19 +176,10 @@ def _parent(repo: Repository, rev: str) -> Edition:
 
 
 def _base(repo: Repository, old: str, new: str) -> Edition:
-    commit = merge_base(repo, old, new)
-    if commit is None:
+    commit = repo.base(repo.commit_of(old), repo.commit_of(new))
+    if not commit:
         raise UnknownRevision(f"{old}...{new}")
     return of_commit(repo, commit, _label(f"where {new} left {old}", commit))
-
-
-def merge_base(repo: Repository, old: str, new: str) -> str | None:
-    """The commit that two revisions have in common; None if none is here, as in a shallow clone."""
-    pair = (repo.commit_of(old), repo.commit_of(new))
-    try:
-        return repo.run("merge-base", *pair).decode().strip()
-    except GitFailed:
-        return None
 
 
 def since_branching(workspace: Workspace) -> str | None:
@@ -200,7 +191,7 @@ def since_branching(workspace: Workspace) -> str | None:
     if repo is None or repo.tip() is None or repo.line != "HEAD":
         return None
     main = _default_branch(repo)
-    return merge_base(repo, main, "HEAD") if main else None
+    return (repo.base(main, repo.commit_of("HEAD")) or None) if main else None
 
 
 def _default_branch(repo: Repository) -> str | None:

@@ -1,0 +1,100 @@
+"""Salvaging: memory that was written in a worktree and would go with it.
+
+An agent's worktree is removed when its work is done, committed or not. Records in it that no commit
+has are copied into the main worktree where their place is free, and into this machine's own zone
+where something else stands there: nothing is overwritten, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.files import disk
+from loki_memory.files.layout import PRIVATE, Layout, git_home, kind_of, layout
+from loki_memory.files.scan import scan
+from loki_memory.files.store import failures_named
+from loki_memory.history.repository import Repository
+from loki_memory.models.ids import file_stem
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_MOST_BYTES = 10_000_000  # no record is as long
+
+
+class Salvaged(NamedTuple):
+    """Records that were copied: into the main worktree, or aside; paths as in the index."""
+
+    kept: list[str]
+    aside: list[str]
+    folder: str  # where the latter lie
+
+    def sentence(self) -> str:
+        """What a person should know; empty if nothing had to be done."""
+        told = []
+        if self.kept:
+            told.append(f"{len(self.kept)} kept here")
+        if self.aside:
+            told.append(f"{len(self.aside)} laid aside in {self.folder}")
+        return f"uncommitted memory of the worktree: {', '.join(told)}" if told else ""
+
+
+def salvage(workspace: Workspace, worktree: str) -> Salvaged:
+    """Copy what is in a worktree and in no commit; nothing if it is no worktree of this one."""
+    folder = f"{workspace.layout.local}/salvaged/{_name(worktree, workspace.now())}"
+    found = Salvaged([], [], folder)
+    places = _places(workspace, worktree)
+    if places is None:
+        return found
+    source, target = places
+    with failures_named(target.memory):
+        for path, data in _uncommitted(source):
+            _copy(path, data, target, found)
+    return found
+
+
+def _copy(path: str, data: bytes, target: Layout, found: Salvaged) -> None:
+    there = disk.read_bytes(target.file(path))
+    if there is None:
+        disk.write_bytes(target.file(path), data)
+        found.kept.append(path)
+    elif there != data:
+        disk.write_bytes(f"{found.folder}/{path}", data)
+        found.aside.append(path)
+
+
+def _places(workspace: Workspace, worktree: str) -> tuple[Layout, Layout] | None:
+    """Our place in the worktree, and in the main one of the same repository."""
+    ours, theirs = git_home(workspace.layout.root), git_home(Path(worktree))
+    if ours is None or theirs is None or ours[1].resolve() != theirs[1].resolve():
+        return None
+    inside, main = workspace.layout.root.relative_to(ours[0]), ours[1].parent
+    if ours[1].name != ".git" or theirs[0].resolve() == main.resolve():
+        return None
+    return layout(theirs[0] / inside), layout(main / inside)
+
+
+def _uncommitted(source: Layout) -> Iterator[tuple[str, bytes]]:
+    """Records as they lie in a worktree, without those that its last commit has so."""
+    repository = Repository.open(source.root)
+    known = repository.tree("HEAD") if repository.head() else {}
+    for path in _records(source):
+        data = disk.read_bytes(source.file(path))
+        if data is not None and known.get(path) != repository.blob_id(data):
+            yield path, data
+
+
+def _records(source: Layout) -> Iterator[str]:
+    for folder, content in scan(source):
+        for name, (_, _, size) in sorted(content.files.items()):
+            path = f"{folder}/{name}"
+            if not path.startswith(PRIVATE) and 0 < size <= _MOST_BYTES and kind_of(path):
+                yield path
+
+
+def _name(worktree: str, now: str) -> str:
+    digits = "".join(filter(str.isdigit, now))
+    return f"{file_stem(os.path.basename(worktree.rstrip(os.sep)))}-{digits}"
