@@ -38,8 +38,10 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.files.problem import Problem
     from loki_memory.history.difference import Shift
     from loki_memory.history.review import Review
+    from loki_memory.installing.edits import Deed
     from loki_memory.journal import Uses
     from loki_memory.models import Episode, Handoff, Ledger, Link, Memory, Skill, Tombstone
+    from loki_memory.reading.brief import Brief
     from loki_memory.reading.disclosure import Branch, Timeline, Topics
     from loki_memory.reading.doctor import Diagnosis
     from loki_memory.reading.economics import Economics
@@ -56,6 +58,7 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.versioning.tracing import Blame, Step
     from loki_memory.versioning.verifying import Verified
     from loki_memory.writing.consolidating import Report
+    from loki_memory.writing.importing import Imported
     from loki_memory.writing.ingesting import Ingested, Waiting
     from loki_memory.writing.removal import Forgotten
     from loki_memory.writing.replaying import Replay
@@ -191,6 +194,26 @@ class Workspace(Parts):
                 LokiMemoryError
             ) as error:  # the episodes are stored; the next run learns from them
                 self.notices.append(f"stored, and not learned from yet: {error}")
+
+    def record_verdict(
+        self,
+        report: bytes,
+        gate: str = "",
+        goal: str = "",
+        outcome: str = "",
+        agent: str = "",
+        task: str = "",
+    ) -> Episode:
+        """Record the verdict of a gate (tests, a linter, a review) from its report.
+
+        JUnit XML, the JSON of ESLint and ruff, SARIF, or a small form of our own. What is given
+        besides wins over what the report says.
+
+        >>> ws.record_verdict(Path("junit.xml").read_bytes()).outcome  # doctest: +SKIP
+        """
+        from loki_memory.writing.verdict import Told, record_verdict
+
+        return record_verdict(self, report, Told(gate, goal, outcome, agent, task))
 
     def ingest(
         self,
@@ -348,54 +371,66 @@ class Workspace(Parts):
 
         >>> ws.checkpoint({"agent_id": "qa-001", "current_task": "task-7"})  # doctest: +SKIP
         """
-        from loki_memory.models import Ledger, parse
+        from loki_memory.writing.team import checkpoint
 
-        document = ledger.document() if isinstance(ledger, Ledger) else dict(ledger)
-        document.setdefault("last_checkpoint", self.now())
-        record = parse(Ledger, {**document, "origin": self.origin})
-        self.before_write()
-        self.know_strangers("ledgers")
-        return self.store.write(record, self.place_of(record.id) or "")  # type: ignore[return-value]
+        return checkpoint(self, ledger)
+
+    def check_in(self, agent: str, **fields: Any) -> Ledger:
+        """Write what is new of an agent into its ledger; what is not told stays as it was.
+
+        >>> ws.check_in("qa-001", current_task="task-7")  # doctest: +SKIP
+        """
+        from loki_memory.writing.team import check_in
+
+        return check_in(self, agent, fields)
+
+    def note_checkpoint(self, agent: str, **fields: Any) -> Ledger:
+        """The same from background work: it waits on this machine until a command writes it."""
+        from loki_memory.writing.checkpoints import note_checkpoint
+
+        return note_checkpoint(self, agent, fields)
+
+    def take_over_checkpoints(self) -> list[Ledger]:
+        """Write the checkpoints that wait into the ledgers, and say which those are."""
+        from loki_memory.writing.checkpoints import take_over_checkpoints
+
+        return take_over_checkpoints(self)
 
     def hand_off(
-        self, from_agent: str, to_agent: str, what_was_done: str, **context: Any
+        self, from_agent: str, to_agent: str, what_was_done: str | None = None, **context: Any
     ) -> Handoff:
         """Pass work to another agent; `context` takes artifacts, needs_testing, known_issues, …
 
+        What is not given, and what is recorded besides, is taken from the sender's episodes and
+        ledger since its last handoff, from gates and from git.
+
         >>> ws.hand_off("eng-1", "qa-1", "Added search", needs_testing=["paging"])  # doctest: +SKIP
         """
-        from loki_memory.models import Handoff, parse
+        from loki_memory.writing.team import hand_off
 
-        for name, text in (("from", from_agent), ("to", to_agent), ("done", what_was_done)):
-            if not text.strip():
-                raise InvalidRecord("is empty", field=name, advice="A handoff needs all three.")
-        document = {
-            "from_agent": from_agent,
-            "to_agent": to_agent,
-            "timestamp": self.now(),
-            "context": {"what_was_done": what_was_done, **context},
-            "status": "open",
-            "origin": self.origin,
-        }
-        self.before_write()
-        with self.store.change() as change:
-            return change.create(parse(Handoff, document))  # type: ignore[return-value]
+        return hand_off(self, from_agent, to_agent, what_was_done, context)
+
+    def draft_handoff(
+        self, from_agent: str, to_agent: str, what_was_done: str | None = None, **context: Any
+    ) -> Handoff:
+        """The handoff that `hand_off` would write; nothing is written."""
+        from loki_memory.writing.team import draft
+
+        return draft(self, from_agent, to_agent, what_was_done, context)
 
     def accept(self, handoff_id: str, by: str | None = None) -> Handoff:
-        """Take on a handoff that is open."""
-        return self._advance(handoff_id, "accepted", accepted_at=self.now(), accepted_by=by)
+        """Take on a handoff that is open; the receiver's ledger refers to it."""
+        from loki_memory.writing.team import accept
+
+        return accept(self, self._changing(handoff_id), by)
 
     def close_handoff(
         self, handoff_id: str, note: str | None = None, status: str = "done"
     ) -> Handoff:
         """Say that a handoff is `done`, or has `expired`."""
-        return self._advance(handoff_id, status, closed_at=self.now(), note=note)
+        from loki_memory.writing.team import close_handoff
 
-    def _advance(self, handoff_id: str, status: str, **fields: Any) -> Handoff:
-        from loki_memory.writing.remembering import advanced
-
-        with self._changing(handoff_id) as (change, path, record):
-            return change.put(advanced(record, status, fields), path)  # type: ignore[return-value]
+        return close_handoff(self, self._changing(handoff_id), note, status)
 
     def consolidate(
         self, day: str | None = None, plan_only: bool = False, since: str | None = None
@@ -410,6 +445,54 @@ class Workspace(Parts):
         from loki_memory.writing.consolidating import consolidate
 
         return consolidate(self, day, plan_only=plan_only, since=since, progress=self.progress)
+
+    def publish_skills(self, target: str, plan_only: bool = False) -> list[Deed]:
+        """Copy the skills to where agents look: `claude` (.claude/skills) or `agents`.
+
+        >>> ws.publish_skills("claude")  # doctest: +SKIP
+        """
+        from loki_memory.writing.publishing import publish
+
+        return publish(self, target, plan_only=plan_only)
+
+    def withdraw_skills(self, target: str, plan_only: bool = False) -> list[Deed]:
+        """Take the copies of skills away again; those that somebody changed stay."""
+        from loki_memory.writing.publishing import withdraw
+
+        return withdraw(self, target, plan_only=plan_only)
+
+    def keep_skills_in_step(self) -> list[Deed]:
+        """Publish again where skills are published; says what changed."""
+        from loki_memory.writing.publishing import keep_in_step
+
+        return keep_in_step(self)
+
+    def import_memory(
+        self,
+        source: str,
+        path: str | os.PathLike[str] | None = None,
+        scope: str = "project",
+        plan_only: bool = False,
+    ) -> Imported:
+        """Take in what another system remembers, as facts of the origin `import`.
+
+        >>> ws.import_memory("claude-memory").known  # doctest: +SKIP
+        """
+        from loki_memory.writing.importing import import_memory
+
+        place = None if path is None else Path(path)
+        return import_memory(self, source, place, scope=scope, plan_only=plan_only)
+
+    def tell_back(
+        self,
+        source: str,
+        path: str | os.PathLike[str] | None = None,
+        plan_only: bool = False,
+    ) -> Deed:
+        """List this project's memories in a block of another system's index."""
+        from loki_memory.writing.importing import write_back
+
+        return write_back(self, source, None if path is None else Path(path), plan_only=plan_only)
 
     # -- taking out and bringing back -------------------------------------------------------------
 
@@ -590,6 +673,21 @@ class Workspace(Parts):
         home = self if as_of is None else self.as_of(as_of)
         return block_text(home, goal, agent or "", tuple(files), budget)
 
+    def resume_brief(self, agent: str, budget: int = 800) -> Brief:
+        """What an agent needs to go on where it stood, within a budget of tokens.
+
+        >>> print(ws.resume_brief("eng-001-backend").text())  # doctest: +SKIP
+        """
+        from loki_memory.reading.brief import resume_brief
+
+        return resume_brief(self, agent, budget)
+
+    def handoff_brief(self, handoff: Handoff, budget: int = 800) -> Brief:
+        """What whoever takes on a handoff needs, within a budget of tokens."""
+        from loki_memory.reading.brief import handoff_brief
+
+        return handoff_brief(self, handoff, budget)
+
     def explore(self, memory_id: str, depth: int = 2) -> Branch:
         """A topic with what stands below it, down to a depth.
 
@@ -756,6 +854,8 @@ class Workspace(Parts):
         """
         from loki_memory.versioning.committing import commit
 
+        if not dry_run:
+            self.take_over_checkpoints()
         self.sync()
         return commit(self, agent, subject=subject, dry_run=dry_run)
 

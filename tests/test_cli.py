@@ -80,6 +80,7 @@ CALLS = {
     "ingest": "ingest",
     "staged": "staged",
     "replay": "replay ep-2026-01-06-001",
+    "import": "import claude-memory README.md",
     "bisect": "bisect --query 'logs of staging journalctl' --reject fact-2f61dyj12e",
     "revert": "revert HEAD",
     "resolve": "resolve --plan",
@@ -185,6 +186,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example workspace with its index, which is made once, and a file to record from."""
     folder = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("indexed") / "example")
     (folder / "episodes.jsonl").write_text(EPISODE, encoding="utf-8")
+    (folder / "junit.xml").write_text('<testsuite name="pytest"/>', encoding="utf-8")
     put_into_git(folder)
     return folder
 

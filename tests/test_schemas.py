@@ -89,6 +89,7 @@ COMMANDS = {
     "bisect": ["--query", "logs of staging", "--reject", "fact-2f61dyj12e"],
     "revert": ["HEAD"],
     "merge-driver": [str(EXAMPLE / LATE)] * 4,
+    "import": ["claude-memory", str(EXAMPLE / "README.md"), "--write-back", "--plan"],
     "install": ["git"],
     "uninstall": ["git"],
 }

@@ -38,6 +38,8 @@ def consolidate_command(session: Session, plan: bool, since: str | None, day: st
         report = workspace.consolidate(day, plan, _moment(since, workspace.now()))
     session.show({**report._asdict(), "counts": report.counts()}, lambda: _tell(report))
     if not plan:
+        for deed in workspace.keep_skills_in_step():
+            note(f"{deed.where}: {deed.what}")
         tell_commit(workspace.commit())
     remarks(workspace)
 

@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "ingest": "ingest",
         "staged": "ingest",
         "replay": "ingest",
+        "import": "importing",
     },
     "Recall": {
         "recall": "recall",
@@ -70,8 +71,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "rebuild": "maintain",
         "doctor": "maintain",
         "gc": "maintain",
-        "install": "merge",
-        "uninstall": "merge",
+        "install": "install",
+        "uninstall": "install",
         "config": "maintain",
         "demo": "demonstration",
         "completion": "maintain",

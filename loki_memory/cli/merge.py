@@ -1,4 +1,4 @@
-"""Commands around merging: resolve, install, uninstall."""
+"""The command that mends what a merge left: resolve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, remarks, safe, say
 
 if TYPE_CHECKING:
-    from loki_memory.installing.git import Deed
     from loki_memory.versioning.resolving import Resolved
 
 _COLOURS = {"left": "red", "removed": "yellow", "told apart": "yellow"}
@@ -51,48 +50,3 @@ def _tell(found: list[Resolved], planned: bool) -> None:
         note(
             f"{plural(staged, 'file')} marked as resolved in git's index; commit when you are done"
         )
-
-
-@command("install")
-@click.argument("target")
-def install_command(session: Session, target: str) -> None:
-    """Install memory into TARGET: git.
-
-    git: records are merged field by field in this clone. It writes to .git/config and to
-    .loki/.gitattributes, nowhere else.
-
-    \b
-    Example:
-      loki-mem install git
-    """
-    _change(session, target, undo=False)
-
-
-@command("uninstall")
-@click.argument("target")
-def uninstall_command(session: Session, target: str) -> None:
-    """Remove what `install TARGET` added.
-
-    \b
-    Example:
-      loki-mem uninstall git
-    """
-    _change(session, target, undo=True)
-
-
-def _change(session: Session, target: str, *, undo: bool) -> None:
-    from loki_memory.installing.git import TARGETS
-
-    if target not in TARGETS:
-        raise click.UsageError(f"{target!r} is not one of: {', '.join(TARGETS)}.")
-    workspace = session.open()
-    chosen = TARGETS[target]
-    deeds = (chosen.uninstall if undo else chosen.install)(workspace)
-    session.show({"target": target, "deeds": deeds}, lambda: _tell_deeds(deeds))
-    remarks(workspace)
-
-
-def _tell_deeds(deeds: list[Deed]) -> None:
-    for what, where, did in deeds:
-        verb = click.style("done" if did else "as it was", fg="green" if did else None)
-        say(f"{verb}  {safe(where)}: {one_line(what)}")

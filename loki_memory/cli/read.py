@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from loki_memory.models import Memory
     from loki_memory.reading.economics import Economics
     from loki_memory.reading.status import Stats, Status
+    from loki_memory.workspace import Workspace
 
 _DATE_LENGTH = len("2026-01-06")
+_PUBLISHED_TO = ("claude", "agents")
 
 
 @command("status")
@@ -216,8 +218,18 @@ def learnings_command(session: Session, since: str | None, limit: int | None) ->
 @command("skills")
 @click.argument("name", required=False)
 @click.option("--add", "file", metavar="FILE", help="Add the skill in this Markdown file.")
-def skills_command(session: Session, name: str | None, file: str | None) -> None:
-    """List the skills, show one by NAME, or add one.
+@click.option("--publish", type=click.Choice(_PUBLISHED_TO), help="Copy them to where agents look.")
+@click.option("--withdraw", type=click.Choice(_PUBLISHED_TO), help="Take those copies away.")
+def skills_command(
+    session: Session,
+    name: str | None,
+    file: str | None,
+    publish: str | None,
+    withdraw: str | None,
+) -> None:
+    """List the skills, show one by NAME, add or publish them.
+
+    Published skills lie in .claude/skills or .agents/skills; `consolidate` keeps them in step.
 
     \b
     Example:
@@ -226,7 +238,9 @@ def skills_command(session: Session, name: str | None, file: str | None) -> None
     from loki_memory.cli.common import finish_writing
 
     workspace = session.open()
-    if file is not None:
+    if publish or withdraw:
+        _publish(session, workspace, publish, withdraw)
+    elif file is not None:
         try:
             text = Path(file).read_text(encoding="utf-8")
         except OSError as error:
@@ -242,6 +256,18 @@ def skills_command(session: Session, name: str | None, file: str | None) -> None
         click.get_current_context().invoke(
             show_command, memory=f"skill-{name.removeprefix('skill-')}", as_json=session.json
         )
+
+
+def _publish(
+    session: Session, workspace: Workspace, publish: str | None, withdraw: str | None
+) -> None:
+    from loki_memory.cli.install import tell_deeds
+
+    deeds = workspace.withdraw_skills(withdraw) if withdraw else []
+    deeds += workspace.publish_skills(publish) if publish else []
+    shown = [deed._replace(diff="") for deed in deeds]
+    session.show({"deeds": shown}, lambda: tell_deeds(shown))
+    remarks(workspace)
 
 
 @command("stats")

@@ -100,7 +100,7 @@ def harvest(text: bytes) -> list[Noted]:
     return [
         Noted(_plain(section), note, kind)
         for section, kind, head in _sections(heads)
-        for note in _notes(head, "" if head.title == section else head.title)
+        for note in notes(head, "" if head.title == section else head.title)
     ]
 
 
@@ -136,7 +136,8 @@ def _name(title: str) -> str:
     return re.sub(r"^[^\w]+", "", _NUMBERING.sub("", text, count=1))
 
 
-def _notes(head: Heading, title: str) -> Iterator[str]:
+def notes(head: Heading, title: str) -> Iterator[str]:
+    """The notes below a heading, each as one line; `title` is what the first one may need."""
     parts = _parts(head.lines)
     if not parts and head.level == BOLD_LEVEL and not title.endswith(":"):
         parts, title = [Part("paragraph", 0, [title])], ""

@@ -39,14 +39,21 @@ OUTPUTS: dict[str, Any] = {
     "continuity": outputs.ContinuityOutput,
     "status": outputs.StatusOutput,
     "show": outputs.ShowOutput,
-    **dict.fromkeys(("list", "learnings", "skills"), outputs.ListOutput),
+    **dict.fromkeys(("list", "learnings"), outputs.ListOutput),
+    "skills": outputs.ListOutput | history.DeedsOutput,
     "stats": outputs.StatsOutput | outputs.EconomicsOutput,
     "topics": outputs.TopicsOutput,
     "timeline": outputs.TimelineOutput,
     "graph": outputs.GraphOutput,
     "feedback": outputs.FeedbackOutput,
-    "ledger": outputs.LedgersOutput,
-    "handoff": outputs.HandoffsOutput,
+    "ledger": outputs.LedgersOutput
+    | outputs.ResumeOutput
+    | outputs.StoredOutput
+    | outputs.AcceptedOutput,
+    "handoff": outputs.HandoffsOutput
+    | outputs.PlannedHandoffOutput
+    | outputs.StoredOutput
+    | outputs.AcceptedOutput,
     "mcp": outputs.McpOutput,
     "init": outputs.InitOutput,
     **dict.fromkeys(("sync", "rebuild"), outputs.ChangesOutput),

@@ -225,13 +225,20 @@ class DeedOutput(TypedDict):
     what: str
     where: str
     did: bool
+    diff: str
 
 
-class InstallOutput(TypedDict):
+class DeedsOutput(TypedDict):
+    """Printed by `skills --publish` and `--withdraw`."""
+
+    deeds: list[DeedOutput]
+
+
+class InstallOutput(DeedsOutput):
     """Printed by `install` and `uninstall`."""
 
     target: str
-    deeds: list[DeedOutput]
+    planned: bool
 
 
 OUTPUTS: dict[str, Any] = {

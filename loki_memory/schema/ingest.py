@@ -6,6 +6,9 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from loki_memory.schema.history import DeedOutput
+from loki_memory.schema.outputs import Stored
+
 
 class RefusedOutput(TypedDict):
     """A line that could not be read; line 0 stands for the whole file."""
@@ -31,6 +34,26 @@ class IngestedOutput(TypedDict):
     errors: int
     staged: int
     off: str
+
+
+class NotTakenOutput(TypedDict):
+    """Something that another system remembers and that was not taken in."""
+
+    where: str
+    what: str
+    why: str
+
+
+class ImportedOutput(TypedDict):
+    """Printed by `import`."""
+
+    source: str
+    planned: bool
+    files: list[str]
+    facts: list[Stored]
+    known: int
+    refused: list[NotTakenOutput]
+    written_back: DeedOutput | None
 
 
 class PlannedOutput(TypedDict):
@@ -81,6 +104,7 @@ class ReplayOutput(TypedDict):
 
 
 OUTPUTS: dict[str, Any] = {
+    "import": ImportedOutput,
     "ingest": IngestedOutput | PlannedOutput,
     "staged": StagedOutput,
     "replay": ReplayOutput,

@@ -93,16 +93,59 @@ class LedgerOutput(TypedDict):
     record: dict[str, Any]
 
 
-class LedgersOutput(TypedDict):
-    """Printed by `ledger` without an agent."""
+class StandingOutput(LedgerOutput):
+    """An agent's ledger, and whether a checkpoint waits to be written into it."""
 
-    ledgers: list[LedgerOutput]
+    waiting: bool
+
+
+class LedgersOutput(TypedDict):
+    """Printed by `ledger`: all of them, or an agent's."""
+
+    ledgers: list[StandingOutput]
+
+
+class SectionOutput(TypedDict):
+    """A part of a brief."""
+
+    heading: str
+    lines: list[str]
+
+
+class BriefOutput(TypedDict):
+    """What an agent needs to go on."""
+
+    subject: str
+    sections: list[SectionOutput]
+    left_out: int
+    more: str
+    tokens: int
+    text: str
+
+
+class ResumeOutput(TypedDict):
+    """Printed by `ledger AGENT --resume`."""
+
+    brief: BriefOutput
 
 
 class HandoffOutput(LedgerOutput):
     """A handoff and its state."""
 
     state: str
+
+
+class PlannedHandoffOutput(TypedDict):
+    """Printed by `handoff create --plan`."""
+
+    planned: LedgerOutput
+
+
+class AcceptedOutput(TypedDict):
+    """Printed by `handoff accept`."""
+
+    stored: list[Stored]
+    brief: BriefOutput
 
 
 class HandoffsOutput(TypedDict):

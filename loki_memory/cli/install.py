@@ -1,0 +1,129 @@
+"""Commands that put memory where agents and git look for it: install, uninstall."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import note, one_line, remarks, safe, say
+
+if TYPE_CHECKING:
+    from loki_memory.installing.edits import Deed, Wish
+    from loki_memory.installing.targets import Target
+    from loki_memory.workspace import Workspace
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_plan = click.option("--plan", is_flag=True, help="Show what would change and write nothing.")
+_yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+_user = click.option(
+    "--user/--project",
+    "user",
+    default=None,
+    help="Into the user's settings, or the project's. Default: claude-code project, codex user.",
+)
+
+
+@command("install")
+@click.argument("target")
+@_user
+@click.option("--workflow", is_flag=True, help="With git: also the workflow that reviews memory.")
+@_plan
+@_yes
+def install_command(
+    session: Session, target: str, user: bool | None, workflow: bool, plan: bool, yes: bool
+) -> None:
+    """Install memory into TARGET: git or an agent.
+
+    \b
+    git          records are merged field by field in this clone
+    claude-code  hooks, MCP server, commands and a skill
+    codex        hooks, MCP server, a skill and the block in AGENTS.md
+    agents-md    a block in AGENTS.md that teaches any agent to use the files
+
+    What others wrote into these files stays as it is. On a terminal the changes are shown
+    first; `uninstall` takes out what was added.
+
+    \b
+    Example:
+      loki-mem install claude-code --plan
+    """
+    from loki_memory.installing.edits import Wish
+
+    _change(session, target, Wish(user, plan, workflow), undo=False, yes=yes)
+
+
+@command("uninstall")
+@click.argument("target")
+@_user
+@_plan
+@_yes
+def uninstall_command(
+    session: Session, target: str, user: bool | None, plan: bool, yes: bool
+) -> None:
+    """Remove what `install TARGET` added.
+
+    Files that were changed by hand since are kept and named.
+
+    \b
+    Example:
+      loki-mem uninstall git
+    """
+    from loki_memory.installing.edits import Wish
+
+    _change(session, target, Wish(user, plan), undo=True, yes=yes)
+
+
+def _change(session: Session, name: str, wish: Wish, *, undo: bool, yes: bool) -> None:
+    target = _target(name, wish)
+    workspace = session.open()
+    do = target.uninstall if undo else target.install
+    if not (wish.plan_only or yes or session.json) and sys.stdin.isatty():
+        _ask(do(workspace, wish._replace(plan_only=True)))
+    deeds = do(workspace, wish)
+    shown = [deed if wish.plan_only else deed._replace(diff="") for deed in deeds]
+    value = {"target": name, "planned": wish.plan_only, "deeds": shown}
+    session.show(value, lambda: tell_deeds(shown, planned=wish.plan_only))
+    if target.has_scopes and not undo:
+        _warn(workspace)
+    remarks(workspace)
+
+
+def _target(name: str, wish: Wish) -> Target:
+    from loki_memory.installing.targets import TARGETS
+
+    if name not in TARGETS:
+        raise click.UsageError(f"{name!r} is not one of: {', '.join(TARGETS)}.")
+    if wish.user is not None and not TARGETS[name].has_scopes:
+        raise click.UsageError(f"{name} takes neither --user nor --project.")
+    if wish.workflow and name != "git":
+        raise click.UsageError(f"{name} has no --workflow; git has.")
+    return TARGETS[name]
+
+
+def _ask(deeds: list[Deed]) -> None:
+    """Show what would change; go on only if that is wanted."""
+    if any(deed.did for deed in deeds):
+        tell_deeds(deeds, planned=True)
+        click.confirm("Do this?", default=True, abort=True, err=True)
+
+
+def _warn(workspace: Workspace) -> None:
+    from loki_memory.installing.site import is_found
+
+    if not is_found():
+        workspace.notices.append("loki-mem is not on PATH, where agents look for it")
+
+
+def tell_deeds(deeds: list[Deed], *, planned: bool = False) -> None:
+    """Say what was done, or would be, file by file."""
+    for deed in deeds:
+        done = "would do" if planned else "done"
+        verb = click.style(done, fg="green") if deed.did else "as it was"
+        say(f"{verb}  {safe(deed.where)}: {one_line(deed.what)}")
+        for line in deed.diff.splitlines():
+            say(click.style(f"  {safe(line)}", fg=_COLOURS.get(line[:1])))
+    if planned:
+        note("this is a plan; nothing was written")

@@ -1,0 +1,456 @@
+"""Agents get our hooks, server, commands and skill; what others wrote stays, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from loki_memory import Workspace
+from loki_memory.cli.install import install_command, uninstall_command
+from loki_memory.errors import FileChanged, InvalidConfig, StoreFailed, SymlinkedRoot
+from loki_memory.installing import edits
+from loki_memory.installing.agents_md import lesson
+from loki_memory.installing.edits import Wish
+from loki_memory.installing.targets import TARGETS
+from loki_memory.resources import resource
+
+AGENTS = ["claude-code", "codex", "agents-md"]
+SETTINGS = """\
+{
+\t"permissions": {"allow": ["Bash(npm test:*)",   "Read"]},
+\t"hooks": {
+\t\t"Stop": [ {"matcher": "", "hooks": [{"type": "command", "command": "say done"}]} ],
+\t\t"Notification": []
+\t},
+\t"model": "opus"
+}"""
+TOML = 'model = "o9"  # the good one\n\n[mcp_servers.other]\ncommand = "other"\n'
+
+
+@pytest.fixture(autouse=True)
+def _agents_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def tree(*folders: Path) -> dict[str, bytes]:
+    """Every file that does not belong to memory."""
+    return {
+        str(path): path.read_bytes()
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".loki" not in path.relative_to(folder).parts
+    }
+
+
+def install(ws: Workspace, name: str, **wish: Any) -> list[edits.Deed]:
+    return TARGETS[name].install(ws, Wish(**wish))
+
+
+def uninstall(ws: Workspace, name: str, **wish: Any) -> list[edits.Deed]:
+    return TARGETS[name].uninstall(ws, Wish(**wish))
+
+
+def hooks_in(path: Path) -> dict[str, list[dict[str, Any]]]:
+    hooks: dict[str, list[dict[str, Any]]] = json.loads(path.read_text())["hooks"]
+    return hooks
+
+
+# -- what every agent has in common --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("user", [False, True])
+@pytest.mark.parametrize("name", AGENTS)
+def test_uninstalling_leaves_no_trace(ws: Workspace, project: Path, name: str, user: bool) -> None:
+    (project / "AGENTS.md").write_text("# Rules\n\nBe kind.")
+    before = tree(project, Path.home())
+    assert any(deed.did for deed in install(ws, name, user=user))
+    assert tree(project, Path.home()) != before
+    assert all(deed.did for deed in uninstall(ws, name, user=user))
+    assert tree(project, Path.home()) == before
+    assert sorted(path.name for path in project.iterdir()) == [".loki", "AGENTS.md"]
+    assert not any(deed.did for deed in uninstall(ws, name, user=user))
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_installing_again_changes_nothing(ws: Workspace, project: Path, name: str) -> None:
+    install(ws, name)
+    before = tree(project, Path.home())
+    assert not any(deed.did for deed in install(ws, name))
+    assert tree(project, Path.home()) == before
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_plan_shows_the_diff_and_writes_nothing(ws: Workspace, project: Path, name: str) -> None:
+    before = tree(project, Path.home())
+    planned = install(ws, name, plan_only=True)
+    assert tree(project, Path.home()) == before
+    assert all(deed.did and "+++ " in deed.diff for deed in planned)
+    assert [deed[:3] for deed in planned] == [deed[:3] for deed in install(ws, name)]
+
+
+# -- Claude Code ---------------------------------------------------------------------------------
+
+
+def test_hooks_join_those_that_are_there(ws: Workspace, project: Path) -> None:
+    path = project / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(SETTINGS)
+    install(ws, "claude-code")
+    hooks = hooks_in(path)
+    assert hooks["Stop"][0]["hooks"][0]["command"] == "say done"
+    assert hooks["Stop"][1]["hooks"][0]["command"] == "loki-mem hook Stop"
+    shipped = json.loads((resource("plugin") / "hooks" / "hooks.json").read_text())["hooks"]
+    assert {event: groups[-1] for event, groups in hooks.items() if event in shipped} == {
+        event: groups[0] for event, groups in shipped.items()
+    }
+    lines = path.read_text().splitlines()
+    assert [line for line in SETTINGS.splitlines() if line not in lines] == [
+        '\t\t"Stop": [ {"matcher": "", "hooks": [{"type": "command", "command": "say done"}]} ],',
+        '\t\t"Notification": []',  # a comma follows
+    ]
+    uninstall(ws, "claude-code")
+    assert path.read_text() == SETTINGS
+
+
+def test_an_older_hook_of_ours_is_replaced(ws: Workspace, project: Path) -> None:
+    path = project / ".claude" / "settings.json"
+    path.parent.mkdir()
+    old = {"type": "command", "command": "/opt/venv/bin/loki-mem hook Stop", "timeout": 9}
+    theirs = {"type": "command", "command": "echo loki-mem hook Stop"}
+    path.write_text(json.dumps({"hooks": {"Stop": [{"matcher": "*", "hooks": [theirs, old]}]}}))
+    install(ws, "claude-code")
+    stop = hooks_in(path)["Stop"]
+    assert stop[0] == {"matcher": "*", "hooks": [theirs]}
+    assert [one["command"] for one in stop[1]["hooks"]] == ["loki-mem hook Stop"]
+    uninstall(ws, "claude-code")
+    assert hooks_in(path) == {"Stop": [{"matcher": "*", "hooks": [theirs]}]}
+
+
+def test_the_server_joins_others(ws: Workspace, project: Path) -> None:
+    path = project / ".mcp.json"
+    path.write_text('{"mcpServers":{"github":{"type":"http","url":"https://x"}}}')
+    install(ws, "claude-code")
+    servers = json.loads(path.read_text())["mcpServers"]
+    assert list(servers) == ["github", "loki"]
+    assert servers["loki"] == {"command": "loki-mem", "args": ["mcp"]}
+    uninstall(ws, "claude-code")
+    assert path.read_text() == '{"mcpServers":{"github":{"type":"http","url":"https://x"}}}'
+
+
+def test_a_server_that_somebody_described_is_kept_and_named(ws: Workspace, project: Path) -> None:
+    path = project / ".mcp.json"
+    text = '{"mcpServers": {"loki": {"command": "loki-mem", "args": ["mcp"], "env": {"A": "1"}}}}'
+    path.write_text(text)
+    for deeds in (install(ws, "claude-code"), uninstall(ws, "claude-code")):
+        (deed,) = [deed for deed in deeds if deed.where == ".mcp.json"]
+        assert deed.what.startswith("kept")
+        assert not deed.did
+        assert path.read_text() == text
+
+
+def test_files_that_were_changed_by_hand_are_kept_and_named(ws: Workspace, project: Path) -> None:
+    install(ws, "claude-code")
+    path = project / ".claude" / "commands" / "recall.md"
+    path.write_text(path.read_text().replace("Search", "Look through"))
+    mine = path.read_text()
+    for deeds in (install(ws, "claude-code"), uninstall(ws, "claude-code")):
+        (deed,) = [deed for deed in deeds if deed.where == ".claude/commands/recall.md"]
+        assert deed.what.startswith("kept")
+        assert path.read_text() == mine
+    assert [path.name for path in path.parent.iterdir()] == ["recall.md"]
+
+
+def test_a_file_of_an_earlier_version_is_renewed(ws: Workspace, project: Path) -> None:
+    from loki_memory.installing.managed import sealed
+
+    path = project / ".claude" / "commands" / "recall.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(sealed("---\ndescription: Recall\n---\n\nAs it was once.\n"))
+    install(ws, "claude-code")
+    assert "Search this project's memory" in path.read_text()
+
+
+def test_the_users_settings_are_for_every_project(ws: Workspace, project: Path) -> None:
+    install(ws, "claude-code", user=True)
+    home = Path.home()
+    assert not (project / ".claude").exists()
+    assert "SessionStart" in hooks_in(home / ".claude" / "settings.json")
+    assert (home / ".claude" / "skills" / "loki-memory" / "SKILL.md").is_file()
+    server = json.loads((home / ".claude.json").read_text())["mcpServers"]["loki"]
+    assert server["args"] == ["mcp"]
+
+
+def test_the_users_settings_stay_readable_by_their_owner_only(ws: Workspace) -> None:
+    path = Path.home() / ".claude.json"
+    path.write_text('{"oauth": "secret"}\n')
+    path.chmod(0o600)
+    install(ws, "claude-code", user=True)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert json.loads(path.read_text())["oauth"] == "secret"
+
+
+def test_a_program_with_no_name_is_called_by_its_place(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    place = tmp_path / "my tools" / "loki-mem"
+    place.parent.mkdir()
+    place.touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(place.with_name("python")))
+    install(ws, "claude-code", user=True)
+    path = Path.home() / ".claude" / "settings.json"
+    assert hooks_in(path)["Stop"][0]["hooks"][0]["command"] == f"'{place}' hook Stop"
+    assert not any(deed.did for deed in install(ws, "claude-code", user=True))
+    server = json.loads((Path.home() / ".claude.json").read_text())["mcpServers"]["loki"]
+    assert server["command"] == str(place)
+    uninstall(ws, "claude-code", user=True)
+    assert not path.exists()
+
+
+# -- what is broken ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        (
+            ".claude/settings.json",
+            '{\n  "hooks": {,}\n}',
+            r"settings\.json:2:13: is not valid JSON",
+        ),
+        (".claude/settings.json", "[]", "is not an object"),
+        (".claude/settings.json", '{"hooks": []}', "`hooks` is not an object"),
+        (".claude/settings.json", '{"hooks": {"Stop": {}}}', r"`hooks\.Stop` is not a list"),
+        (".mcp.json", '{"mcpServers": 1}', "`mcpServers` is not an object"),
+        (".mcp.json", "[" * 100_000, "JSON|nested"),
+    ],
+)
+def test_settings_that_are_broken_are_named_and_nothing_is_written(
+    ws: Workspace, project: Path, name: str, text: str, told: str
+) -> None:
+    path = project / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    before = tree(project)
+    for do in (install, uninstall):
+        with pytest.raises(InvalidConfig, match=told):
+            do(ws, "claude-code")
+        assert tree(project) == before
+
+
+def test_settings_that_are_not_text_are_named(ws: Workspace, project: Path) -> None:
+    (project / ".mcp.json").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(InvalidConfig, match=r"\.mcp\.json: byte 7 is not UTF-8"):
+        install(ws, "claude-code")
+
+
+def test_a_link_out_of_the_project_is_not_followed(
+    ws: Workspace, project: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (project / ".claude").symlink_to(elsewhere)
+    with pytest.raises(SymlinkedRoot):
+        install(ws, "claude-code")
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_link_inside_the_project_is_followed(ws: Workspace, project: Path) -> None:
+    (project / "RULES.md").write_text("# Rules\n")
+    (project / "AGENTS.md").symlink_to("RULES.md")
+    install(ws, "agents-md")
+    assert (project / "AGENTS.md").is_symlink()
+    assert "loki-mem:begin" in (project / "RULES.md").read_text()
+
+
+def test_a_file_that_changes_meanwhile_is_not_overwritten(
+    ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = project / ".mcp.json"
+    original = edits._make
+
+    def late(planned: Any) -> None:
+        path.write_text('{"theirs": 1}')
+        original(planned)
+
+    monkeypatch.setattr(edits, "_make", late)
+    with pytest.raises(FileChanged):
+        install(ws, "claude-code")
+    assert tree(project) == {str(path): b'{"theirs": 1}'}
+
+
+def test_where_the_file_system_says_no_nothing_is_left_half_done(
+    ws: Workspace, project: Path
+) -> None:
+    (project / ".claude").mkdir()
+    (project / ".claude" / "skills").write_text("a file where a folder should be")
+    before = tree(project)
+    with pytest.raises(StoreFailed):
+        install(ws, "claude-code")
+    assert tree(project) == before
+
+
+# -- Codex and AGENTS.md -------------------------------------------------------------------------
+
+
+def test_codex_gets_hooks_server_skill_and_lesson(ws: Workspace, project: Path) -> None:
+    config = Path.home() / ".codex" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(TOML)
+    install(ws, "codex")
+    assert config.read_text().startswith(TOML)
+    servers = tomllib.loads(config.read_text())["mcp_servers"]
+    assert list(servers) == ["other", "loki"]
+    assert servers["loki"]["args"] == ["mcp"]
+    document = json.loads((Path.home() / ".codex" / "hooks.json").read_text())
+    assert list(document) == ["hooks"]  # Codex refuses a file with other names
+    handlers = [h for groups in document["hooks"].values() for g in groups for h in g["hooks"]]
+    assert all(set(handler) == {"type", "command", "timeout"} for handler in handlers)
+    assert "PostToolUseFailure" not in document["hooks"]
+    assert (project / ".agents" / "skills" / "loki-memory" / "SKILL.md").is_file()
+    assert "loki-mem:begin" in (project / "AGENTS.md").read_text()
+    uninstall(ws, "codex")
+    assert config.read_text() == TOML
+
+
+def test_codex_can_be_told_in_the_project(ws: Workspace, project: Path) -> None:
+    install(ws, "codex", user=False)
+    assert not (Path.home() / ".codex").exists()
+    assert (project / ".codex" / "hooks.json").is_file()
+    assert "mcp_servers" in tomllib.loads((project / ".codex" / "config.toml").read_text())
+
+
+def test_a_codex_server_that_somebody_named_is_kept(ws: Workspace) -> None:
+    config = Path.home() / ".codex" / "config.toml"
+    config.parent.mkdir()
+    text = '[mcp_servers.loki]\ncommand = "uvx"\n'
+    config.write_text(text)
+    (deed,) = [d for d in install(ws, "codex") if d.where == "~/.codex/config.toml"]
+    assert deed.what.startswith("kept")
+    uninstall(ws, "codex")
+    assert config.read_text() == text
+
+
+def test_a_broken_codex_configuration_is_named(ws: Workspace, project: Path) -> None:
+    config = Path.home() / ".codex" / "config.toml"
+    config.parent.mkdir()
+    config.write_text("model = \n")
+    before = tree(project, Path.home())
+    with pytest.raises(InvalidConfig, match=r"config\.toml: is not valid TOML .*line 1"):
+        install(ws, "codex")
+    assert tree(project, Path.home()) == before
+
+
+def test_the_episode_that_agents_md_shows_is_taken_over(ws: Workspace, project: Path) -> None:
+    install(ws, "agents-md")
+    text = (project / "AGENTS.md").read_text()
+    assert len(text.encode()) < 4096  # Codex reads 32 KiB of all AGENTS.md together
+    example = text.partition("```json\n")[2].partition("```")[0]
+    written = json.loads(example)
+    path = project / ".loki/memory/episodic/2026-01-06/search.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(example)
+    fact = text.rpartition("`.loki/memory/semantic/facts/`:\n`")[2].partition("`")[0]
+    (project / ".loki/memory/semantic/facts/db.json").write_text(fact)
+    ws.sync()
+    assert ws.problems() == []
+    (episode,) = ws.list(kind="episode")
+    assert episode.title() == "Add a search endpoint"
+    assert {name: episode.document()[name] for name in written} == written
+    assert [one.title() for one in ws.list(kind="fact")] == [
+        "Contract tests need the database running"
+    ]
+
+
+def test_what_agents_md_calls_required_is_all_that_is(ws: Workspace, project: Path) -> None:
+    assert "`context.goal` must be there; everything else may be left out" in lesson()
+    folder = project / ".loki/memory/episodic/2026-01-06"
+    folder.mkdir(parents=True)
+    (folder / "a.json").write_text(json.dumps({"context": {"goal": "Try"}}))
+    (folder / "b.json").write_text(json.dumps({"timestamp": "2026-01-06T10:00:00Z"}))
+    ws.sync()
+    assert [one.title() for one in ws.list(kind="episode")] == ["Try"]
+
+
+# -- the commands --------------------------------------------------------------------------------
+
+
+def run(command: Any, folder: Path, *arguments: str) -> Result:
+    given = {"directory": str(folder), "json": False}
+    return CliRunner().invoke(command, list(arguments), obj=given)
+
+
+def test_the_commands_say_what_they_did(ws: Workspace, project: Path) -> None:
+    planned = run(install_command, project, "claude-code", "--plan")
+    assert "would do  .mcp.json: MCP server" in planned.output
+    assert '  +    "loki": {' in planned.output
+    assert not (project / ".mcp.json").exists()
+    assert "done  .mcp.json: MCP server" in run(install_command, project, "claude-code").output
+    again = run(install_command, project, "claude-code").output
+    assert "as it was  .mcp.json" in again
+    assert "done" not in again
+    printed = run(uninstall_command, project, "claude-code", "--json").stdout
+    assert all(deed["did"] for deed in json.loads(printed)["deeds"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["emacs"], ["git", "--user"], ["agents-md", "--project"], ["codex", "--workflow"]],
+)
+def test_what_a_target_does_not_have_is_refused(
+    ws: Workspace, project: Path, arguments: list[str]
+) -> None:
+    assert run(install_command, project, *arguments).exit_code == 2
+
+
+@pytest.mark.parametrize(("answer", "is_there"), [(b"n\n", False), (b"y\n", True)])
+def test_on_a_terminal_the_changes_are_shown_and_asked_about(
+    ws: Workspace, project: Path, answer: bytes, is_there: bool
+) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "loki_memory", "-C", str(project), "install", "agents-md"]
+    child = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(theirs)
+    os.write(ours, answer)
+    said, asked = child.communicate()
+    os.close(ours)
+    assert b"+## Project memory" in said
+    assert b"Do this?" in asked
+    assert (project / "AGENTS.md").exists() is is_there
+    assert (child.returncode == 0) is is_there
+
+
+def test_the_workflow_comes_with_git_when_asked_for(ws: Workspace, project: Path) -> None:
+    path = project / ".github" / "workflows" / "memory.yml"
+    install(ws, "git")
+    assert not path.exists()
+    install(ws, "git", workflow=True)
+    assert path.read_text().startswith(resource("docs/workflows/memory.yml").read_text().rstrip())
+    uninstall(ws, "git")
+    assert not (project / ".github").exists()
+
+
+def test_a_workflow_that_somebody_changed_stays(ws: Workspace, project: Path) -> None:
+    path = project / ".github" / "workflows" / "memory.yml"
+    install(ws, "git", workflow=True)
+    path.write_text(path.read_text().replace("ubuntu-latest", "ubuntu-24.04"))
+    assert any(deed.what.startswith("kept") for deed in uninstall(ws, "git"))
+    assert path.exists()
+
+
+def test_a_plan_for_git_writes_nothing(ws: Workspace, project: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    config = (project / ".git" / "config").read_bytes()
+    assert all(deed.did for deed in install(ws, "git", plan_only=True))
+    assert (project / ".git" / "config").read_bytes() == config
+    assert not (project / ".loki" / ".gitattributes").exists()
