@@ -283,8 +283,17 @@ def test_a_handoff_waits_until_it_is_accepted(agent: Agent) -> None:
     taken = agent("handoff_accept", handoff_id=made["id"], by="qa-1")
     assert taken["record"]["context"]["needs_testing"] == ["paging"]
     assert taken["record"]["accepted_by"] == "qa-1"
+    assert "## What to test\n- paging" in taken["brief"]
     assert agent("memory_status")["open_handoffs"] == []
     assert agent.call("handoff_accept", handoff_id=made["id"]).is_error
+
+
+def test_a_handoff_tells_what_is_recorded_and_asks_for_the_rest(agent: Agent) -> None:
+    given = {"from_agent": "eng-1", "to_agent": "qa"}
+    assert "what_was_done" in str(agent.call("handoff_create", **given).content)
+    agent("memory_record_episode", goal="Add search", outcome="success", agent="eng-1")
+    made = agent("handoff_create", **given)
+    assert made["title"] == "eng-1 -> qa: Add search"
 
 
 # -- history and state -----------------------------------------------------------------------------

@@ -39,6 +39,8 @@ class Refused(NamedTuple):
 
 @command("record")
 @click.argument("files", nargs=-1, metavar="[FILE]…")
+@click.option("--from-gate", "report", metavar="FILE", help="Record a gate's report; - for stdin.")
+@click.option("--gate", help="The gate's name, if the report does not have it.")
 @click.option("--goal", help="Record this goal instead of reading files.")
 @click.option("--outcome", type=click.Choice(["success", "failure", "partial", "unknown"]))
 @click.option("--agent", help="Who did it.")
@@ -47,19 +49,36 @@ class Refused(NamedTuple):
 @click.option("--error", help="An error that was met.")
 @click.option("--resolution", help="What resolved it.")
 def record_command(
-    session: Session, files: tuple[str, ...], goal: str | None, **given: Any
+    session: Session,
+    files: tuple[str, ...],
+    report: str | None,
+    gate: str | None,
+    goal: str | None,
+    **given: Any,
 ) -> None:
     """Record episodes from files, standard input (-) or options.
 
     A file holds one JSON object, a list of them, or one per line (JSONL). Lines that are not
     episodes are named and left out; all others are recorded, and the exit code is 4.
 
+    With --from-gate, FILE is what tests, a linter or a review found: JUnit XML, the JSON of
+    ESLint or ruff, SARIF, or {"gate": …, "outcome": …, "failures": [{"message": …}]}.
+    --outcome, --goal, --agent and --task say what it does not.
+
     \b
     Example:
       loki-mem record --goal "Add search" --outcome success --agent eng-001-backend
       loki-mem record episodes.jsonl
+      loki-mem record --from-gate junit.xml --agent ci
     """
     workspace = session.open()
+    if report is not None:
+        if files:
+            raise click.UsageError("a gate's report is recorded by itself, without FILE.")
+        _report(session, workspace, [_verdict(workspace, report, gate, goal, given)], [])
+        return
+    if gate is not None:
+        raise click.UsageError("--gate names the gate of a report: give --from-gate FILE.")
     if goal is None and not files:
         raise click.UsageError("name a FILE, - for standard input, or give --goal.")
     given_ = [Line(name, line, value) for name in files for line, value in _lines(name)]
@@ -67,6 +86,17 @@ def record_command(
         given_.append(Line("options", 0, _from_options(goal, given)))
     good, refused = _sorted_out(workspace, given_)
     _report(session, workspace, workspace.record(good) if good else [], refused)
+
+
+def _verdict(
+    workspace: Workspace, report: str, gate: str | None, goal: str | None, given: dict[str, Any]
+) -> Episode:
+    told = {"gate": gate, "goal": goal, **{n: given[n] for n in ("outcome", "agent", "task")}}
+    data = standard_input() if report == "-" else _bytes(report)
+    try:
+        return workspace.record_verdict(data, **{n: text for n, text in told.items() if text})
+    except InvalidRecord as error:
+        raise error.at(_called(report)) from None
 
 
 def _from_options(goal: str, given: dict[str, Any]) -> dict[str, Any]:

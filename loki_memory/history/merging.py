@@ -173,29 +173,32 @@ def _reached(handoff: Document) -> tuple[int, bool, str]:
     return (_STATES.index(state), not at, at or "")
 
 
+_LEDGER_SETS = ("patterns_learned", "handoffs")
+
+
 def _ledger(versions: Versions) -> Document:
-    """The newest checkpoint, and all patterns that either side learned."""
+    """The newest checkpoint, and all that either side learned or took on."""
     names = tuple(sorted({*versions.base, *versions.ours, *versions.theirs} - {"origin"}))
     documents = ({n: one[n] for n in names if n in one} for one in versions.all())
-    bare = [_without_patterns(one) for one in documents]
+    bare = [_without_sets(one) for one in documents]
     newest = Sides(*bare).settled()
     if newest is CONTESTED:
         newest = max(bare[1:], key=lambda one: (one.get("last_checkpoint") or "", told(one)))
     origin = trusted(versions)
     document = newest if origin is ABSENT else {**newest, "origin": origin}
-    return _with_patterns(document, joined(versions.inside("context"), "patterns_learned"))
+    inside = versions.inside("context")
+    return _with_sets(document, {name: joined(inside, name) for name in _LEDGER_SETS})
 
 
-def _without_patterns(ledger: Document) -> Document:
-    context = dict(ledger.get("context") or {})
-    context.pop("patterns_learned", None)
-    return {**ledger, "context": context}
+def _without_sets(ledger: Document) -> Document:
+    context = ledger.get("context") or {}
+    kept = {name: value for name, value in context.items() if name not in _LEDGER_SETS}
+    return {**ledger, "context": kept}
 
 
-def _with_patterns(ledger: Document, patterns: Any) -> Document:
-    context = ledger.pop("context", {})
-    if patterns is not ABSENT:
-        context = {**context, "patterns_learned": patterns}
+def _with_sets(ledger: Document, sets: Document) -> Document:
+    there = {name: values for name, values in sets.items() if values is not ABSENT}
+    context = {**ledger.pop("context", {}), **there}
     return {**ledger, "context": context} if context else ledger
 
 

@@ -62,6 +62,12 @@ class Opened(Paged):
     text: str
 
 
+class TakenOn(Opened):
+    """A handoff that was accepted, and what it takes to go on."""
+
+    brief: str
+
+
 class Stored(Answer):
     """A memory that was written."""
 

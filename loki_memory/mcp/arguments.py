@@ -89,6 +89,10 @@ Budget = Annotated[int, Field(ge=1, le=4000, description="Tokens of the lines, a
 Agent = Annotated[str | None, Field(description="Who you are, such as eng-001-backend.")]
 Sender = Annotated[Text, Field(description="Who you are, such as eng-001-backend.")]
 Receiver = Annotated[Text, Field(description="The agent or role that goes on, such as qa-001.")]
+Done = Annotated[
+    str | None,
+    Field(description="What was done; left out, the goals that you reached since you handed over."),
+]
 GitState = Annotated[str | None, Field(description="Where the work stands in git.")]
 MemoryIds = Annotated[Texts, Field(description="Ids of memories that the receiver needs.")]
 

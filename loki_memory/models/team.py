@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from loki_memory.models.base import (
+    Citation,
     Edge,
     Memory,
     Moment,
@@ -24,6 +25,26 @@ from loki_memory.models.kinds import Kind
 HandoffStatus = Literal["open", "accepted", "done", "expired"]
 
 
+def is_addressed(to_agent: str, agent: str) -> bool:
+    """Whether what is addressed to a name is for an agent.
+
+    Names are a role, a number and a speciality (`qa-001-testing`), and go from the general to the
+    particular: what is for `qa` or `qa-` is for every agent whose name begins with `qa-`. The
+    reference document calls the agent `eng-001-backend` `eng-001` too: a name that is short of a
+    speciality is that agent, a bare role is nobody in particular.
+    """
+    address = to_agent.rstrip("-")
+    if not address or not agent:
+        return False
+    is_short = "-" in agent and f"{address}-".startswith(f"{agent}-")
+    return is_short or f"{agent}-".startswith(f"{address}-")
+
+
+def is_role(name: str) -> bool:
+    """Whether a name stands for all agents of a role: `qa`, `qa-`."""
+    return "-" not in name.rstrip("-")
+
+
 class LedgerState(Part):
     """What the agent left in the working tree."""
 
@@ -37,6 +58,7 @@ class LedgerContext(Part):
 
     tech_stack: Texts = Field(default_factory=list)
     patterns_learned: TextSet = Field(default_factory=list)
+    handoffs: TextSet = Field(default_factory=list)  # those that it took on
     current_goal: Text | None = None
 
 
@@ -71,6 +93,7 @@ class Ledger(Memory):
 
     def edges(self) -> Iterator[Edge]:
         yield from (Edge(pattern, "learned") for pattern in self.context.patterns_learned)
+        yield from (Edge(handoff, "refers_to") for handoff in self.context.handoffs)
         yield from (Edge(f"file:{path}", "touches") for path in self.state.files_modified)
 
     def when(self) -> str:
@@ -86,6 +109,7 @@ class HandoffContext(Part):
     needs_testing: Texts = Field(default_factory=list)
     known_issues: Texts = Field(default_factory=list)
     relevant_patterns: TextSet = Field(default_factory=list)
+    citations: list[Citation] = Field(default_factory=list)  # artifacts as they were handed over
 
 
 class Handoff(Memory):

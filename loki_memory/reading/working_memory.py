@@ -18,10 +18,12 @@ from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
 from loki_memory.files.store import failures_named
 from loki_memory.models.ids import digest, file_stem
+from loki_memory.models.team import is_addressed
 from loki_memory.reading.gist import gist
 from loki_memory.reading.injection import EPISODES, Told, found_for, is_off, line, told_of, warnings
 from loki_memory.reading.mistakes import TRUSTED
 from loki_memory.reading.recalling import note_shown
+from loki_memory.reading.standings import handoffs_to, ledgers
 from loki_memory.reading.withholding import withheld
 from loki_memory.recall.recollection import Recollection
 
@@ -118,32 +120,22 @@ def _without_goal(
 
 
 def _handoffs(workspace: Workspace, agent: str, held: Collection[str]) -> list[Line]:
-    rows = workspace.index.ask(
-        "SELECT id, title, body FROM live WHERE kind = 'handoff' AND status = 'open' "
-        "ORDER BY at DESC, id LIMIT 10"
-    )
-    opened = [(name, title, orjson.loads(body)) for name, title, body in rows if name not in held]
     return [
-        Line(name, "handoff", gist("handoff", title, record))
-        for name, title, record in opened
-        if not agent or record.get("to_agent") == agent
+        Line(one.id, one.kind, gist(one.kind, one.title(), one.document()))
+        for one in handoffs_to(workspace, agent, held)
+        if one.state == "open"
     ]
 
 
 def _ledger(workspace: Workspace, agent: str, held: Collection[str]) -> list[str]:
     """Where agents stand: task, goal, what blocks them."""
-    rows = workspace.index.ask(
-        "SELECT id, body FROM live WHERE kind = 'ledger' ORDER BY at DESC, id"
-    )
     told = []
-    for name, body in rows:
-        record = orjson.loads(body)
-        if name in held or (agent and record.get("agent_id") != agent):
-            continue
-        told += [
-            f"{record.get('agent_id')}: {name.replace('_', ' ')}: {text}"
-            for name, text in _stand(record)
-        ]
+    for one in ledgers(workspace, held):
+        if not agent or is_addressed(agent, one.agent_id) or is_addressed(one.agent_id, agent):
+            told += [
+                f"{one.agent_id}: {name.replace('_', ' ')}: {text}"
+                for name, text in _stand(one.document())
+            ]
     return told[:_STANDINGS]
 
 

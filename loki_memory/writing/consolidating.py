@@ -20,6 +20,7 @@ from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
 from loki_memory.models import Belief, Episode, Memory
 from loki_memory.parts import parsed
+from loki_memory.writing.checkpoints import take_over_checkpoints
 from loki_memory.writing.removal import archive, archived, keep_copy
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def consolidate(
     """Consolidate all that the project's files hold."""
     from loki_memory.consolidation import pipeline
 
+    if not plan_only:
+        take_over_checkpoints(workspace)
     workspace.sync()
     as_of, first = _checked("day", day)[:10], _checked("since", since)
     settled = Settled(workspace, as_of)

@@ -1,0 +1,253 @@
+"""Reports of gates: what tests, linters and reviews found, in the formats that they write.
+
+JUnit XML (pytest, jest, gradle, and Go by way of a converter), the JSON of ESLint and of ruff,
+SARIF, and a small form of our own:
+
+    {"gate": "review", "outcome": "failure", "goal": "Add search",
+     "failures": [{"file": "src/a.ts", "line": 3, "rule": "no-any", "message": "any hides errors"}]}
+
+A report is data that anybody may have written: XML that declares a document type is refused, since
+entities in one can name files and grow without bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.errors import InvalidRecord
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_KNOWN = (
+    "JUnit XML, the JSON of ESLint or ruff, SARIF, "
+    'or {"gate": …, "outcome": …, "failures": [{"message": …}]} can be read.'
+)
+_ESLINT_ERROR = 2  # a warning (1) does not fail the gate
+_SARIF_SILENT = {"none", "note"}
+_BROKEN = {"failure", "error"}  # what JUnit puts into a test that did not pass
+
+
+class Failure(NamedTuple):
+    """One thing that a gate found."""
+
+    name: str  # of the test or the rule
+    message: str
+    file: str = ""
+    line: int = 0
+
+
+class Verdict(NamedTuple):
+    """What a gate says."""
+
+    gate: str  # empty if the report does not name it
+    outcome: str  # success, failure, partial or unknown
+    failures: list[Failure]
+    goal: str = ""
+    at: str = ""  # when it ran; empty if the report does not say
+    seconds: float | None = None
+    run: str = ""  # the run's own name
+
+
+def verdict_in(data: bytes) -> Verdict:
+    """What a report says; raises InvalidRecord."""
+    text = data.removeprefix(b"\xef\xbb\xbf").strip()
+    if not text:
+        raise InvalidRecord("is empty", advice=_KNOWN)
+    if text.startswith(b"<"):
+        return _junit(_xml(text))
+    from loki_memory.files.codec import read_json
+
+    found = read_json(data, max(len(data), 1))
+    if isinstance(found, list):
+        return _linted(found)
+    if isinstance(found, dict) and isinstance(found.get("runs"), list):
+        return _sarif(found["runs"])
+    if isinstance(found, dict) and ("gate" in found or "outcome" in found):
+        return _own(found)
+    raise InvalidRecord("is no report of a gate that is known", advice=_KNOWN)
+
+
+# -- our own -------------------------------------------------------------------------------------
+
+
+def _own(report: Mapping[str, Any]) -> Verdict:
+    listed = report.get("failures")
+    if not isinstance(listed, list | None):
+        raise InvalidRecord("must be a list", field="failures", advice=_KNOWN)
+    failures = [_own_failure(one) for one in listed or ()]
+    outcome = _text(report, "outcome", "verdict") or ("failure" if failures else "success")
+    names = ("gate", "goal", "timestamp", "run_id")
+    gate, goal, at, run = (_text(report, name) for name in names)
+    return Verdict(gate, outcome, failures, goal, at, None, run)
+
+
+def _own_failure(one: Any) -> Failure:
+    one = {"message": one} if isinstance(one, str) else one
+    name = _text(one, "test", "rule")
+    message = _text(one, "message") or name
+    if not message:
+        raise InvalidRecord("is empty", field="failures.message", advice=_KNOWN)
+    return Failure(name, message, _text(one, "file"), _number(one, "line"))
+
+
+# -- JUnit ---------------------------------------------------------------------------------------
+
+
+def _xml(data: bytes) -> Element:
+    from xml.etree import ElementTree as ET
+
+    class _Plain(ET.TreeBuilder):
+        def doctype(self, *_: str | None) -> None:
+            raise InvalidRecord("declares a document type", advice="Write the report without one.")
+
+    parser = ET.XMLParser(target=_Plain())  # noqa: S314 - see `doctype`: no entities
+    try:
+        parser.feed(data)
+        root = parser.close()
+    except (ET.ParseError, ValueError, LookupError) as error:
+        raise InvalidRecord(f"is not valid XML ({error})", advice=_KNOWN) from None
+    if root.tag not in {"testsuites", "testsuite"}:
+        raise InvalidRecord(f"is XML of {root.tag!r} and no JUnit report", advice=_KNOWN)
+    return root
+
+
+def _junit(root: Element) -> Verdict:
+    suites = list(root.iter("testsuite"))
+    failures = [one for case in root.iter("testcase") for one in _case(case)]
+    # What broke before a test ran (a fixture of the whole suite) stands in the suite itself.
+    failures += [one for suite in suites for one in _case(suite)]
+    times = sorted(filter(None, (suite.get("timestamp", "") for suite in suites)))
+    seconds = sum(_seconds(suite) for suite in suites if suite.find("testsuite") is None)
+    outcome, at = "failure" if failures else "success", times[0] if times else ""
+    return Verdict(_runner(root, suites), outcome, failures, "", at, round(seconds, 3) or None)
+
+
+def _runner(root: Element, suites: Sequence[Element]) -> str:
+    """`pytest` of `pytest tests`; a suite that is all there is may be named after its runner."""
+    only = suites[0].get("name", "") if len(suites) == 1 else ""
+    return (root.get("name") or only).removesuffix(" tests")
+
+
+def _case(case: Element) -> Iterator[Failure]:
+    parts = (case.get("classname", ""), case.get("name", ""))
+    name = "::".join(filter(None, parts))
+    for broken in case:
+        if broken.tag in _BROKEN:
+            said = (broken.text or "").strip() or broken.get("message") or broken.get("type")
+            line = case.get("line", "")
+            yield Failure(name, said or broken.tag, case.get("file", ""), _whole(line))
+
+
+def _seconds(suite: Element) -> float:
+    try:
+        return float(suite.get("time", "0").replace(",", ""))
+    except ValueError:
+        return 0.0
+
+
+# -- linters -------------------------------------------------------------------------------------
+
+
+def _linted(report: list[Any]) -> Verdict:
+    """ESLint lists files with their messages, ruff lists messages with their files."""
+    objects = _objects(report)
+    if len(objects) < len(report):
+        raise InvalidRecord("lists something else than findings", advice=_KNOWN)
+    if all("filePath" in one for one in objects):
+        gate = "eslint" if objects else ""
+        failures = [found for one in objects for found in _eslint(one)]
+    elif all("filename" in one and "message" in one for one in objects):
+        gate, failures = "ruff", [_ruff(one) for one in objects]
+    else:
+        raise InvalidRecord("is no list of findings that is known", advice=_KNOWN)
+    return Verdict(gate, "failure" if failures else "success", failures)
+
+
+def _eslint(file: Mapping[str, Any]) -> Iterator[Failure]:
+    for one in _objects(file.get("messages")):
+        if one.get("severity") == _ESLINT_ERROR or one.get("fatal"):
+            rule = _text(one, "ruleId")
+            yield Failure(rule, _ruled(rule, one), _text(file, "filePath"), _number(one, "line"))
+
+
+def _ruff(one: Mapping[str, Any]) -> Failure:
+    code = _text(one, "code")
+    line = _number(one.get("location"), "row")
+    return Failure(code, _ruled(code, one), _text(one, "filename"), line)
+
+
+def _ruled(rule: str, one: Mapping[str, Any]) -> str:
+    return " ".join(filter(None, (rule, _text(one, "message"))))
+
+
+# -- SARIF ---------------------------------------------------------------------------------------
+
+
+def _sarif(runs: list[Any]) -> Verdict:
+    """Errors fail the gate; findings that are only warnings make it partial."""
+    found = [(run, one) for run in runs for one in _results(run)]
+    levels = {_level(run, one) for run, one in found}
+    tools = dict.fromkeys(_text(_inside(run, "tool", "driver"), "name").lower() for run in runs)
+    outcome = "failure" if "error" in levels else "partial" if found else "success"
+    return Verdict(
+        " ".join(filter(None, tools)), outcome, [_sarif_failure(one) for _, one in found]
+    )
+
+
+def _results(run: Any) -> Iterator[Mapping[str, Any]]:
+    for one in _objects(_inside(run).get("results")):
+        is_finding = one.get("kind", "fail") == "fail" and not one.get("suppressions")
+        if is_finding and _level(run, one) not in _SARIF_SILENT:
+            yield one
+
+
+def _level(run: Any, result: Mapping[str, Any]) -> str:
+    """The result's own level, else that of its rule, else a warning, as the standard has it."""
+    own = _text(result, "level")
+    rules = _objects(_inside(run, "tool", "driver").get("rules"))
+    named = (rule for rule in rules if rule.get("id") == result.get("ruleId"))
+    usual = _inside(next(named, {}), "defaultConfiguration")
+    return own or _text(usual, "level") or "warning"
+
+
+def _sarif_failure(one: Mapping[str, Any]) -> Failure:
+    rule = _text(one, "ruleId")
+    places = _objects(one.get("locations"))
+    place = _inside(places[0] if places else {}, "physicalLocation")
+    file = _text(_inside(place, "artifactLocation"), "uri").removeprefix("file://")
+    message = {"message": _text(_inside(one, "message"), "text")}
+    return Failure(
+        rule, _ruled(rule, message), file, _number(_inside(place, "region"), "startLine")
+    )
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def _inside(value: Any, *names: str) -> Mapping[str, Any]:
+    """The object at the end of some names; an empty one if there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def _text(value: Any, *names: str) -> str:
+    """The first of some fields that has a text."""
+    inside = _inside(value)
+    found = (inside.get(name) for name in names)
+    return next((one.strip() for one in found if isinstance(one, str) and one.strip()), "")
+
+
+def _number(value: Any, name: str) -> int:
+    found = _inside(value).get(name)
+    return found if isinstance(found, int) and found > 0 else 0
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
