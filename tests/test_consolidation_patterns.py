@@ -238,6 +238,15 @@ def test_a_pattern_comes_back_when_the_clusters_part_again() -> None:
     assert learned([*TODO, heir, lost]) == [pattern]
 
 
+@pytest.mark.parametrize("status", ["candidate", "retired"])
+def test_a_pattern_whose_cluster_joined_another_is_superseded(status: str) -> None:
+    (late,) = learned(TODO[1:])
+    now = {one.id: one for one in learned([*TODO, late.changed(status=status)])}
+    (heir,) = learned(TODO)
+    assert now[late.id].status == "superseded"
+    assert now[late.id].links[0].to == heir.id
+
+
 def test_a_pattern_that_was_merged_into_another_stays_merged() -> None:
     (pattern,) = learned(TODO)
     twin = pattern.changed(id="sem-twin", source_episodes=["ep-else"])

@@ -234,14 +234,15 @@ def _left_over(found: Found, snapshot: Snapshot) -> Iterator[Pattern]:
     """Patterns whose cluster is now another's, or teaches nothing any more."""
     live = found.live()
     for known in snapshot.of(Pattern):
-        is_settled = known.status in _SETTLED and replaced_because(known) != {SAME}
+        is_replaced = known.status == "superseded" and replaced_because(known) != {SAME}
+        is_settled = is_replaced or known.status == "rejected"
         if known.id in live or is_settled or not _speaks_of(found, known):
             continue
         heirs = Counter(found.home.get(one, "") for one in known.source_episodes)
         del heirs[""]
         if heirs:
             yield _superseded(known, min(heirs, key=lambda heir: (-heirs[heir], heir)))
-        else:
+        elif known.status != "retired":
             yield parse(Pattern, {**given_back(known, {SAME}), "status": "retired"})
 
 
