@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.reading.economics import Economics
     from loki_memory.reading.graph import Graph
     from loki_memory.reading.injection import Context
+    from loki_memory.reading.injections import Injection
     from loki_memory.reading.status import Garbage, Stats, Status
     from loki_memory.recall.recollection import Recollections
     from loki_memory.versioning.bisecting import Turn
@@ -60,6 +61,7 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.writing.consolidating import Report
     from loki_memory.writing.importing import Imported
     from loki_memory.writing.ingesting import Ingested, Waiting
+    from loki_memory.writing.pausing import Pause
     from loki_memory.writing.removal import Forgotten
     from loki_memory.writing.replaying import Replay
 
@@ -233,6 +235,21 @@ class Workspace(Parts):
         from loki_memory.writing.ingesting import staged
 
         return staged(self)
+
+    def pause(self, span: str | None = None) -> Pause:
+        """Capture nothing and inject nothing on this machine, for a while or until `resume`.
+
+        >>> ws.pause("2h").until  # doctest: +SKIP
+        """
+        from loki_memory.writing.pausing import pause
+
+        return pause(self, span)
+
+    def resume(self) -> bool:
+        """Capture and inject again; says whether it was paused."""
+        from loki_memory.writing.pausing import resume
+
+        return resume(self)
 
     def replay(self, episode: str) -> Replay:
         """An episode step by step, and what became of each file that it touched."""
@@ -630,6 +647,7 @@ class Workspace(Parts):
         files: Iterable[str] = (),
         error: str | None = None,
         budget: int = 800,
+        session: str | None = None,
     ) -> Context:
         """What an agent should know before a task, within a budget of tokens.
 
@@ -637,7 +655,7 @@ class Workspace(Parts):
         """
         from loki_memory.reading.injection import context
 
-        return context(self, goal, phase or "", tuple(files), error or "", budget)
+        return context(self, goal, phase or "", tuple(files), error or "", budget, session)
 
     def continuity(
         self,
@@ -645,6 +663,7 @@ class Workspace(Parts):
         agent: str | None = None,
         files: Iterable[str] = (),
         budget: int | None = None,
+        session: str | None = None,
     ) -> Path:
         """Write what matters now into CONTINUITY.md (of an agent: into its own), and say where.
 
@@ -653,9 +672,9 @@ class Workspace(Parts):
 
         >>> ws.continuity(goal="Add a PATCH endpoint")  # doctest: +SKIP
         """
-        from loki_memory.reading.working_memory import continuity
+        from loki_memory.reading.working_memory import Reader, continuity
 
-        return continuity(self, goal, agent or "", tuple(files), budget)[0]
+        return continuity(self, goal, agent or "", tuple(files), budget, Reader(session))[0]
 
     def continuity_block(
         self,
@@ -664,14 +683,17 @@ class Workspace(Parts):
         files: Iterable[str] = (),
         budget: int | None = None,
         as_of: str | None = None,
+        session: str | None = None,
+        surface: str = "continuity",
     ) -> str:
         """The block that `continuity` would write, or would have written; nothing is written."""
-        from loki_memory.reading.working_memory import block_text, last_goal
+        from loki_memory.reading.working_memory import Reader, block_text, last_goal
 
         if goal is None:
             goal = last_goal(self, agent or "")
         home = self if as_of is None else self.as_of(as_of)
-        return block_text(home, goal, agent or "", tuple(files), budget)
+        reader = Reader(session, surface)
+        return block_text(home, goal, agent or "", tuple(files), budget, reader)
 
     def resume_brief(self, agent: str, budget: int = 800) -> Brief:
         """What an agent needs to go on where it stood, within a budget of tokens.
@@ -805,6 +827,15 @@ class Workspace(Parts):
 
         self.refresh()
         return stats(self)
+
+    def injections(self, session: str | None = None) -> list[Injection]:
+        """What sessions were told unasked lately, when and why; newest last.
+
+        >>> [told.id for told in ws.injections()[-1].memories]  # doctest: +SKIP
+        """
+        from loki_memory.reading.injections import injections
+
+        return injections(self, session)
 
     def economics(self, since: str | None = None) -> Economics:
         """What reading memory here has cost and saved, in tokens, counted from the journal."""

@@ -23,8 +23,7 @@ import pytest
 from conftest import LATE, put_into_git
 
 from loki_memory import Workspace
-from loki_memory.cli import main
-from loki_memory.cli.main import GROUPS, cli
+from loki_memory.cli.main import GROUPS, cli, main
 from loki_memory.models import tombstone_id
 from loki_memory.resources import resource
 
@@ -64,6 +63,10 @@ CALLS = {
     "handoff accept": "handoff accept handoff-pntnsg6v73",
     "handoff close": "handoff close handoff-pntnsg6v73",
     "mcp": "mcp",
+    "hook": "hook SessionStart",
+    "injections": "injections",
+    "pause": "pause --for 2h",
+    "resume": "resume",
     "init": "init",
     "sync": "sync",
     "rebuild": "rebuild",
@@ -702,7 +705,7 @@ def test_completion_knows_the_commands(example: Path, monkeypatch: pytest.Monkey
 HEAVY = {"sklearn", "scipy", "git", "mcp", "jinja2", "watchdog", "model2vec", "numpy"}
 _IMPORTED = """
 import sys
-from loki_memory.cli import main
+from loki_memory.cli.main import main
 try:
     main()
 finally:

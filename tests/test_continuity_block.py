@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from loki_memory.continuity import Line, Now, place, render
-from loki_memory.continuity.block import outside, sealed
+from loki_memory.continuity.block import outside, place, sealed
+from loki_memory.continuity.line import Line
+from loki_memory.continuity.render import Now, render
 
 BEGIN = "<!-- loki-memory:begin"
 END = "<!-- loki-memory:end -->"

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.continuity import Line, Noted, Now, harvest, place, render
-from loki_memory.continuity.harvest import LONGEST
+from loki_memory.continuity.block import place
+from loki_memory.continuity.harvest import LONGEST, Noted, harvest
+from loki_memory.continuity.line import Line
+from loki_memory.continuity.render import Now, render
 
 
 def notes(body: str, heading: str = "## Mistakes & Learnings") -> list[str]:

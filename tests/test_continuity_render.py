@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.continuity import Line, Now, place, render
-from loki_memory.continuity.block import sealed
-from loki_memory.continuity.line import TEXT_LIMIT
+from loki_memory.continuity.block import place, sealed
+from loki_memory.continuity.line import TEXT_LIMIT, Line
+from loki_memory.continuity.render import Now, render
 from loki_memory.models.tokens import tokens
 
 MEMORIES = "## Relevant Memories (Auto-Retrieved)"
@@ -259,7 +259,7 @@ def test_a_budget_too_small_for_anything_leaves_the_markers() -> None:
 
 def test_rendering_imports_jinja2_only_when_it_renders() -> None:
     code = (
-        "import sys, loki_memory.continuity as c; assert 'jinja2' not in sys.modules;"
+        "import sys, loki_memory.continuity.render as c; assert 'jinja2' not in sys.modules;"
         "c.render(c.Now('', [], []), 100); assert 'jinja2' in sys.modules;"
         "assert 'pydantic' not in sys.modules"
     )

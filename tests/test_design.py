@@ -52,7 +52,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         *GROUND,
     },
     "mcp": {"workspace", "models", *GROUND},
-    "cli": {"mcp", "workspace", "models", *GROUND},
+    "hooks": {"workspace", "models", *GROUND},
+    "cli": {"mcp", "hooks", "workspace", "models", *GROUND},
     "face": {"workspace", "models", "errors"},  # loki_memory/__init__.py
 }
 # Names that are needed for annotations only may come from anywhere, and are listed here.
@@ -80,6 +81,7 @@ FOLDERS = {
     "ingest",
     "continuity",
     "mcp",
+    "hooks",
     "cli",
 }
 HEAVY = {"sklearn", "scipy", "git", "mcp", "jinja2", "watchdog", "model2vec", "numpy"}

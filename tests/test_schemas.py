@@ -81,6 +81,7 @@ COMMANDS = {
     "show": ["sem-001"],
     "handoff": ["list"],
     "completion": ["bash"],
+    "hook": ["SessionStart"],
     "graph": ["sem-001", "--depth", "2"],
     "feedback": ["sem-001", "--helpful"],
     "verify": ["--adopt"],

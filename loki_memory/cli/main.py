@@ -52,7 +52,15 @@ GROUPS: dict[str, dict[str, str]] = {
         "skills": "read",
         "stats": "read",
     },
-    "Agents": {"ledger": "agents", "handoff": "agents", "mcp": "mcp"},
+    "Agents": {
+        "ledger": "agents",
+        "handoff": "agents",
+        "mcp": "mcp",
+        "hook": "hook",
+        "injections": "capture",
+        "pause": "capture",
+        "resume": "capture",
+    },
     "Review": {"diff": "review", "review": "review", "check": "review", "verify": "verify"},
     "History": {
         "commit": "commit",

@@ -58,6 +58,8 @@ def _tell_status(found: Status) -> None:
     say(f"  index     {size(found.index_bytes)}, may be deleted at any time")
     if found.open_handoffs:
         say(f"  handoffs  {found.open_handoffs} open: loki-mem handoff list")
+    if found.capture:
+        say(click.style(f"  sessions  {one_line(found.capture)}", fg="yellow"))
     if found.well:
         say(click.style("  all is well", fg="green"))
     for step in found.next:

@@ -122,6 +122,7 @@ def _tell_hit(hit: Recollection) -> None:
 @click.option(
     "--budget", default=800, show_default=True, type=click.IntRange(1), help="Tokens, at most."
 )
+@click.option("--session", "of_session", metavar="ID", help="The session that is told.")
 @click.option(
     "--format",
     "form",
@@ -135,6 +136,7 @@ def context_command(
     goal: tuple[str, ...],
     form: str,
     error: str | None,
+    of_session: str | None,
     **options: Any,
 ) -> None:
     """Say what to know before a task: what to avoid, what was learned, which skills apply.
@@ -148,7 +150,9 @@ def context_command(
     workspace = session.open()
     workspace.look_ahead()
     with progress_bar("embedding") as workspace.progress:
-        found = workspace.context(" ".join(goal), error=_error(error), **options)
+        found = workspace.context(
+            " ".join(goal), error=_error(error), session=of_session, **options
+        )
     if session.json or form == "json":
         print_json(found)
     else:
@@ -165,10 +169,11 @@ def context_command(
 @click.option("--agent", metavar="ID", help="For this agent, in a file of its own.")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand.")
 @click.option("--budget", type=click.IntRange(0), metavar="TOKENS", help="Limit the block.")
+@click.option("--session", "of_session", metavar="ID", help="The session that is told.")
 @click.option("--stdout", "to_stdout", is_flag=True, help="Print the block and write nothing.")
 @click.option("--as-of", metavar="REV|DATE", help="Print what it would have said then.")
 def continuity_command(
-    session: Session, to_stdout: bool, as_of: str | None, **options: Any
+    session: Session, to_stdout: bool, as_of: str | None, of_session: str | None, **options: Any
 ) -> None:
     """Write what matters now into .loki/CONTINUITY.md.
 
@@ -183,8 +188,8 @@ def continuity_command(
     path, block = "", ""
     with progress_bar("embedding") as workspace.progress:
         if to_stdout or as_of is not None:
-            block = workspace.continuity_block(as_of=as_of, **options)
+            block = workspace.continuity_block(as_of=as_of, session=of_session, **options)
         else:
-            path = str(workspace.continuity(**options))
+            path = str(workspace.continuity(session=of_session, **options))
     session.show({"path": path, "block": block}, lambda: say(block.rstrip("\n") or one_line(path)))
     remarks(workspace)

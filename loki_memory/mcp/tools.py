@@ -30,7 +30,7 @@ from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, Tool
 from loki_memory.reading.disclosure import line
 
 if TYPE_CHECKING:
-    from loki_memory.reading import injection
+    from loki_memory.reading import told
     from loki_memory.versioning import tracing
     from loki_memory.workspace import Workspace
 
@@ -120,7 +120,7 @@ def context(
     )
 
 
-def _told(memories: Iterable[injection.Told]) -> list[Told]:
+def _told(memories: Iterable[told.Told]) -> list[Told]:
     return [
         Told(
             id=one.id,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.files import intent
 from loki_memory.files.layout import TEMPORARY
 from loki_memory.files.scan import scan
+from loki_memory.writing.pausing import why_off
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -28,6 +29,7 @@ class Status(NamedTuple):
     pending_views: list[str]
     index_bytes: int
     local: str
+    capture: str  # why sessions are not captured; empty if they are
     next: list[str]
 
     @property
@@ -57,6 +59,7 @@ def status(workspace: Workspace) -> Status:
         pending_views=pending,
         index_bytes=_size(index.path),
         local=str(place.local),
+        capture=why_off(workspace),
         next=_what_next(problems, pending, not index.counts()),
     )
 

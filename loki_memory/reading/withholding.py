@@ -47,6 +47,5 @@ def _stood_for(home: Parts) -> dict[str, str]:
 def _tell(home: Parts, many: int) -> None:
     if many:
         what = "memory is" if many == 1 else "memories are"
-        home.notices.append(
-            f"{many} {what} withheld: no signed or reviewed commit brought it in (trust.require_signature)"
-        )
+        why = "no signed or reviewed commit brought it in (trust.require_signature)"
+        home.notices.append(f"{many} {what} withheld: {why}")

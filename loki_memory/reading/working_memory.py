@@ -9,41 +9,61 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from loki_memory.continuity import Line, Now, harvest, place, render
+from loki_memory.continuity.block import place
+from loki_memory.continuity.harvest import harvest
+from loki_memory.continuity.line import Line
+from loki_memory.continuity.render import Now, render
 from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
 from loki_memory.files.store import failures_named
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
 from loki_memory.reading.gist import gist
-from loki_memory.reading.injection import EPISODES, Told, found_for, is_off, line, told_of, warnings
+from loki_memory.reading.injection import EPISODES, found_for, is_off, warnings
 from loki_memory.reading.mistakes import TRUSTED
 from loki_memory.reading.recalling import note_shown
 from loki_memory.reading.standings import handoffs_to, ledgers
+from loki_memory.reading.told import Told, line, told_of
 from loki_memory.reading.withholding import withheld
 from loki_memory.recall.recollection import Recollection
 
 if TYPE_CHECKING:
-    from loki_memory.continuity import Noted
+    from loki_memory.continuity.harvest import Noted
     from loki_memory.workspace import Workspace
 
 _TRIES = 3  # at writing a file that somebody else writes at the same time
 _STANDINGS = 12  # lines about where agents stand
 
 
+class Reader(NamedTuple):
+    """Who is told, as the journal notes it."""
+
+    session: str | None = None
+    surface: str = "continuity"
+
+
+_NOBODY = Reader()
+
+
 def continuity(
-    workspace: Workspace, goal: str | None, agent: str, files: Sequence[str], budget: int | None
+    workspace: Workspace,
+    goal: str | None,
+    agent: str,
+    files: Sequence[str],
+    budget: int | None,
+    reader: Reader = _NOBODY,
 ) -> tuple[Path, bool]:
     """Harvest, render, replace the block; the path, and whether bytes changed."""
     path = continuity_path(workspace, agent)
     with failures_named(path):
         take_notes(workspace, disk.read_bytes(path) or b"", agent)
     goal = goal if goal is not None else last_goal(workspace, agent)
-    block = render(what_matters(workspace, goal, agent, files), _limit(workspace, budget))
+    now = what_matters(workspace, goal, agent, files, reader)
+    block = render(now, _limit(workspace, budget))
     changed = False
     for _ in range(_TRIES):
         with failures_named(path):
@@ -60,11 +80,17 @@ def continuity(
 
 
 def block_text(
-    workspace: Workspace, goal: str | None, agent: str, files: Sequence[str], budget: int | None
+    workspace: Workspace,
+    goal: str | None,
+    agent: str,
+    files: Sequence[str],
+    budget: int | None,
+    reader: Reader = _NOBODY,
 ) -> str:
     """The block alone, nothing written."""
     goal = goal if goal is not None else last_goal(workspace, agent)
-    return render(what_matters(workspace, goal, agent, files), _limit(workspace, budget))
+    now = what_matters(workspace, goal, agent, files, reader)
+    return render(now, _limit(workspace, budget))
 
 
 def _limit(workspace: Workspace, budget: int | None) -> int:
@@ -76,7 +102,9 @@ def continuity_path(workspace: Workspace, agent: str) -> Path:
     return loki / "continuity" / f"{file_stem(agent)}.md" if agent else loki / "CONTINUITY.md"
 
 
-def what_matters(workspace: Workspace, goal: str, agent: str, files: Sequence[str]) -> Now:
+def what_matters(
+    workspace: Workspace, goal: str, agent: str, files: Sequence[str], reader: Reader = _NOBODY
+) -> Now:
     """Memories for a goal, warnings, and where the agents stand."""
     held = withheld(workspace)
     if goal.strip():
@@ -84,7 +112,7 @@ def what_matters(workspace: Workspace, goal: str, agent: str, files: Sequence[st
     else:
         found = {} if is_off(workspace) else _without_goal(workspace, held)
     hits = [hit for group in found.values() for hit, _ in group]
-    note_shown(workspace, "continuity", goal, hits)
+    note_shown(workspace, reader.surface, goal, hits, reader.session)
     lines = {name: [line(told) for _, told in group] for name, group in found.items()}
     memories = _in_turn(
         lines.get(name, []) for name in ("relevant_patterns", "applicable_skills", "episodes")

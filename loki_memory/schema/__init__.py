@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from loki_memory.models import MODELS, Episode
-from loki_memory.schema import history, ingest, outputs
+from loki_memory.schema import capture, history, ingest, outputs
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VIEWS = {
@@ -62,6 +62,7 @@ OUTPUTS: dict[str, Any] = {
     "config": outputs.ConfigOutput,
     "demo": outputs.DemoOutput,
     "completion": outputs.CompletionOutput,
+    **capture.OUTPUTS,
     **history.OUTPUTS,
     **ingest.OUTPUTS,
     "error": outputs.ErrorOutput,

@@ -166,6 +166,7 @@ class StatusOutput(TypedDict):
     pending_views: list[str]
     index_bytes: int
     local: str
+    capture: str
     next: list[str]
 
 

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import InvalidConfig, InvalidRecord
+from loki_memory.errors import InvalidRecord
 from loki_memory.files import disk
 from loki_memory.files.layout import ARCHIVE, place
 from loki_memory.files.lock import locked
@@ -31,6 +31,8 @@ from loki_memory.ingest.staged import Made, Session, Staging
 from loki_memory.ingest.turn import Dialect, instant
 from loki_memory.ingest.watermark import Marks
 from loki_memory.models import Episode, Memory
+from loki_memory.writing.noting import told_turns
+from loki_memory.writing.pausing import why_off
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,16 +143,6 @@ def has_ingested(workspace: Workspace) -> bool:
     return bool(Marks(_folder(workspace) / "marks").all())
 
 
-def why_off(workspace: Workspace) -> str:
-    """Why nothing may be captured; empty if it may. What cannot be understood means no."""
-    try:
-        if workspace.config.get("memory.enabled"):
-            return ""
-    except InvalidConfig as error:
-        return f"capture is off, because the settings cannot be read: {error}"
-    return "capture is off: memory.enabled is false"
-
-
 def _folder(workspace: Workspace) -> Path:
     return workspace.layout.local / "ingest"
 
@@ -228,7 +220,7 @@ def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: boo
     """Write the episodes of a session, as far as they are new or have gone on."""
     made, size = staging.made(session), staging.size(session)
     telling = _Telling(workspace, made.episodes, only_add=only_add)
-    records = episodes(staging.turns(session), _scope(workspace))
+    records = episodes(told_turns(staging, session), _scope(workspace))
     while some := list(islice(records, _AT_ONCE)):
         telling.write(some)
     telling.take_back()

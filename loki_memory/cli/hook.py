@@ -1,0 +1,29 @@
+"""The command that a harness calls at events of a session: hook."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.hooks.program import answer, show
+
+
+@command("hook")
+@click.argument("event")
+@click.option("--wait", is_flag=True, help="Do the work of SessionEnd here, not in a new process.")
+def hook_command(session: Session, event: str, wait: bool) -> None:
+    """Answer an event of an agent's session (JSON on stdin).
+
+    Prints what the session should know as JSON that Claude Code and Codex understand, or nothing.
+    Exits with 0 whatever happens; the log in this machine's own zone tells what did. Events are
+    SessionStart, UserPromptSubmit, PostToolUse, PostToolUseFailure, Stop, PreCompact, PostCompact,
+    SubagentStart, SubagentStop, TaskCompleted, SessionEnd and WorktreeRemove.
+
+    \b
+    Example:
+      echo '{"prompt": "Add an endpoint"}' | loki-mem hook UserPromptSubmit
+    """
+    response = answer(event, folder=session.directory, wait=wait)
+    session.show(json.loads(response.out or "{}"), lambda: show(response))

@@ -1,0 +1,33 @@
+"""`loki-mem hook EVENT` as a process: JSON in, JSON or nothing out, and never a failure."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from loki_memory.hooks.event import read
+from loki_memory.hooks.response import Response, respond
+
+
+def answer(name: str, *, folder: str | None = None, wait: bool = False) -> Response:
+    """The response to the event on standard input."""
+    try:
+        data = read(sys.stdin.buffer) if sys.stdin is not None else b""
+    except (OSError, ValueError):  # closed, or nobody's
+        data = b""
+    return respond(name, data, os.environ, folder=folder, wait=wait)
+
+
+def run(name: str) -> None:
+    """Answer, and print that."""
+    show(answer(name))
+
+
+def show(response: Response) -> None:
+    """Print a response; who does not listen misses it."""
+    for stream, text in ((sys.stdout, response.out), (sys.stderr, response.err)):
+        if text:
+            with suppress(OSError, ValueError, AttributeError):
+                stream.buffer.write(text.encode("utf-8", "replace"))
+                stream.flush()

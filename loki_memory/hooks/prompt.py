@@ -1,0 +1,19 @@
+"""A prompt was typed: say the few lines that bear on it."""
+
+from __future__ import annotations
+
+from loki_memory.hooks.event import Event
+from loki_memory.hooks.response import Done
+from loki_memory.reading.reminding import reminder
+from loki_memory.workspace import Workspace
+
+
+def userpromptsubmit(workspace: Workspace, event: Event) -> Done:
+    """What is near the prompt; nothing if nothing is near enough."""
+    prompt = event.text("prompt")
+    if not event.transcript and event.session and prompt:
+        from loki_memory.writing.noting import note_prompt
+
+        note_prompt(workspace, event.session, event.folder, prompt)
+    workspace.look_ahead()
+    return Done(reminder(workspace, prompt, event.session, "hook:UserPromptSubmit"))

@@ -1,0 +1,122 @@
+"""A session begins, rests, loses its context, or ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from loki_memory.hooks.event import Event
+from loki_memory.hooks.response import GUARD, Done
+from loki_memory.workspace import Workspace
+
+# How a session begins that has been going on: it is told what matters for what it was asked last.
+_GOES_ON = ("resume", "compact")
+_MEMORY = re.compile(r"^- \[(?!goal\])", re.MULTILINE)  # a line of a brief that says something
+
+
+def sessionstart(workspace: Workspace, event: Event) -> Done:
+    """Take in what others wrote, then say what matters now."""
+    workspace.sync()
+    goal = _last_prompt(workspace, event) if event.text("source") in _GOES_ON else None
+    return Done(_brief(workspace, event, goal))
+
+
+def precompact(workspace: Workspace, event: Event) -> Done:
+    """The session is about to lose its context: keep what it was doing."""
+    told = _staged(workspace, event)
+    agent = _agent(event)
+    goal = _last_prompt(workspace, event)
+    if agent and goal:
+        from loki_memory.writing.checkpoints import note_checkpoint
+
+        context = {"current_goal": " ".join(goal.split())[:400]}
+        note_checkpoint(workspace, agent, {"context": context, "session": event.session})
+        told = f"{told}, a checkpoint of {agent} waits".lstrip(", ")
+    return Done(told=told)
+
+
+def postcompact(workspace: Workspace, event: Event) -> Done:
+    """The session has lost its context: say again what matters for what it was asked."""
+    return Done(_brief(workspace, event, _last_prompt(workspace, event)))
+
+
+def stop(workspace: Workspace, event: Event) -> Done:
+    """The agent rests: what it did so far is read, and told once the session has ended."""
+    return Done(told=_staged(workspace, event))
+
+
+def sessionend(workspace: Workspace, event: Event) -> Done:
+    """Hand the rest to a process of its own at once: a harness that ends does not wait."""
+    if not event.session:
+        return Done()
+    import orjson
+
+    given = {"session_id": event.session, "transcript_path": event.transcript}
+    data = orjson.dumps({**given, "cwd": str(workspace.layout.root)})
+    _hand_over([sys.executable, "-m", "loki_memory", "hook", event.name, "--wait"], data)
+    return Done(told="handed over")
+
+
+def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
+    """What that process does: tell the session as episodes, as new files only."""
+    if not event.transcript:
+        from loki_memory.writing.noting import note_end
+
+        note_end(workspace, event.session, event.folder)
+        return Done(told="ended; what was noted of it is told by the next `loki-mem ingest`")
+    from loki_memory.writing.ingesting import ingest
+    from loki_memory.writing.noting import is_of
+
+    if not is_of(workspace, event.transcript):
+        return Done(told="not taken: it did not begin in this repository")
+    done = ingest(workspace, [event.transcript], only_add=True)
+    workspace.sync()
+    return Done(told=f"told as {done.episodes} new episodes with {done.errors} errors")
+
+
+def _brief(workspace: Workspace, event: Event, goal: str | None) -> str:
+    """What `continuity` renders; CONTINUITY.md itself stays as it is."""
+    block = workspace.continuity_block(
+        goal=goal or None,
+        agent=_agent(event),
+        session=event.session,
+        surface=f"hook:{event.name}",
+    )
+    return block if _MEMORY.search(block) else ""
+
+
+def _agent(event: Event) -> str:
+    """Who works, if it has a name; empty for the one that CONTINUITY.md is for."""
+    return event.agent or os.environ.get("LOKI_AGENT", "")
+
+
+def _last_prompt(workspace: Workspace, event: Event) -> str:
+    from loki_memory.writing.noting import last_prompt
+
+    return last_prompt(workspace, event.session) if event.session else ""
+
+
+def _staged(workspace: Workspace, event: Event) -> str:
+    if not event.transcript:
+        return ""
+    from loki_memory.writing.noting import stage_transcript
+
+    return "read" if stage_transcript(workspace, event.transcript) else ""
+
+
+def _hand_over(command: list[str], data: bytes) -> None:
+    """Start a process that outlives this one and the harness, with nothing of theirs open."""
+    import subprocess
+
+    process = subprocess.Popen(  # noqa: S603 - this program
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, GUARD: "1"},
+        start_new_session=True,
+    )
+    if process.stdin:
+        with process.stdin as stdin:
+            stdin.write(data)  # far less than a pipe holds: this never waits

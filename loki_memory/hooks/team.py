@@ -1,0 +1,84 @@
+"""Agents that work for others: what they should know, and where they stand when they are done.
+
+Ledgers are kept for agents that somebody gave a part: a member of a team, one that has a ledger
+already, or one whose name says what it is for (`eng-…`, `qa-…`, `ops-…`, `review-…`). Helpers of a
+harness that come and go by the dozen leave none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loki_memory.hooks.event import Event
+from loki_memory.hooks.response import Done
+from loki_memory.models.ids import file_stem
+from loki_memory.workspace import Workspace
+
+_ROLES = ("eng-", "qa-", "ops-", "review-")
+_LINE = 300
+
+
+def subagentstart(workspace: Workspace, event: Event) -> Done:
+    """What matters to this agent: its ledger, handoffs to it, mistakes to avoid."""
+    agent = event.text("agent_type")
+    if not agent or not _has_part(workspace, agent):
+        return Done()
+    surface = f"hook:{event.name}"
+    return Done(workspace.continuity_block(agent=agent, session=event.session, surface=surface))
+
+
+def subagentstop(workspace: Workspace, event: Event) -> Done:
+    """Where it stands, in the first words of its last message."""
+    agent = event.text("agent_type")
+    if not agent or not _has_part(workspace, agent):
+        return Done()
+    said = _first_line(event.text("last_assistant_message"))
+    return _checkpoint(workspace, agent, event, {"last_report": said} if said else {})
+
+
+def taskcompleted(workspace: Workspace, event: Event) -> Done:
+    """A member of a team has done a task."""
+    agent, task = event.text("teammate_name"), event.text("task_subject")
+    if not agent or not task:
+        return Done()
+    number = _known(workspace, agent).get("tasks_completed") or 0
+    fields = {"tasks_completed": number + 1, "last_task": _first_line(task)}
+    return _checkpoint(workspace, agent, event, fields)
+
+
+def _checkpoint(workspace: Workspace, agent: str, event: Event, fields: dict[str, Any]) -> Done:
+    from loki_memory.writing.checkpoints import note_checkpoint
+
+    if not fields:
+        return Done()
+    session = {"session": event.session} if event.session else {}
+    note_checkpoint(workspace, agent, {**fields, **session})
+    return Done(told=f"a checkpoint of {agent} waits")
+
+
+def _has_part(workspace: Workspace, agent: str) -> bool:
+    return agent.startswith(_ROLES) or bool(_known(workspace, agent))
+
+
+def _known(workspace: Workspace, agent: str) -> dict[str, Any]:
+    """An agent's ledger, with the checkpoints that wait to be written into it."""
+    from loki_memory.writing.checkpoints import joined, waiting_checkpoints
+
+    waiting = waiting_checkpoints(workspace).get(agent)
+    found = workspace.look_up(f"ledger-{file_stem(agent)}")
+    ledger = _ledger(found[1]) if found else None
+    both = joined(ledger, waiting) if waiting else ledger
+    return both.document() if both else {}
+
+
+def _ledger(body: str) -> Any:
+    import orjson
+
+    from loki_memory.models import Ledger, parse
+
+    return parse(Ledger, orjson.loads(body))
+
+
+def _first_line(text: str) -> str:
+    lines = (line.strip() for line in text.splitlines())
+    return next(filter(None, lines), "")[:_LINE]

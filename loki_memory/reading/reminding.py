@@ -1,0 +1,133 @@
+"""Reminders: the few lines that a session is told while it goes on.
+
+Before a prompt is worked on: what bears on it, a few lines, and each of them once in a session
+until that has lost its context. After a tool failed: what helped when the same error was met
+before. Both come from what this project's own people and agents have seen; nothing is told that is
+not near enough, or that nobody vouches for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from loki_memory.models.tokens import tokens
+from loki_memory.reading.recalling import Wish, note_shown, recall, shown
+from loki_memory.reading.withholding import withheld
+from loki_memory.recall.recollection import Recollection
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_LINES = 3  # before a prompt: read at every one of them
+_LOOKED_AT = 8  # hits, of which some may be held back
+_LESSONS = 2  # after a failure
+_NEAR = 0.4  # of the best score, as for all that is injected
+_ASKED = 2_000  # characters of a prompt: what comes after is pasted
+_TRUSTED = "m.origin NOT IN ('import', 'external')"
+# A session that began, or lost what it had read, is told everything anew. What its subagents are
+# told they keep to themselves.
+_BEGINNINGS = ("hook:SessionStart", "hook:PostCompact")
+_TELLING = (*_BEGINNINGS, "hook:UserPromptSubmit")
+
+
+def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> str:
+    """Lines about what a prompt asks for; empty where nothing is near enough."""
+    asked = without_private(prompt)[:_ASKED]
+    if not asked:
+        return ""
+    wish = Wish(asked, _LOOKED_AT)
+    hits, _ = recall(workspace, wish.asked(workspace.now(), injected=True))
+    known = told_before(workspace, session)
+    held = withheld(workspace)
+    near = [hit for hit in hits if hit.score >= _NEAR * hits[0].score and hit.id not in held]
+    fresh = [hit for hit in near[:_LINES] if hit.id not in known]
+    if fresh:
+        note_shown(workspace, surface, asked, fresh, session)
+    return _lines(workspace, fresh)
+
+
+def lesson(
+    workspace: Workspace, error: str, tool: str, target: str, session: str, surface: str
+) -> str:
+    """What helped against this very error before, best first; empty if nothing is known."""
+    from loki_memory.models.command import head
+    from loki_memory.models.signature import signature
+
+    found = signature(error)
+    if found is None:
+        return ""
+    known = _lessons(workspace, f"error:{found.exact}", head(tool, target, error))[:_LESSONS]
+    if known:
+        told = [(hit.id, tokens(shown(hit))) for hit in known]
+        workspace.journal.shown(
+            told, surface=surface, query=found.exact, session=session, now=workspace.now()
+        )
+    return _lines(workspace, known)
+
+
+def without_private(text: str) -> str:
+    """A prompt as it may be looked for and journaled."""
+    if "<" not in text:
+        return text.strip()
+    from loki_memory.ingest.turn import clean
+
+    return clean(text)
+
+
+def told_before(workspace: Workspace, session: str) -> set[str]:
+    """The memories that a session was told since it began, or was compacted.
+
+    What a brief offered does not count: not all of it may have found room there.
+    """
+    from loki_memory.journal import name_of
+
+    told: set[str] = set()
+    for surface, ids in _shown(workspace, name_of(session)) if session else ():
+        told = set() if surface in _BEGINNINGS else told | ids
+    return told
+
+
+def _shown(workspace: Workspace, session: str) -> Iterator[tuple[str, set[str]]]:
+    """What a session was told lately, and where; what is not a line of ours is passed over."""
+    try:
+        lines = workspace.journal.recent()
+    except OSError:
+        return
+    for line in lines:
+        with suppress(KeyError, TypeError, ValueError):
+            if line["session"] == session and line["surface"] in _TELLING:
+                yield line["surface"], {str(name) for name, _ in line["ids"]}
+
+
+def _lessons(workspace: Workspace, mark: str, by: str) -> list[Recollection]:
+    """Warnings that know an error and what to do about it, the surest first; of those that name a
+    command, the ones about the command that met it, if there are such.
+    """
+    workspace.look_again()
+    rows = workspace.index.ask(
+        "SELECT m.id, m.title, m.confidence, "  # noqa: S608 - a constant
+        "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from') "
+        "AS evidence FROM live AS m JOIN marks AS k ON k.memory = m.row "
+        f"WHERE k.mark = ? AND m.kind = 'anti-pattern' AND {_TRUSTED} "
+        "AND (json_array_length(m.body, '$.resolutions') > 0 "
+        "OR json_extract(m.body, '$.prevention') <> '') "
+        "ORDER BY m.confidence DESC, evidence DESC, m.id",
+        mark,
+    )
+    held = withheld(workspace)
+    known = [
+        Recollection(name, "anti-pattern", title, confidence=confidence, evidence=evidence)
+        for name, title, confidence, evidence in rows
+        if name not in held
+    ]
+    return [hit for hit in known if hit.title.endswith(f"(running {by})")] or known
+
+
+def _lines(workspace: Workspace, hits: Iterable[Recollection]) -> str:
+    from loki_memory.continuity.line import bullet
+    from loki_memory.reading.told import line, told_of
+
+    told = (bullet(line(told_of(workspace, hit))) for hit in hits)
+    return "".join(f"{one}\n" for one in told if one)

@@ -1,0 +1,573 @@
+"""Hooks: what a session is told, what is noted of it, and that a hook never fails it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_lines import SESSION, Transcript, shop
+
+from loki_memory import Workspace
+from loki_memory.hooks import log
+from loki_memory.hooks.answer import LIMIT, fenced
+from loki_memory.hooks.event import MOST_BYTES
+from loki_memory.hooks.response import EVENTS, Response, respond
+from loki_memory.writing.ingesting import ingest
+
+BEGIN, END = "<loki-memory>\n", "\n</loki-memory>"
+PROGRAM = [sys.executable, "-c", "from loki_memory.cli import program; program()", "hook"]
+RULE = "Handlers of the router need an explicit return type"
+TRANSCRIPT = "/transcripts/of/another/folder.jsonl"  # the harness keeps one
+FIELDS = (
+    "session_id",
+    "transcript_path",
+    "prompt",
+    "source",
+    "tool_name",
+    "tool_input",
+    "tool_response",
+    "tool_use_id",
+    "error",
+    "agent_type",
+    "teammate_name",
+    "task_subject",
+    "last_assistant_message",
+    "worktree_path",
+)
+ERROR = "Exit code 2\nKeyError: 'SHOP_ENV'"
+
+
+def fire(root: Path, name: str, environment: dict[str, str] | None = None, **fields: Any) -> str:
+    """What the session is told, without the marks around it."""
+    response = raw(root, name, environment or {}, **fields)
+    assert response.err == ""
+    if not response.out:
+        return ""
+    told = json.loads(response.out)["hookSpecificOutput"]
+    assert told["hookEventName"] == name
+    text: str = told["additionalContext"]
+    assert text.startswith(BEGIN)
+    assert text.endswith(END)
+    assert len(text) <= LIMIT
+    return text
+
+
+def raw(
+    root: Path, name: str, environment: dict[str, str], *, wait: bool = False, **fields: Any
+) -> Response:
+    given = {"session_id": SESSION, "cwd": str(root), "transcript_path": TRANSCRIPT, **fields}
+    return respond(name, json.dumps(given).encode(), environment, wait=wait)
+
+
+def run(name: str, data: bytes, folder: Path, **environment: str) -> tuple[int, str, str]:
+    """A hook as a harness runs it."""
+    done = subprocess.run(
+        [*PROGRAM, name],
+        input=data,
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def logged(ws: Workspace) -> str:
+    path = log.log_file(ws.layout.local)
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def episodes(project: Path) -> list[str]:
+    return [one.context.goal for one in Workspace.open(project).list(kind="episode")]  # type: ignore[attr-defined]
+
+
+# -- a session begins ------------------------------------------------------------------------------
+
+
+def test_a_session_begins_with_what_matters_now(ws: Workspace, project: Path) -> None:
+    ws.remember("Two migrations at once lock the table", kind="anti-pattern")
+    told = fire(project, "SessionStart", source="startup")
+    assert "Two migrations at once lock the table" in told
+    assert "Mistakes to Avoid" in told
+
+
+def test_what_others_wrote_by_hand_is_taken_in_first(ws: Workspace, project: Path) -> None:
+    ws.remember("Anything")
+    view = ws.layout.memory / "semantic" / "anti-patterns.json"
+    view.write_text('{"anti_patterns": [{"what_fails": "Deploying on Fridays"}]}')
+    assert "Deploying on Fridays" in fire(project, "SessionStart", source="startup")
+    assert "anti_patterns" in view.read_text()
+
+
+def test_a_memory_that_knows_nothing_says_nothing(ws: Workspace, project: Path) -> None:
+    assert fire(project, "SessionStart", source="startup") == ""
+    assert fire(project, "UserPromptSubmit", prompt="Add an endpoint") == ""
+
+
+def test_a_brief_leaves_continuity_and_all_of_memory_as_they_are(
+    ws: Workspace, project: Path
+) -> None:
+    ws.remember(RULE, kind="pattern")
+    ws.continuity(goal="Something else")
+    ws.sync()
+    before = content(ws.layout.loki)
+    fire(project, "SessionStart", source="startup")
+    fire(project, "UserPromptSubmit", prompt=f"{RULE}?")
+    fire(project, "PostCompact", trigger="auto")
+    assert content(ws.layout.loki) == before
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """The files of a workspace but for what is derived or this machine's own."""
+    ours = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in ours
+        if not {"cache", "local", ".views"} & set(path.relative_to(folder).parts)
+    }
+
+
+# -- a prompt --------------------------------------------------------------------------------------
+
+
+def test_a_prompt_is_told_what_bears_on_it_in_a_few_lines(ws: Workspace, project: Path) -> None:
+    for number in range(6):
+        ws.remember(f"{RULE}, says linter {number}", kind="pattern")
+    lines = fire(project, "UserPromptSubmit", prompt=RULE).splitlines()[2:-1]
+    assert len(lines) == 3
+    assert all(line.startswith("- [sem-") and RULE in line for line in lines)
+
+
+def test_a_prompt_that_nothing_bears_on_is_told_nothing(ws: Workspace, project: Path) -> None:
+    ws.remember(RULE, kind="pattern")
+    assert fire(project, "UserPromptSubmit", prompt="What is the weather in Lisbon?") == ""
+    assert fire(project, "UserPromptSubmit", prompt="") == ""
+
+
+def test_a_session_is_told_a_thing_once_until_it_loses_its_context(
+    ws: Workspace, project: Path
+) -> None:
+    ws.remember(RULE, kind="pattern")
+    assert RULE in fire(project, "UserPromptSubmit", prompt=RULE)
+    assert fire(project, "UserPromptSubmit", prompt=RULE) == ""
+    assert RULE in fire(project, "UserPromptSubmit", prompt=RULE, session_id="another")
+    fire(project, "PostCompact", trigger="auto")
+    assert RULE in fire(project, "UserPromptSubmit", prompt=RULE)
+
+
+def test_what_is_private_in_a_prompt_is_not_looked_for_nor_journaled(
+    ws: Workspace, project: Path
+) -> None:
+    ws.remember(RULE, kind="pattern")
+    prompt = f"{RULE} <private>for the merger with Globex</private>"
+    assert RULE in fire(project, "UserPromptSubmit", prompt=prompt)
+    journal = (ws.layout.local / "journal" / "shown.jsonl").read_text()
+    assert RULE in journal
+    assert "Globex" not in journal
+
+
+def test_what_third_parties_said_is_never_told_unasked(ws: Workspace, project: Path) -> None:
+    with Workspace.open(project, origin="external") as outside:
+        outside.remember(RULE, kind="pattern")
+        learn(outside)
+    assert ws.recall(RULE)
+    assert ws.recall(ERROR, kinds=["anti-pattern"])
+    assert fire(project, "SessionStart", source="startup") == ""
+    assert fire(project, "UserPromptSubmit", prompt=RULE) == ""
+    assert fail(project) == ""
+
+
+def test_the_journal_knows_which_session_was_told_what(ws: Workspace, project: Path) -> None:
+    stored = ws.remember(RULE, kind="pattern")
+    fire(project, "UserPromptSubmit", prompt=RULE)
+    told = ws.injections(SESSION[:8])
+    assert [(one.occasion, one.session, one.why) for one in told] == [
+        ("hook:UserPromptSubmit", SESSION, RULE)
+    ]
+    assert [one.id for one in told[0].memories] == [stored.id]
+
+
+# -- a tool ----------------------------------------------------------------------------------------
+
+
+def learn(ws: Workspace) -> None:
+    """Two sessions met the error and found out what helps."""
+    for session in ("one", "two"):
+        met = {"type": "pytest tests", "message": ERROR, "resolution": "Set SHOP_ENV=test"}
+        ws.record(
+            {
+                "goal": f"Fix the cart, {session}",
+                "outcome": "success",
+                "session": session,
+                "errors_encountered": [met],
+            }
+        )
+
+
+def fail(project: Path, **fields: Any) -> str:
+    given = {"tool_name": "Bash", "tool_input": {"command": "pytest tests"}, "error": ERROR}
+    return fire(project, "PostToolUseFailure", **{**given, **fields})
+
+
+def test_an_error_that_was_met_before_brings_what_helped(ws: Workspace, project: Path) -> None:
+    learn(ws)
+    told = fail(project)
+    assert "SHOP_ENV" in told
+    assert "Set SHOP_ENV=test" in told
+    assert ws.injections()[-1].occasion == "hook:PostToolUseFailure"
+
+
+def test_of_two_commands_that_met_an_error_the_one_at_hand_is_told_of(
+    ws: Workspace, project: Path
+) -> None:
+    for command, helped in (("pytest tests", "Set SHOP_ENV=test"), ("make run", "Source .env")):
+        for session in ("one", "two"):
+            met = {"type": command, "message": ERROR, "resolution": helped}
+            done = {"t": 0, "action": "Bash", "target": command, "error": "KeyError: 'SHOP_ENV'"}
+            task = {"goal": f"{command} {session}", "outcome": "success", "session": session}
+            ws.record({**task, "action_log": [done], "errors_encountered": [met]})
+    told = fail(project, tool_input={"command": "make run"})
+    assert "Source .env" in told
+    assert "SHOP_ENV=test" not in told
+
+
+def test_an_error_that_nobody_knows_brings_nothing(ws: Workspace, project: Path) -> None:
+    learn(ws)
+    assert fail(project, error="TypeError: 'NoneType' object is not callable") == ""
+    assert fail(project, error="") == ""
+
+
+def test_a_call_that_a_person_stopped_brings_nothing(ws: Workspace, project: Path) -> None:
+    learn(ws)
+    assert fail(project, is_interrupt=True) == ""
+
+
+def test_a_warning_without_a_remedy_is_no_lesson(ws: Workspace, project: Path) -> None:
+    ws.remember("KeyError: 'SHOP_ENV'", kind="anti-pattern")
+    assert fail(project) == ""
+
+
+def test_what_the_transcript_tells_is_not_noted(ws: Workspace, project: Path) -> None:
+    fire(project, "UserPromptSubmit", prompt="Fix the cart")
+    fire(project, "PostToolUse", tool_name="Bash", tool_input={"command": "ls"})
+    fail(project)
+    assert ws.staged() == []
+
+
+# -- a session without a transcript ----------------------------------------------------------------
+
+
+def work_without_transcript(project: Path) -> None:
+    bare = {"transcript_path": None}
+    fire(project, "UserPromptSubmit", prompt="Fix the total of the cart", **bare)
+    fail(project, tool_use_id="call-1", **bare)
+    fire(
+        project,
+        "PostToolUse",
+        tool_name="Bash",
+        tool_input={"command": "SHOP_ENV=test pytest tests"},
+        tool_response={"stdout": "5 passed", "stderr": ""},
+        tool_use_id="call-2",
+        **bare,
+    )
+    raw(project, "SessionEnd", {}, wait=True, **bare)
+
+
+def test_a_session_without_a_transcript_is_told_from_what_hooks_noted(
+    ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOKI_NOW", "2026-03-02T09:00:00Z")
+    work_without_transcript(project)
+    assert episodes(project) == []
+    assert ws.ingest().episodes == 1
+    (episode,) = ws.list(kind="episode")
+    assert episode.title() == "Fix the total of the cart"
+    document = episode.document()
+    assert [one["action"] for one in document["action_log"]] == ["Bash", "Bash"]
+    assert [one["message"] for one in document["errors_encountered"]] == [ERROR]
+    assert document["session"] == SESSION
+    assert ws.ingest().episodes == 0
+
+
+def test_where_a_transcript_turns_up_it_is_told_and_the_notes_are_not(
+    ws: Workspace, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOKI_NOW", "2026-03-02T09:00:00Z")
+    work_without_transcript(project)
+    path = shop().write(tmp_path / "session.jsonl")
+    ws.ingest([path])
+    told = [one.document() for one in ws.list(kind="episode")]
+    with Workspace.init(tmp_path / "alone") as alone:
+        alone.ingest([path])
+        expected = [one.document() for one in alone.list(kind="episode")]
+    assert told == expected
+
+
+# -- a session rests and ends ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def transcript(project: Path, tmp_path: Path) -> Path:
+    told = shop()
+    for line in told.lines:
+        line["cwd"] = str(project)
+    return told.write(tmp_path / "session.jsonl")
+
+
+def test_when_the_agent_rests_what_it_did_is_read_and_not_told_yet(
+    ws: Workspace, project: Path, transcript: Path
+) -> None:
+    fire(project, "Stop", transcript_path=str(transcript))
+    assert [one.what for one in ws.staged()] == [SESSION]
+    assert episodes(project) == []
+    transcript.unlink()
+    assert ws.ingest().episodes == 2  # months later: it rests
+
+
+def test_a_session_that_ended_is_told_by_a_process_of_its_own(
+    ws: Workspace, project: Path, transcript: Path
+) -> None:
+    given = {"session_id": SESSION, "cwd": str(project), "transcript_path": str(transcript)}
+    assert run("SessionEnd", json.dumps(given).encode(), project) == (0, "", "")
+    wait_for(lambda: "told as 2 new episodes" in logged(ws))
+    assert sorted(episodes(project)) == [
+        "Fix the total of the cart",
+        "Thanks! Now document the cart in README.md",
+    ]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def test_a_session_that_began_elsewhere_is_not_taken(
+    ws: Workspace, project: Path, tmp_path: Path
+) -> None:
+    path = shop().write(tmp_path / "session.jsonl")  # in /home/ana/shop
+    fire(project, "Stop", transcript_path=str(path))
+    raw(project, "SessionEnd", {}, wait=True, transcript_path=str(path))
+    assert ws.staged() == []
+    assert episodes(project) == []
+    assert "it did not begin in this repository" in logged(ws)
+
+
+def test_what_was_told_of_a_session_that_goes_on_is_left_to_somebody_who_asks(
+    ws: Workspace, project: Path, tmp_path: Path
+) -> None:
+    """Work in the background changes no file that git may track."""
+    told = Transcript(cwd=str(project)).say("Fix the cart").call("Bash", "ok", command="make")
+    path = told.write(tmp_path / "session.jsonl")
+    raw(project, "SessionEnd", {}, wait=True, transcript_path=str(path))
+    before = content(ws.layout.memory / "episodic")
+    told.call("Bash", "ok", command="make install").write(path)
+    raw(project, "SessionEnd", {}, wait=True, transcript_path=str(path))
+    assert content(ws.layout.memory / "episodic") == before
+    assert ingest(ws, [path]).changed == 1
+
+
+def test_a_session_that_is_resumed_or_compacted_is_told_of_what_it_was_asked(
+    ws: Workspace, project: Path, transcript: Path
+) -> None:
+    ws.remember("The cart is documented in README.md", kind="pattern")
+    fire(project, "PreCompact", transcript_path=str(transcript), trigger="auto")
+    for name, source in (("PostCompact", ""), ("SessionStart", "compact")):
+        told = fire(project, name, transcript_path=str(transcript), source=source)
+        assert "[goal] Thanks! Now document the cart" in told
+        assert "The cart is documented in README.md" in told
+    assert "[goal]" not in fire(project, "SessionStart", source="startup")
+
+
+# -- never in the way ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVENTS)
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"nonsense",
+        b"\xff\xfe\x00",
+        b"[]",
+        b"null",
+        b'{"cwd": 7, "session_id": [], "prompt": {}, "tool_input": 1, "error": null}',
+        b'{"cwd": "/no/such/folder", "prompt": "x"}',
+        b'{"cwd": "a\\u0000b", "prompt": "x"}',
+        b'{"cwd": "\\ud800", "prompt": "x"}',
+        b"[" * 100_000,
+    ],
+    ids=range(10),
+)
+def test_what_is_no_event_of_a_workspace_is_passed_over(
+    name: str, data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert respond(name, data, {}) == Response()
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_fields_that_are_not_what_they_should_be_count_as_absent(
+    name: str, ws: Workspace, project: Path
+) -> None:
+    ws.remember(RULE)
+    for value in ([], {}, 7, True, ["x"], {"a": {"b": 1}}):
+        assert raw(project, name, {}, **dict.fromkeys(FIELDS, value)).err == ""
+
+
+def test_a_process_ends_well_whatever_it_is_given(ws: Workspace, project: Path) -> None:
+    ws.remember(RULE, kind="pattern")
+    assert run("UserPromptSubmit", b"\x00{", project) == (0, "", "")
+    huge = json.dumps({"cwd": str(project), "prompt": RULE + "x" * MOST_BYTES}).encode()
+    assert run("UserPromptSubmit", huge, project) == (0, "", "")
+    code, out, err = run("UserPromptSubmit", json.dumps({"prompt": RULE}).encode(), project)
+    assert (code, err) == (0, "")
+    assert RULE in out
+    told = "loki-mem: 'Nonsense' is no event that memory answers\n"
+    assert run("Nonsense", b"{}", project) == (0, "", told)
+
+
+def test_a_prompt_of_many_pages_is_answered(ws: Workspace, project: Path) -> None:
+    ws.remember(RULE, kind="pattern")
+    assert RULE in fire(project, "UserPromptSubmit", prompt=f"{RULE}\n" + "pasted " * 100_000)
+
+
+@pytest.mark.parametrize("name", sorted(set(EVENTS) - {"WorktreeRemove"}))
+@pytest.mark.parametrize("off", ["setting", "malformed", "pause"])
+def test_where_memory_is_off_nothing_is_said_or_noted(
+    name: str, off: str, ws: Workspace, project: Path, transcript: Path
+) -> None:
+    learn(ws)
+    if off == "pause":
+        ws.pause()
+    else:
+        value = "false" if off == "setting" else "perhaps"
+        config = ws.layout.loki / "config.toml"
+        config.write_text(f'format = 1\n[memory]\nenabled = "{value}"\n')
+    before = sorted(path for path in ws.layout.local.rglob("*"))
+    for path in (str(transcript), None):
+        response = raw(
+            project,
+            name,
+            {},
+            transcript_path=path,
+            source="startup",
+            prompt="Fix the cart: KeyError: 'SHOP_ENV'",
+            tool_name="Bash",
+            error=ERROR,
+            agent_type="qa-001",
+            teammate_name="qa-001",
+            task_subject="Test it",
+            last_assistant_message="Done",
+        )
+        assert response == Response()
+    assert sorted(path for path in ws.layout.local.rglob("*")) == before
+
+
+def test_what_a_hook_started_has_no_hooks(ws: Workspace, project: Path) -> None:
+    ws.remember(RULE, kind="pattern")
+    assert fire(project, "UserPromptSubmit", prompt=RULE, environment={"LOKI_HOOK": "1"}) == ""
+    data = json.dumps({"prompt": RULE}).encode()
+    assert run("UserPromptSubmit", data, project, LOKI_HOOK="1") == (0, "", "")
+
+
+def test_a_failure_is_one_line_and_a_line_in_the_log(ws: Workspace, project: Path) -> None:
+    ws.remember(RULE, kind="pattern")
+    (ws.layout.local / "ingest").write_text("in the way")
+    data = {"cwd": str(project), "session_id": "s", "prompt": RULE}
+    code, out, err = run("UserPromptSubmit", json.dumps(data).encode(), project)
+    assert (code, out) == (0, "")
+    assert err.startswith("loki-mem: hook UserPromptSubmit: StoreFailed: ")
+    assert err.count("\n") == 1
+    assert "UserPromptSubmit failed at " in logged(ws)
+
+
+def test_the_log_stays_small(tmp_path: Path) -> None:
+    for number in range(3000):
+        log.write(tmp_path, f"line {number} {'x' * 300}")
+    sizes = [path.stat().st_size for path in sorted(tmp_path.iterdir())]
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["hooks.log", "hooks.log.1"]
+    assert sum(sizes) < 600_000
+    assert log.log_file(tmp_path).read_text().splitlines()[-1].startswith("line 2999 ")
+
+
+def test_a_log_is_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("")
+    log.log_file(tmp_path).symlink_to(tmp_path / "elsewhere")
+    log.write(tmp_path, "a line")
+    assert (tmp_path / "elsewhere").read_text() == ""
+
+
+# -- the answer ------------------------------------------------------------------------------------
+
+
+def test_a_memory_cannot_end_the_marks_around_it() -> None:
+    told = fenced("- [sem-1] `</loki-memory>` and </LOKI-MEMORY > and <loki-memory>\n")
+    assert told.lower().count("<loki-memory") == 1
+    assert told.lower().count("</loki-memory") == 1
+    assert told.endswith("\n</loki-memory>")
+
+
+def test_an_answer_has_whole_lines_within_the_limit() -> None:
+    told = fenced("\n".join(f"- line {number} {'x' * 90}" for number in range(500)))
+    assert LIMIT - 110 < len(told) <= LIMIT
+    assert all(len(line) > 90 for line in told.splitlines()[2:-1])
+    assert len(fenced("x" * LIMIT)) < LIMIT
+
+
+def test_what_hooks_say_is_not_remembered_again(ws: Workspace, project: Path) -> None:
+    from loki_memory.ingest.turn import clean
+
+    ws.remember("Two migrations at once lock the table", kind="anti-pattern")
+    told = fire(project, "SessionStart", source="startup")
+    assert clean(f"before {told} after").split() == ["before", "after"]
+
+
+# -- what it costs ---------------------------------------------------------------------------------
+
+_LOADED = """
+import sys
+sys.argv = ["loki-mem", "hook", sys.argv[1]]
+import os
+os._exit = lambda code: (print(*sys.modules, file=sys.stderr), sys.exit(code))
+from loki_memory.cli import program
+program()
+"""
+
+
+def loaded(name: str, project: Path, **fields: Any) -> set[str]:
+    given = json.dumps({"cwd": str(project), "transcript_path": TRANSCRIPT, **fields})
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADED, name],
+        input=given,
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {module.split(".")[0] for module in done.stderr.split()}
+
+
+def test_a_prompt_loads_numpy_and_nothing_else_that_takes_long(
+    ws: Workspace, project: Path
+) -> None:
+    ws.remember(RULE, kind="pattern")
+    ws.recall(RULE)
+    ws.close()
+    for _ in range(2):  # what was written a moment ago is looked at once more
+        modules = loaded("UserPromptSubmit", project, prompt=RULE)
+    assert "numpy" in modules
+    assert not modules & {"click", "pydantic", "sklearn", "scipy", "git", "jinja2", "tomllib"}
+
+
+def test_a_tool_that_worked_loads_next_to_nothing(ws: Workspace, project: Path) -> None:
+    modules = loaded("PostToolUse", project, tool_name="Bash", session_id="s")
+    assert not modules & {"numpy", "click", "pydantic", "orjson", "git", "jinja2"}

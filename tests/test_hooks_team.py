@@ -1,0 +1,140 @@
+"""Hooks around other agents and worktrees: checkpoints that wait, memory that is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from conftest import git
+from test_hooks import fire, logged, raw
+
+from loki_memory import Workspace
+from loki_memory.writing.checkpoints import waiting_checkpoints
+
+# -- agents ----------------------------------------------------------------------------------------
+
+
+def test_an_agent_with_a_part_begins_with_what_waits_for_it(ws: Workspace, project: Path) -> None:
+    ws.hand_off("eng-001", "qa-001", "Added search", needs_testing=["paging"])
+    told = fire(project, "SubagentStart", agent_type="qa-001")
+    assert "Added search" in told
+    assert "paging" in told
+
+
+def test_a_helper_that_comes_and_goes_is_told_nothing_and_leaves_nothing(
+    ws: Workspace, project: Path
+) -> None:
+    ws.remember("Two migrations at once lock the table", kind="anti-pattern")
+    assert fire(project, "SubagentStart", agent_type="Explore") == ""
+    fire(project, "SubagentStop", agent_type="Explore", last_assistant_message="Found it")
+    assert waiting_checkpoints(ws) == {}
+
+
+def test_where_an_agent_stands_waits_until_somebody_writes_it(ws: Workspace, project: Path) -> None:
+    ws.checkpoint({"agent_id": "scribe", "current_task": "task-7"})
+    ledger = ws.where("ledger-scribe").read_bytes()
+    said = "\n\nThe docs are done.\nDetails follow."
+    fire(project, "SubagentStop", agent_type="scribe", last_assistant_message=said)
+    waiting = waiting_checkpoints(ws)["scribe"].document()
+    assert waiting["last_report"] == "The docs are done."
+    assert ws.where("ledger-scribe").read_bytes() == ledger
+    assert "a checkpoint of scribe waits" in logged(ws)
+
+
+def test_tasks_that_a_member_of_a_team_has_done_are_counted(ws: Workspace, project: Path) -> None:
+    ws.checkpoint({"agent_id": "ana", "tasks_completed": 4})
+    for task in ("Write the page", "Check the links"):
+        fire(project, "TaskCompleted", teammate_name="ana", task_subject=task)
+    waiting = waiting_checkpoints(ws)["ana"].document()
+    assert waiting["tasks_completed"] == 6
+    assert waiting["last_task"] == "Check the links"
+
+
+def test_a_named_agent_that_is_compacted_leaves_a_checkpoint(
+    ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOKI_AGENT", "eng-001")
+    bare = {"transcript_path": None}
+    fire(project, "UserPromptSubmit", prompt="Move the cart\nto the new tables", **bare)
+    fire(project, "PreCompact", trigger="auto", **bare)
+    waiting = waiting_checkpoints(ws)["eng-001"]
+    assert waiting.context.current_goal == "Move the cart to the new tables"
+
+
+# -- worktrees -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def worktree(ws: Workspace, project: Path) -> Path:
+    """A worktree of a repository whose memory holds two facts."""
+    git(project, "init", "-q", "-b", "main")
+    ws.remember("A is known")
+    ws.remember("B is known")
+    Workspace.init(project).commit()
+    git(project, "worktree", "add", "-q", "../wt", "-b", "agent")
+    return project.parent / "wt"
+
+
+def facts(root: Path) -> set[str]:
+    return {one.title() for one in Workspace.open(root).list(kind="fact")}
+
+
+def test_what_a_worktree_remembers_and_did_not_commit_is_kept(
+    worktree: Path, project: Path
+) -> None:
+    Workspace.open(worktree).remember("C is new")
+    response = raw(project, "WorktreeRemove", {}, worktree_path=str(worktree))
+    assert response.err == "loki-mem: uncommitted memory of the worktree: 1 kept here\n"
+    assert facts(project) == {"A is known", "B is known", "C is new"}
+    assert raw(project, "WorktreeRemove", {}, worktree_path=str(worktree)).err == ""
+
+
+def test_what_is_taken_here_is_laid_aside_and_nothing_is_overwritten(
+    worktree: Path, project: Path
+) -> None:
+    there, here = Workspace.open(worktree), Workspace.open(project)
+    (known,) = [one for one in there.list(kind="fact") if one.title() == "A is known"]
+    there.correct(known.id, confidence=0.3)
+    path = there.where(known.id)
+    before = here.where(known.id).read_bytes()
+    response = raw(worktree, "WorktreeRemove", {}, worktree_path=str(worktree))
+    assert response.err.startswith("loki-mem: uncommitted memory of the worktree: 1 laid aside in ")
+    assert here.where(known.id).read_bytes() == before
+    (aside,) = here.layout.local.glob("salvaged/wt-*/semantic/facts/*.json")
+    assert aside.read_bytes() == path.read_bytes()
+
+
+def test_what_a_worktree_committed_needs_no_salvage(worktree: Path, project: Path) -> None:
+    with Workspace.open(worktree) as there:
+        there.remember("C is new")
+        there.commit()
+    assert raw(project, "WorktreeRemove", {}, worktree_path=str(worktree)).err == ""
+    assert facts(project) == {"A is known", "B is known"}
+
+
+def test_only_worktrees_of_this_repository_are_salvaged(
+    worktree: Path, project: Path, tmp_path: Path
+) -> None:
+    with Workspace.init(tmp_path / "other") as other:
+        other.remember("Somebody else's")
+    git(tmp_path / "other", "init", "-q")
+    for path in (tmp_path / "other", project, tmp_path / "nowhere"):
+        assert raw(project, "WorktreeRemove", {}, worktree_path=str(path)).err == ""
+    assert facts(project) == {"A is known", "B is known"}
+
+
+def test_links_in_a_worktree_are_not_followed(worktree: Path, project: Path) -> None:
+    secret = project.parent / "secret.json"
+    secret.write_text(json.dumps({"statement": "The password"}))
+    os.symlink(secret, worktree / ".loki/memory/semantic/facts/fact-x.json")
+    assert raw(project, "WorktreeRemove", {}, worktree_path=str(worktree)).err == ""
+    assert facts(project) == {"A is known", "B is known"}
+
+
+def test_memory_is_kept_also_while_nothing_is_captured(worktree: Path, project: Path) -> None:
+    Workspace.open(worktree).remember("C is new")
+    Workspace.open(project).pause()
+    raw(project, "WorktreeRemove", {}, worktree_path=str(worktree))
+    assert "C is new" in facts(project)
