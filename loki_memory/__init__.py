@@ -8,11 +8,11 @@ ws.record({"goal": "Add search", "outcome": "success"})
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from loki_memory.errors import LokiMemoryError
-
+TYPE_CHECKING = False  # `typing` takes as long to load as Python itself, and so does a hook
 if TYPE_CHECKING:
+    from typing import Any
+
+    from loki_memory.errors import LokiMemoryError
     from loki_memory.models import (
         AntiPattern,
         Episode,
@@ -52,6 +52,10 @@ def __getattr__(name: str) -> Any:
         from loki_memory.workspace import Workspace
 
         return Workspace
+    if name == "LokiMemoryError":
+        from loki_memory.errors import LokiMemoryError
+
+        return LokiMemoryError
     if name in __all__:
         from loki_memory import models
 

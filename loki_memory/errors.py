@@ -20,13 +20,16 @@
     │   ├── FileChanged        6   changed since it was read
     │   ├── IdTaken            6   the id belongs to another memory
     │   ├── ReadOnlyPast       6   the memory of a commit is not written to
+    │   ├── TrackedByGit       6   work in the background changes no tracked file
     │   └── WouldLoseBeliefs   6   a consolidation that would drop beliefs
     ├── RejectedValue          7   a person rejected this value
     ├── StoreBusy              8   another process holds the store
+    │   └── AlreadyWatched     8   another process watches the workspace
     ├── StoreFailed            9   the file system said no
     ├── EverythingVanished    10   all memory files are gone at once
-    └── GitFailed             11   git could not do what was asked
-        └── NotOnABranch      11   memory is not kept on a branch of its own
+    ├── GitFailed             11   git could not do what was asked
+    │   └── NotOnABranch      11   memory is not kept on a branch of its own
+    └── NoAnswer              12   the watcher of the workspace does not do as it should
 
 The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 26 are what
 `loki-mem check` found.
@@ -228,6 +231,14 @@ class ReadOnlyPast(Conflict):
         )
 
 
+class TrackedByGit(Conflict):
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path} is tracked by git, and work in the background changes no tracked file; "
+            "`loki-mem consolidate` or `loki-mem sync` does."
+        )
+
+
 class WouldLoseBeliefs(Conflict):
     def __init__(self, ids: Sequence[str]) -> None:
         super().__init__(
@@ -254,6 +265,15 @@ class StoreBusy(LokiMemoryError):
         super().__init__(
             f"another process has held {path} for {seconds:g} s; try again, "
             "or raise store.lock_seconds."
+        )
+
+
+class AlreadyWatched(StoreBusy):
+    def __init__(self, root: object) -> None:
+        LokiMemoryError.__init__(
+            self,
+            f"another process watches {root}; `loki-mem daemon status` shows how it is doing, "
+            "`loki-mem daemon stop` ends it.",
         )
 
 
@@ -305,3 +325,12 @@ class NotOnABranch(GitFailed):
         LokiMemoryError.__init__(
             self, f"{self.reason}: {advice}; `loki-mem config git.mode branch` changes that."
         )
+
+
+class NoAnswer(LokiMemoryError):
+    """`reason` is a sentence without its full stop."""
+
+    exit_code = 12
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}. Without a watcher every command does its work itself.")

@@ -185,6 +185,12 @@ class Parts:
             self._render_views()
             return changes
 
+    def take_in(self) -> Changes:
+        """Bring the index up to date with every file, and leave the views for later."""
+        with self._lock:
+            self._heal()
+            return self._sync(full=True)
+
     def rebuild(self, progress: Progress | None = None) -> Changes:
         """Read every file again and make the index from nothing; then as `sync`."""
         _ = self.config
@@ -289,6 +295,10 @@ class Parts:
                     f"another process is updating the index; it is {self._age()} old"
                 )
         return False
+
+    def looked(self) -> None:
+        """Take note that somebody else has compared every file just now: a watcher."""
+        self._looked_at_all = time.monotonic()
 
     def is_as_shown(self, paths: Iterable[str]) -> bool:
         """Whether files are as the index knows them; brings it up to date where not."""

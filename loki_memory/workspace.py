@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -65,6 +66,7 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.writing.removal import Forgotten
     from loki_memory.writing.replaying import Replay
 
+_KEPT: dict[Layout, Workspace] = {}  # open in this process, with what they have read
 _FEW = 100  # episodes at once that are work just done; more are an import
 
 
@@ -96,7 +98,8 @@ class Workspace(Parts):
         if not start.is_dir():
             raise NotAFolder(start)
         homes = (user_home().parent, Path.home())
-        return cls(layout(find_workspace(start, homes)), origin=origin)
+        place = layout(find_workspace(start, homes))
+        return _KEPT.get(place) or cls(place, origin=origin)
 
     @classmethod
     def init(cls, path: str | os.PathLike[str] = ".", *, origin: str = "agent") -> Workspace:
@@ -126,6 +129,15 @@ class Workspace(Parts):
         if self.is_user or not (user_home() / "memory").is_dir():
             return None
         return Workspace.user(origin=self.origin)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """While this lasts, whoever opens this workspace in this process gets this one."""
+        _KEPT[self.layout] = self
+        try:
+            yield
+        finally:
+            del _KEPT[self.layout]
 
     def close(self) -> None:
         """Let go of the index. A workspace that is used again opens it again."""

@@ -82,6 +82,8 @@ CALLS = {
     "blame": "blame sem-001",
     "ingest": "ingest",
     "staged": "staged",
+    "watch": "watch --once",
+    "daemon": "daemon status",
     "replay": "replay ep-2026-01-06-001",
     "import": "import claude-memory README.md",
     "bisect": "bisect --query 'logs of staging journalctl' --reject fact-2f61dyj12e",

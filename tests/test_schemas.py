@@ -86,6 +86,7 @@ COMMANDS = {
     "feedback": ["sem-001", "--helpful"],
     "verify": ["--adopt"],
     "replay": ["ep-2026-01-06-001"],
+    "watch": ["--once"],
     "blame": ["sem-001"],
     "bisect": ["--query", "logs of staging", "--reject", "fact-2f61dyj12e"],
     "revert": ["HEAD"],

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import NoReturn
+
+TYPE_CHECKING = False  # a hook that the watcher answers must not pay for `typing`
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _HOOK = 3  # words of `loki-mem hook EVENT`
 
@@ -13,13 +16,25 @@ _HOOK = 3  # words of `loki-mem hook EVENT`
 def program() -> NoReturn:
     """Run as a program of its own: leave as soon as everything is written.
 
-    Taking numpy and all modules apart again would take 10 ms, and so would looking for garbage
-    while they are loaded.
+    A command that only reads is done by the watcher of its workspace, if one runs: nothing of the
+    command line is loaded then.
+    """
+    from loki_memory.watching import errand
+
+    code: object = errand.run(sys.argv[1:])
+    if code is None:
+        code = _exit_code()
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _exit_code() -> object:
+    """Run, and flush. Taking numpy and all modules apart again at the end would take 10 ms, and so
+    would looking for garbage while they are loaded.
     """
     gc.set_threshold(50_000, 20, 100)
     code: object = 1
     try:
-        _run()
+        run()
     except SystemExit as end:
         code = end.code
     finally:
@@ -28,19 +43,22 @@ def program() -> NoReturn:
                 stream.flush()
             except (OSError, ValueError, AttributeError):  # nobody listens any more
                 continue
-    os._exit(code if isinstance(code, int) else int(code is not None))
+    return code
 
 
-def _run() -> None:
-    """A hook runs before every prompt, and does without click, which takes 30 ms to load."""
+def run() -> NoReturn:
+    """Do the command that `sys.argv` names, in this process; ends by SystemExit.
+
+    A hook runs before every prompt, and does without click, which takes 30 ms to load.
+    """
     if sys.argv[1:2] == ["hook"] and len(sys.argv) == _HOOK and sys.argv[2].isalpha():
-        from loki_memory.hooks.program import run
+        from loki_memory.hooks.program import run as answer
 
-        run(sys.argv[2])
+        answer(sys.argv[2])
         sys.exit(0)
     from loki_memory.cli.main import main
 
     main()
 
 
-__all__ = ["program"]
+__all__ = ["program", "run"]

@@ -75,6 +75,8 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Maintain": {
         "init": "maintain",
+        "watch": "watch",
+        "daemon": "watch",
         "sync": "maintain",
         "rebuild": "maintain",
         "doctor": "maintain",

@@ -152,6 +152,11 @@ class Change:
         """How many files it changes."""
         return len(self._writes)
 
+    def overwritten(self) -> list[str]:
+        """The files that stand there already, and that it changes or removes."""
+        there = {path: self._current(path) for path in self._writes}
+        return [path for path, old in there.items() if old and old.data != self._writes[path]]
+
     def put(self, record: Memory, path: str = "", *, if_match: str | None = None) -> Memory:
         """Write a record over what stands at its path. `if_match` is the etag that was seen."""
         record, data = sealed(record)

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from loki_memory.models import MODELS, Episode
-from loki_memory.schema import capture, history, ingest, outputs
+from loki_memory.schema import capture, history, ingest, outputs, watch
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VIEWS = {
@@ -65,6 +65,7 @@ OUTPUTS: dict[str, Any] = {
     **capture.OUTPUTS,
     **history.OUTPUTS,
     **ingest.OUTPUTS,
+    **watch.OUTPUTS,
     "error": outputs.ErrorOutput,
 }
 

@@ -1,0 +1,52 @@
+"""What the commands that work in the background print with `--json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import TypedDict
+
+
+class StandingOutput(TypedDict):
+    """Printed by `watch --once`: what was done, and what waits."""
+
+    rounds: int
+    learned: int
+    ingested: int
+    waiting: int
+    planned: int
+    trouble: str
+
+
+class StateOutput(TypedDict):
+    """How a watcher is doing."""
+
+    process: int
+    since: str
+    hears: bool
+    standing: StandingOutput
+
+
+class DaemonOutput(TypedDict):
+    """Printed by `daemon start`, `stop` and `status`; no state where none answers."""
+
+    running: bool
+    state: StateOutput | None
+
+
+class LogOutput(TypedDict):
+    """Printed by `daemon logs`."""
+
+    lines: list[str]
+
+
+class ToldOutput(TypedDict):
+    """Printed by `watch`, one per line."""
+
+    told: str
+
+
+OUTPUTS: dict[str, Any] = {
+    "watch": StandingOutput | ToldOutput,
+    "daemon": DaemonOutput | LogOutput,
+}

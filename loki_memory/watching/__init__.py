@@ -1,0 +1,1 @@
+"""The watcher of a workspace: what it does in the background, and how commands ask it."""

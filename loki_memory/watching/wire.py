@@ -1,0 +1,110 @@
+"""The line between a command and the watcher of its workspace: a local socket of their owner.
+
+It lies in a folder that only its owner can enter, under a short path, because the name of a socket
+must fit into 108 bytes. It is named by the `.loki` folder itself (device and inode), so that every
+way to a workspace leads to one watcher. A message is a list of byte strings, each after its length
+in four bytes, the whole after its own.
+
+A hook asks here before every prompt and must not take twice as long as a Python that does nothing.
+`json`, `socket` and `typing` would take that time alone: this page does without them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from _socket import AF_UNIX, SOCK_STREAM, SOL_SOCKET, socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONGEST = 16 << 20  # bytes of a message; what a command prints is far less
+_NAME_LIMIT = 100  # bytes of a path; the kernel takes 108, macOS 104
+_LENGTH = 4
+_PEERCRED = 17 if sys.platform == "linux" else 0  # SO_PEERCRED: three numbers: process, user, group
+
+
+class Garbled(Exception):
+    """A message that is none."""
+
+
+def folder() -> str:
+    """The folder of all sockets of this user."""
+    named = os.environ.get("XDG_RUNTIME_DIR", "")
+    if named.startswith("/") and len(named) < _NAME_LIMIT // 2 and os.path.isdir(named):
+        return f"{named}/loki-memory"
+    return f"/tmp/loki-memory-{os.getuid()}"  # noqa: S108 - entered only if it is ours alone
+
+
+def name_of(loki: str | os.PathLike[str]) -> str:
+    """What a workspace is called wherever its watcher leaves something: by its `.loki` folder."""
+    status = os.stat(loki)
+    return f"{status.st_dev:x}-{status.st_ino:x}"
+
+
+def address(loki: str | os.PathLike[str]) -> str:
+    """The socket of the watcher of a workspace, whether or not one runs."""
+    return f"{folder()}/{name_of(loki)}.sock"
+
+
+def is_private(path: str) -> bool:
+    """Whether a folder is ours, and nobody else can enter it."""
+    status = os.lstat(path)
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    return is_ours and not status.st_mode & 0o077
+
+
+def is_own(connection: socket) -> bool:
+    """Whether a process of our own user is at the other end; elsewhere the folder has to do."""
+    if not _PEERCRED:
+        return True
+    told = connection.getsockopt(SOL_SOCKET, _PEERCRED, 12)
+    return int.from_bytes(told[4:8], sys.byteorder) == os.getuid()
+
+
+def reach(path: str, seconds: float) -> socket:
+    """A connection to the watcher that listens there; raises OSError if there is none of ours."""
+    if not is_private(os.path.dirname(path)):
+        raise PermissionError(path)
+    connection = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        connection.settimeout(seconds)
+        connection.connect(path)
+        if not is_own(connection):
+            raise PermissionError(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def send(connection: socket, parts: Sequence[bytes]) -> None:
+    body = b"".join(len(part).to_bytes(_LENGTH, "big") + part for part in parts)
+    connection.sendall(len(body).to_bytes(_LENGTH, "big") + body)
+
+
+def receive(connection: socket) -> list[bytes]:
+    """The next message; raises Garbled if it is too long, cut short, or makes no sense."""
+    size = int.from_bytes(_exactly(connection, _LENGTH), "big")
+    if size > LONGEST:
+        raise Garbled
+    body, parts, at = _exactly(connection, size), [], 0
+    while at < size:
+        end = at + _LENGTH + int.from_bytes(body[at : at + _LENGTH], "big")
+        if end > size:
+            raise Garbled
+        parts.append(body[at + _LENGTH : end])
+        at = end
+    return parts
+
+
+def _exactly(connection: socket, size: int) -> bytes:
+    body = b""
+    while len(body) < size:
+        some = connection.recv(min(size - len(body), 1 << 16))
+        if not some:
+            raise Garbled
+        body += some
+    return body

@@ -1,0 +1,506 @@
+"""The watcher as a process: started, asked, answered by, and stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_watcher import FAILED, wait_for, write_episode
+
+import loki_memory
+from loki_memory import Workspace
+from loki_memory.cli.answering import Desk
+from loki_memory.errors import NoAnswer
+from loki_memory.watching import daemon, errand, wire
+from loki_memory.watching.daemon import Answer, Listener, Request
+from loki_memory.watching.watcher import is_watched, place
+
+PROGRAM = [sys.executable, "-c", "from loki_memory.cli import program; program()"]
+STOP_SECONDS = 2.0
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are watched by /proc")
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[str]:
+    """Sockets of tests lie apart from those of the user, under a path that the kernel takes."""
+    with tempfile.TemporaryDirectory(prefix="lm-", dir="/tmp") as folder:
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def _apart(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of sockets before anybody made it."""
+    with tempfile.TemporaryDirectory(prefix="lm-", dir="/tmp") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(wire.folder())
+
+
+def run(project: Path, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *words], cwd=project, capture_output=True, text=True, check=False, **more
+    )
+
+
+def told(project: Path, *words: str) -> Any:
+    done = run(project, "daemon", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def watched(ws: Workspace, project: Path) -> Iterator[int]:
+    """A watcher in the background that is at rest; its process."""
+    with watching(project) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def asked(runtime: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A project with a watcher, for tests that only ask."""
+    project = tmp_path_factory.mktemp("asked")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", runtime)
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        Workspace.init(project)
+        with watching(project):
+            yield project
+
+
+@contextmanager
+def watching(project: Path) -> Iterator[int]:
+    with Workspace.open(project) as workspace:
+        workspace.remember("Contract tests need the database running")
+        workspace.sync()
+    process = told(project, "start")["state"]["process"]
+    try:
+        wait_for(lambda: answered(project, "recall", "contract tests"), "it never answered")
+        yield process
+    finally:
+        told(project, "stop")
+
+
+def answered(project: Path, *words: str, given: bytes = b"", **variables: str) -> Answer | None:
+    """What the watcher says to a command; None if the command has to do its work itself."""
+    here, before = Path.cwd(), dict(os.environ)
+    os.chdir(project)
+    os.environ.update(variables)
+    try:
+        connection = wire.reach(wire.address(project / ".loki"), 5)
+        with socket.socket(fileno=connection.detach()) as open_:
+            open_.settimeout(5)
+            assert wire.receive(open_) == [errand.GREETING]
+            wire.send(open_, errand.request(words, given))
+            parts = wire.receive(open_)
+    finally:
+        os.chdir(here)
+        os.environ.clear()
+        os.environ.update(before)
+    return Answer(int(parts[1]), *parts[2:]) if parts[0] == errand.ANSWER else None
+
+
+def is_alive(process: int) -> bool:
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+# -- the process -----------------------------------------------------------------------------------
+
+
+def test_a_daemon_is_started_once_and_stopped(ws: Workspace, project: Path) -> None:
+    assert told(project, "status") == {"running": False, "state": None}
+    first = told(project, "start")["state"]["process"]
+    try:
+        assert told(project, "start")["state"]["process"] == first
+        assert is_watched(ws.layout)
+    finally:
+        assert told(project, "stop")["running"] is False
+    wait_for(lambda: not is_alive(first))  # the lock is free a moment before
+    assert not Path(wire.address(ws.layout.loki)).exists()
+    assert told(project, "stop")["running"] is False
+
+
+def test_a_second_watcher_is_refused(watched: int, project: Path) -> None:
+    refused = run(project, "watch")
+    assert refused.returncode == 8
+    assert "daemon stop" in refused.stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_time_and_leaves_nothing(
+    ws: Workspace, project: Path, watched: int, how: signal.Signals
+) -> None:
+    children = Path(f"/proc/{watched}/task/{watched}/children").read_text(encoding="utf-8")
+    assert children.split() == []
+    handle = os.pidfd_open(watched)
+    signal.pidfd_send_signal(handle, how)
+    ended, _, _ = select.select([handle], [], [], STOP_SECONDS)
+    os.close(handle)
+    assert ended
+    assert not is_watched(ws.layout)
+    assert not Path(wire.address(ws.layout.loki)).exists()
+
+
+def test_a_killed_daemon_is_no_obstacle(ws: Workspace, project: Path, watched: int) -> None:
+    os.kill(watched, signal.SIGKILL)
+    wait_for(lambda: not is_watched(ws.layout))
+    assert Path(wire.address(ws.layout.loki)).exists()  # nobody could take it away
+    assert told(project, "status") == {"running": False, "state": None}
+    assert run(project, "recall", "contract tests").stdout
+    assert told(project, "start")["state"]["process"] != watched
+
+
+def test_it_learns_from_files_while_nobody_asks(ws: Workspace, project: Path, watched: int) -> None:
+    write_episode(ws, "a")
+    wait_for(lambda: told(project, "status")["state"]["standing"]["learned"] == 1)
+    assert any("learned from 1" in line for line in told(project, "logs")["lines"])
+    assert len(ws.list(kind="anti-pattern")) == 1
+
+
+def test_what_lies_in_the_local_zone_is_for_its_owner(
+    ws: Workspace, project: Path, watched: int
+) -> None:
+    path = Path(wire.address(ws.layout.loki))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert place(ws.layout, "log").is_relative_to(ws.layout.local)
+
+
+def test_a_daemon_that_cannot_start_says_so(ws: Workspace, project: Path, fresh: Path) -> None:
+    fresh.mkdir()
+    fresh.chmod(0o755)  # others may enter: not used
+    failed = run(project, "daemon", "start")
+    assert failed.returncode == 12
+    assert "daemon logs" in failed.stderr
+    assert any("others may enter" in line for line in told(project, "logs")["lines"])
+    assert not is_watched(ws.layout)
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+COMMANDS = [
+    ("recall", "contract tests"),
+    ("recall", "contract tests", "--json"),
+    ("--json", "recall", "contract tests", "-k", "1"),
+    ("recall", "nothing of the kind is known here"),
+    ("recall", "--error", "-"),
+    ("recall",),  # a mistake
+    ("recall", "tests", "--kind", "nonsense"),
+    ("context", "write contract tests"),
+    ("context", "write contract tests", "--format", "preamble"),
+    ("status",),
+    ("status", "--json"),
+]
+
+
+def settled(text: bytes | str) -> str:
+    """Output without what differs from run to run."""
+    lines = (text.decode() if isinstance(text, bytes) else text).splitlines()
+    return "\n".join(line for line in lines if "took_ms" not in line)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_the_daemon_says_what_the_command_says(
+    asked: Path, fresh: Path, runtime: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = b"the contract tests failed"
+    done = subprocess.run(  # no watcher is found where there is no socket
+        [*PROGRAM, *words], cwd=asked, input=given, capture_output=True, check=False
+    )
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    answer = answered(asked, *words, given=given)
+    assert answer is not None
+    assert answer.code == done.returncode
+    assert settled(answer.out) == settled(done.stdout)
+    assert settled(answer.complaints) == settled(done.stderr)
+
+
+def test_a_command_that_is_answered_loads_nothing_of_its_own(asked: Path) -> None:
+    code = (
+        "import sys, os\nfrom loki_memory.watching import errand\n"
+        "code = errand.run(['recall', 'contract tests'])\n"
+        "slow = {'click', 'pydantic', 'numpy', 'json', 'socket', 'typing', 'sqlite3', 're'}\n"
+        "sys.stderr.write(f'{code} {sorted(slow & set(sys.modules))}')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        cwd=asked,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(loki_memory.__file__).parents[1])},
+    )
+    assert done.stderr == "0 []"
+    assert "Contract tests" in done.stdout
+
+
+def test_an_edit_is_in_the_next_answer(ws: Workspace, project: Path, watched: int) -> None:
+    folder = ws.layout.memory / "semantic" / "facts"
+    for number in range(3):
+        text = f"The password of release {number} is xylophone"
+        (folder / f"fact-edit{number}.json").write_text(json.dumps({"statement": text}))
+        done = run(project, "recall", f"password of release {number}")
+        assert f"release {number}" in done.stdout
+
+
+def test_settings_of_who_asks_count(asked: Path) -> None:
+    usual = answered(asked, "recall", "zebra crossing")
+    all_ = answered(asked, "recall", "zebra crossing", LOKI_RECALL_FLOOR="0")
+    again = answered(asked, "recall", "zebra crossing")
+    assert usual is not None
+    assert again == usual
+    assert all_ is not None
+    assert all_.out != usual.out
+
+
+def test_a_setting_that_is_written_counts_at_once(project: Path, watched: int) -> None:
+    before = answered(project, "recall", "zebra crossing")
+    run(project, "config", "recall.floor", "0")
+    after = answered(project, "recall", "zebra crossing")
+    assert before is not None
+    assert after is not None
+    assert after.out != before.out
+
+
+# -- who is answered, and what is not --------------------------------------------------------------
+
+
+def request(folder: Path, *words: str, variables: Mapping[str, str] | None = None) -> Request:
+    given = {**os.environ, **(variables or {})}
+    environment = {n: value for n, value in given.items() if n.startswith(errand.VARIABLES)}
+    return Request(str(folder), list(words), b"", environment)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("remember", "something"),
+        ("forget", "fact-1"),
+        ("daemon", "stop"),
+        ("recall", "x", "--as-of", "HEAD"),
+        ("recall", "x", "--as-of=HEAD"),
+        ("recall", "--help"),
+        ("hook", "SessionEnd"),
+        ("--version",),
+        (),
+    ],
+    ids=" ".join,
+)
+def test_only_commands_that_read_are_done(ws: Workspace, project: Path, words: list[str]) -> None:
+    assert Desk(ws).answer(request(project, *words), False) is None
+
+
+def test_another_workspace_is_refused(ws: Workspace, project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    Workspace.init(other)
+    desk = Desk(ws)
+    assert desk.answer(request(other, "status"), False) is None
+    assert desk.answer(request(project, "-C", str(other), "status"), False) is None
+    assert desk.answer(request(tmp_path / "gone", "status"), False) is None
+    below = project / "src"
+    below.mkdir()
+    assert desk.answer(request(below, "status"), False) is not None
+
+
+def test_a_request_leaves_the_process_as_it_was(ws: Workspace, project: Path) -> None:
+    before = dict(os.environ), Path.cwd(), sys.argv, sys.stdin, sys.stdout, sys.stderr
+    variables = {"LOKI_RECALL_FLOOR": "0", "CLAUDE_PROJECT_DIR": "/x"}
+    answer = Desk(ws).answer(request(project, "status", variables=variables), False)
+    assert answer is not None
+    assert answer.code == 0
+    assert (dict(os.environ), Path.cwd(), sys.argv, sys.stdin, sys.stdout, sys.stderr) == before
+
+
+def test_another_version_is_not_asked(
+    ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _asked_of(ws, project, b"/elsewhere 1 2", monkeypatch) is None
+
+
+def test_the_same_version_is_asked(
+    ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _asked_of(ws, project, errand.GREETING, monkeypatch) == 7
+
+
+def _asked_of(
+    ws: Workspace, project: Path, says: bytes, monkeypatch: pytest.MonkeyPatch
+) -> int | None:
+    """What a command gets from a watcher that greets so and answers with exit code 7."""
+    from threading import Thread
+
+    monkeypatch.chdir(project)
+    listener = Listener(wire.address(ws.layout.loki))
+
+    def serve() -> None:
+        connection, _ = listener.socket.accept()
+        with connection:
+            wire.send(connection, [says])
+            try:
+                wire.receive(connection)
+                wire.send(connection, [errand.ANSWER, b"7", b"", b""])
+            except wire.Garbled:
+                return
+
+    thread = Thread(target=serve)
+    thread.start()
+    try:
+        return _errand(["status"], monkeypatch)
+    finally:
+        thread.join()
+        listener.close()
+
+
+def _errand(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int | None:
+    import io
+
+    with monkeypatch.context() as streams:
+        for name in ("stdout", "stderr"):
+            streams.setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+        return errand.run(words)
+
+
+def test_a_watcher_that_hangs_is_not_waited_for(
+    ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    listener = Listener(wire.address(ws.layout.loki))  # nobody accepts
+    try:
+        assert _errand(["status"], monkeypatch) is None
+    finally:
+        listener.close()
+
+
+def test_standard_input_is_there_for_who_has_to_do_it_after_all(
+    ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import io
+
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"an error"), encoding="utf-8"))
+    listener = Listener(wire.address(ws.layout.loki))
+    try:
+        assert _errand(["recall", "--error", "-"], monkeypatch) is None
+    finally:
+        listener.close()
+    assert sys.stdin.buffer.read() == b"an error"
+
+
+def test_a_stale_socket_is_replaced(ws: Workspace) -> None:
+    path = wire.address(ws.layout.loki)
+    first = Listener(path)
+    os.rename(path, f"{path}.old")  # as if its process had been killed
+    Path(path).touch()
+    second = Listener(path)
+    first.close()
+    assert Path(path).is_socket()
+    second.close()
+    assert not Path(path).exists()
+
+
+def test_a_socket_that_was_cleared_away_is_made_again(ws: Workspace) -> None:
+    path = Path(wire.address(ws.layout.loki))
+    listener = Listener(str(path))
+    path.unlink()
+    listener.keep()
+    assert path.is_socket()
+    listener.close()
+
+
+def test_a_folder_that_others_may_enter_is_not_used(ws: Workspace, fresh: Path) -> None:
+    fresh.mkdir()
+    fresh.chmod(0o755)
+    with pytest.raises(NoAnswer, match="others may enter"):
+        Listener(wire.address(ws.layout.loki))
+    with pytest.raises(PermissionError):
+        wire.reach(wire.address(ws.layout.loki), 1)
+
+
+def test_a_link_instead_of_the_folder_is_not_followed(
+    ws: Workspace, fresh: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    fresh.symlink_to(elsewhere)
+    with pytest.raises(NoAnswer):
+        Listener(wire.address(ws.layout.loki))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"", b"\xff\xff\xff\xff", b"\x00\x00\x00\x05\x00\x00\x00\x09x", b"\x00\x00\x00\x02a"],
+    ids=["nothing", "too long", "a part that is longer than all", "cut short"],
+)
+def test_a_message_that_makes_no_sense_is_garbled(message: bytes) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        here.sendall(message)
+        here.shutdown(socket.SHUT_WR)
+        with pytest.raises(wire.Garbled):
+            wire.receive(there)
+
+
+def test_a_message_is_received_as_it_was_sent() -> None:
+    here, there = socket.socketpair()
+    parts = [b"", b"\x00\xff", b"x" * 100_000]
+    with here, there:
+        from threading import Thread
+
+        sender = Thread(target=wire.send, args=(here, parts))
+        sender.start()
+        assert wire.receive(there) == parts
+        sender.join()
+
+
+def test_nonsense_on_the_socket_harms_nobody(asked: Path) -> None:
+    path = wire.address(asked / ".loki")
+    for junk in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x00", b"\xff" * 64):
+        connection = wire.reach(path, 5)
+        connection.sendall(junk)
+        connection.close()
+    for parts in ([b"run"], [b"run", b"/", b"x"], [b"run", b"/", b"9", b"a"]):
+        connection = wire.reach(path, 5)
+        wire.receive(connection)
+        wire.send(connection, parts)
+        connection.close()
+    assert daemon.ask(Workspace.open(asked).layout, daemon.STATE) is not None
+    assert answered(asked, "status") is not None
+
+
+def test_many_who_ask_at_once_all_get_their_answer(asked: Path) -> None:
+    """From the watcher, or if it is busy by their own work."""
+    asking = [
+        subprocess.Popen([*PROGRAM, "recall", "contract tests"], cwd=asked, stdout=-1, stderr=-1)
+        for _ in range(8)
+    ]
+    said = {process.communicate()[0] for process in asking}
+    assert len(said) == 1
+    assert b"Contract tests" in said.pop()
+
+
+def test_episodes_and_answers_go_on_side_by_side(
+    ws: Workspace, project: Path, watched: int
+) -> None:
+    for number in range(5):
+        write_episode(ws, f"e{number}", session=f"s{number}", task_id=f"t{number}")
+        assert run(project, "status").returncode == 0
+    wait_for(lambda: told(project, "status")["state"]["standing"]["learned"] == 5)
+    assert FAILED["goal"] in run(project, "recall", "fix the build").stdout
