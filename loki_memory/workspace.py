@@ -958,6 +958,12 @@ class Workspace(Parts):
 
         return verify(self, adopt=adopt, fix=fix)
 
+    def verify_news(self, most: int = 3000) -> Verified | None:
+        """As `verify`, if anything changed since and there are no more records than this."""
+        from loki_memory.versioning.verifying import verify_news
+
+        return verify_news(self, most)
+
     def mend_conflicts(self, *, plan_only: bool = False) -> list[Resolved]:
         """Merge both sides of every memory file that a merge left with a conflict."""
         from loki_memory.versioning.resolving import resolve

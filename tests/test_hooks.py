@@ -106,6 +106,20 @@ def test_what_others_wrote_by_hand_is_taken_in_first(ws: Workspace, project: Pat
     assert "anti_patterns" in view.read_text()
 
 
+def test_what_was_changed_behind_the_tool_is_found_and_left_out(
+    ws: Workspace, project: Path
+) -> None:
+    fact = ws.remember("Deploys of the payment service happen on Fridays")
+    ws.continuity(goal="deploy the payment service")
+    assert fact.id in fire(project, "SessionStart")
+    path = ws.layout.memory / "semantic/facts" / f"{fact.id}.json"
+    path.write_text(path.read_text().replace("Fridays", "Mondays"))
+    told = raw(project, "SessionStart", {})
+    assert fact.id not in told.out
+    assert f"changed: {fact.id}" in told.err
+    assert fact.id not in fire(project, "SessionStart"), "told once, and left out from now on"
+
+
 def test_a_memory_that_knows_nothing_says_nothing(ws: Workspace, project: Path) -> None:
     assert fire(project, "SessionStart", source="startup") == ""
     assert fire(project, "UserPromptSubmit", prompt="Add an endpoint") == ""

@@ -16,10 +16,20 @@ _MEMORY = re.compile(r"^- \[(?!goal\])", re.MULTILINE)  # a line of a brief that
 
 
 def sessionstart(workspace: Workspace, event: Event) -> Done:
-    """Take in what others wrote, then say what matters now."""
+    """Take in what others wrote, verify it, then say what matters now.
+
+    What nobody vouches for is left out of the brief, and of all that follows.
+    """
     workspace.sync()
+    found = workspace.verify_news()
     goal = _last_prompt(workspace, event) if event.text("source") in _GOES_ON else None
-    return Done(_brief(workspace, event, goal))
+    brief = _brief(workspace, event, goal)
+    doubtful = [one for one in found.findings if one.what != "unwitnessed"] if found else []
+    if doubtful:
+        first = f"{doubtful[0].what}: {doubtful[0].id or doubtful[0].path}"
+        told = f"{len(doubtful)} findings of `loki-mem verify` ({first})"
+        return Done(brief, told, aloud=True)
+    return Done(brief)
 
 
 def precompact(workspace: Workspace, event: Event) -> Done:

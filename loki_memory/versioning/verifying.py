@@ -6,11 +6,12 @@ Whatever is found stays found until it is mended, or adopted by somebody who say
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import NotFound
-from loki_memory.files import witness
+from loki_memory.files import disk, witness
 from loki_memory.files.layout import Layout
 from loki_memory.files.store import Store
 from loki_memory.files.witness import Said, is_witnessed
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from loki_memory.versioning.anchors import Past
     from loki_memory.workspace import Workspace
 
+_VERIFIED = "verified"  # the state of the index at which everything was
 _CITING = (
     "SELECT id, path FROM live WHERE kind IN ('pattern', 'anti-pattern', 'fact') "
     "AND json_array_length(body, '$.citations') > 0 ORDER BY id"
@@ -80,6 +82,23 @@ def verify(
         stale=stale,
         adopted=adopted,
     )
+
+
+def verify_news(workspace: Workspace, most: int) -> Verified | None:
+    """Verify, if anything changed since that was done last and there are no more records than
+    this; None if it was not done.
+    """
+    state = workspace.index.note("changed_ns")
+    place = workspace.layout.local / _VERIFIED
+    if state == (disk.read_bytes(place) or b"").decode("ascii", "ignore"):
+        return None
+    if workspace.index.one("SELECT count(*) FROM memories") > most:
+        workspace.notices.append("memory changed and was not verified; `loki-mem verify` does")
+        return None
+    found = verify(workspace)
+    with suppress(OSError):  # then the next one verifies again
+        disk.write_bytes(place, workspace.index.note("changed_ns").encode())
+    return found
 
 
 def _past(layout: Layout) -> Past | None:
