@@ -31,7 +31,7 @@ def watch_command(session: Session, once: bool, to_log: bool) -> None:
 
     \b
     Example:
-      loki-mem watch
+      loki-mem watch --once
     """
     from loki_memory.watching.background import Adding
     from loki_memory.watching.daemon import log_to_file
@@ -106,8 +106,8 @@ def _done(action: str, workspace: Workspace) -> dict[str, Any]:
     layout = workspace.layout
     if action == "start":
         return {"running": True, "state": daemon.start(layout, os.environ)}
-    if action == "stop":
-        daemon.stop(layout)
+    if action == "stop" and daemon.stop(layout):
+        note("stopped")
     return {"running": is_watched(layout), "state": daemon.ask(layout, daemon.STATE)}
 
 
