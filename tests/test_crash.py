@@ -237,9 +237,10 @@ def test_killed_right_after_forgetting_the_last_memory_it_is_forgotten(
 ) -> None:
     memory_id = ws.remember("The only one").id
     ws.sync()
-    if not os.fork():
+    child = os.fork()
+    if not child:
         _die_before_the_index_knows(ws, memory_id)
-    os.wait()
+    os.waitpid(child, 0)
     with Workspace.open(project) as fresh:
         assert fresh.list() == []
 

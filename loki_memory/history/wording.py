@@ -8,24 +8,8 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern, Skill
+from loki_memory.models.kinds import STATEMENT
 
-# What a statement consists of: other words here are another belief.
-_STATEMENT = (
-    "statement",
-    "subject",
-    "attribute",
-    "pattern",
-    "conditions",
-    "correct_approach",
-    "incorrect_approach",
-    "what_fails",
-    "why",
-    "prevention",
-    "resolutions",
-    "lesson",
-    "error",
-    "resolution",
-)
 # What reading leaves behind, and what only repeats the change.
 _NOISE = frozenset({"$schema", "usage_count", "last_used", "history"})
 # What is told in words of its own, or moves with it.
@@ -41,7 +25,7 @@ def told(text: str) -> str:
 
 def restated(old: Memory, new: Memory) -> bool:
     """Whether the statement itself has other words."""
-    return any(_words(old, name) != _words(new, name) for name in _STATEMENT)
+    return any(_words(old, name) != _words(new, name) for name in STATEMENT)
 
 
 def _words(record: Memory, name: str) -> Any:

@@ -25,7 +25,11 @@ def install(workspace: Workspace, wish: Wish) -> list[Deed]:
     """Add hooks, MCP server, commands and skill; what others wrote stays."""
     site = Site.of(workspace, user=bool(wish.user))
     copies = (written(site, path, text, what) for path, text, what in _copies(site))
-    edits = [_with_hooks(site), _with_server(site), *copies]
+    edits = [
+        settings.hooks_added(site, _hooks(site), settings.shipped_hooks(site.program())),
+        _with_server(site),
+        *copies,
+    ]
     return carry_out(edits, plan_only=wish.plan_only)
 
 
@@ -33,7 +37,7 @@ def uninstall(workspace: Workspace, wish: Wish) -> list[Deed]:
     """Take out what `install` added."""
     site = Site.of(workspace, user=bool(wish.user))
     copies = (removed(site, path, f"no {what}") for path, _, what in _copies(site))
-    edits = [_without_hooks(site), _without_server(site), *copies]
+    edits = [settings.hooks_removed(site, _hooks(site)), _without_server(site), *copies]
     return carry_out(edits, plan_only=wish.plan_only)
 
 
@@ -42,20 +46,6 @@ def skill_files() -> list[tuple[str, str]]:
     top = resource("plugin") / "skills"
     paths = sorted(path for path in top.rglob("*.md"))
     return [(path.relative_to(top).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
-
-
-def _with_hooks(site: Site) -> Edit:
-    path = _folder_file(site, "settings.json")
-    before = site.text(path)
-    hooks = settings.shipped_hooks(site.program())
-    after = settings.with_hooks(before, hooks, path)
-    return changed(site, path, f"hooks for {len(hooks)} events", before, after)
-
-
-def _without_hooks(site: Site) -> Edit:
-    path = _folder_file(site, "settings.json")
-    before = site.text(path)
-    return changed(site, path, "no hooks", before, settings.without_hooks(before, path))
 
 
 def _with_server(site: Site) -> Edit:
@@ -89,6 +79,10 @@ def _copies(site: Site) -> Iterator[tuple[Path, str, str]]:
 
 def _folder_file(site: Site, name: str) -> Path:
     return site.in_home(name, *_HOME) if site.user else site.in_project(f".claude/{name}")
+
+
+def _hooks(site: Site) -> Path:
+    return _folder_file(site, "settings.json")
 
 
 def _servers(site: Site) -> Path:

@@ -51,7 +51,12 @@ def install(workspace: Workspace, wish: Wish) -> list[Deed]:
     """Add hooks, MCP server, skill and the block in AGENTS.md; what others wrote stays."""
     site = _site(workspace, wish)
     copies = (written(site, path, text, "skill") for path, text in _skill(site))
-    edits = [_with_hooks(site), _with_server(site), *copies, with_lesson(site)]
+    edits = [
+        settings.hooks_added(site, _file(site, "hooks.json"), _hooks(site.program())),
+        _with_server(site),
+        *copies,
+        with_lesson(site),
+    ]
     return carry_out(edits, plan_only=wish.plan_only)
 
 
@@ -59,26 +64,17 @@ def uninstall(workspace: Workspace, wish: Wish) -> list[Deed]:
     """Take out what `install` added."""
     site = _site(workspace, wish)
     copies = (removed(site, path, "no skill") for path, _ in _skill(site))
-    edits = [_without_hooks(site), _without_server(site), *copies, without_lesson(site)]
+    edits = [
+        settings.hooks_removed(site, _file(site, "hooks.json")),
+        _without_server(site),
+        *copies,
+        without_lesson(site),
+    ]
     return carry_out(edits, plan_only=wish.plan_only)
 
 
 def _site(workspace: Workspace, wish: Wish) -> Site:
     return Site.of(workspace, user=wish.user is not False)
-
-
-def _with_hooks(site: Site) -> Edit:
-    path = _file(site, "hooks.json")
-    before = site.text(path)
-    hooks = _hooks(site.program())
-    after = settings.with_hooks(before, hooks, path)
-    return changed(site, path, f"hooks for {len(hooks)} events", before, after)
-
-
-def _without_hooks(site: Site) -> Edit:
-    path = _file(site, "hooks.json")
-    before = site.text(path)
-    return changed(site, path, "no hooks", before, settings.without_hooks(before, path))
 
 
 def _hooks(program: str) -> dict[str, list[dict[str, Any]]]:

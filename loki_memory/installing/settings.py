@@ -14,6 +14,8 @@ from typing import Any
 
 from loki_memory.errors import InvalidConfig
 from loki_memory.installing import json_text
+from loki_memory.installing.edits import Edit, changed
+from loki_memory.installing.site import Site
 from loki_memory.resources import resource
 
 SERVER = "loki"
@@ -36,6 +38,19 @@ def shipped_server(program: str) -> dict[str, Any]:
     """The MCP server of the plugin."""
     text = (resource("plugin") / ".mcp.json").read_text(encoding="utf-8")
     return {**json.loads(text)["mcpServers"][SERVER], "command": program}
+
+
+def hooks_added(site: Site, path: Path, hooks: Hooks) -> Edit:
+    """Our hooks in a file of settings."""
+    before = site.text(path)
+    after = with_hooks(before, hooks, path)
+    return changed(site, path, f"hooks for {len(hooks)} events", before, after)
+
+
+def hooks_removed(site: Site, path: Path) -> Edit:
+    """Settings without our hooks."""
+    before = site.text(path)
+    return changed(site, path, "no hooks", before, without_hooks(before, path))
 
 
 def with_hooks(text: str | None, hooks: Hooks, path: Path) -> str:

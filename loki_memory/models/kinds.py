@@ -32,6 +32,23 @@ STATUSES = (
     "all",
 )
 SCOPES = ("project", "local", "user", "session")
+# What a statement consists of: other words here are another belief.
+STATEMENT = (
+    "statement",
+    "subject",
+    "attribute",
+    "pattern",
+    "conditions",
+    "correct_approach",
+    "incorrect_approach",
+    "what_fails",
+    "why",
+    "prevention",
+    "resolutions",
+    "lesson",
+    "error",
+    "resolution",
+)
 
 
 def article(kind: str) -> str:

@@ -21,7 +21,7 @@ from loki_memory.models import (
 )
 from loki_memory.models.base import field_order
 from loki_memory.models.ids import digest
-from loki_memory.models.kinds import article
+from loki_memory.models.kinds import STATEMENT, article
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
@@ -36,19 +36,6 @@ _FIRST_SAID = ("id", "valid_from", "timestamp", "statement", "pattern", "what_fa
 _TRUST = ("owner", "agent", "import", "external")
 # A scope is a place, an origin a fact about the past.
 _NOT_CORRECTED = {"id", "$schema", "history", "origin", "scope"}
-_TEXTS = {
-    "statement",
-    "pattern",
-    "conditions",
-    "correct_approach",
-    "incorrect_approach",
-    "what_fails",
-    "why",
-    "prevention",
-    "resolutions",
-    "lesson",
-    "resolution",
-}
 _HANDOFFS = "`loki-mem handoff list --all` shows them."
 _STATES = {"open": {"accepted", "done", "expired"}, "accepted": {"done", "expired"}}
 
@@ -133,7 +120,7 @@ def corrected(record: Memory, fields: Mapping[str, Any], today: str, origin: str
     new = record.changed(**fields)
     before, after = record.document(), new.document()
     was = {name: before.get(name) for name in fields if before.get(name) != after.get(name)}
-    if "origin" in before and not was.keys().isdisjoint(_TEXTS):
+    if "origin" in before and not was.keys().isdisjoint(STATEMENT):
         new = new.changed(origin=origin)
     if not was or not isinstance(record, Belief):
         return new
