@@ -165,6 +165,19 @@ def test_a_prompt_that_nothing_bears_on_is_told_nothing(ws: Workspace, project: 
     assert fire(project, "UserPromptSubmit", prompt="") == ""
 
 
+def test_a_prompt_is_told_what_was_written_by_hand_a_moment_ago(
+    ws: Workspace, project: Path
+) -> None:
+    fact = ws.remember(RULE)
+    fire(project, "UserPromptSubmit", prompt="anything at all")
+    path = ws.layout.memory / "semantic/facts" / f"{fact.id}.json"
+    path.write_text(path.read_text().replace("explicit return type", "explicit type of return"))
+    (path.parent / "new.json").write_text('{"statement": "Handlers of the router are pure"}')
+    told = fire(project, "UserPromptSubmit", prompt="how should a handler of the router look?")
+    assert "explicit type of return" in told
+    assert "Handlers of the router are pure" in told
+
+
 def test_a_session_is_told_a_thing_once_until_it_loses_its_context(
     ws: Workspace, project: Path
 ) -> None:
