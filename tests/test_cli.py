@@ -358,6 +358,22 @@ def test_the_help_lists_every_command_by_what_it_is_for(example: Path) -> None:
 # -- colours -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("lines", [5, 5000])
+def test_a_difference_goes_through_a_pager_on_a_terminal_that_is_too_small(
+    example: Path, monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    with Workspace.open(example) as workspace:
+        for number in range(8):
+            workspace.remember(f"Remark number {number} on the deployment of the shop")
+    monkeypatch.setenv("PAGER", "sed s/^/paged:/")
+    monkeypatch.setenv("LINES", str(lines))
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run_on_terminal(example, "diff")
+    assert "Remark number 7" in shown
+    assert ("paged:" in shown) == (lines == 5)
+    assert "paged:" not in run(example, "diff").out
+
+
 @pytest.mark.parametrize("call", ["status", "list", "show sem-001", "doctor", "show sem-404"])
 def test_a_pipe_gets_no_colours(example: Path, call: str) -> None:
     said = run(example, *shlex.split(call))
