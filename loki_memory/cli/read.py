@@ -269,6 +269,8 @@ def _publish(
     deeds += workspace.publish_skills(publish) if publish else []
     shown = [deed._replace(diff="") for deed in deeds]
     session.show({"deeds": shown}, lambda: tell_deeds(shown))
+    if not shown:
+        note("there is none; candidates are published once evidence supports them")
     remarks(workspace)
 
 
