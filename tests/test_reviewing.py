@@ -296,9 +296,7 @@ def test_an_episode_that_is_nowhere_is_left_out(ws: Workspace) -> None:
 
 def run(command: Any, folder: Path, *args: str) -> Result:
     obj = {"directory": str(folder), "json": False}
-    # With the names of the program: click keeps a command's help option from its first run.
-    names = {"help_option_names": ["-h", "--help"]}
-    return CliRunner().invoke(command, args, obj=obj, catch_exceptions=False, **names)
+    return CliRunner().invoke(command, args, obj=obj, catch_exceptions=False)
 
 
 def test_diff_prints_one_line_per_belief_with_what_caused_it(ws: Workspace, repo: Path) -> None:

@@ -10,6 +10,7 @@ import click
 from loki_memory.cli.commit import tell_commit
 from loki_memory.cli.common import Session, command, described, finish_writing, origin
 from loki_memory.cli.output import (
+    HELP,
     bullets,
     note,
     one_line,
@@ -177,7 +178,7 @@ def _printed(brief: Brief) -> dict[str, Any]:
     return {**brief._asdict(), "tokens": brief.tokens, "text": brief.text()}
 
 
-@click.group("handoff")
+@click.group("handoff", context_settings=HELP)
 def handoff_command() -> None:
     """Pass work between agents: create, list, accept, close.
 

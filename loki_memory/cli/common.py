@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loki_memory.cli.output import note, one_line, print_json, remarks, say
+from loki_memory.cli.output import HELP, note, one_line, print_json, remarks, say
 from loki_memory.errors import LokiMemoryError
 from loki_memory.workspace import Workspace
 
@@ -52,7 +52,7 @@ def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
             return function(session, *args, **options)
 
         option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-        return click.command(name)(option(run))
+        return click.command(name, context_settings=HELP)(option(run))
 
     return decorate
 

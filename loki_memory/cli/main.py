@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from loki_memory import __version__
-from loki_memory.cli.output import fail, wants_colour
+from loki_memory.cli.output import HELP, fail, wants_colour
 from loki_memory.errors import LokiMemoryError
 
 # Which module has which command. Only the module of the command that runs is imported.
@@ -130,7 +130,7 @@ class Commands(click.Group):
             raise click.UsageError(message, ctx) from None
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=Commands, context_settings=HELP)
 @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of the current folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (specified by schemas/).")
 @click.version_option(__version__, message="loki-mem %(version)s")

@@ -15,6 +15,7 @@ import click
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
+HELP = {"help_option_names": ["-h", "--help"]}  # of every command, however it is called
 _STATUS_COLOURS = {
     "active": "green",
     "candidate": "yellow",
