@@ -29,6 +29,7 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.index.vectors import Vectors
 from loki_memory.reading.recalling import Wish, _in_dispute, _Told, note_shown, recall
 from loki_memory.recall.recollection import Recollection
+from loki_memory.recall.shared import shared
 from loki_memory.versioning.citing import is_stale
 
 NOW = "2026-02-01T12:00:00Z"
@@ -530,6 +531,18 @@ def test_an_error_finds_who_met_it_before(full: Workspace) -> None:
     assert {hit.kind for hit in hits[:3]} == {"episode", "anti-pattern", "learning"}
     assert of(hits, "ep-failed").why[0] == "same error signature: keyerror: user_id"
     assert hits.task == "debugging"
+
+
+def test_who_got_over_an_error_counts_for_more_than_who_failed_at_it(ws: Workspace) -> None:
+    message = "Table 'shop.orders' doesn't exist"
+    for outcome in ("failure", "success"):
+        error = {"message": message, "resolution": "use shop.purchases"}
+        ws.record({"goal": outcome, "outcome": outcome, "errors_encountered": [error]})
+    ws.sync()
+    rows = dict(ws.index.ask("SELECT row, title FROM memories WHERE kind = 'episode'"))
+    found = shared(ws.index, 4, text="", named=(), error=message, files=())
+    worth = {rows[one.row]: one.worth for one in found if one.row in rows}
+    assert worth["success"] > worth["failure"] > 0
 
 
 def test_an_error_of_the_same_kind_is_found_and_said_to_be_one(full: Workspace) -> None:

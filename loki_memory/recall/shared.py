@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 # What is added to a score, which is about 1 for the best match of words and meaning.
 _NAMED = 10.0  # a memory that the question names comes first
 _SAME_ERROR, _LIKE_ERROR = 1.0, 0.15
+_FAILED = 0.1  # who met the same error and failed knows less about it than who got over it
 _SAME_FILE, _SAME_SYMBOL = 0.3, 0.1  # times how rare it is
 _ERROR_SIGNS = ("\n", "Error:", "error:", "Exception:", "fatal:", "panic:")
 _CROWD = 2000  # memories beyond which what they share says nothing
@@ -57,11 +58,23 @@ def _same_error(index: Index, error: str) -> Iterator[Shared]:
     if found is None:
         return
     exact = _marked(index, f"error:{found.exact}")
-    yield from (Shared(row, _SAME_ERROR, f"same error signature: {found.exact}") for row in exact)
+    failed = _failed(index, f"error:{found.exact}")
+    for row in exact:
+        worth = _SAME_ERROR - (_FAILED if row in failed else 0.0)
+        yield Shared(row, worth, f"same error signature: {found.exact}")
     like = set(_marked(index, f"errors:{found.broad}")) - set(exact)
     yield from (
         Shared(row, _LIKE_ERROR, f"same kind of error: {found.broad}") for row in sorted(like)
     )
+
+
+def _failed(index: Index, mark: str) -> set[int]:
+    """Those of the memories with a mark that are episodes which did not get over what they met."""
+    sql = (
+        "SELECT m.row FROM marks AS k JOIN memories AS m ON m.row = k.memory "
+        "WHERE k.mark = ? AND m.outcome = 'failure'"
+    )
+    return {row[0] for row in index.ask(sql, mark)}
 
 
 def _same_files(index: Index, files: Sequence[str], total: int) -> Iterator[Shared]:
