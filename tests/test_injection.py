@@ -93,3 +93,16 @@ def test_a_format_that_does_not_exist_and_a_goal_that_says_nothing_are_refused(
 def test_what_was_given_up_is_not_injected(todo: Workspace) -> None:
     todo.reject("sem-qn3nbpznby")
     assert "sem-qn3nbpznby" not in todo.context(GOAL).text("compact")
+
+
+@pytest.mark.parametrize("origin", ["agent", "external", "import"])
+def test_a_skill_from_outside_is_not_told_unasked(ws: Workspace, origin: str) -> None:
+    skills = ws.layout.memory / "skills"
+    skills.mkdir(parents=True, exist_ok=True)
+    (skills / "deploy-shop.md").write_text(
+        "---\nname: deploy-shop\ndescription: Deploy the shop to production.\n"
+        f"metadata:\n  loki-origin: {origin}\n---\n\n# Skill: Deploy the shop\n"
+    )
+    told = ws.context("deploy the shop to production").applicable_skills
+    assert bool(told) == (origin == "agent")
+    assert ws.recall("deploy the shop to production"), "who asks is told"

@@ -64,9 +64,9 @@ def entry_of(
         kind=record.kind,
         path=path,
         etag=etag or _hash(body),
-        status=record.state if isinstance(record, Handoff) else _text(given, "status") or "active",
+        status=_status(record, given),
         scope=_text(given, "scope") or "project",
-        origin=_text(given, "origin"),
+        origin=_text(given, "origin") or _labelled(given, "origin"),
         at=record.when(),
         until=_text(given, "invalid_at"),
         agent=_text(given, "agent", "by", "agent_id", "from_agent"),
@@ -87,6 +87,18 @@ def entry_of(
     found = [(_key(text), text) for text in pieces(main)]
     found += [(0, text) for text in pieces(passage.detail)]
     return Entry(row, source, list(record.edges()), found, _marks(record, main))
+
+
+def _status(record: Memory, given: dict[str, Any]) -> str:
+    if isinstance(record, Handoff):
+        return record.state
+    return _text(given, "status") or _labelled(given, "status") or "active"
+
+
+def _labelled(given: dict[str, Any], name: str) -> str:
+    """What front matter says of a skill: its own format has no field for it."""
+    metadata = given.get("metadata")
+    return str(metadata.get(f"loki-{name}", "")) if isinstance(metadata, dict) else ""
 
 
 def _marks(record: Memory, text: str) -> list[str]:
@@ -120,8 +132,8 @@ def _number(given: dict[str, Any], name: str) -> float | None:
 def _learned(given: dict[str, Any]) -> float | None:
     """How sure a skill is that was learned: front matter is text."""
     try:
-        return float(given["metadata"]["loki-confidence"])
-    except (KeyError, ValueError):
+        return float(_labelled(given, "confidence"))
+    except ValueError:
         return None
 
 
