@@ -701,3 +701,16 @@ def test_what_only_looks_like_a_conflict_is_none(text: str) -> None:
 def test_a_row_of_equals_signs_outside_a_conflict_is_text() -> None:
     found = split(b"Title\n=======\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n")
     assert found == Conflict(None, b"Title\n=======\na\n", b"Title\n=======\nb\n")
+
+
+def test_a_topic_that_both_sides_added_to_has_no_confidence_as_it_had_none() -> None:
+    topic = {"statement": "Topic sql", "category": "sql", "depth": 0, "key": {"topic": "sql"}}
+    ours, theirs = (
+        parse(Fact, {**topic, "source_episodes": [f"ep-{side}", "ep-both"]}) for side in "ab"
+    )
+    merged = merge(None, ours, theirs)
+    assert merged is not None
+    document = merged.document()
+    assert document["source_episodes"] == ["ep-a", "ep-b", "ep-both"]
+    assert "confidence" not in document
+    assert "status" not in document

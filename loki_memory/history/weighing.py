@@ -66,10 +66,16 @@ def _asserted(model: type[Belief], three: Three, merged: Document) -> Document:
 
 
 def _produced(model: type[Belief], three: Three, merged: Document) -> Document:
+    """Numbers for what has them: a topic sums up its members, and nobody weighs it."""
     observed = _observed(model, merged)
-    sure = _sure(three, observed)
-    found = {"confidence": sure, "status": _status(three, observed, sure)}
+    sure = _sure(three, observed) if _is_said(three, "confidence") else ABSENT
+    state = _status(three, observed, sure) if _is_said(three, "status") else ABSENT
+    found = {"confidence": sure, "status": state}
     return {name: value for name, value in found.items() if value is not ABSENT}
+
+
+def _is_said(three: Three, name: str) -> bool:
+    return any(name in side for side in three[1:])
 
 
 def _sure(three: Three, observed: tuple[float, float]) -> Any:
