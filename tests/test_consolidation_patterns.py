@@ -212,6 +212,22 @@ def test_the_verdict_of_an_episode_that_recalled_a_pattern_is_kept() -> None:
     assert learned([*TODO, judge, told]) == []
 
 
+def test_of_two_lessons_that_are_long_the_first_is_told() -> None:
+    errors = [
+        {
+            "type": "SQL",
+            "message": f"{word} column is gone " * 6,
+            "resolution": f"{word} it " * 30,
+        }
+        for word in ("Alpha", "Beta")
+    ]
+    goal = "List the names of all countries in which that language is spoken by most people " * 2
+    episodes = [episode(day, goal, errors_encountered=errors) for day in (5, 6, 7)]
+    (pattern,) = learned(episodes)
+    assert ("Alpha" in pattern.pattern, "Beta" in pattern.pattern) == (True, False)
+    assert lint(pattern) == []
+
+
 def test_a_private_episode_is_not_mixed_with_the_project() -> None:
     private = episode(9, "Implement POST /api/todos endpoint", scope="local")
     found = kindred([*TODO, private], 0.3)

@@ -8,7 +8,7 @@ from loki_memory.consolidation.likeness import content, names, stem
 from loki_memory.consolidation.template import GAP, LEFT_OUT
 from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern
 
-_LONGEST = 600  # characters: a belief is a statement, not a report
+LONGEST = 600  # characters: a belief is a statement, not a report
 _MOST_CONDITIONS = 3
 _SPECIFIC = 2  # words that not every project could say of itself
 # `Pattern for implement tasks (3 instances)`, `Avoid: IterationError`: a bucket is not a lesson.
@@ -69,8 +69,8 @@ def is_platitude(text: str) -> str:
 def lint(record: Memory) -> list[str]:
     """What is wrong with a produced record, in words; empty if it is worth keeping."""
     found = [reason] if (reason := is_platitude(record.title())) else []
-    if len(record.title()) > _LONGEST:
-        found.append(f"is longer than {_LONGEST} characters")
+    if len(record.title()) > LONGEST:
+        found.append(f"is longer than {LONGEST} characters")
     if GAP in record.title() and not isinstance(record, AntiPattern | Episode):
         found.append(f"has {GAP} where a reader expects words")  # only errors are quoted masked
     if isinstance(record, Belief):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from loki_memory.consolidation.kinship import extension, kindred
 from loki_memory.consolidation.lesson import Lesson, Surroundings, lessons
-from loki_memory.consolidation.lint import is_platitude
+from loki_memory.consolidation.lint import LONGEST, is_platitude
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
 from loki_memory.consolidation.sources import SAME, given_back, replaced_because
 from loki_memory.consolidation.template import common
@@ -122,13 +122,17 @@ def _fields(
     cluster: Sequence[Episode], taught: Sequence[Lesson], surroundings: Surroundings
 ) -> dict[str, Any]:
     goal = common(one.goal for one in cluster).rstrip(".:")
-    said = "; ".join(f"{one.trouble} - {one.remedy}" for one in taught)
+    said = [f"{goal}: " + "; ".join(_told(one) for one in taught[:many]) for many in (2, 1)]
     return {
-        "pattern": f"{goal}: {said}",
+        "pattern": next((text for text in said if len(text) <= LONGEST), said[-1]),
         "conditions": surroundings.conditions(cluster),
         "correct_approach": taught[0].remedy,
         "incorrect_approach": taught[0].wrong or taught[0].trouble,
     }
+
+
+def _told(lesson: Lesson) -> str:
+    return f"{lesson.trouble} - {lesson.remedy}"
 
 
 def _record(cluster: Sequence[Episode], fields: dict[str, Any], scene: Scene) -> Pattern:
