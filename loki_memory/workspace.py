@@ -67,7 +67,7 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.writing.replaying import Replay
 
 _KEPT: dict[Layout, Workspace] = {}  # open in this process, with what they have read
-_FEW = 100  # episodes at once that are work just done; more are an import
+FEW = 100  # episodes at once that are work just done; more are an import
 
 
 class Workspace(Parts):
@@ -177,7 +177,7 @@ class Workspace(Parts):
         homes: dict[Workspace, list[Episode]] = {}
         for one in records:
             homes.setdefault(self._home(one.scope), []).append(one)
-        ours = homes.get(self, []) if len(records) <= _FEW else []
+        ours = homes.get(self, []) if len(records) <= FEW else []
         whole = completed(self, ours, self.now())
         stored: dict[int, Episode] = {}
         new: list[Episode] = []
@@ -188,7 +188,7 @@ class Workspace(Parts):
                     told, path = whole.get(one.id, one), taken.get(one.id, "")
                     stored[id(one)] = create(change, one, told, path)
                     new += [stored[id(one)]] * (len(change) > before)
-        if len(new) <= _FEW:
+        if len(new) <= FEW:
             self._learn_from(new)
         return [stored[id(one)] for one in records]
 

@@ -15,12 +15,11 @@ from loki_memory.consolidation.kinship import extension, kindred
 from loki_memory.consolidation.lesson import Lesson, Surroundings, lessons
 from loki_memory.consolidation.lint import LONGEST, is_platitude
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
-from loki_memory.consolidation.sources import SAME, given_back, replaced_because
+from loki_memory.consolidation.sources import SAME, given_back, least_trusted, replaced_because
 from loki_memory.consolidation.template import common
 from loki_memory.models import Episode, LinkTo, Pattern, parse, tombstone_id
 from loki_memory.models.ids import digest
 
-_TRUST = ("owner", "agent", "import", "external")
 _SETTLED = {"superseded", "rejected", "retired"}
 _REPLACED_BY = "superseded_by"
 _JOINED = "clusters joined"  # unlike a merge of two texts, this ends when they part again
@@ -156,7 +155,6 @@ def _record(cluster: Sequence[Episode], fields: dict[str, Any], scene: Scene) ->
 
 def _provenance(cluster: Sequence[Episode]) -> dict[str, Any]:
     """The episodes behind a pattern, and what follows from them: dates, and how far to trust it."""
-    origins = ("agent", *(one.origin or "agent" for one in cluster))
     return {
         "source_episodes": sorted(one.id for one in cluster),
         "evidence": {
@@ -165,7 +163,7 @@ def _provenance(cluster: Sequence[Episode]) -> dict[str, Any]:
         },
         "valid_from": cluster[0].date,
         "at": cluster[-1].timestamp,
-        "origin": max(origins, key=_TRUST.index),
+        "origin": least_trusted(cluster),
     }
 
 

@@ -22,12 +22,11 @@ from loki_memory.files.layout import PRIVATE, Layout
 from loki_memory.files.store import Change, Store
 from loki_memory.files.views import edited_views
 from loki_memory.parts import user_home
-from loki_memory.workspace import Workspace
+from loki_memory.workspace import FEW, Workspace
 
 if TYPE_CHECKING:
     from loki_memory.models import Episode
 
-_FEW = 100  # episodes at once that are work just done; more are an import
 _PASSES = 3  # through what is new, in one round; what comes later rings
 _QUIET_SECONDS = 5.0  # without changes, before views are rendered
 _TRANSCRIPTS_SECONDS = 30.0  # between looks at the transcripts: a session rests for minutes
@@ -243,7 +242,7 @@ class Background:
         # What was there at the start may have been consolidated: that is found out once it is idle.
         self._fresh += min(1, len(there)) if self._known is None else len(new)
         self._known = set(there)
-        if len(new) > _FEW:
+        if len(new) > FEW:
             return []
         return [one for one in self._episodes(new) if one.scope == "project" and teaches(one)]
 
