@@ -200,7 +200,7 @@ class Workspace(Parts):
             self.journal.outcome(one.session or one.id, one.outcome, now=self.now())
         told = [one for one in episodes if one.scope == "project" and teaches(one)]
         if told and not self.is_user:
-            from loki_memory.writing.consolidating import learn
+            from loki_memory.writing.learning import learn
 
             try:
                 learn(self, told)

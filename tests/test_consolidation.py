@@ -243,12 +243,12 @@ def test_an_episode_is_stored_even_if_nothing_can_be_learned_from_it_now(
 ) -> None:
     """Another process holds the store from the moment on at which the episode is on disk."""
     from loki_memory.errors import StoreBusy
-    from loki_memory.writing import consolidating
+    from loki_memory.writing import learning
 
     def busy(*_: object) -> None:
         raise StoreBusy("the store", 10)
 
-    monkeypatch.setattr(consolidating, "learn", busy)
+    monkeypatch.setattr(learning, "learn", busy)
     episode = ws.record(EPISODES[0])
     assert ws.get(episode.id).title() == "Implement POST /api/todos endpoint"
     assert "not learned from yet" in ws.notices[-1]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from loki_memory.consolidation.antipatterns import antipatterns
 from loki_memory.consolidation.mishaps import mishaps
-from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.snapshot import Snapshot, Thresholds, Touched
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.models import (
     AntiPattern,
@@ -180,6 +180,67 @@ def test_the_three_surest_resolutions_are_kept() -> None:
     assert len(found.evidence.for_) == 12
 
 
+def queried(n: int, wrong: str, right: str, **fields: Any) -> Episode:
+    """An episode whose query met a table that does not exist, and the query that ran then."""
+    log = steps(("run_sql", wrong, NO_TABLE), ("run_sql", right, ""))
+    return episode(n, action_log=log, **fields)
+
+
+def test_whoever_got_over_it_by_a_name_that_a_remedy_brings_in_speaks_for_it() -> None:
+    found = only(
+        queried(1, "SELECT name FROM carts", "SELECT name FROM cart"),
+        queried(2, "SELECT pay FROM carts", "SELECT pay FROM cart JOIN item ON item.id = cart.id"),
+        queried(3, "SELECT title FROM carts", "SELECT title FROM basket"),
+    )
+    assert found.resolutions[0].do.startswith("carts -> cart, e.g. ")
+    assert [one.for_ for one in found.resolutions] == [
+        ["ep-2026-01-01-001", "ep-2026-01-02-001"],
+        ["ep-2026-01-03-001"],
+    ]
+
+
+def test_two_who_use_one_name_agree_though_their_exchanges_read_otherwise() -> None:
+    one = queried(1, "SELECT x FROM carts", "SELECT x FROM line JOIN basket ON line.x = basket.x")
+    other = queried(2, "SELECT x FROM carts, users", "SELECT x FROM basket JOIN owner ON 1 = 1")
+    found = only(one, other)
+    assert len(found.resolutions) == 2
+    assert [one.for_ for one in found.resolutions] == [found.evidence.for_] * 2
+
+
+def test_words_that_two_sentences_share_make_them_no_one_remedy() -> None:
+    found = only(met(1, resolution="Run the migrations"), met(2, resolution="Drop the migrations"))
+    assert sorted(one.for_ for one in found.resolutions) == [[name] for name in found.evidence.for_]
+
+
+def test_tasks_that_failed_do_not_sink_the_remedy_that_helped_most() -> None:
+    helped = [met(n, resolution="Use cart") for n in (1, 2)]
+    failed = [met(n, resolution="Use cart", outcome="failure") for n in range(3, 12)]
+    found = only(*helped, *failed, met(12, resolution="Use basket"))
+    assert found.prevention == "Use cart"
+    assert len(found.resolutions[0].against) == 9
+
+
+def test_who_overcame_it_by_what_is_not_kept_is_listed_as_otherwise() -> None:
+    ways = [met(n, resolution=f"Try way {n}") for n in range(1, 6)]
+    assert only(*ways).document()["otherwise"] == ["ep-2026-01-01-001", "ep-2026-01-02-001"]
+    unknown = [met(8), met(9, resolution="Try way 9", outcome="failure")]
+    assert "otherwise" not in only(*ways[:3], *unknown).document()
+
+
+def test_what_is_kept_again_is_no_longer_listed_as_otherwise() -> None:
+    ways = [met(1, resolution="Use cart"), met(2, resolution="Use basket")]
+    strict = Snapshot(ways, thresholds=Thresholds(resolutions=1))
+    (known,) = strict.with_changes(antipatterns(strict)).of(AntiPattern)
+    assert known.document()["otherwise"] == ["ep-2026-01-01-001"]
+    assert only(known, *ways).document() == only(*ways).document()
+
+
+def test_who_is_listed_as_otherwise_stays_so_in_the_archive() -> None:
+    ways = [met(n, resolution=f"Try way {n}") for n in range(1, 6)]
+    known, new = only(*ways), met(7, resolution="Try way 5")
+    assert only(known, new).document()["otherwise"] == known.document()["otherwise"]
+
+
 # -- what is already there -----------------------------------------------------------------------
 
 
@@ -187,7 +248,7 @@ def test_a_second_run_changes_nothing() -> None:
     before = Snapshot([met(1, resolution="Run the migrations"), met(2), met(3, TS7030)])
     after = before.with_changes(antipatterns(before))
     assert not antipatterns(after)
-    assert not antipatterns(after, frozenset({"ep-2026-01-02-001"}))
+    assert not antipatterns(after, Touched(frozenset({"ep-2026-01-02-001"})))
 
 
 def test_what_is_known_of_archived_episodes_stays() -> None:
@@ -291,7 +352,7 @@ def test_episodes_in_any_order_and_batches_make_equal_records(
     for start in range(0, len(order), size):
         batch = order[start : start + size]
         grown = Snapshot([*grown.records.values(), *batch])
-        grown = grown.with_changes(antipatterns(grown, frozenset(one.id for one in batch)))
+        grown = grown.with_changes(antipatterns(grown, Touched(frozenset(one.id for one in batch))))
     assert documents(grown) == expected
 
 
@@ -308,9 +369,39 @@ def test_an_error_met_by_very_many_episodes_is_the_same_in_any_batches(
     for start in range(0, len(order), size):
         batch = [store[n] for n in order[start : start + size]]
         grown = Snapshot([*grown.records.values(), *batch])
-        grown = grown.with_changes(antipatterns(grown, frozenset(one.id for one in batch)))
+        grown = grown.with_changes(antipatterns(grown, Touched(frozenset(one.id for one in batch))))
     assert documents(grown) == expected
     assert sum(len(one["evidence"]["for"]) for one in expected if "evidence" in one) == 31
+
+
+REPAIRED = (
+    "SELECT x FROM cart",
+    "SELECT x FROM basket",
+    "SELECT x FROM cart JOIN item",
+    "SELECT x FROM item JOIN basket",
+    "SELECT x FROM shop",
+    "SELECT x FROM stall",
+    "SELECT x FROM till",
+)
+
+
+@given(st.permutations(range(1, 15)), st.integers(1, 14))
+@settings(max_examples=25, deadline=None)
+def test_remedies_that_share_names_are_the_same_in_any_order_and_batches(
+    order: list[int], size: int
+) -> None:
+    store = {n: queried(n, "SELECT x FROM carts", REPAIRED[n % len(REPAIRED)]) for n in order}
+    at_once = Snapshot(store.values())
+    expected = documents(at_once.with_changes(antipatterns(at_once)))
+    grown = Snapshot([])
+    for start in range(0, len(order), size):
+        batch = [store[n] for n in order[start : start + size]]
+        grown = Snapshot([*grown.records.values(), *batch])
+        grown = grown.with_changes(antipatterns(grown, Touched(frozenset(one.id for one in batch))))
+    assert documents(grown) == expected
+    (error,) = at_once.with_changes(antipatterns(at_once)).of(AntiPattern)
+    assert len(error.resolutions[0].for_) == 6  # item or basket
+    assert len(error.document()["otherwise"]) == 6  # shop, stall, till
 
 
 def test_episodes_that_only_say_that_it_helped_are_evidence_and_not_occurrences() -> None:
@@ -323,7 +414,7 @@ def test_episodes_that_only_say_that_it_helped_are_evidence_and_not_occurrences(
     told = told.with_changes(weigh(told))
     assert len(told.of(AntiPattern)[0].evidence.for_) == 30
     assert not antipatterns(told)
-    assert not antipatterns(told, frozenset({"ep-2026-01-02-001", "ep-2026-01-30-001"}))
+    assert not antipatterns(told, Touched(frozenset({"ep-2026-01-02-001", "ep-2026-01-30-001"})))
 
 
 def test_one_message_of_two_tools_is_two_anti_patterns_that_a_reader_can_tell_apart() -> None:

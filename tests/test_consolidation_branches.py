@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loki_memory.consolidation.phases import ALL
 from loki_memory.consolidation.pipeline import Plan, consolidate
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.consolidation.sources import is_live
@@ -36,6 +37,11 @@ ERRORS = (
     ("Table 'singers' doesn't exist", "Listed the tables with SHOW TABLES"),
     ("Table 'owners' doesn't exist", "Listed the tables with SHOW TABLES"),
     ("Table 'users' doesn't exist", "Listed the tables with SHOW TABLES"),
+    ("Table 'carts' doesn't exist", "carts -> cart, e.g. SELECT a FROM cart"),
+    ("Table 'carts' doesn't exist", "carts -> cart, item, e.g. SELECT a FROM cart JOIN item"),
+    ("Table 'carts' doesn't exist", "carts -> basket, e.g. SELECT a FROM basket"),
+    ("Table 'carts' doesn't exist", "carts -> stall, e.g. SELECT a FROM stall"),
+    ("Table 'carts' doesn't exist", "carts -> till, e.g. SELECT a FROM till"),
     ("npm error code EUSAGE", ""),
 )
 STEPS = (
@@ -110,7 +116,7 @@ class Clone(NamedTuple):
     def plan(self) -> Plan:
         # Files are read one by one: two that are equal are still two.
         archived = [one.model_copy() for one in self.archive.values()]
-        return consolidate(Snapshot(self.records.values(), archived=archived))
+        return consolidate(Snapshot(self.records.values(), archived=archived), ALL)
 
     def consolidated(self) -> Clone:
         plan = self.plan()

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from loki_memory.consolidation.cluster import (
     Alike,
     average_link,
-    bands,
     clusters,
+    each,
     groups,
     sameness,
 )
+from loki_memory.consolidation.neighbours import bands, keys_of
 
 STATEMENTS = [
     "Stale editor diagnostics show errors that the compiler does not see",
@@ -93,7 +94,7 @@ def test_clusters_are_those_of_average_link_over_everything(size: int, seed: int
     def pair(i: int, j: int) -> float:
         return likeness[min(i, j), max(i, j)]
 
-    everyone = Alike([["all"]] * size, pair)
+    everyone = Alike(keys_of([["all"]] * size), each(pair))
     assert clusters(everyone, [1] * size, 0.5) == naive(likeness, size, 0.5)
 
 
@@ -103,14 +104,8 @@ def test_a_weight_is_as_good_as_copies() -> None:
     def pair(i: int, j: int) -> float:
         return 1.0 if i == j else likeness[min(i, j), max(i, j)]
 
-    assert average_link([0, 1, 2], pair, [1, 1, 1], 0.47) == [[0, 1, 2]]
-    assert average_link([0, 1, 2], pair, [3, 1, 1], 0.47) == [[0, 1], [2]]
-
-
-def test_only_components_that_were_touched_are_clustered() -> None:
-    near = {(0, 1), (2, 3)}
-    alike = Alike([["all"]] * 4, lambda i, j: float((i, j) in near))
-    assert clusters(alike, [1] * 4, 0.5, frozenset({3})) == [[2, 3]]
+    assert average_link([0, 1, 2], each(pair), [1, 1, 1], 0.47) == [[0, 1, 2]]
+    assert average_link([0, 1, 2], each(pair), [3, 1, 1], 0.47) == [[0, 1], [2]]
 
 
 def test_a_chain_of_thousands_is_divided_where_it_is_weak() -> None:
@@ -120,14 +115,27 @@ def test_a_chain_of_thousands_is_divided_where_it_is_weak() -> None:
         return (0.33 if max(i, j) % 10 == 0 else 0.5) if abs(i - j) == 1 else 0.0
 
     keys = [[at, at + 1] for at in range(1000)]
-    found = clusters(Alike(keys, pair), [1] * 1000, 0.3)
+    found = clusters(Alike(keys_of(keys), each(pair)), [1] * 1000, 0.3)
     assert sorted(item for group in found for item in group) == list(range(1000))
     assert all(len({item // 10 for item in group}) == 1 for group in found)
 
 
 def test_bands_of_like_sets_meet_and_of_unlike_ones_do_not() -> None:
     terms = [f"term{n}" for n in range(20)]
-    one, most, none = frozenset(terms[:10]), frozenset(terms[1:11]), frozenset(terms[10:])
-    assert set(bands(one)) & set(bands(most))
-    assert not set(bands(one)) & set(bands(none))
-    assert bands(frozenset()) == []
+    keys = bands([terms[:10], terms[1:11], [], terms[10:]])
+    one, most, nothing, none = (set(keys.values[keys.owners == at].tolist()) for at in range(4))
+    assert one & most
+    assert not one & none
+    assert not nothing
+
+
+def test_of_a_crowd_that_shares_a_key_only_the_nearest_are_compared() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def pair(i: int, j: int) -> float:
+        asked.append((i, j))
+        return 0.0
+
+    clusters(Alike(keys_of([["all"]] * 100), each(pair)), [1] * 100, 0.5)
+    assert max(j - i for i, j in asked) < 10
+    assert {i for pair in asked for i in pair} == set(range(100))

@@ -12,8 +12,11 @@ from processes import record_files
 
 from loki_memory import Episode, Workspace
 from loki_memory.consolidation import pipeline
+from loki_memory.consolidation.early import EARLY
+from loki_memory.consolidation.glance import Outline
 from loki_memory.consolidation.mishaps import mishaps
-from loki_memory.consolidation.snapshot import Outline, Snapshot
+from loki_memory.consolidation.pipeline import Plan, consolidate
+from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import parse
 
 MANY = 60  # episodes that met one error: of so many only the newest are read for their words
@@ -76,14 +79,14 @@ class Shelf:
         return read
 
 
-def learned(new: Episode, *known: Any) -> pipeline.Plan:
+def learned(new: Episode, *known: Any) -> Plan:
     """The first phases for one new episode, when beliefs and older episodes are known."""
-    return pipeline.consolidate(Snapshot([new, *known]), frozenset({new.id}), pipeline.EARLY)
+    return consolidate(Snapshot([new, *known]), EARLY, Touched(frozenset({new.id})))
 
 
 def test_outlines_teach_what_whole_episodes_teach_and_few_are_read() -> None:
     *old, new = [parse(Episode, one) for one in EPISODES]
-    first = pipeline.consolidate(Snapshot(old), None, pipeline.EARLY)
+    first = consolidate(Snapshot(old), EARLY)
     shelf = Shelf(old)
     from_outlines = learned(new, *first.put, *shelf.outlines())
     assert from_outlines == learned(new, *first.put, *old)
@@ -153,9 +156,9 @@ def settled(ws: Workspace) -> Workspace:
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A line for each time that the phases are run."""
     seen: list[str] = []
-    run = pipeline.consolidate
+    run = consolidate
 
-    def counted(*given: Any, **more: Any) -> pipeline.Plan:
+    def counted(*given: Any, **more: Any) -> Plan:
         seen.append("run")
         return run(*given, **more)
 

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from loki_memory import Workspace
 from loki_memory.consolidation.antipatterns import antipatterns
-from loki_memory.consolidation.forget import forget, summary
+from loki_memory.consolidation.forget import forget
 from loki_memory.consolidation.kinship import traits
-from loki_memory.consolidation.lesson import circumstances
+from loki_memory.consolidation.phases import ALL
 from loki_memory.consolidation.pipeline import consolidate
 from loki_memory.consolidation.sequences import moves
 from loki_memory.consolidation.snapshot import Snapshot, Thresholds
+from loki_memory.consolidation.summary import summary
+from loki_memory.consolidation.traits import circumstances
 from loki_memory.errors import NotFound
 from loki_memory.models import (
     AntiPattern,
@@ -221,7 +223,7 @@ def test_the_days_are_settings() -> None:
 def test_a_plan_says_which_episodes_must_be_kept_whole() -> None:
     """What is written anew goes to the archive first; what is only archived goes there anyway."""
     old, older = episode(), episode("2025-11-01", action_log=[])
-    plan = consolidate(Snapshot([old, older, episode("2026-01-14")], "2026-01-14"))
+    plan = consolidate(Snapshot([old, older, episode("2026-01-14")], "2026-01-14"), ALL)
     assert plan.whole == (old.id,)
     assert older.id in plan.archive
 

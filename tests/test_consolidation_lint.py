@@ -13,10 +13,10 @@ from test_consolidation_branches import EPISODES, FACTS
 
 from loki_memory import Workspace
 from loki_memory.consolidation.lint import is_platitude, lint
-from loki_memory.consolidation.pipeline import ALL
+from loki_memory.consolidation.phases import ALL
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import AntiPattern, Episode, Fact, Memory, Pattern, parse
-from loki_memory.writing.consolidating import snapshot as read
+from loki_memory.writing.survey import Survey
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def wrong(records: Iterable[Memory]) -> dict[str, list[str]]:
 def test_whatever_the_example_teaches_says_something(example: Path) -> None:
     with Workspace.open(example) as ws:
         ws.sync()
-        records = read(ws, "")[0].records.values()
+        records = Survey(ws).snapshot("").records.values()
     assert wrong(records) == {}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from loki_memory.consolidation.merge import merge
-from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import Belief, Fact, Learning, Memory, Pattern, parse
 
 ONE = "Wrap every migration in a transaction"
@@ -23,7 +23,7 @@ def replaced_by(other: str) -> dict[str, str]:
     return {"to": other, "relation": "superseded_by", "why": "says the same"}
 
 
-def superseded(*records: Belief, touched: frozenset[str] | None = None) -> dict[str, list[str]]:
+def superseded(*records: Belief, touched: Touched | None = None) -> dict[str, list[str]]:
     changes = merge(Snapshot(records), touched)
     beliefs = [one for one in changes.put if isinstance(one, Belief)]
     assert all(one.status == "superseded" for one in beliefs)
@@ -103,8 +103,8 @@ def test_a_pinned_belief_is_never_superseded() -> None:
 
 def test_only_what_was_touched_is_looked_at() -> None:
     pair = (pattern("a", ONE), pattern("b", TWIN))
-    assert superseded(*pair, touched=frozenset({"ep-else"})) == {}
-    assert superseded(*pair, touched=frozenset({"ep-a"})) == {"sem-b": ["sem-a"]}
+    assert superseded(*pair, touched=Touched(frozenset({"ep-else"}))) == {}
+    assert superseded(*pair, touched=Touched(frozenset({"ep-a"}))) == {"sem-b": ["sem-a"]}
 
 
 def merged(*records: Memory) -> Snapshot:

@@ -9,7 +9,7 @@ import pytest
 
 from loki_memory.consolidation.antipatterns import antipatterns
 from loki_memory.consolidation.reflect import reflect, summary
-from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.models import (
     AntiPattern,
@@ -143,8 +143,8 @@ def test_a_parent_that_no_longer_follows_is_retired_and_its_examples_are_free() 
 
 def test_errors_that_no_episode_touched_are_left_alone() -> None:
     snapshot = consolidated(solved())
-    assert not reflect(snapshot, frozenset(["ep-other"]))
-    assert reflect(snapshot, frozenset(["ep-1"]))
+    assert not reflect(snapshot, Touched(frozenset(["ep-other"])))
+    assert reflect(snapshot, Touched(frozenset(["ep-1"])))
 
 
 def test_a_rejected_parent_does_not_come_back() -> None:
@@ -183,6 +183,14 @@ def test_a_remedy_that_always_works_becomes_a_pattern(
         assert one.correct_approach == "make a virtual environment first"
         assert "externally-managed-environment" in one.pattern
         assert len(one.evidence.for_) == helped
+
+
+def test_a_remedy_without_which_others_did_as_well_does_not_always_work() -> None:
+    sure = remedy(9)
+    assert not reflect(Snapshot([sure.changed(otherwise=["ep-y1", "ep-y2"])])).put
+    first = [one.model_dump(mode="json") for one in sure.resolutions]
+    second = {"do": "use pipx", "for": [f"ep-y{n}" for n in range(9)], "against": []}
+    assert not reflect(Snapshot([sure.changed(resolutions=[*first, second])])).put
 
 
 def fact(n: int, category: str = "Testing", **fields: Any) -> Fact:

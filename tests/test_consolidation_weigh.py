@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.snapshot import Snapshot, Thresholds
+from loki_memory.consolidation.snapshot import Snapshot, Thresholds, Touched
 from loki_memory.consolidation.weigh import status, weigh
 from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern, parse
 from loki_memory.models.confidence import confidence, lower_bound
@@ -133,11 +133,11 @@ def test_what_is_new_alone_gives_the_same_as_everything() -> None:
     before = Snapshot([produced(2), episode(1), episode(2)])
     before = before.with_changes(weigh(before))
     grown = Snapshot([*before.records.values(), told])
-    assert weigh(grown, frozenset({"ep-9"})).put == weigh(grown).put != ()
+    assert weigh(grown, Touched(frozenset({"ep-9"}))).put == weigh(grown).put != ()
 
 
 def test_beliefs_that_nothing_new_speaks_of_are_left_alone() -> None:
-    assert not weigh(Snapshot([produced(2), episode(1), episode(3)]), frozenset({"ep-3"}))
+    assert not weigh(Snapshot([produced(2), episode(1), episode(3)]), Touched(frozenset({"ep-3"})))
 
 
 # -- what somebody asserted ----------------------------------------------------------------------
@@ -206,6 +206,19 @@ def test_what_helped_otherwise_makes_advice_less_sure_and_the_error_no_less_true
     assert (split.confidence, split.status) == (0.57, "candidate")
     many = error(("cars -> car", [1]), ("x -> y", [2, 3, 4, 5, 6]), ("y -> z", [7, 8, 9]), met=9)
     assert weighed(many, *episodes).status == "candidate"
+
+
+def test_what_helped_otherwise_counts_though_its_remedy_is_not_kept() -> None:
+    episodes = [episode(n) for n in range(1, 6)]
+    belief = error(("cars -> car", [1, 2, 3]), met=5).changed(otherwise=["ep-4", "ep-5"])
+    found = weighed(belief, *episodes)
+    assert (found.confidence, found.status) == (0.62, "candidate")
+    assert found.evidence.against == []
+
+
+def test_who_did_as_advised_is_not_counted_again_as_who_did_otherwise() -> None:
+    both = error(("cars -> car", [1, 2]), ("cars -> car, item", [1, 2]), met=2)
+    assert weighed(both, episode(1), episode(2)).confidence == 0.80
 
 
 def test_meeting_an_error_says_nothing_about_what_to_do() -> None:

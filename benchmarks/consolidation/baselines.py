@@ -12,6 +12,7 @@ import importlib.util
 import json
 import math
 import os
+import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 SHOWN = 5
+_DRAWS = 1000  # samples of which an interval is taken
 _A_DAY = 85  # tasks: the scorer puts them 17 minutes apart
 _BUCKETS = {
     "exploration": ("show", "list", "find", "explore", "what", "which", "how"),
@@ -192,13 +194,37 @@ def merged(count: int, likeness: Likeness, threshold: float) -> list[tuple[int, 
 # Measures
 
 
-def calibration_error(predicted: Sequence[float], came_true: Sequence[bool]) -> float:
-    """How far the predictions of each tenth lie from what came true, on average."""
+def in_tenths(
+    predicted: Sequence[float], came_true: Sequence[bool]
+) -> dict[int, list[tuple[float, bool]]]:
+    """Predictions with their outcomes, by the tenth of the scale that they lie in."""
     tenths: dict[int, list[tuple[float, bool]]] = defaultdict(list)
     for chance, outcome in zip(predicted, came_true, strict=True):
         tenths[min(9, int(chance * 10))].append((chance, outcome))
-    gaps = (abs(sum(p for p, _ in one) - sum(o for _, o in one)) for one in tenths.values())
+    return tenths
+
+
+def calibration_error(predicted: Sequence[float], came_true: Sequence[bool]) -> float:
+    """How far the predictions of each tenth lie from what came true, on average."""
+    tenths = in_tenths(predicted, came_true).values()
+    gaps = (abs(sum(p for p, _ in one) - sum(o for _, o in one)) for one in tenths)
     return sum(gaps) / max(1, len(predicted))
+
+
+def by_luck(predicted: Sequence[float]) -> float:
+    """The calibration error to expect where every prediction is exactly right."""
+    dice = random.Random(0)
+    drawn = ([dice.random() < chance for chance in predicted] for _ in range(_DRAWS))
+    return sum(calibration_error(predicted, outcomes) for outcomes in drawn) / _DRAWS
+
+
+def interval(
+    units: Sequence[Any], measure: Callable[[Sequence[Any]], float]
+) -> tuple[float, float]:
+    """What a measure gives for 95 of 100 samples of as many units, drawn with replacement."""
+    dice = random.Random(0)
+    found = sorted(measure(dice.choices(units, k=len(units))) for _ in range(_DRAWS))
+    return found[round(0.025 * _DRAWS)], found[round(0.975 * _DRAWS) - 1]
 
 
 def area_under_curve(predicted: Sequence[float], came_true: Sequence[bool]) -> float:

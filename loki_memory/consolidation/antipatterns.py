@@ -6,6 +6,11 @@ branch, give one record. It cites every episode that met the error; its words an
 those of the newest of them, so that the thousandth occurrence costs what the hundredth did. What
 it knows of episodes that are archived stays. A lesson of a day is written beside it for each error
 that was overcome on that day.
+
+What was done in two episodes need not read alike to be the same remedy: whoever got over the error
+by a name that a remedy brings in speaks for it, and who got over it by other names speaks against
+it. Of the latter, those whose own remedy is not among the few that are kept are listed as
+`otherwise`.
 """
 
 from __future__ import annotations
@@ -14,11 +19,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.mishaps import Mishap, group, mishaps
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
+from loki_memory.consolidation.mishaps import Mishap, brought_in, group, mishaps
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.models import AntiPattern, Episode, Learning, Resolution, parse, tombstone_id
 from loki_memory.models.base import Memory
-from loki_memory.models.confidence import lower_bound
+from loki_memory.models.confidence import lower_bound, otherwise
 from loki_memory.models.ids import digest
 from loki_memory.models.note import Tombstone
 
@@ -35,7 +40,7 @@ class Known(NamedTuple):
     old: AntiPattern | None
 
 
-def antipatterns(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
+def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """One anti-pattern per error, one learning per error and day."""
     put: list[Memory] = []
     steps: list[Step] = []
@@ -51,18 +56,16 @@ def antipatterns(snapshot: Snapshot, touched: frozenset[str] | None = None) -> C
     return Changes(put=tuple(put), steps=tuple(steps))
 
 
-def _by_error(snapshot: Snapshot, touched: frozenset[str] | None) -> dict[str, Known]:
+def _by_error(snapshot: Snapshot, touched: Touched | None) -> dict[str, Known]:
     """What is known of each error that a touched episode met."""
     found: dict[str, list[Mishap]] = {}
-    fresh = _episodes(snapshot, snapshot.records if touched is None else touched)
+    fresh = _episodes(snapshot, snapshot.records if touched is None else touched.ids)
     for one in (one for episode in fresh for one in mishaps(episode)):
         found.setdefault(one.id, []).append(one)
     return {id_: _known(snapshot, id_, met, touched) for id_, met in sorted(found.items())}
 
 
-def _known(
-    snapshot: Snapshot, id_: str, met: list[Mishap], touched: frozenset[str] | None
-) -> Known:
+def _known(snapshot: Snapshot, id_: str, met: list[Mishap], touched: Touched | None) -> Known:
     """What is new, and of the episodes that the record cites those that met the error too."""
     record = snapshot.records.get(id_)
     old = record if isinstance(record, AntiPattern) else None
@@ -107,8 +110,9 @@ def _time(episode: Episode) -> tuple[str, str]:
 def _anti_pattern(snapshot: Snapshot, id_: str, known: Known) -> AntiPattern:
     """The record as all that is known of the error makes it."""
     old, met = known.old, known.newest
-    kept = snapshot.thresholds.resolutions
-    resolutions = _resolutions(met, _archived(snapshot, old))[:kept]
+    every, unlisted = _resolutions(met, _archived(snapshot, old)), _unlisted(snapshot, old)
+    resolutions = every[: snapshot.thresholds.resolutions]
+    others = (_overcame(every) | unlisted) - _overcame(resolutions)
     episodes = {one.id for one in known.fresh} | set(old.evidence.for_ if old else ())
     first, last = known.fresh[0], known.fresh[-1]
     fields: dict[str, Any] = {
@@ -116,6 +120,7 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: Known) -> AntiPattern:
         "what_fails": _commonest(one.line for one in met),
         "prevention": next((one.do for one in resolutions if one.for_), None),
         "resolutions": [one.model_dump(mode="json", exclude_unset=True) for one in resolutions],
+        "otherwise": sorted(others) or None,
         "status": "candidate",
         "scope": first.scope,
         "key": met[0].key._asdict(),
@@ -128,11 +133,13 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: Known) -> AntiPattern:
         return parse(AntiPattern, {**given, "evidence": evidence, **dates})
     fields.pop("status")
     if old.origin == "owner":  # the words are a person's, the evidence is ours
-        fields = {"resolutions": fields["resolutions"]}
+        fields = {name: fields[name] for name in ("resolutions", "otherwise")}
     dates["valid_from"] = min(filter(None, (old.valid_from, dates["valid_from"])))
     dates["at"] = max(filter(None, (old.at, dates["at"])))
     given = {name: value for name, value in fields.items() if value is not None}
-    return old.changed(**given, evidence={**_extra(old), **evidence}, **dates)
+    rest = {name: value for name, value in old.document().items() if name != "otherwise"}
+    evidence = {**_extra(old), **evidence}
+    return parse(AntiPattern, {**rest, **given, "evidence": evidence, **dates})
 
 
 def _extra(old: AntiPattern) -> Mapping[str, Any]:
@@ -150,6 +157,15 @@ def _archived(snapshot: Snapshot, old: AntiPattern | None) -> list[Resolution]:
     return kept
 
 
+def _unlisted(snapshot: Snapshot, old: AntiPattern | None) -> set[str]:
+    """Those that a record lists as `otherwise` beyond the episodes at hand."""
+    return {one for one in otherwise(old) if one not in snapshot.records} if old else set()
+
+
+def _overcame(resolutions: Iterable[Resolution]) -> set[str]:
+    return {episode for one in resolutions for episode in one.for_}
+
+
 def _resolutions(met: list[Mishap], archived: list[Resolution]) -> list[Resolution]:
     """The best by how surely they help; a later success of an episode outweighs its failures."""
     best: dict[str, Resolution] = {}
@@ -157,9 +173,11 @@ def _resolutions(met: list[Mishap], archived: list[Resolution]) -> list[Resoluti
     for one in known:
         same = best.get(group(one.do))
         best[group(one.do)] = _joined(same, one) if same else one
-    ranked = sorted(best.values(), key=lambda one: one.do)
+    ranked = [_supported(one, met) for one in best.values()]
+    overcame = _overcame(ranked)
+    ranked.sort(key=lambda one: (len(brought_in(one.do)), one.do))  # what is plain is told first
     ranked.sort(key=_newest, reverse=True)
-    return sorted(ranked, key=_worth, reverse=True)
+    return sorted(ranked, key=lambda one: _worth(one, overcame), reverse=True)
 
 
 def _tried(one: Mishap) -> Resolution:
@@ -179,13 +197,23 @@ def _joined(one: Resolution, other: Resolution) -> Resolution:
     )
 
 
+def _supported(one: Resolution, met: list[Mishap]) -> Resolution:
+    """With the episodes that got over the error by a name that it brings in."""
+    names = brought_in(one.do)
+    alike = {other.episode.id for other in met if other.worked and names & other.names}
+    helped = alike.union(one.for_)
+    failed = [episode for episode in one.against if episode not in helped]
+    return one.model_copy(update={"for_": sorted(helped), "against": failed})
+
+
 def _newest(one: Resolution) -> str:
     """Of equals the one that was used last fits the code as it is; ids begin with their day."""
     return max((*one.for_, *one.against), default="")
 
 
-def _worth(one: Resolution) -> float:
-    return lower_bound(len(one.for_), len(one.against))
+def _worth(one: Resolution, overcame: set[str]) -> float:
+    """By those that overcame the error, with it and without: a task can fail for other reasons."""
+    return lower_bound(len(one.for_), len(overcame.difference(one.for_)))
 
 
 def _learnings(known: Known) -> list[Learning]:

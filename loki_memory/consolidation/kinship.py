@@ -2,71 +2,75 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
-from loki_memory.consolidation.cluster import Alike, bands, clusters
-from loki_memory.consolidation.likeness import content, jaccard, words
-from loki_memory.models import Action, Episode
+import numpy as np
+
+from loki_memory.consolidation.cluster import Alike, clusters
+from loki_memory.consolidation.glance import glance
+from loki_memory.consolidation.likeness import jaccard
+from loki_memory.consolidation.neighbours import Floats, Ints, bands
+from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.models import Episode
+from loki_memory.models.ids import digest
 
 _GOAL, _FILES, _STEPS = 0.6, 0.2, 0.2  # consolidation's reference document, 2.1
 _LEAST = 0.2  # of the words of two goals
-_SHELLS = frozenset(
-    ("bash", "sh", "shell", "run", "run_command", "command", "exec", "execute", "terminal")
-)
-_FLAG = re.compile(r"[-\d/.\"'$]")
 
 
 class Traits(NamedTuple):
-    """What an episode is compared by."""
+    """What an episode is compared by; its order is the one in which episodes are compared."""
 
     scope: str
     goal: str
-    files: frozenset[str]
-    steps: frozenset[str]
+    files: tuple[str, ...]
+    steps: tuple[str, ...]
+    words: tuple[str, ...]
+    terms: tuple[str, ...]
 
 
-def kindred(
-    episodes: Sequence[Episode], threshold: float, touched: frozenset[str] | None = None
-) -> list[list[Episode]]:
-    """Clusters of episodes of one scope, each in the order of time.
-
-    With `touched`, only clusters of components that hold one of these episodes.
-    """
+def kindred(episodes: Iterable[Episode], threshold: float) -> list[list[Episode]]:
+    """Clusters of episodes of one scope, each in the order of time."""
     holders: dict[Traits, list[Episode]] = defaultdict(list)
     for episode in episodes:
         holders[traits(episode)].append(episode)
-    distinct = sorted(holders, key=_order)
-    wanted = (
-        None
-        if touched is None
-        else frozenset(
-            at for at, own in enumerate(distinct) if any(one.id in touched for one in holders[own])
-        )
-    )
-    weights = tuple(len(holders[own]) for own in distinct)
-    found = _grouped(tuple(distinct), weights, threshold, wanted)
+    distinct = sorted(holders)
+    weights = [len(holders[own]) for own in distinct]
+    found = _grouped(distinct, weights, threshold)
     return sorted(
-        (_in_time(one for at in group for one in holders[distinct[at]]) for group in found),
+        (_in_time(one for own in group for one in holders[own]) for group in found),
         key=lambda group: (group[0].timestamp, group[0].id),
     )
 
 
-@lru_cache(maxsize=1)  # patterns and skills ask for the same clusters, one after the other
+def kinds(snapshot: Snapshot) -> list[list[Episode]]:
+    """The clusters of all episodes."""
+    return snapshot.once("kinds", lambda those: kindred(those.episodes, those.thresholds.cluster))
+
+
+def mark(cluster: Iterable[Episode]) -> str:
+    """What tells a cluster from any other: a hash of who is in it."""
+    return digest("cluster", *(one.id for one in cluster))
+
+
+def traits(episode: Episode) -> Traits:
+    seen = glance(episode)
+    return Traits(seen.scope, seen.goal, seen.files, seen.steps, seen.words, seen.terms)
+
+
 def _grouped(
-    distinct: tuple[Traits, ...],
-    weights: tuple[int, ...],
-    threshold: float,
-    wanted: frozenset[int] | None,
-) -> list[list[int]]:
-    return clusters(_alike(distinct), list(weights), threshold, wanted)
-
-
-def _order(own: Traits) -> tuple[str, str, list[str], list[str]]:
-    return (own.scope, own.goal, sorted(own.files), sorted(own.steps))
+    distinct: Sequence[Traits], weights: Sequence[int], threshold: float
+) -> list[list[Traits]]:
+    weighed = zip(distinct, weights, strict=True)
+    return [
+        [those[at][0] for at in group]
+        for _, same_scope in groupby(weighed, key=lambda one: one[0].scope)
+        for those in [list(same_scope)]
+        for group in clusters(_alike([own for own, _ in those]), [n for _, n in those], threshold)
+    ]
 
 
 def _in_time(episodes: Iterable[Episode]) -> list[Episode]:
@@ -74,54 +78,46 @@ def _in_time(episodes: Iterable[Episode]) -> list[Episode]:
 
 
 def _alike(distinct: Sequence[Traits]) -> Alike:
-    keys = [[(own.scope, *band) for band in bands(_terms(own.goal))] for own in distinct]
-    goals = [words(own.goal) for own in distinct]
-
-    def pair(i: int, j: int) -> float:
-        goal = jaccard(goals[i], goals[j])
-        return likeness(distinct[i], distinct[j], goal) if goal >= _LEAST else 0.0
-
-    return Alike(keys, pair)
-
-
-def _terms(goal: str) -> frozenset[str]:
-    """What a goal is about; a goal without content words (`do it again`) is all its words."""
-    return frozenset(content(goal)) or words(goal)
-
-
-def likeness(one: Traits, other: Traits, goal: float) -> float:
-    """Between 0 and 1, given that of the goals. What neither tells of does not count against them.
+    """How alike episodes are. What neither tells of does not count against them.
 
     Goals that share too little are another kind of work, in whatever files and with whatever
     tools: in a small project these are always the same.
     """
-    if one.scope != other.scope or goal < _LEAST:
-        return 0.0
-    share, whole = _GOAL * goal, _GOAL
-    if one.files or other.files:
-        share, whole = share + _FILES * jaccard(one.files, other.files), whole + _FILES
-    if one.steps or other.steps:
-        share, whole = share + _STEPS * jaccard(one.steps, other.steps), whole + _STEPS
-    return share / whole
+    goals = Sets([frozenset(own.words) for own in distinct])
+    files = Sets([frozenset(own.files) for own in distinct])
+    steps = Sets([frozenset(own.steps) for own in distinct])
+
+    def likeness(ones: Ints, others: Ints) -> Floats:
+        goal = goals.likeness(ones, others)
+        share, whole = _GOAL * goal, np.full(len(ones), _GOAL)
+        for sets, weight in ((files, _FILES), (steps, _STEPS)):
+            share += weight * sets.likeness(ones, others)
+            whole += weight * sets.is_told(ones, others)
+        return np.where(goal < _LEAST, 0.0, share / whole)
+
+    # A goal without words of content (`do it again`) is about all its words.
+    return Alike(bands([own.terms or own.words for own in distinct]), likeness)
 
 
-def traits(episode: Episode) -> Traits:
-    names = (path.replace("\\", "/").rpartition("/")[2].lower() for path in episode.files())
-    files = frozenset(part for name in names for part in (name, extension(name)) if part)
-    steps = frozenset(head(action) for action in episode.action_log)
-    return Traits(episode.scope, episode.goal, files, steps - {""})
+class Sets:
+    """Sets of words, one for each item; many items have the same, which are compared once."""
 
+    def __init__(self, sets: Sequence[frozenset[str]]) -> None:
+        number: dict[frozenset[str], int] = {}
+        self._number = np.array([number.setdefault(one, len(number)) for one in sets], dtype=int)
+        self._sets = list(number)
+        self._is_empty = np.array([not one for one in sets])
 
-def extension(path: str) -> str:
-    """The ending of a file's name with its dot; empty if it has none."""
-    name, dot, ending = path.rpartition("/")[2].rpartition(".")
-    return f".{ending.lower()}" if dot and name and ending.isalnum() else ""
+    def is_told(self, ones: Ints, others: Ints) -> Floats:
+        """1 where one of the two has any words, else 0."""
+        return np.where(self._is_empty[ones] & self._is_empty[others], 0.0, 1.0)
 
+    def likeness(self, ones: Ints, others: Ints) -> Floats:
+        pairs = np.sort((self._number[ones], self._number[others]), axis=0)
+        codes, place = np.unique(pairs[0] * len(self._sets) + pairs[1], return_inverse=True)
+        return np.fromiter(self._each(codes), dtype=np.float64, count=len(codes))[place]
 
-def head(action: Action) -> str:
-    """What kind of step this is: the tool, or for a shell the program and its subcommand."""
-    tool, _, rest = action.action.strip().partition(" ")
-    if tool.lower() not in _SHELLS:
-        return tool.lower()
-    line = (rest or action.target or "").split()[:2]
-    return " ".join(word for word in line if not _FLAG.match(word)).lower() or tool.lower()
+    def _each(self, codes: Ints) -> Iterator[float]:
+        many, sets = len(self._sets), self._sets
+        for code in codes.tolist():
+            yield jaccard(sets[code // many], sets[code % many])

@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import lru_cache
 from typing import NamedTuple
 
-from loki_memory.consolidation.kinship import extension, head
+from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.likeness import content, grams, jaccard, names
 from loki_memory.consolidation.template import medoid
+from loki_memory.consolidation.traits import head
 from loki_memory.models import Action, Episode
 from loki_memory.models.normal import normal
 from loki_memory.models.signature import salient, signature
@@ -226,13 +227,13 @@ class Surroundings:
         self._held: dict[str, Counter[str]] = defaultdict(Counter)
         self._all: Counter[str] = Counter()
         for episode in episodes:
-            self._held[episode.scope].update(circumstances(episode))
+            self._held[episode.scope].update(glance(episode).circumstances)
             self._all[episode.scope] += 1
 
     def conditions(self, cluster: Sequence[Episode]) -> list[str]:
         """What holds in most of a cluster and not in most other episodes; the oddest first."""
         scope, size = cluster[0].scope, len(cluster)
-        inside = Counter(value for one in cluster for value in circumstances(one))
+        inside = Counter(value for one in cluster for value in glance(one).circumstances)
         others = self._all[scope] - size
         odds = self._odds(inside, self._held[scope], size, others)
         telling = [
@@ -253,12 +254,3 @@ class Surroundings:
             return round(math.log(ratio), 6)
 
         return odds
-
-
-def circumstances(episode: Episode) -> frozenset[str]:
-    """Under what an episode happened, in words."""
-    files = (f"{ending} files" for path in episode.files() if (ending := extension(path)))
-    run = (head(one) for one in episode.action_log if head(one) != one.action.strip().lower())
-    tools = (f"with {command}" for command in run)  # that a file was read sets nothing apart
-    phase = [f"phase {episode.context.phase}"] if episode.context.phase else []
-    return frozenset((*files, *tools, *phase, *episode.context.constraints))

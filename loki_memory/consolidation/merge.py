@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from loki_memory.consolidation.cluster import groups, sameness
 from loki_memory.consolidation.likeness import Marks, marks
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import (
     DEAD,
     LATER,
@@ -28,19 +28,19 @@ from loki_memory.consolidation.sources import (
     differs,
     extra,
     given_back,
+    is_refuted,
     replaced_because,
     standing,
 )
 from loki_memory.models import Belief, Episode, Fact, Learning, Pattern, parse
-from loki_memory.models.confidence import confidence, is_produced
+from loki_memory.models.confidence import confidence
 
 Prose = Pattern | Fact  # anti-patterns are merged by their key, which is their id
 _OURS = frozenset({SAME, LATER})
-_UNLIKELY = 0.60  # confidence below which a belief that is contradicted is disputed, or retired
 _SUPPOSED = 0.80  # how sure somebody is taken to be who told a belief and did not say
 
 
-def merge(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
+def merge(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """Supersede near-duplicates; with `touched`, those of beliefs that rest on these episodes."""
     put: list[Belief] = []
     steps: list[Step] = []
@@ -59,7 +59,7 @@ def merge(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
 Shelf = tuple[str, str, str, tuple[str | None, ...], Marks]
 
 
-def _duplicates(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterator[list[Prose]]:
+def _duplicates(snapshot: Snapshot, touched: Touched | None) -> Iterator[list[Prose]]:
     """Beliefs that say the same; alone, one that was superseded by a twin that it no longer has."""
     shelves: dict[Shelf, list[Prose]] = defaultdict(list)
     prose: list[Prose] = [*snapshot.of(Pattern), *snapshot.of(Fact)]
@@ -67,7 +67,7 @@ def _duplicates(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterator[
         if belief.id not in snapshot.archived and _is_open(belief):
             shelves[_shelf(belief)].append(belief)
     for beliefs in shelves.values():
-        if touched is None or any(_rests_on(one, touched) for one in beliefs):
+        if touched is None or any(_is_touched(one, touched) for one in beliefs):
             yield from _same(beliefs, snapshot.thresholds.merge)
 
 
@@ -86,16 +86,10 @@ def _is_open(belief: Prose) -> bool:
     """
     if not {"topic", "remedy"}.isdisjoint(extra(belief, "key") or ()):
         return False
-    if belief.status not in DEAD or _is_refuted(belief):
+    if belief.status not in DEAD or is_refuted(belief):
         return True
     reasons = replaced_because(belief)
     return belief.status == "superseded" and bool(reasons) and reasons <= _OURS
-
-
-def _is_refuted(belief: Prose) -> bool:
-    """Whether evidence retired it: what is no longer taught is retired as sure as it was."""
-    is_unlikely = (belief.confidence or 1.0) < _UNLIKELY
-    return belief.status == "retired" and is_produced(belief) and is_unlikely
 
 
 def _shelf(belief: Prose) -> Shelf:
@@ -107,8 +101,9 @@ def _shelf(belief: Prose) -> Shelf:
     return (belief.kind, belief.scope, belief.category or "", placed, marks(belief.value()))
 
 
-def _rests_on(belief: Prose, touched: frozenset[str]) -> bool:
-    return not touched.isdisjoint((*belief.episodes_for(), *belief.episodes_against()))
+def _is_touched(belief: Prose, touched: Touched) -> bool:
+    sources = (*belief.episodes_for(), *belief.episodes_against())
+    return belief.id in touched.ids or touched.holds(sources)
 
 
 def _rank(belief: Prose) -> tuple[bool, int, float, int, str]:
@@ -140,10 +135,10 @@ def _placed(belief: Prose, kept: Prose) -> Belief:
     return belief.changed(status="superseded", links=[*free.get("links", ()), link])
 
 
-def _repeated(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterator[Step]:
+def _repeated(snapshot: Snapshot, touched: Touched | None) -> Iterator[Step]:
     """The end of derived learnings that another one of their day makes needless."""
-    new = (snapshot.records.get(one) for one in touched or ())
-    days = {one.date for one in new if isinstance(one, Episode)}
+    new = (snapshot.records.get(one) for one in (touched.ids if touched else ()))
+    days = {one.date for one in new if isinstance(one, Episode | Learning)}
     shelves: dict[tuple[str, str, Marks], list[Learning]] = defaultdict(list)
     for one in snapshot.of(Learning):
         if one.id not in snapshot.archived and (touched is None or one.date in days):

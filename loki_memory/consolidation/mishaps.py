@@ -35,6 +35,8 @@ _TERM = re.compile(r"\w{3,}")
 _FAILED = frozenset({"fail", "failed", "failure", "error", "errored"})
 _OUTPUT = re.compile(r"\s*(?:2>&1|>|\|)")
 _EXAMPLE = ", e.g. "
+_ARROW = " -> "
+_WITH = "with "
 _LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
 _LOOKS_LIKE_CODE = re.compile(r"[=;_*/<>|()]|\s-")
 _NAME = re.compile(r"--[a-z][\w-]+|[A-Za-z_]\w*")
@@ -54,6 +56,7 @@ class Mishap(NamedTuple):
     episode: Episode
     line: str  # what went wrong, in a sentence
     do: str  # what was done about it; empty if nothing is known
+    names: frozenset[str]  # that this brought in, also those that `do` does not show
     worked: bool  # and it did not come again, and the episode did not fail
 
 
@@ -65,9 +68,29 @@ class _Met(NamedTuple):
     resolution: str
 
 
+class _Remedy(NamedTuple):
+    """What was done about an error, and the names that it brought in."""
+
+    do: str = ""
+    names: frozenset[str] = frozenset()
+
+
 def group(do: str) -> str:
     """What makes two resolutions one: the exchange of names, not the command that shows it."""
     return normal(do.partition(_EXAMPLE)[0])
+
+
+def brought_in(do: str) -> frozenset[str]:
+    """The names that an exchange says to use; none where it is told in other words.
+
+    >>> sorted(brought_in("carts -> cart, item, e.g. SELECT name FROM cart JOIN item"))
+    ['cart', 'item']
+    """
+    exchange, example, _ = do.partition(_EXAMPLE)
+    _, arrow, new = exchange.partition(_ARROW)
+    if not arrow and exchange.startswith(_WITH):
+        new = exchange.removeprefix(_WITH)
+    return _names(new) if example else frozenset()
 
 
 def mishaps(episode: Episode, of: str = "") -> list[Mishap]:
@@ -143,22 +166,22 @@ def _mishap(episode: Episode, met: _Met, of: str) -> Mishap | None:
         found,
         episode,
         told(met.line, found.head),
-        _resolution(episode, met, found),
+        *_remedy(episode, met, found),
         episode.outcome != "failure",
     )
 
 
-def _resolution(episode: Episode, met: _Met, found: Key) -> str:
+def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:
     log = episode.action_log
     failed = (log[met.step].target or "") if met.step >= 0 else ""
     if met.resolution:
         if failed and _is_corrected(failed, met.resolution):
             return _exchange(failed, met.resolution, found.param)
-        return _cut(met.resolution, _SAID)
-    return _later(log[met.step : met.step + 1 + _WITHIN], found) if met.step >= 0 else ""
+        return _Remedy(_cut(met.resolution, _SAID), brought_in(met.resolution))
+    return _later(log[met.step : met.step + 1 + _WITHIN], found) if met.step >= 0 else _Remedy()
 
 
-def _later(log: list[Action], found: Key) -> str:
+def _later(log: list[Action], found: Key) -> _Remedy:
     """How the first action of a log came to succeed: in another form, or after something else."""
     failed = _command(log[0])
     for at, later in enumerate(log[1:], start=1):
@@ -166,10 +189,10 @@ def _later(log: list[Action], found: Key) -> str:
         if not _has_worked(later) or head(later.action, fixed) != found.head or not fixed:
             continue
         if fixed == failed:
-            return _repair(log[1 : at + 1])
+            return _Remedy(_repair(log[1 : at + 1]))
         if failed.split()[:1] == fixed.split()[:1] or _is_corrected(failed, fixed):
             return _exchange(failed, fixed, found.param)
-    return ""
+    return _Remedy()
 
 
 def _command(action: Action) -> str:
@@ -203,7 +226,7 @@ def _is_corrected(failed: str, fixed: str) -> bool:
     return bool(before) and len(before & after) >= _COMMON * max(len(before), len(after))
 
 
-def _exchange(failed: str, fixed: str, param: str) -> str:
+def _exchange(failed: str, fixed: str, param: str) -> _Remedy:
     """`conductors -> conductor, e.g. SELECT name FROM conductor`; the command alone if all names
     stay.
     """
@@ -211,14 +234,15 @@ def _exchange(failed: str, fixed: str, param: str) -> str:
     gone, new = sorted(before - after), sorted(after - before)
     command = _cut(fixed, _SHOWN)
     if not new and not gone:
-        return command
+        return _Remedy(command)
     name = param.rpartition(".")[2]
     old = [one for one in gone if one == name] or gone
-    new = _nearest(name or " ".join(old), new)
+    shown = ", ".join(_nearest(name or " ".join(old), new))
+    left = ", ".join(old[:_NAMES])
+    exchange = f"{left}{_ARROW}{shown}" if left else f"{_WITH}{shown}"
     if not new:
-        return f"without {', '.join(old[:_NAMES])}{_EXAMPLE}{command}"
-    exchange = f"{', '.join(old[:_NAMES])} -> {', '.join(new)}" if old else f"with {', '.join(new)}"
-    return f"{exchange}{_EXAMPLE}{command}"
+        exchange = f"without {left}"
+    return _Remedy(f"{exchange}{_EXAMPLE}{command}", after - before)
 
 
 def _nearest(name: str, names: list[str]) -> list[str]:

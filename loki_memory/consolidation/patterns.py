@@ -11,12 +11,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.kinship import extension, kindred
+from loki_memory.consolidation.kinship import kinds, mark
 from loki_memory.consolidation.lesson import Lesson, Surroundings, lessons
 from loki_memory.consolidation.lint import LONGEST, is_platitude
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
-from loki_memory.consolidation.sources import SAME, given_back, least_trusted, replaced_because
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.sources import (
+    SAME,
+    differs,
+    extra,
+    given_back,
+    is_refuted,
+    least_trusted,
+    replaced_because,
+)
 from loki_memory.consolidation.template import common
+from loki_memory.consolidation.traits import extension
 from loki_memory.models import Episode, LinkTo, Pattern, parse, tombstone_id
 from loki_memory.models.ids import digest
 
@@ -51,8 +60,10 @@ class Scene(NamedTuple):
     """What every cluster is looked at against."""
 
     snapshot: Snapshot
+    touched: Touched | None
     surroundings: Surroundings
     judges: Mapping[str, frozenset[str]]  # pattern -> episodes that say whether it helped
+    taught: Mapping[str, Pattern]  # by the earliest episode of its cluster
 
 
 class Found(NamedTuple):
@@ -66,12 +77,13 @@ class Found(NamedTuple):
         return {one.id for one in self.taught}
 
 
-def patterns(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
-    """The patterns of all clusters; with `touched`, of those that these episodes can change."""
-    scene = Scene(snapshot, Surroundings(snapshot.episodes), _judges(snapshot))
-    found = _found(scene, touched)
+def patterns(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
+    """The patterns of all clusters; a cluster that is as it was teaches what it taught."""
+    around = Surroundings(snapshot.episodes)
+    scene = Scene(snapshot, touched, around, _judges(snapshot), _taught(snapshot))
+    found = _found(scene)
     current = [_revived(one, found, snapshot, touched) for one in found.taught]
-    current += [*_left_over(found, snapshot), *_elsewhere(found, scene)]
+    current += _left_over(found, snapshot)
     put = [one for one in current if _is_news(one, snapshot)]
     steps = [_reported(one, snapshot) for one in put]
     steps += [
@@ -94,11 +106,18 @@ def _judges(snapshot: Snapshot) -> dict[str, frozenset[str]]:
     return {judged: frozenset(episodes) for judged, episodes in judges.items()}
 
 
-def _found(scene: Scene, touched: frozenset[str] | None) -> Found:
+def _taught(snapshot: Snapshot) -> dict[str, Pattern]:
+    """Those that clusters taught; one that was replaced gives way to the one that replaced it."""
+    by_standing = sorted(snapshot.of(Pattern), key=lambda one: one.status != "superseded")
+    keys = ((extra(one, "key") or {}, one) for one in by_standing)
+    return {key["cluster"]: one for key, one in keys if "cluster" in key}
+
+
+def _found(scene: Scene) -> Found:
     found = Found([], [], {})
     snapshot = scene.snapshot
-    for cluster in kindred(snapshot.episodes, snapshot.thresholds.cluster, touched):
-        learned = _learned(cluster, scene)
+    for cluster in kinds(snapshot):
+        learned = (_again if _is_known(cluster, scene) else _learned)(cluster, scene)
         if learned and tombstone_id(learned.value()) in snapshot.rejected:
             found.refused.append(learned)
             learned = None
@@ -106,6 +125,28 @@ def _found(scene: Scene, touched: frozenset[str] | None) -> Found:
             found.taught.append(learned)
         found.home.update(dict.fromkeys((one.id for one in cluster), learned.id if learned else ""))
     return found
+
+
+def _is_known(cluster: Sequence[Episode], scene: Scene) -> bool:
+    """Whether the last run saw a cluster as it is now, or a pattern says what it taught."""
+    ids = [one.id for one in cluster]
+    if scene.touched is None or scene.touched.holds(ids):
+        return False
+    if scene.touched.clusters is not None:
+        return mark(cluster) in scene.touched.clusters
+    known = scene.taught.get(ids[0])
+    return known is not None and known.source_episodes == sorted(ids)
+
+
+def _again(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
+    """What a known cluster taught; what sets it apart depends on all the others."""
+    known = scene.taught.get(cluster[0].id)
+    if known is None or (known.status == "retired" and not is_refuted(known)):
+        return None
+    conditions = scene.surroundings.conditions(cluster)
+    if known.origin == "owner" or conditions == known.conditions:
+        return known
+    return known.changed(conditions=conditions)
 
 
 def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
@@ -186,15 +227,13 @@ def category_of(episode: Episode) -> str:
     return (episode.context.phase or "general").lower()
 
 
-def _revived(
-    taught: Pattern, found: Found, snapshot: Snapshot, touched: frozenset[str] | None
-) -> Pattern:
+def _revived(taught: Pattern, found: Found, snapshot: Snapshot, touched: Touched | None) -> Pattern:
     """A pattern that is taught again when nothing that replaced it is left.
 
     One that evidence retired speaks until evidence is weighed again, where it will be.
     """
     if taught.status == "retired" and taught.origin != "owner":
-        is_weighed = touched is None or not touched.isdisjoint(taught.source_episodes)
+        is_weighed = touched is None or touched.holds(taught.source_episodes)
         return taught.changed(status="candidate") if is_weighed else taught
     if taught.status != "superseded":
         return taught
@@ -254,28 +293,9 @@ def _superseded(known: Pattern, heir: str) -> Pattern:
     return known.changed(status="superseded", links=[*free.get("links", ()), link])
 
 
-def _elsewhere(found: Found, scene: Scene) -> Iterator[Pattern]:
-    """Patterns of clusters that nothing touched: what sets them apart depends on all the others."""
-    episodes = {one.id: one for one in scene.snapshot.episodes}
-    for known in scene.snapshot.of(Pattern):
-        sources = known.source_episodes
-        if known.origin == "owner" or known.status in _SETTLED or found.home.keys() & set(sources):
-            continue
-        cluster = [episodes[one] for one in sources if one in episodes]
-        if len(cluster) == len(sources) and _is_induced(known, cluster):
-            yield known.changed(conditions=scene.surroundings.conditions(cluster))
-
-
-def _is_induced(known: Pattern, cluster: Sequence[Episode]) -> bool:
-    if not cluster:
-        return False
-    earliest = min(cluster, key=lambda one: (one.timestamp, one.id))
-    return known.id == pattern_id(earliest.id, known.category or "")
-
-
 def _is_news(pattern: Pattern, snapshot: Snapshot) -> bool:
     known = snapshot.records.get(pattern.id)
-    return known is None or known.document() != pattern.document()
+    return pattern is not known and differs(pattern, snapshot.records)
 
 
 def _reported(pattern: Pattern, snapshot: Snapshot) -> Step:

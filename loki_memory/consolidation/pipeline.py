@@ -1,19 +1,8 @@
 """The pipeline: phase after phase over one snapshot, then one set of changes.
 
-    digest         what waits becomes episodes (what is an episode already needs nothing)
-    key, induce    errors by their signature become anti-patterns and learnings; episodes that are
-                   alike, patterns
-    merge          what says the same becomes one, guarded
-    weigh          evidence -> confidence and status; that of twins counts for the one that stays
-    reconcile      facts that cannot both hold get a disposition
-    proceduralise  what successes have in common -> skills
-    reflect        what several beliefs have in common; links between them
-    forget         by age: summaries, then the archive
-    seal           nothing may be lost
-
-Each is a pure function of the snapshot that the ones before it left. Run again, none has anything
-to do, and a run that changes nothing tells nothing; in any order of episodes, the same bytes come
-out.
+Each phase is a pure function of the snapshot that the ones before it left. Run again, none has
+anything to do, and a run that changes nothing tells nothing; in any order of episodes, the same
+bytes come out.
 """
 
 from __future__ import annotations
@@ -21,35 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from loki_memory.consolidation.antipatterns import antipatterns
-from loki_memory.consolidation.forget import forget
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.merge import merge
-from loki_memory.consolidation.patterns import patterns
-from loki_memory.consolidation.reconcile import reconcile
-from loki_memory.consolidation.reflect import reflect
-from loki_memory.consolidation.relate import relate
-from loki_memory.consolidation.skills import proceduralise
-from loki_memory.consolidation.snapshot import Changes, Memory, Snapshot, Step
-from loki_memory.consolidation.weigh import weigh
+from loki_memory.consolidation.snapshot import Changes, Memory, Snapshot, Step, Touched
 from loki_memory.models import Belief, Episode, Link, Skill
 
 _WEIGHED = frozenset({"strengthened", "weakened"})
 
-Phase = Callable[[Snapshot, frozenset[str] | None], Changes]
-
-EARLY: tuple[tuple[str, Phase], ...] = (("induce", antipatterns), ("weigh", weigh))
-ALL: tuple[tuple[str, Phase], ...] = (
-    ("induce", antipatterns),
-    ("induce", patterns),
-    ("merge", merge),
-    ("weigh", weigh),
-    ("reconcile", reconcile),
-    ("reflect", reflect),  # before skills: they name the errors that reflection finds common
-    ("proceduralise", proceduralise),
-    ("reflect", relate),
-    ("forget", forget),
-)
+Phase = Callable[[Snapshot, Touched | None], Changes]
+Phases = Sequence[tuple[str, Phase]]  # each with the name that it is told by
 
 
 class Plan(NamedTuple):
@@ -65,11 +33,11 @@ class Plan(NamedTuple):
 
 def consolidate(
     snapshot: Snapshot,
-    touched: frozenset[str] | None = None,
-    phases: Sequence[tuple[str, Phase]] = ALL,
+    phases: Phases,
+    touched: Touched | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
-    """Run the phases. `touched` names the episodes that are new; None means all."""
+    """Run the phases. `touched` is what is new; None means everything."""
     now = snapshot
     made: dict[str, Memory] = {}
     steps: list[Step] = []
@@ -81,6 +49,7 @@ def consolidate(
         if changes:
             made.update({one.id: one for one in changes.put})
             now = now.with_changes(changes)
+            touched = touched and touched.with_(changes.put)
     return seal(snapshot, {**made, **now.records}, now.records.keys(), steps)
 
 

@@ -24,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.snapshot import Changes, Fact, Snapshot, Step
+from loki_memory.consolidation.snapshot import Changes, Fact, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import (
     DEAD,
     LATER,
@@ -86,7 +86,7 @@ class Disposition(NamedTuple):
             yield from ({"to": one.id, "relation": relation, "why": reason} for one in facts)
 
 
-def reconcile(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:  # noqa: ARG001 - facts are few
+def reconcile(snapshot: Snapshot, touched: Touched | None = None) -> Changes:  # noqa: ARG001 - facts are few
     """Dispositions for all facts that contradict each other, or no longer do."""
     put: list[Fact] = []
     steps: list[Step] = []

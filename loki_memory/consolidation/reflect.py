@@ -14,11 +14,12 @@ from itertools import pairwise
 from math import fsum
 from typing import Any
 
+from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.likeness import jaccard, words
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.mishaps import key
 from loki_memory.consolidation.sequences import Move, move
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import (
     at_least,
     days_between,
@@ -33,12 +34,11 @@ from loki_memory.models import (
     Belief,
     Episode,
     Fact,
-    Memory,
     Pattern,
     parse,
     tombstone_id,
 )
-from loki_memory.models.confidence import lower_bound
+from loki_memory.models.confidence import lower_bound, overcame
 from loki_memory.models.ids import digest
 from loki_memory.models.normal import normal
 
@@ -48,13 +48,14 @@ _SURE = 0.8  # of a remedy that always works: seven trials, and none that failed
 _QUOTED, _LENGTH = 5, 600  # of a topic: statements, characters
 _CENTRAL = 60  # members that are compared with each other: the surest
 _SOLVED = 3  # successes after a move: fewer may be luck
+_TRIED = 200  # episodes in which moves after an error are counted
 _NAMES, _LINE = 5, 200
 _WEEK, _FORTNIGHT = 7, 14
 _GATHERED, _CHANCE = 0.5, 0.01  # a file in half of a week's errors, and not by chance
 _ENOUGH = 4  # errors of a week, below which nothing gathers
 
 
-def reflect(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
+def reflect(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """Parents, sure remedies and topics that are new or have changed, and what was noticed."""
     wanted: dict[str, Belief] = {}
     for one in [*_generalised(snapshot, touched), *_sure_remedies(snapshot, touched)]:
@@ -83,7 +84,7 @@ def _withdrawn(
     snapshot: Snapshot,
     wanted: Mapping[str, Belief],
     kinds: set[str],
-    touched: frozenset[str] | None,
+    touched: Touched | None,
 ) -> dict[str, Belief]:
     """What was reflected before and does not follow any more, and what stood under it, freed.
 
@@ -94,7 +95,8 @@ def _withdrawn(
         name
         for name, one in known.items()
         if is_live(one) and name not in wanted and _is_reflection(one, kinds)
-        if _is_touched(one, touched) and not one.pinned and one.origin != "owner"
+        if any(_is_touched(source, touched) for source in (one, *_error_of(one, known)))
+        if not one.pinned and one.origin != "owner"
     }
     if not gone:
         return {}
@@ -108,6 +110,12 @@ def _is_reflection(belief: Belief, kinds: set[str]) -> bool:
     """Whether this phase made it, by the key that it wrote."""
     of = extra(belief, "key") or {}
     return any(name in of and (name != "param" or of[name] == ANY) for name in kinds)
+
+
+def _error_of(remedy: Belief, known: Mapping[str, Belief]) -> Iterator[Belief]:
+    """The error that a sure remedy is for: whether it is sure depends on all that met it."""
+    name = (extra(remedy, "key") or {}).get("remedy", "")
+    yield from (known[name],) if name in known else ()
 
 
 def _freed(child: Belief, gone: set[str]) -> Belief:
@@ -130,8 +138,10 @@ def _weighed(changed: Sequence[Belief], snapshot: Snapshot) -> list[Belief]:
     return [heavier.get(one.id, one) for one in changed]
 
 
-def _is_touched(belief: Belief, touched: frozenset[str] | None) -> bool:
-    return touched is None or not touched.isdisjoint(belief.episodes_for())
+def _is_touched(belief: Belief, touched: Touched | None) -> bool:
+    if touched is None or belief.id in touched.ids:
+        return True
+    return touched.holds(belief.episodes_for())
 
 
 def _updated(record: Belief, snapshot: Snapshot) -> Belief | None:
@@ -155,7 +165,7 @@ def _updated(record: Belief, snapshot: Snapshot) -> Belief | None:
 # An error with many names
 
 
-def _generalised(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterator[Belief]:
+def _generalised(snapshot: Snapshot, touched: Touched | None) -> Iterator[Belief]:
     """Parents of errors that differ only in the name of the thing, and the children under them."""
     kinds: dict[tuple[str, str, str], list[AntiPattern]] = defaultdict(list)
     for one in snapshot.of(AntiPattern):
@@ -196,16 +206,23 @@ def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Sna
     remedy = min(remedies, key=lambda text: (-remedies[text], text), default="")
     if remedies[remedy] >= max(snapshot.thresholds.error_names, _MOSTLY * remedies.total()):
         return remedy
-    episodes = sorted({episode for one in children for episode in one.episodes_for()})
-    return _next_move(head, template, [snapshot.records.get(one) for one in episodes])
+    return _next_move(head, template, _newest(children, snapshot))
 
 
-def _next_move(head: str, template: str, episodes: Sequence[Memory | None]) -> str:
+def _newest(children: list[AntiPattern], snapshot: Snapshot) -> list[Episode]:
+    """The newest episodes that met an error: what helped of late fits the code as it is."""
+    names = {episode for one in children for episode in one.episodes_for()}
+    found = (snapshot.records.get(one) for one in names)
+    met = [one for one in found if isinstance(one, Episode)]
+    return sorted(met, key=lambda one: (one.timestamp, one.id))[-_TRIED:]
+
+
+def _next_move(head: str, template: str, episodes: Sequence[Episode]) -> str:
     """The move that most successes made right after the error, and failures did not."""
     solved: Counter[Move] = Counter()
     failed: Counter[Move] = Counter()
     for one in episodes:
-        if isinstance(one, Episode) and one.outcome in {"success", "failure"}:
+        if one.outcome in {"success", "failure"}:
             (solved if one.outcome == "success" else failed).update(_after(one, head, template))
     tried = {made: n for made, n in solved.items() if made.head}
     usual = min(tried, key=lambda made: (-tried[made], made), default=None)
@@ -234,8 +251,8 @@ def _name(child: AntiPattern) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+    """The first few; how many more there are would change what every skill says that quotes it."""
+    return ", ".join(names[:_NAMES]) + (" and others" if len(names) > _NAMES else "")
 
 
 def _example(child: AntiPattern, parent: str) -> AntiPattern:
@@ -262,14 +279,16 @@ def _from_sources(sources: Sequence[Belief], scope: str) -> dict[str, Any]:
 # A remedy that always works
 
 
-def _sure_remedies(snapshot: Snapshot, touched: frozenset[str] | None) -> Iterator[Pattern]:
+def _sure_remedies(snapshot: Snapshot, touched: Touched | None) -> Iterator[Pattern]:
     for one in snapshot.of(AntiPattern):
         if not is_live(one) or not extra(one, "key") or not _is_touched(one, touched):
             continue
-        for remedy in one.resolutions:
-            helped, failed = len(remedy.for_), len(remedy.against)
-            if lower_bound(helped, failed) >= _SURE:
-                pattern = _updated(_remedy(one, remedy.do, remedy.for_, remedy.against), snapshot)
+        for remedy in one.resolutions[:1]:
+            helped, others = overcame(one)
+            failed = others.union(remedy.against) - helped
+            if lower_bound(len(helped), len(failed)) >= _SURE:
+                made = _remedy(one, remedy.do, sorted(helped), sorted(failed))
+                pattern = _updated(made, snapshot)
                 if isinstance(pattern, Pattern):
                     yield pattern
 
@@ -371,7 +390,7 @@ def _gathering(snapshot: Snapshot) -> Iterator[Step]:
         return
     counts = Counter(path for files in touching for path in files)
     often = {path: n for path, n in sorted(counts.items()) if n >= _GATHERED * len(touching)}
-    worked = [one.files() for one in snapshot.episodes] if often else []
+    worked = [glance(one).paths for one in snapshot.episodes] if often else []
     for path, count in often.items():
         usual = sum(path in files for files in worked) / len(worked)
         if at_least(count, len(touching), usual) < _CHANCE:
@@ -380,7 +399,7 @@ def _gathering(snapshot: Snapshot) -> Iterator[Step]:
 
 
 def _files(recent: Mapping[str, Episode], episodes: Iterable[str]) -> set[str]:
-    return {path for one in episodes if one in recent for path in recent[one].files()}
+    return {path for one in episodes if one in recent for path in glance(recent[one]).paths}
 
 
 def _recent(snapshot: Snapshot, first: int, last: int) -> list[Episode]:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loki_memory.consolidation.likeness import content, marks
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import (
     days_between,
     differs,
@@ -46,6 +46,9 @@ class Tie(NamedTuple):
     evidence: tuple[str, ...] = ()
     at: str = ""
 
+    def key(self) -> tuple[str, ...]:
+        return (self.from_, self.relation, self.to)
+
 
 def weight(strength: float, at: str, day: str, half_life: int) -> float:
     """What is left of an association's strength on a day.
@@ -57,7 +60,7 @@ def weight(strength: float, at: str, day: str, half_life: int) -> float:
     return round(faded, 4)
 
 
-def relate(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:  # noqa: ARG001 - a new link may push out an old one
+def relate(snapshot: Snapshot, touched: Touched | None = None) -> Changes:  # noqa: ARG001 - a new link may push out an old one
     """Links that are missing or have changed; links of ours that have faded are archived."""
     nodes = {
         name: one
@@ -67,13 +70,13 @@ def relate(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes
     ties = [*_contained(nodes), *_met_together(nodes, snapshot)]
     known = _asserted(snapshot)
     ties = [one for one in ties if frozenset((one.from_, one.to)) not in known]
-    wanted = {
-        one.id: one
-        for one in (_link(tie, nodes) for tie in _strongest(ties, snapshot.thresholds.links))
-    }
-    put = [one for _, one in sorted(wanted.items()) if differs(one, snapshot.records)]
-    ours = [one.id for one in snapshot.of(Link) if extra(one, "by") == SOURCE]
-    gone = tuple(one for one in ours if one not in wanted)
+    ours = {one.key(): one for one in snapshot.of(Link) if extra(one, "by") == SOURCE}
+    wanted = {tie.key(): tie for tie in _strongest(ties, snapshot.thresholds.links)}
+    new = [
+        _link(tie, nodes) for at, tie in wanted.items() if not _is_told(tie, ours.get(at), nodes)
+    ]
+    put = [one for one in sorted(new, key=lambda one: one.id) if differs(one, snapshot.records)]
+    gone = tuple(sorted(one.id for at, one in ours.items() if at not in wanted))
     steps = [_step(one) for one in put if one.id not in snapshot.records]
     return Changes(tuple(put), gone, tuple(steps))
 
@@ -175,17 +178,25 @@ def _strongest(ties: Sequence[Tie], most: int) -> Iterator[Tie]:
             yield tie
 
 
+def _is_told(tie: Tie, link: Link | None, nodes: Mapping[str, Memory]) -> bool:
+    """Whether a link is there and says what the tie says, no less and no more."""
+    if link is None:
+        return False
+    told = (link.strength, link.origin, link.note, link.model_extra)
+    return told == (tie.strength, _origin(tie, nodes), None, _beside(tie))
+
+
+def _origin(tie: Tie, nodes: Mapping[str, Memory]) -> str:
+    return least_trusted((nodes[tie.from_], nodes[tie.to]))
+
+
+def _beside(tie: Tie) -> dict[str, Any]:
+    """What a link of ours has besides the fields of every link."""
+    dated = {"at": tie.at, "evidence": [*tie.evidence]} if tie.at else {}
+    return {"by": SOURCE, **dated}
+
+
 def _link(tie: Tie, nodes: Mapping[str, Memory]) -> Link:
-    dated = {"at": tie.at, "evidence": list(tie.evidence)} if tie.at else {}
-    return parse(
-        Link,
-        {
-            "from": tie.from_,
-            "relation": tie.relation,
-            "to": tie.to,
-            "strength": tie.strength,
-            "origin": least_trusted((nodes[tie.from_], nodes[tie.to])),
-            "by": SOURCE,
-            **dated,
-        },
-    )
+    ends = {"from": tie.from_, "relation": tie.relation, "to": tie.to}
+    sure = {"strength": tie.strength, "origin": _origin(tie, nodes)}
+    return parse(Link, {**ends, **sure, **_beside(tie)})

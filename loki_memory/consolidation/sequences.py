@@ -9,14 +9,11 @@ does it, with few other moves allowed in between.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import groupby
-from math import ceil, fsum, inf, log
 from typing import NamedTuple
-from zlib import crc32
 
 from loki_memory.models import Action, Episode
 from loki_memory.models.command import head
@@ -27,11 +24,6 @@ _READ = 40  # moves of an episode that are looked at: a procedure shows early or
 # Subsequences of one length that are grown further, the best supported first. Identical long logs
 # have thousands of subsequences with equal support; which of them is grown matters little.
 _BEAM = 24
-_SHARE = 0.3  # of the successes that must share a habit
-_LIFT = 1.2  # how much more common the moves must be here than elsewhere
-_ELSEWHERE = 600  # episodes that stand for all others
-_DRAWS, _FEWEST_DRAWS = 20, 5  # groups of strangers, at most half of all strangers together
-_ORDINARY = 1.0  # worth of a move that all make: the final test belongs to a procedure too
 
 _RUNS = re.compile(r"^(?:run|exec|bash|shell|sh|cmd|command|terminal|test|lint|build|sql|query)")
 _SQL = re.compile(
@@ -158,65 +150,6 @@ def shared(sequences: Sequence[Sequence[Move]], least: int) -> list[Shared]:
         if length >= SHORTEST:
             found += [Shared(one, tuple(sorted(places))) for one, places in level.items()]
     return sorted(_closed(found))
-
-
-class Elsewhere:
-    """Episodes that stand for all others, and what such strangers share by chance.
-
-    The choice depends on nothing but the ids. Among thousands of subsequences some are common to
-    any few episodes: a habit must be worth more than the best that is found in as many strangers.
-    """
-
-    def __init__(self, episodes: Sequence[Episode], least: int) -> None:
-        self.least = least  # successes that must share a habit
-        chosen = sorted(episodes, key=lambda one: (crc32(one.id.encode()), one.id))[:_ELSEWHERE]
-        self._made = {one.id: moves(one) for one in chosen}
-        self._strangers = [one.id for one in chosen if one.outcome == "success"]
-        self._failed = self._made.keys() - set(self._strangers)
-        self._holders = Counter(one for made in self._made.values() for one in frozenset(made))
-        self._chance: dict[int, float] = {}
-        self._users: dict[tuple[Move, ...], frozenset[str]] = {}
-
-    def worth(self, one: Shared) -> float:
-        """How many episodes do it, times how rare its moves are: ordinary moves explain little."""
-        rarity = fsum(_ORDINARY + self._rarity(made) for made in one.moves)
-        return round(len(one.users) * rarity, 6)
-
-    def _rarity(self, made: Move) -> float:
-        return log((len(self._made) + 1) / (self._holders[made] + 0.5))
-
-    def candidates(self, mined: Sequence[Sequence[Move]]) -> list[Shared]:
-        """What enough of the sequences share, the most telling first."""
-        least = max(self.least, ceil(_SHARE * len(mined)))
-        return sorted(shared(mined, least), key=lambda one: (-self.worth(one), one.moves))
-
-    def is_rarer(self, wanted: tuple[Move, ...], share: float, inside: AbstractSet[str]) -> bool:
-        """Whether moves that have this share inside are much less common outside."""
-        outside = len(self._made.keys() - inside)
-        there = len(self._who_makes(wanted) - inside)
-        return not there or share * outside / there >= _LIFT
-
-    def _who_makes(self, wanted: tuple[Move, ...]) -> frozenset[str]:
-        """Many kinds of tasks are asked about the same moves, so who makes them is kept."""
-        if wanted not in self._users:
-            makes = (name for name, made in self._made.items() if contains(made, wanted))
-            self._users[wanted] = frozenset(makes)
-        return self._users[wanted]
-
-    def by_chance(self, size: int) -> float:
-        """The worth of the best habit among so many strangers, if there are enough to tell."""
-        if size not in self._chance:
-            count = min(_DRAWS, len(self._strangers) // (2 * size))
-            starts = range(0, count * size, size) if count >= _FEWEST_DRAWS else ()
-            draws = [self._strangers[start : start + size] for start in starts]
-            self._chance[size] = max(map(self._best, draws), default=-inf)
-        return self._chance[size]
-
-    def _best(self, group: Sequence[str]) -> float:
-        for one in self.candidates([self._made[name] for name in group]):
-            if self.is_rarer(one.moves, len(one.users) / len(group), self._failed):
-                return self.worth(one)
-        return -inf
 
 
 # A pattern -> each sequence that has it -> where in the sequence it may end.

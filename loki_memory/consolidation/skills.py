@@ -15,19 +15,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from loki_memory.consolidation.kinship import kindred
+from loki_memory.consolidation.glance import glance
+from loki_memory.consolidation.kinship import kinds
 from loki_memory.consolidation.likeness import FUNCTION_WORDS, words
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.sequences import (
-    Elsewhere,
-    Move,
-    contains,
-    is_command,
-    move,
-    moves,
-)
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step
+from loki_memory.consolidation.sequences import Move, contains, is_command, move
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import ids_in, is_live, least_trusted
+from loki_memory.consolidation.strangers import Strangers
 from loki_memory.consolidation.weigh import Feedback, feedback
 from loki_memory.models import Action, AntiPattern, Episode, Skill, tombstone_id
 from loki_memory.models.confidence import confidence as weighed
@@ -59,6 +54,11 @@ class Stratum(NamedTuple):
     @property
     def successes(self) -> list[Episode]:
         return [one for one in self.episodes if one.outcome == "success"]
+
+    @property
+    def mark(self) -> str:
+        """What tells it from any other."""
+        return digest("stratum", self.name, *(one.id for one in self.episodes))
 
 
 class Habit(NamedTuple):
@@ -110,16 +110,18 @@ def _sessions(snapshot: Snapshot, episodes: Iterable[str]) -> set[str]:
     return {one.session or one.id for one in known if isinstance(one, Episode)}
 
 
-def proceduralise(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
-    """The skills that episodes teach, for the goals that touched episodes had."""
-    anywhere = Elsewhere(snapshot.episodes, snapshot.thresholds.skill_successes)
+def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
+    """The skills that episodes teach; a kind of goal that is as it was teaches what it taught."""
+    anywhere = Strangers.of(snapshot)
     troubles, written, told = Troubles(snapshot), Written(snapshot), feedback(snapshot)
+    known = touched and Known(snapshot, touched, anywhere, troubles)
     put: list[Skill] = []
     taught: set[str] = set()
     archive: list[str] = []
     steps: list[Step] = []
-    for stratum in strata(snapshot, touched):
-        if touched is not None and not touched.intersection(one.id for one in stratum.episodes):
+    for stratum in snapshot.once("strata", strata):
+        if known and known.has(stratum):
+            taught.update(_ids(stratum))
             continue
         habit = best_habit(stratum, anywhere)
         skill = habit and _skill(stratum, habit, snapshot, (troubles, told))
@@ -135,26 +137,54 @@ def proceduralise(snapshot: Snapshot, touched: frozenset[str] | None = None) -> 
         steps += [
             Step("superseded", one.id, one.title(), (), f"now {skill.id}") for one in replaced
         ]
-    for one in _untaught(taught.union(archive), snapshot, touched):
+    for one in _untaught(taught.union(archive), snapshot):
         archive.append(one.id)
         steps.append(Step("retired", one.id, one.title(), (), "episodes no longer teach it"))
     return Changes(tuple(put), tuple(sorted(set(archive))), tuple(steps))
 
 
-def _untaught(done: set[str], snapshot: Snapshot, touched: frozenset[str] | None) -> list[Skill]:
+class Known:
+    """The kinds of goals that the last run looked at, as they are now."""
+
+    def __init__(
+        self, snapshot: Snapshot, touched: Touched, anywhere: Strangers, troubles: Troubles
+    ) -> None:
+        self._touched = touched
+        self._is_same = touched.clusters is None or touched.strangers == anywhere.mark
+        self._skills = {one.id: one for one in snapshot.of(Skill) if is_ours(one)}
+        self._judged = feedback(snapshot, touched)
+        self._troubles = troubles
+
+    def has(self, stratum: Stratum) -> bool:
+        """Whether nothing is new: its episodes, what is said of its skill, what goes wrong."""
+        if not self._is_same or not self._saw(stratum):
+            return False
+        skills = [self._skills[name] for name in _ids(stratum) if name in self._skills]
+        usual = self._troubles.of(stratum)
+        return all(one.id not in self._judged and one.common_errors == usual for one in skills)
+
+    def _saw(self, stratum: Stratum) -> bool:
+        if self._touched.clusters is None:
+            return not self._touched.holds(one.id for one in stratum.episodes)
+        return stratum.mark in self._touched.clusters
+
+
+def _ids(stratum: Stratum) -> tuple[str, str]:
+    """The skill of a stratum, and the proposal that stands beside one that a person wrote."""
+    return f"skill-{stratum.name}", f"skill-{stratum.name}{PROPOSAL}"
+
+
+def _untaught(done: set[str], snapshot: Snapshot) -> list[Skill]:
     """Skills of ours that their episodes, together with those that came since, no longer teach."""
-    return [
-        one for one in snapshot.of(Skill) if one.id not in done and _is_due(one, snapshot, touched)
-    ]
+    return [one for one in snapshot.of(Skill) if one.id not in done and _is_due(one, snapshot)]
 
 
-def _is_due(skill: Skill, snapshot: Snapshot, touched: frozenset[str] | None) -> bool:
+def _is_due(skill: Skill, snapshot: Snapshot) -> bool:
     """Whether a skill is ours to judge, and all that it was learned from is here."""
     evidence = set(ids_in(skill, "loki-evidence"))
     if not evidence or not is_ours(skill) or _is_pinned(skill) or skill.id in snapshot.archived:
         return False
-    met = evidence.union(ids_in(skill, "loki-compared"))
-    return snapshot.records.keys() >= evidence and (touched is None or bool(touched & met))
+    return snapshot.records.keys() >= evidence
 
 
 def _step(skill: Skill, is_new: bool, habit: Habit) -> Step:
@@ -163,36 +193,18 @@ def _step(skill: Skill, is_new: bool, habit: Habit) -> Step:
     return Step("learned" if is_new else "strengthened", skill.id, skill.title(), evidence, why)
 
 
-def strata(snapshot: Snapshot, touched: frozenset[str] | None = None) -> list[Stratum]:
-    """Goals of one kind. Clusters whose goals share the same words are one kind.
-
-    With `touched`, only the clusters around these episodes, and what the skill of that name
-    already rests on.
-    """
-    public = [one for one in snapshot.episodes if one.scope not in _PRIVATE]
-    found: dict[str, dict[str, Episode]] = {}
-    for cluster in kindred(public, snapshot.thresholds.cluster, touched):
-        if sum(one.outcome == "success" for one in cluster) >= snapshot.thresholds.skill_successes:
-            name = trigger([one.goal for one in cluster])
-            if name:
-                found.setdefault(name, _members(name, snapshot) if touched else {})
-                found[name].update({one.id: one for one in cluster})
+def strata(snapshot: Snapshot) -> list[Stratum]:
+    """Goals of one kind. Clusters whose goals share the same words are one kind."""
+    found: dict[str, list[Episode]] = defaultdict(list)
+    for cluster in kinds(snapshot):
+        is_public = cluster[0].scope not in _PRIVATE
+        if is_public and _successes(cluster) >= snapshot.thresholds.skill_successes:
+            found[trigger([glance(one).goal for one in cluster])] += cluster
     return [
-        Stratum(name, sorted(found[name].values(), key=lambda one: (one.timestamp, one.id)))
+        Stratum(name, sorted(found[name], key=lambda one: (one.timestamp, one.id)))
         for name in sorted(found)
+        if name
     ]
-
-
-def _members(name: str, snapshot: Snapshot) -> dict[str, Episode]:
-    """The episodes that our skill of a name was made from."""
-    found: dict[str, Episode] = {}
-    for one in (name, name + PROPOSAL):
-        skill = snapshot.records.get(f"skill-{one}")
-        if isinstance(skill, Skill) and skill.metadata.get("loki-source") == SOURCE:
-            ids = [*ids_in(skill, "loki-evidence"), *ids_in(skill, "loki-compared")]
-            episodes = (snapshot.records.get(id_) for id_ in ids)
-            found.update({e.id: e for e in episodes if isinstance(e, Episode)})
-    return found
 
 
 def trigger(goals: Sequence[str]) -> str:
@@ -209,13 +221,13 @@ def trigger(goals: Sequence[str]) -> str:
     return slug("-".join(named), 64 - len(PROPOSAL)) if len(named) > 1 else ""
 
 
-def best_habit(stratum: Stratum, anywhere: Elsewhere) -> Habit | None:
+def best_habit(stratum: Stratum, anywhere: Strangers) -> Habit | None:
     """The habit that explains most moves of most successes, among those that help."""
     mined = stratum.successes[-_MINED:]
     chance = anywhere.by_chance(len(mined))
     inside = {one.id for one in stratum.episodes}
-    seen = [(one, moves(one)) for one in stratum.episodes]
-    found = anywhere.candidates([moves(one) for one in mined])
+    seen = [(one, glance(one).moves()) for one in stratum.episodes]
+    found = anywhere.candidates([glance(one).moves() for one in mined])
     candidates = [one for one in found if anywhere.worth(one) > chance]
     for candidate in candidates:
         users = [one for one, made in seen if contains(made, candidate.moves)]
@@ -237,7 +249,7 @@ def _successes(episodes: Iterable[Episode]) -> int:
 
 
 def _errors(episodes: Sequence[Episode]) -> float:
-    return sum(len(one.errors_encountered) for one in episodes) / max(1, len(episodes))
+    return sum(glance(one).errors for one in episodes) / max(1, len(episodes))
 
 
 def _skill(
@@ -325,7 +337,8 @@ def _metadata(habit: Habit, told: Feedback, snapshot: Snapshot) -> dict[str, str
 
 def _when(stratum: Stratum) -> str:
     """The trigger: the shared words, and the shortest goal as an example."""
-    shortest = min((one.goal for one in stratum.successes), key=lambda goal: (len(goal), goal))
+    goals = (glance(one).goal for one in stratum.successes)
+    shortest = min(goals, key=lambda goal: (len(goal), goal))
     return f"Use when the task is to {stratum.name.replace('-', ' ')}, such as: {_line(shortest)}"
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     M = TypeVar("M", bound=Memory)
+    T = TypeVar("T")
 
 
 class Thresholds(NamedTuple):
@@ -36,44 +37,6 @@ class Thresholds(NamedTuple):
     superseded_days: int = 90
 
 
-class Outline(Episode):
-    """An episode as far as the index tells at a glance; the whole is read when more is asked for.
-
-    A common error has thousands of episodes behind it. To count them it takes their sessions and
-    outcomes, which are fields like any other here: whoever asks for another one gets it too.
-    """
-
-    @classmethod
-    def of(cls, read: Callable[[], Episode], **known: Any) -> Outline:
-        """An outline with the fields that are known; `read` brings the whole episode."""
-        outline = cls.__new__(cls)
-        outline.__dict__.update(known, _read=read)
-        return outline
-
-    def __getattr__(self, name: str) -> Any:
-        """Called for what is not there yet: a field, or what pydantic keeps beside the fields."""
-        read = self.__dict__.pop("_read", None)
-        if read is None:
-            raise AttributeError(name)
-        whole = read()
-        self.__dict__.update(whole.__dict__)
-        for kept in ("__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__"):
-            object.__setattr__(self, kept, getattr(whole, kept))
-        return getattr(self, name)
-
-    def document(self) -> dict[str, Any]:
-        _ = self.model_fields_set  # known of whole records only
-        return super().document()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Episode):
-            return False
-        return self is other or self.document() == other.document()
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-
 class Snapshot:
     """Episodes and records by id, rejected values, and a day. Never changed: see `Changes`."""
 
@@ -94,6 +57,7 @@ class Snapshot:
         self.day = day or max((one.when()[:10] for one in self.episodes), default="")
         self.rejected = frozenset(rejected)  # ids of tombstones
         self.thresholds = thresholds
+        self._once: dict[str, Any] = {}
 
     def of(self, model: type[M]) -> list[M]:
         """All records of a kind, in the order of their ids; of what was archived, only episodes."""
@@ -109,6 +73,13 @@ class Snapshot:
         """In the order of time, then of ids."""
         return sorted(self.of(Episode), key=lambda one: (one.timestamp, one.id))
 
+    def once(self, name: str, make: Callable[[Snapshot], T]) -> T:
+        """What follows from the episodes alone: worked out once for as long as these stay."""
+        if name not in self._once:
+            self._once[name] = make(self)
+        made: T = self._once[name]
+        return made
+
     def with_changes(self, changes: Changes) -> Snapshot:
         """The snapshot as it is once changes are made."""
         put = {one.id: one for one in changes.put}
@@ -117,7 +88,31 @@ class Snapshot:
         for gone in changes.archive:
             records.pop(gone, None)
         live = (one for name, one in records.items() if name not in archived)
-        return Snapshot(live, self.day, self.rejected, self.thresholds, archived.values())
+        after = Snapshot(live, self.day, self.rejected, self.thresholds, archived.values())
+        if not self._is_about_episodes(changes):
+            after._once = self._once
+        return after
+
+    def _is_about_episodes(self, changes: Changes) -> bool:
+        gone = (self.records.get(name) for name in changes.archive)
+        return any(isinstance(one, Episode) for one in (*changes.put, *gone))
+
+
+class Touched(NamedTuple):
+    """What is new to memory that a run left as it should be: the next one looks at no more.
+
+    To a run that is not told, everything is new; it comes to the same.
+    """
+
+    ids: frozenset[str]  # of records that were added, and of those that this run has changed
+    clusters: frozenset[str] | None = None  # marks of those that the last run looked at; None: all
+    strangers: str = ""  # the mark of the episodes that stood for all others
+
+    def holds(self, ids: Iterable[str]) -> bool:
+        return not self.ids.isdisjoint(ids)
+
+    def with_(self, records: Iterable[Memory]) -> Touched:
+        return self._replace(ids=self.ids.union(one.id for one in records))
 
 
 class Step(NamedTuple):
@@ -156,4 +151,5 @@ __all__ = [
     "Snapshot",
     "Step",
     "Thresholds",
+    "Touched",
 ]

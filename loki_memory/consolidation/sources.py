@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from math import exp, fsum, lgamma, log
 from typing import Any, get_args
 
-from loki_memory.models import Belief, LinkTo, Memory, Origin, Skill
+from loki_memory.models import Belief, Episode, LinkTo, Memory, Origin, Skill
+from loki_memory.models.confidence import is_produced
 
 TRUST: tuple[str, ...] = get_args(Origin)  # most trusted first
 DEAD = frozenset({"superseded", "rejected", "retired"})
@@ -15,6 +16,7 @@ SAME = "says the same"
 LATER = "a later value"
 UNDECIDED = "no later value decides"
 _OPTIONAL = ("status", "links")
+_UNLIKELY = 0.60  # confidence below which a belief that is contradicted is disputed, or retired
 
 
 def least_trusted(records: Iterable[Memory]) -> str:
@@ -24,8 +26,11 @@ def least_trusted(records: Iterable[Memory]) -> str:
 
 
 def is_live(record: Memory) -> bool:
-    """Whether a record still speaks: it was neither replaced nor taken back."""
-    return getattr(record, "status", "active") not in DEAD
+    """Whether a record still speaks: it was neither replaced nor taken back.
+
+    What happened in an episode did happen, whatever somebody calls its status.
+    """
+    return isinstance(record, Episode) or getattr(record, "status", "active") not in DEAD
 
 
 def why(link: LinkTo) -> str:
@@ -87,6 +92,12 @@ def episodes_of(record: Memory) -> list[str]:
         return ids_in(record, "loki-evidence")
     found: list[str] = getattr(record, "episodes_for", list)()
     return found
+
+
+def is_refuted(belief: Belief) -> bool:
+    """Whether evidence retired it: what is no longer taught is retired as sure as it was."""
+    is_unlikely = (belief.confidence or 1.0) < _UNLIKELY
+    return belief.status == "retired" and is_produced(belief) and is_unlikely
 
 
 def differs(record: Memory, known: Mapping[str, Memory]) -> bool:

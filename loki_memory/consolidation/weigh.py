@@ -15,10 +15,10 @@ each episode once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Thresholds
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Thresholds, Touched
 from loki_memory.consolidation.sources import SAME, why
 from loki_memory.models import AntiPattern, Belief, Episode, Fact, Pattern
 from loki_memory.models.confidence import (
@@ -30,6 +30,7 @@ from loki_memory.models.confidence import (
     confidence,
     is_produced,
     is_weighed,
+    overcame,
 )
 from loki_memory.models.confidence import status as counted_as
 
@@ -68,24 +69,29 @@ class Case(NamedTuple):
         return self.for_ | self.against | self.sources
 
 
-def weigh(snapshot: Snapshot, touched: frozenset[str] | None = None) -> Changes:
+def weigh(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """Confidence and status of every belief with evidence."""
     told = feedback(snapshot, touched)
     twins = _merged_into(snapshot)
     put: list[Belief] = []
     steps: list[Step] = []
     for old in _weighable(snapshot):
+        if touched and not _is_touched(touched, [old, *twins.get(old.id, ())], told):
+            continue
         own = _case(snapshot, old, told.get(old.id, Feedback()))
         united = own
         for one in twins.get(old.id, ()):
             united = united.with_(_case(snapshot, one, told.get(one.id, Feedback())))
-        if touched is not None and touched.isdisjoint(united.episodes()):
-            continue
         new = _weighed(snapshot, old, own, united)
         if new.document() != old.document():
             put.append(new)
             steps.append(_step(old, new))
     return Changes(put=tuple(put), steps=tuple(steps))
+
+
+def _is_touched(touched: Touched, same: Sequence[Belief], told: Mapping[str, Feedback]) -> bool:
+    """Whether a belief, or one that says the same, is new or has evidence that is."""
+    return any(one.id in touched.ids or one.id in told or touched.holds(cited(one)) for one in same)
 
 
 def _weighable(snapshot: Snapshot) -> Iterator[Belief]:
@@ -105,11 +111,11 @@ def status(
     return counted_as(support, against, sure, limits.confident, limits.support)
 
 
-def feedback(snapshot: Snapshot, touched: frozenset[str] | None = None) -> dict[str, Feedback]:
+def feedback(snapshot: Snapshot, touched: Touched | None = None) -> dict[str, Feedback]:
     """What episodes say about the memories that they were shown."""
     helped: dict[str, set[str]] = {}
     misled: dict[str, set[str]] = {}
-    ids = snapshot.records if touched is None else sorted(touched)
+    ids = snapshot.records if touched is None else sorted(touched.ids)
     for episode in (snapshot.records.get(one) for one in ids):
         if not isinstance(episode, Episode):
             continue
@@ -155,14 +161,14 @@ def _case(snapshot: Snapshot, belief: Belief, told: Feedback) -> Case:
     met = for_ if isinstance(belief, AntiPattern) and is_produced(belief) else frozenset()
     for_ = (for_ | helped) - (misled - sources - met)  # induction brings those back
     told_so = _helped(snapshot, belief.id, for_)
-    advised, otherwise = _overcame(belief)
+    advised, others = overcame(belief) if _advises(belief) else (frozenset(), frozenset())
     return Case(
         for_=for_,
         against=(against | misled) - (helped - sources),
         sources=sources,
         sure=advised | told_so,
-        otherwise=otherwise - told_so,
-        silent=met - advised - otherwise - told_so if _advises(belief) else frozenset(),
+        otherwise=others - told_so,
+        silent=met - advised - others - told_so if _advises(belief) else frozenset(),
     )
 
 
@@ -239,19 +245,6 @@ def _first_stated(belief: Belief) -> float | None:
     """
     is_told = isinstance(belief, Fact) or not cited(belief)
     return _SUPPOSED if belief.confidence is None and is_told else belief.confidence
-
-
-def _overcame(belief: Belief) -> tuple[frozenset[str], frozenset[str]]:
-    """The episodes that overcame an error by what its anti-pattern advises first, and otherwise.
-
-    Advice is what has to hold the next time. That an error was met says nothing about its remedy;
-    that something else helped speaks against it.
-    """
-    if not _advises(belief):
-        return frozenset(), frozenset()
-    first, *others = belief.resolutions
-    advised = frozenset(first.for_)
-    return advised, frozenset(episode for one in others for episode in one.for_) - advised
 
 
 def _advises(belief: Belief) -> TypeGuard[AntiPattern]:

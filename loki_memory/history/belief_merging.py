@@ -209,6 +209,7 @@ _RULES: dict[str, Rule] = {
     "citations": keyed(lambda one: (one["path"], one.get("symbol") or "")),
     "source_episodes": joined,
     "asserted_knowing": joined,
+    "otherwise": joined,
     "tags": joined,
     "conflicts": joined,
     "pinned": either,

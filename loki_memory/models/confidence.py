@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, NamedTuple
 
-from loki_memory.models.belief import Belief
+from loki_memory.models.belief import AntiPattern, Belief
 
 # Of six formulas the best at telling whether a stored remedy works the next time, by the reference
 # measurement on 902 events; benchmarks/consolidation/confidence.py has ours.
@@ -96,6 +96,23 @@ def claim(belief: Belief) -> Claim:
     is_score = isinstance(given, (int, float)) and 0 <= given <= 1
     known = frozenset(map(str, knowing)) if isinstance(knowing, list) else frozenset()
     return Claim(float(given) if is_score else None, known)
+
+
+def overcame(error: AntiPattern) -> tuple[frozenset[str], frozenset[str]]:
+    """The episodes that overcame an error by what its anti-pattern advises first, and otherwise.
+
+    Advice is what has to hold the next time. That an error was met says nothing about its remedy;
+    that something else helped speaks against it.
+    """
+    helped = [frozenset(one.for_) for one in error.resolutions]
+    advised, *others = helped or [frozenset()]
+    return advised, otherwise(error).union(*others) - advised
+
+
+def otherwise(error: AntiPattern) -> frozenset[str]:
+    """The episodes that overcame an error by none of the remedies that its record keeps."""
+    listed = (error.model_extra or {}).get("otherwise")
+    return frozenset(map(str, listed)) if isinstance(listed, list) else frozenset()
 
 
 def cited(belief: Belief) -> set[str]:

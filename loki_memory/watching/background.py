@@ -217,7 +217,7 @@ class Background:
 
     def _learn(self) -> None:
         """The first phases for each new episode; what would change tracked files waits."""
-        from loki_memory.writing.consolidating import learn
+        from loki_memory.writing.learning import learn
 
         learned = 0
         for one in [*self._waiting.values(), *self._new_episodes()]:

@@ -40,11 +40,12 @@ def archive(change: Change, path: str) -> str:
     return target
 
 
-def keep_copy(change: Change, path: str) -> None:
+def keep_copy(change: Change, path: str) -> str:
     """Put a file into the archive as it is, before it is written anew."""
-    there = change.read(path)
+    there, target = change.read(path), _free(change, path)
     if there is not None:
-        change.render(_free(change, path), there.data)
+        change.render(target, there.data)
+    return target
 
 
 def _free(change: Change, path: str) -> str:

@@ -1,0 +1,128 @@
+"""What consolidation knows of an episode at a glance.
+
+Most of a store is old work, which nothing new changes. By what a run compares all episodes is taken
+from each of them once, as plain values that can be kept; the episode itself is read only where its
+words matter (`Outline`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from loki_memory.consolidation.likeness import content, words
+from loki_memory.consolidation.sequences import Move, moves
+from loki_memory.consolidation.summary import is_terse
+from loki_memory.consolidation.traits import circumstances, files, steps
+from loki_memory.models import Episode, Memory
+from loki_memory.models.episode import Recalled
+
+_GLANCE = "_glance"  # where an episode keeps its own
+
+
+class Glance(NamedTuple):
+    """Nothing but texts, numbers and tuples of them: what `marshal` can keep."""
+
+    timestamp: str
+    session: str | None
+    outcome: str
+    scope: str
+    origin: str | None
+    pinned: bool
+    importance: float | None
+    goal: str
+    words: tuple[str, ...]  # of the goal
+    terms: tuple[str, ...]  # what it is about
+    paths: tuple[str, ...]
+    files: tuple[str, ...]
+    steps: tuple[str, ...]
+    circumstances: tuple[str, ...]
+    made: tuple[tuple[str, str], ...]
+    errors: int  # that it tells of
+    verdicts: tuple[tuple[str, bool], ...]  # memories that helped, or did not
+    names: tuple[str, ...]  # memories that it refers to
+    is_terse: bool
+
+    def moves(self) -> tuple[Move, ...]:
+        return tuple(map(Move._make, self.made))
+
+
+def glance(episode: Episode) -> Glance:
+    """What is known of an episode; taken once."""
+    known: Glance | None = episode.__dict__.get(_GLANCE)
+    if known is None:
+        known = episode.__dict__[_GLANCE] = _taken(episode)
+    return known
+
+
+def _taken(episode: Episode) -> Glance:
+    verdicts = tuple((one.id, one.helpful) for one in episode.recalled if one.helpful is not None)
+    return Glance(
+        timestamp=episode.timestamp,
+        session=episode.session,
+        outcome=episode.outcome,
+        scope=episode.scope,
+        origin=episode.origin,
+        pinned=episode.pinned,
+        importance=episode.importance,
+        goal=episode.goal,
+        words=tuple(sorted(words(episode.goal))),
+        terms=tuple(sorted(content(episode.goal))),
+        paths=tuple(sorted(episode.files())),
+        files=tuple(sorted(files(episode))),
+        steps=tuple(sorted(steps(episode))),
+        circumstances=tuple(sorted(circumstances(episode))),
+        made=tuple((one.head, one.place) for one in moves(episode)),
+        errors=len(episode.errors_encountered),
+        verdicts=verdicts,
+        names=(*(link.to for link in episode.links), *(name for name, _ in verdicts)),
+        is_terse=is_terse(episode),
+    )
+
+
+class Outline(Episode):
+    """An episode of which a part is known; the whole is read when more is asked for.
+
+    A common error has thousands of episodes behind it. To count them it takes their sessions and
+    outcomes, which are fields like any other here: whoever asks for another one gets it too.
+    """
+
+    @classmethod
+    def of(cls, read: Callable[[], Memory], **known: Any) -> Outline:
+        """An outline with the fields that are known; `read` brings the whole episode."""
+        outline = cls.__new__(cls)
+        outline.__dict__.update(known, _read=read)
+        return outline
+
+    @classmethod
+    def at(cls, seen: Glance, name: str, read: Callable[[], Memory]) -> Outline:
+        """The outline of an episode that was glanced at before."""
+        known = dict(zip(_FIELDS, seen, strict=False))
+        judged = [Recalled.model_construct(id=one, helpful=so) for one, so in seen.verdicts]
+        return cls.of(read, id=name, recalled=judged, **known, **{_GLANCE: seen})
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there yet: a field, or what pydantic keeps beside the fields."""
+        read = self.__dict__.pop("_read", None)
+        if read is None:
+            raise AttributeError(name)
+        whole = read()
+        self.__dict__.update(whole.__dict__)
+        for kept in ("__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__"):
+            object.__setattr__(self, kept, getattr(whole, kept))
+        return getattr(self, name)
+
+    def document(self) -> dict[str, Any]:
+        _ = self.model_fields_set  # known of whole records only
+        return super().document()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Episode):
+            return False
+        return self is other or self.document() == other.document()
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+_FIELDS = Glance._fields[: Glance._fields.index("goal")]  # of the episode, under the same names

@@ -1,0 +1,99 @@
+"""Summaries of episodes: what is left of one when its details no longer matter.
+
+A summary keeps the goal, the outcome, every error with its repair, and the moves that were made,
+so that everything that is learned from an episode can be learned from its summary too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from loki_memory.consolidation.sequences import move, runs
+from loki_memory.consolidation.sources import extra
+from loki_memory.consolidation.traits import head
+from loki_memory.models import Action, Episode
+
+SUMMARY = "summary"
+_REPAIR = 25  # actions after a failure among which its repair is looked for
+_FAILED = frozenset({"fail", "failed", "failure", "error", "errored"})
+_LONG = 200  # characters of a target that a summary keeps
+
+
+def is_terse(episode: Episode) -> bool:
+    """Whether an episode is a summary already, or a summary would not be shorter."""
+    return extra(episode, "detail") == SUMMARY or summary(episode) is None
+
+
+def summary(episode: Episode) -> Episode | None:
+    """The episode with a log that has each move once, whole where it failed or was repaired.
+
+    None if that says as much in as many words.
+    """
+    essence = _essence(episode.action_log)
+    if essence == episode.action_log:
+        return None
+    kept = [one.model_dump(mode="json", exclude_unset=True) for one in essence]
+    counts = Counter(move(one).head for one in episode.action_log if one.action)
+    repeated = {name: n for name, n in sorted(counts.items()) if n > 1}
+    short = episode.changed(
+        action_log=kept, detail=SUMMARY, **({"action_counts": repeated} if repeated else {})
+    )
+    return short if _size(short) < _size(episode) else None
+
+
+def _size(episode: Episode) -> int:
+    return len(episode.model_dump_json(exclude_unset=True))
+
+
+def _essence(actions: Sequence[Action]) -> list[Action]:
+    """The first action of each stretch and kind, slim; the first, the last, failures and repairs
+    whole; and every step after a failure: how many there were says what belongs to its repair.
+    """
+    whole = {0, len(actions) - 1, *_failures(actions), *_repairs(actions)}
+    whole |= {at for at, one in enumerate(actions) if not one.action}  # who knows what it was
+    after = {at for failed in _failures(actions) for at in _soon(actions, failed)}
+    numbers = {id(one): at for at, one in enumerate(actions)}
+    first = {numbers[id(stretch[0])] for _, stretch in runs(actions)}
+    first |= _first_of_kind(actions)
+    return [
+        one if at in whole else _slim(one, is_short=at not in after)
+        for at, one in enumerate(actions)
+        if at in whole or at in after or at in first
+    ]
+
+
+def _first_of_kind(actions: Sequence[Action]) -> set[int]:
+    """Where each kind of step, by which episodes are found to be alike, is taken first."""
+    return set({head(one): at for at, one in reversed([*enumerate(actions)])}.values())
+
+
+def _failures(actions: Sequence[Action]) -> Iterator[int]:
+    for at, one in enumerate(actions):
+        if one.error or (one.result or "").lower() in _FAILED:
+            yield at
+
+
+def _soon(actions: Sequence[Action], failed: int) -> range:
+    return range(failed + 1, min(failed + 1 + _REPAIR, len(actions)))
+
+
+def _repairs(actions: Sequence[Action]) -> Iterator[int]:
+    """From each failure to the last time soon after that the same was tried.
+
+    What was done in between is the remedy.
+    """
+    made = [move(one) for one in actions]
+    for failed in _failures(actions):
+        again = [at for at in _soon(actions, failed) if made[at] == made[failed]]
+        yield from range(failed + 1, again[-1] + 1 if again else failed + 1)
+
+
+def _slim(action: Action, *, is_short: bool) -> Action:
+    """What was done to what; the payload goes, and of a long target what is not looked at."""
+    target = action.target
+    if target and is_short and len(target) > _LONG:
+        cut = Action(action=action.action, target=target[:_LONG])
+        is_same = (move(cut), head(cut)) == (move(action), head(action))
+        target = cut.target if is_same else target
+    return Action(action=action.action, **({"target": target} if target else {}))

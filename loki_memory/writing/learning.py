@@ -1,0 +1,121 @@
+"""Learning at once from what was recorded: a lesson is there for the next task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from loki_memory.errors import FileChanged, NotFound
+from loki_memory.files.codec import decode
+from loki_memory.files.layout import PRIVATE
+from loki_memory.models import Belief, Episode, Memory
+from loki_memory.parts import parsed
+from loki_memory.writing.consolidating import Etags, apply, thresholds
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_AT_ONCE = 500  # ids in one question
+
+
+def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
+    """The first phases for episodes that were just recorded: a lesson for the next task.
+
+    Only the beliefs that these episodes speak of are read: what evidence a belief has stands in its
+    own file. What it rests on is looked up in the index, and read where the words matter: of
+    thousands of episodes, the newest few. Whoever writes meanwhile goes first; the next
+    consolidation finds the same.
+    """
+    from loki_memory.consolidation.early import EARLY
+    from loki_memory.consolidation.pipeline import consolidate as run
+    from loki_memory.consolidation.snapshot import Snapshot, Touched
+    from loki_memory.writing import settled
+
+    known = _Known(workspace)
+    limits = thresholds(workspace.config)
+    ids = frozenset(one.id for one in new)
+    first = run(Snapshot(new, thresholds=limits), EARLY, Touched(ids))
+    beliefs = known.all(sorted({one.id for one in first.put} | _named(new)))
+    beliefs += known.all(known.merged_into(one.id for one in beliefs))
+    sources = known.outlines({name for one in beliefs for name in _sources(one)} - ids)
+    plan = run(Snapshot([*new, *beliefs, *sources], thresholds=limits), EARLY, Touched(ids))
+    with suppress(FileChanged):
+        written = apply(workspace, plan._replace(archive=()), known.etags, sync=False)
+        settled.learn(workspace.layout, written.etags)
+
+
+class _Known:
+    """Records by id, read from their files, with the etags of these."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._read: dict[str, Memory] = {}
+        self.etags: Etags = {}
+
+    def all(self, names: Iterable[str]) -> list[Memory]:
+        """Those that there are and that were not read yet."""
+        return [one for name in names if name not in self._read and (one := self._one(name))]
+
+    def merged_into(self, names: Iterable[str]) -> list[str]:
+        """What was superseded by beliefs, step by step back: its evidence counts for them."""
+        sql = "SELECT source FROM edges WHERE target = ? AND relation = 'superseded_by' ORDER BY 1"
+        found: dict[str, None] = {}
+        waiting = list(names)
+        while waiting:
+            new = [row[0] for row in self._workspace.index.ask(sql, waiting.pop())]
+            waiting += [one for one in new if one not in found]
+            found |= dict.fromkeys(new)
+        return list(found)
+
+    def outlines(self, names: Iterable[str]) -> Iterator[Memory]:
+        """Episodes as the index knows them, and whole where it does not know them yet."""
+        from loki_memory.consolidation.glance import Outline
+
+        left = set(names)
+        for id_, at, session, outcome, has_recalled in self._rows(sorted(left)):
+            left.discard(id_)
+            known = {"id": id_, "timestamp": at, "session": session or None, "outcome": outcome}
+            nothing: dict[str, list[str]] = {} if has_recalled else {"recalled": []}
+            yield Outline.of(partial(self._whole, id_), **known, **nothing)
+        yield from self.all(sorted(left))
+
+    def _rows(self, names: Sequence[str]) -> Iterator[tuple[str, str, str, str, int]]:
+        for start in range(0, len(names), _AT_ONCE):
+            some = names[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            sql = (
+                "SELECT id, at, session, outcome, EXISTS (SELECT 1 FROM edges WHERE source = id "  # noqa: S608
+                "AND relation = 'recalled') FROM memories "
+                f"WHERE id IN ({marks}) AND kind = 'episode' AND path NOT LIKE ? ORDER BY id"
+            )
+            yield from self._workspace.index.ask(sql, *some, f"{PRIVATE}%")
+
+    def _whole(self, name: str) -> Episode:
+        found = self._workspace.index.body(name)
+        record = parsed(*found) if found else None
+        if not isinstance(record, Episode):  # somebody removed it a moment ago
+            raise NotFound(name)
+        return record
+
+    def _one(self, name: str) -> Memory | None:
+        path = self._workspace.place_of(name)
+        stored = self._workspace.store.read(path) if path else None
+        if path is None or stored is None or path.startswith(PRIVATE):
+            return None
+        record = decode(path, stored.data)
+        self.etags[name] = (path, stored.etag)
+        self._read[name] = record
+        return record
+
+
+def _named(episodes: Iterable[Episode]) -> set[str]:
+    """The memories that episodes say helped them or not."""
+    return {told.id for one in episodes for told in one.recalled if told.helpful is not None}
+
+
+def _sources(record: Memory) -> list[str]:
+    if not isinstance(record, Belief):
+        return []
+    return [*record.episodes_for(), *record.episodes_against()]

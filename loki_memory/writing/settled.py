@@ -1,0 +1,176 @@
+"""Memory as the last consolidation left it: what the next one need not look at again.
+
+Beside the index lies what a run knew of every record that it left behind: which it was, to the
+byte, and of an episode what all of them are compared by. So the next run reads what is new, and its
+cost follows that. Whatever came otherwise than by adding to memory (a belief that was edited, an
+episode that is gone, other settings, another version of the program) makes it look at everything.
+Without this file it does so too, and comes to the same.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.consolidation.glance import Glance
+from loki_memory.consolidation.snapshot import Thresholds, Touched
+from loki_memory.files.layout import PRIVATE
+from loki_memory.writing.removal import archived
+
+if TYPE_CHECKING:
+    from loki_memory.files.layout import Layout
+
+_FILE, _LEARNED = "consolidated", "learned"
+_CHECK = 16  # bytes of a hash in front of what is kept
+# What may be added without touching what was there: everything else is looked at with all the rest.
+_ADDED = frozenset({"episode", "fact", "link", "learning"})
+
+Stamp = tuple[int, int]  # of a file: when it was modified, and its size
+
+
+class Row(NamedTuple):
+    """A record as the index lists it."""
+
+    id: str
+    path: str
+    etag: str
+    kind: str
+
+
+class Archived(NamedTuple):
+    """A file in the archive; of an episode, what is known at a glance."""
+
+    stamp: Stamp
+    id: str
+    seen: Glance | None
+
+
+class Quiet(NamedTuple):
+    """A run that had nothing to do."""
+
+    asked: str  # the day that somebody asked for
+    day: str  # as of which memory was consolidated
+    episodes: int
+
+
+class Settled(NamedTuple):
+    """What a run left behind."""
+
+    program: str  # what decided: the code, and where it draws its lines
+    records: dict[str, str]  # etags by id
+    glances: dict[str, Glance]  # of the episodes among them
+    archive: dict[str, Archived]  # by path
+    clusters: frozenset[str]
+    strangers: str
+    quiet: Quiet | None  # if it changed nothing
+
+    def touched(self, rows: Iterable[Row], archive: Mapping[str, Stamp]) -> Touched | None:
+        """What is new since, if nothing else has changed."""
+        new = [one for one in rows if self.records.get(one.id) != one.etag]
+        is_added = all(one.id not in self.records and one.kind in _ADDED for one in new)
+        there = {one.id for one in rows}
+        if not is_added or self.records.keys() - there or self.stamps() != archive:
+            return None
+        return Touched(frozenset(one.id for one in new), self.clusters, self.strangers)
+
+    def stamps(self) -> dict[str, Stamp]:
+        return {path: one.stamp for path, one in self.archive.items()}
+
+    def is_as_it_was(self, rows: Iterable[Row], archive: Mapping[str, Stamp]) -> bool:
+        return self.records == {one.id: one.etag for one in rows} and self.stamps() == archive
+
+
+NOTHING = Settled("", {}, {}, {}, frozenset(), "", None)
+
+
+def read(layout: Layout, limits: Thresholds) -> Settled:
+    """What the last run left behind, and what was learned since; nothing if it does not fit."""
+    data = _bytes(layout.cache / _FILE)
+    if not data or data[:_CHECK] != _hash(data[_CHECK:]):
+        return NOTHING
+    kept = Settled._make(marshal.loads(data[_CHECK:]))  # noqa: S302 - our own cache
+    if kept.program != program_of(limits):
+        return NOTHING
+    return kept._replace(
+        records={**kept.records, **_learned(layout)},
+        glances={name: Glance._make(one) for name, one in kept.glances.items()},
+        archive={path: _archived(*one) for path, one in kept.archive.items()},
+        quiet=Quiet._make(kept.quiet) if kept.quiet else None,
+    )
+
+
+def _archived(stamp: Stamp, name: str, seen: Glance | None) -> Archived:
+    return Archived(stamp, name, Glance._make(seen) if seen else None)
+
+
+def write(layout: Layout, known: Settled) -> None:
+    """Keep what a run left behind; where nothing can be written, the next one looks again.
+
+    Without the names of fields, which `marshal` does not know.
+    """
+    plain: tuple[Any, ...] = (
+        known.program,
+        known.records,
+        {name: tuple(one) for name, one in known.glances.items()},
+        {path: (*one[:2], one.seen and tuple(one.seen)) for path, one in known.archive.items()},
+        *known[4:6],
+        known.quiet and tuple(known.quiet),
+    )
+    data = marshal.dumps(plain)
+    beside = layout.cache / f"{_FILE}.{os.getpid()}"
+    with suppress(OSError):
+        beside.write_bytes(_hash(data) + data)
+        os.replace(beside, layout.cache / _FILE)
+        (layout.cache / _LEARNED).unlink(missing_ok=True)
+
+
+def learn(layout: Layout, etags: Mapping[str, str]) -> None:
+    """Beliefs that were changed for new episodes only: these are new still, the beliefs not."""
+    lines = "".join(f"{name} {etag}\n" for name, etag in etags.items())
+    with suppress(OSError), open(layout.cache / _LEARNED, "a", encoding="utf-8") as file:
+        file.write(lines)
+
+
+def _learned(layout: Layout) -> dict[str, str]:
+    lines = _bytes(layout.cache / _LEARNED).decode(errors="replace").splitlines()
+    return {name: etag for name, _, etag in (line.partition(" ") for line in lines)}
+
+
+def archive_stamps(layout: Layout) -> dict[str, Stamp]:
+    """The archived files that all machines have."""
+    shared = (path for path in archived(layout) if not path.startswith(PRIVATE))
+    return dict(_stamped(layout, shared))
+
+
+def _stamped(layout: Layout, paths: Iterable[str]) -> Iterator[tuple[str, Stamp]]:
+    for path in paths:
+        with suppress(FileNotFoundError):
+            status = os.stat(layout.file(path))
+            yield path, (status.st_mtime_ns, status.st_size)
+
+
+def stamps_of(layout: Layout, paths: Iterable[str]) -> dict[str, Stamp]:
+    return dict(_stamped(layout, paths))
+
+
+def program_of(limits: Thresholds) -> str:
+    """A hash of the code that decides and of its settings: others may come to something else."""
+    package = Path(__file__).parents[1]
+    sources = sorted([*package.glob("consolidation/*.py"), *package.glob("models/*.py")])
+    return _hash(b"".join([repr(limits).encode(), *(one.read_bytes() for one in sources)])).hex()
+
+
+def _hash(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_CHECK).digest()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

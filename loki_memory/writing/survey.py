@@ -1,0 +1,148 @@
+"""A survey of memory for consolidation: what there is, and what of it is new.
+
+Episodes that the last run knew are taken at a glance, and read whole when their words matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from loki_memory.consolidation.glance import Glance, Outline, glance
+from loki_memory.consolidation.phases import looked_at
+from loki_memory.consolidation.snapshot import Snapshot, Touched
+from loki_memory.errors import InvalidRecord, NotFound
+from loki_memory.files.codec import decode
+from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
+from loki_memory.models import Episode, Memory
+from loki_memory.parts import parsed
+from loki_memory.writing import settled
+from loki_memory.writing.consolidating import Etags, Written, thresholds
+from loki_memory.writing.settled import Archived, Quiet, Row, Settled
+
+if TYPE_CHECKING:
+    from loki_memory.consolidation.pipeline import Plan
+    from loki_memory.workspace import Workspace
+
+_NOT_READ = ("ledger", "handoff")
+_AT_ONCE = 500  # ids in one question
+
+
+class Survey:
+    """The records of the project's files, and those that were archived."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._limits = thresholds(workspace.config)
+        self._known = settled.read(workspace.layout, self._limits)
+        self._rows = list(_rows(workspace))
+        self._stamps = settled.archive_stamps(workspace.layout)
+        self._archive: dict[str, Memory] = {}
+
+    def quiet(self, day: str) -> Quiet | None:
+        """The last run, if it had nothing to do, and one that is asked for this day has not."""
+        last = self._known.quiet
+        is_same = last is not None and last.asked == day
+        return last if is_same and self._known.is_as_it_was(self._rows, self._stamps) else None
+
+    def etags(self) -> Etags:
+        return {one.id: (one.path, one.etag) for one in self._rows}
+
+    def touched(self) -> Touched | None:
+        """What is new; None if everything is to be looked at."""
+        return self._known.touched(self._rows, self._stamps) if self._known.program else None
+
+    def snapshot(self, day: str) -> Snapshot:
+        """Memory as it is."""
+        self._archive = dict(self._archived())
+        stones = (one.id for one in self._rows if one.kind == "tombstone")
+        records = [*self._outlines(), *self._whole()]
+        return Snapshot(records, day, stones, self._limits, self._archive.values())
+
+    def _is_seen(self, row: Row) -> bool:
+        """Whether an episode is known at a glance, as it is now."""
+        return row.id in self._known.glances and self._known.records.get(row.id) == row.etag
+
+    def _outlines(self) -> Iterator[Outline]:
+        for row in filter(self._is_seen, self._rows):
+            read = partial(_episode, self._workspace, row.id)
+            yield Outline.at(self._known.glances[row.id], row.id, read)
+
+    def _whole(self) -> Iterator[Memory]:
+        names = [row.id for row in self._rows if not self._is_seen(row)]
+        for start in range(0, len(names), _AT_ONCE):
+            some = names[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            sql = f"SELECT kind, body FROM memories WHERE id IN ({marks})"  # noqa: S608
+            yield from (parsed(kind, body) for kind, body in self._workspace.index.ask(sql, *some))
+
+    def _archived(self) -> Iterator[tuple[str, Memory]]:
+        """What was archived, as far as it can be read: evidence that beliefs still rest on."""
+        for path, stamp in self._stamps.items():
+            known = self._known.archive.get(path)
+            if known and known.seen and known.stamp == stamp:
+                read = partial(_from_archive, self._workspace, path)
+                yield path, Outline.at(known.seen, known.id, read)
+            else:
+                with suppress(InvalidRecord, NotFound):
+                    yield path, _from_archive(self._workspace, path)
+
+    def settle(self, before: Snapshot, plan: Plan, written: Written, day: str) -> None:
+        """Keep for the next run what this one left behind."""
+        looked = looked_at(before)
+        changed = {one.id: one for one in plan.put}
+        records = {one.id: one.etag for one in self._rows} | written.etags
+        for name in plan.archive:
+            records.pop(name, None)
+        live = {name: changed.get(name) or before.records.get(name) for name in records}
+        is_quiet = not (plan.put or plan.archive or plan.steps)
+        after = Settled(
+            program=settled.program_of(self._limits),
+            records=records,
+            glances={name: glance(one) for name, one in live.items() if isinstance(one, Episode)},
+            archive=self._archive_after(before, written),
+            clusters=looked.clusters or frozenset(),
+            strangers=looked.strangers,
+            quiet=Quiet(day, plan.day, len(before.episodes)) if is_quiet else None,
+        )
+        settled.write(self._workspace.layout, after)
+
+    def _archive_after(self, before: Snapshot, written: Written) -> dict[str, Archived]:
+        stamps = settled.stamps_of(self._workspace.layout, written.archived)
+        new = {path: before.records[name] for path, name in written.archived.items()}
+        found = {**self._archive, **new}
+        return {
+            path: Archived(stamp, found[path].id, _seen(found[path]))
+            for path, stamp in {**self._stamps, **stamps}.items()
+            if path in found
+        }
+
+
+def _seen(record: Memory) -> Glance | None:
+    return glance(record) if isinstance(record, Episode) else None
+
+
+def _rows(workspace: Workspace) -> Iterator[Row]:
+    """The records in the project's files."""
+    marks = ",".join("?" * len(_NOT_READ))
+    sql = f"SELECT id, path, etag, kind FROM memories WHERE kind NOT IN ({marks}) ORDER BY id"  # noqa: S608
+    for row in map(Row._make, workspace.index.ask(sql, *_NOT_READ)):
+        if not row.path.startswith(PRIVATE) and not view_kind(row.path):
+            yield row
+
+
+def _episode(workspace: Workspace, name: str) -> Episode:
+    found = workspace.index.body(name)
+    record = parsed(*found) if found else None
+    if not isinstance(record, Episode):  # somebody removed it a moment ago
+        raise NotFound(name)
+    return record
+
+
+def _from_archive(workspace: Workspace, path: str) -> Memory:
+    stored = workspace.store.read(path)
+    if stored is None:
+        raise NotFound(path)
+    return decode(path.removeprefix(ARCHIVE), stored.data)
