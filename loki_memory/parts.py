@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from loki_memory import config as settings
-from loki_memory.errors import InvalidRecord, NotFound, StoreBusy, StoreFailed
+from loki_memory.errors import FileChanged, InvalidRecord, NotFound, StoreBusy, StoreFailed
 from loki_memory.files import intent
 from loki_memory.files.layout import (
     FOLDERS,
@@ -34,6 +34,7 @@ from loki_memory.resources import template
 from loki_memory.sync import Changes, Freshness, Look, Progress, check, rebuild, sync
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
+    from loki_memory.files.rendering import Listed
     from loki_memory.files.store import Change, Store
     from loki_memory.journal import Journal
     from loki_memory.models import Memory
@@ -458,19 +459,28 @@ class Parts:
     def _render_views(self) -> None:
         """Render the views of the kinds that changed since they were rendered last."""
         from loki_memory.files import views
+        from loki_memory.files.rendering import render
 
-        prints = {kind: self.index.fingerprint(kind) for kind in views.SHOWN}
+        rejected = self.index.fingerprint("tombstone")  # what it names leaves the views
+        prints = {kind: self.index.fingerprint(kind) ^ rejected for kind in views.SHOWN}
         for kind in views.to_render(self.store, prints):
-            views.render(self.store, kind, self._for_view(kind))
+            with suppress(FileChanged):  # an edit of this very moment: the next sync takes it over
+                render(self.store, kind, self._for_view(kind), self._record)
         views.note_state(self.store, prints)
 
-    def _for_view(self, kind: Kind) -> Iterator[tuple[str, Memory]]:
+    def _for_view(self, kind: Kind) -> Iterator[Listed]:
         """Everything of a kind that stands in tracked files and was not rejected."""
-        for path, body in self.index.ask(
-            "SELECT path, body FROM judged WHERE kind = ? AND status <> 'rejected'", kind
-        ):
-            if not path.startswith(PRIVATE) and not view_kind(path):
-                yield path, parsed(kind, body)
+        from loki_memory.files.rendering import Listed
+
+        columns = ", ".join(Listed._fields)
+        sql = f"SELECT {columns} FROM judged WHERE kind = ? AND status <> 'rejected' ORDER BY id"  # noqa: S608
+        for one in map(Listed._make, self.index.ask(sql, kind)):
+            if not one.path.startswith(PRIVATE) and not view_kind(one.path):
+                yield one
+
+    def _record(self, memory_id: str) -> Memory | None:
+        found = self.index.body(memory_id)
+        return parsed(*found) if found else None
 
 
 class Changing:

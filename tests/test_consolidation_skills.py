@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.skills import proceduralise, trigger
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import AntiPattern, Episode, Memory, Skill, parse, tombstone_id
@@ -242,7 +243,11 @@ def test_a_name_that_any_project_could_have_is_not_taught() -> None:
         (["Fix the login page", "Fix the search page"], "fix-page"),
         (["fix it", "do it"], ""),
         (["Add a test", "Add the test"], "add-test"),
+        (
+            ["Implement POST /api/todos endpoint", "Implement GET /api/todos/{id} endpoint"],
+            "implement-api-todos-endpoint",
+        ),
     ],
 )
 def test_a_trigger_is_the_words_that_goals_share(goals: list[str], name: str) -> None:
-    assert trigger(goals) == name
+    assert trigger([glance(endpoint(1, "todos", goal=goal)) for goal in goals]) == name

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 import re
+import unicodedata
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_models import EPISODE, HANDOFF, LEDGER, PATTERN, SMALLEST, made
@@ -16,7 +18,7 @@ from loki_memory import Episode, Pattern
 from loki_memory.errors import InvalidRecord
 from loki_memory.files import codec
 from loki_memory.files.layout import place
-from loki_memory.models import parse
+from loki_memory.models import Skill, parse
 
 PATH = "semantic/patterns/sem-001.json"
 
@@ -300,3 +302,32 @@ def test_a_file_that_is_no_record_is_refused() -> None:
 def test_an_etag_tells_contents_apart() -> None:
     assert codec.etag(b"a") == codec.etag(b"a")
     assert codec.etag(b"a") != codec.etag(b"b")
+
+
+# -- front matter --------------------------------------------------------------------------------
+
+_ODD = [
+    *["null", "No", "on", "1", "08", "0.92", "1e5", "2026-01-06", "1:30", "~", "", "---", "- a"],
+    *["a: b", "a #b", "a:", "it's: so", " lead: x", "x, y", "a  b", "two\nlines", "größer", "😀"],
+]
+_TEXTS = st.one_of(
+    st.sampled_from(_ODD),
+    st.text(st.sampled_from("abXY019 _./()+-,:#'\"\\"), max_size=16),
+    st.text(st.characters(codec="utf-8"), max_size=10),
+)
+_NAMES = st.one_of(_TEXTS, st.integers(60, 140).map(lambda length: "k" * length))
+_VALUES = st.one_of(_TEXTS, st.lists(_TEXTS, max_size=3), st.dictionaries(_NAMES, _TEXTS))
+
+
+@given(st.dictionaries(_NAMES, _VALUES, min_size=1, max_size=4))
+def test_front_matter_is_written_as_yaml_writes_it(extra: dict[str, Any]) -> None:
+    """Whatever of it is written without asking PyYAML."""
+    skill = parse(Skill, {"name": "x", "description": "X: y", "body": "B", "extra": extra})
+    written = codec.encode(skill).decode().partition("\n---\n")[0].removeprefix("---\n")
+    front = {name: value for name, value in skill.document().items() if name != "body"}
+    shown = json.dumps(front, ensure_ascii=False)
+    breaks = any(mark in shown for mark in "\x85\u2028\u2029\ufeff")
+    asked = yaml.safe_dump(
+        front, sort_keys=False, allow_unicode=not breaks, width=10**6, default_flow_style=False
+    )
+    assert written + "\n" == unicodedata.normalize("NFC", asked)

@@ -20,13 +20,14 @@ from loki_memory.errors import (
     IdTaken,
     InvalidRecord,
     LokiMemoryError,
+    RejectedValue,
     StoreBusy,
     StoreFailed,
 )
 from loki_memory.files import lock
 from loki_memory.files.layout import layout, place
 from loki_memory.files.store import Store
-from loki_memory.models import parse
+from loki_memory.models import Tombstone, parse
 
 # Put together here, so that no file of this repository looks as if it held one.
 SECRET = "ghp" + "_" + "aB3dE5gH7jK9" * 3
@@ -485,6 +486,29 @@ def test_an_index_that_came_with_a_clone_is_not_believed(
     clone = Path(shutil.copytree(project, tmp_path / "clone"))
     titles = [memory.title() for memory in Workspace.open(clone).list()]
     assert titles == ["We review every change"]
+
+
+@pytest.mark.parametrize("scope", ["project", "local"])
+def test_what_is_rejected_in_a_change_is_refused_in_the_same_one(store: Store, scope: str) -> None:
+    """Where nothing was rejected before, nobody looks for tombstones."""
+    store.write(fact())
+    stone = parse(Tombstone, {"value": "The tests need a server", "scope": scope})
+    with store.change() as change:
+        change.put(fact("Harmless"))
+        change.put(stone)
+        with pytest.raises(RejectedValue):
+            change.put(fact("The tests need a SERVER."))
+
+
+def test_keys_that_become_one_are_refused(store: Store) -> None:
+    with pytest.raises(InvalidRecord, match="twice"):
+        store.write(parse(Fact, {"statement": "A", "\u00e9": 1, "e\u0301": 2}))
+
+
+def test_what_is_returned_is_what_was_stored_if_letters_were_composed(store: Store) -> None:
+    stored = store.write(fact("gro\u0308ßer"))
+    assert stored.statement == "größer"
+    assert store.record(place(stored)) == stored
 
 
 # -- the lock ------------------------------------------------------------------------------------

@@ -71,6 +71,33 @@ def test_full_text_agrees_with_the_rows(full: Workspace) -> None:
     assert database.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
+def test_full_text_agrees_after_texts_came_went_and_changed_places(full: Workspace) -> None:
+    """Among them ids that two files claim: what they say is put in and out within one change."""
+    folder = full.layout.memory / "semantic" / "facts"
+    for number in range(3):
+        (folder / "one.json").write_text(json.dumps({"id": "fact-x", "statement": f"One {number}"}))
+        (folder / "two.json").write_text(json.dumps({"id": "fact-x", "statement": f"Two {number}"}))
+        (folder / f"new{number}.json").write_text(json.dumps({"statement": f"New {number}"}))
+        full.list()
+        (folder / f"new{number}.json").unlink()
+        (folder / "one.json").rename(folder / "zwei.json")
+        full.list()
+        (folder / "zwei.json").rename(folder / "one.json")
+        test_full_text_agrees_with_the_rows(full)
+        test_the_vocabulary_counts_the_passages_that_use_a_word(full)
+
+
+def test_a_text_that_stays_is_not_indexed_again(ws: Workspace) -> None:
+    fact = ws.remember("The tests need a database")
+    ws.sync()
+    rows = "SELECT row, text FROM passages"
+    before = ws.index.ask(rows)
+    ws.correct(fact.id, importance=0.9)
+    ws.sync()
+    assert ws.get(fact.id).document()["importance"] == 0.9
+    assert ws.index.ask(rows) == before
+
+
 def test_an_index_that_disagrees_is_noticed_by_that_check(full: Workspace) -> None:
     database = full.index.writer()
     database.execute("INSERT INTO words (rowid, text) VALUES (9999, 'nowhere')")

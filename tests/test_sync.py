@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -19,6 +20,7 @@ from loki_memory.files.scan import UNSETTLED, settled
 from loki_memory.index.index import Index
 from loki_memory.models import parse
 from loki_memory.sync import rebuild
+from loki_memory.sync.tree import follow
 
 LONG_AGO = 1_700_000_000_000_000_000
 
@@ -107,6 +109,49 @@ def test_a_touched_file_is_no_change(ws: Workspace) -> None:
     ws.sync()
     os.utime(path)
     assert not ws.sync()
+
+
+def test_edges_that_come_go_and_weigh_otherwise_are_those_of_the_file(ws: Workspace) -> None:
+    def links(*weights: float) -> list[dict[str, object]]:
+        return [{"to": "fact-b", "relation": "elaborates", "strength": w} for w in weights]
+
+    write(ws, "b", statement="B")
+    for found in (links(0.5, 0.9), links(0.9, 0.5), links(0.5), [], links(0.9)):
+        write(ws, "a", statement="A", links=found)
+        ws.sync()
+        weights = [weight for _, _, weight in ws.index.edges_from("fact-a")]
+        assert weights == [one["strength"] for one in found[-1:]]
+        assert_like_rebuilt(ws)
+
+
+def test_many_files_are_read_with_help_and_known_ones_left_alone(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loki_memory.sync.reading._MANY", 2)
+    known = [write(ws, f"known-{number}", statement=f"Known {number}") for number in range(5)]
+    ws.sync()
+    for path in known:
+        os.utime(path)
+    overwrite(known[0], statement="Changed")
+    write(ws, "new", statement="New")
+    changes = ws.sync()
+    assert changes.modified == ["semantic/facts/known-0.json"]
+    assert changes.added == ["semantic/facts/new.json"]
+    assert_like_rebuilt(ws)
+
+
+def test_many_files_that_lie_in_no_folder_are_read_from_where_they_are(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loki_memory.sync.reading._MANY", 2)
+    paths = [write(ws, f"{number}", statement=f"Now {number}") for number in range(3)]
+    ws.sync()
+    then = {
+        f"semantic/facts/{path.name}": path.read_bytes().replace(b"Now", b"Then") for path in paths
+    }
+    follow(ws.layout, ws.index, then, state=1)
+    titles_then = ws.index.ask("SELECT title FROM memories ORDER BY title")
+    assert titles_then == [("Then 0",), ("Then 1",), ("Then 2",)]
 
 
 def test_a_renamed_file_keeps_its_row(ws: Workspace) -> None:
@@ -470,6 +515,22 @@ def test_eight_threads_read_and_write_one_workspace(ws: Workspace) -> None:
     assert len(ws.list()) == 80
     assert [said for said in ws.notices if "damaged" in said] == []
     ws.sync()
+    assert_like_rebuilt(ws)
+
+
+def test_many_new_files_are_put_beside_those_that_are_known(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loki_memory.sync._MANY", 3)
+    write(ws, "a", statement="A")
+    later = time.time_ns() + 1_000_000_000  # what was written before is known for sure
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    ws.sync()
+    for number in range(6):
+        write(ws, f"new-{number}", statement=f"New {number}")
+    monkeypatch.setattr("loki_memory.sync.rebuild", None)  # nothing is made anew
+    assert len(ws.sync().added) == 6
+    monkeypatch.undo()
     assert_like_rebuilt(ws)
 
 

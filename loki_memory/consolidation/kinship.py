@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from loki_memory.consolidation.cluster import Alike, clusters
 from loki_memory.consolidation.glance import glance
-from loki_memory.consolidation.likeness import jaccard
 from loki_memory.consolidation.neighbours import Floats, Ints, bands
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import Episode
@@ -83,9 +82,9 @@ def _alike(distinct: Sequence[Traits]) -> Alike:
     Goals that share too little are another kind of work, in whatever files and with whatever
     tools: in a small project these are always the same.
     """
-    goals = Sets([frozenset(own.words) for own in distinct])
-    files = Sets([frozenset(own.files) for own in distinct])
-    steps = Sets([frozenset(own.steps) for own in distinct])
+    goals, files, steps = (
+        Sets([getattr(own, name) for own in distinct]) for name in ("words", "files", "steps")
+    )
 
     def likeness(ones: Ints, others: Ints) -> Floats:
         goal = goals.likeness(ones, others)
@@ -100,24 +99,35 @@ def _alike(distinct: Sequence[Traits]) -> Alike:
 
 
 class Sets:
-    """Sets of words, one for each item; many items have the same, which are compared once."""
+    """Sets of words, one for each item; many items have the same, which are compared once.
 
-    def __init__(self, sets: Sequence[frozenset[str]]) -> None:
-        number: dict[frozenset[str], int] = {}
-        self._number = np.array([number.setdefault(one, len(number)) for one in sets], dtype=int)
-        self._sets = list(number)
-        self._is_empty = np.array([not one for one in sets])
+    A set is a number with a bit for each of its words: of two numbers it takes a fifth of the time
+    to see what they share that it takes of two sets.
+    """
+
+    def __init__(self, sets: Sequence[Collection[str]]) -> None:
+        bits: dict[str, int] = {}
+        number: dict[int, int] = {}
+        masks = [sum(1 << bits.setdefault(word, len(bits)) for word in one) for one in sets]
+        self._number = np.array([number.setdefault(one, len(number)) for one in masks], dtype=int)
+        self._sizes = [mask.bit_count() for mask in number]
+        self._masks = list(number)
+        self._is_empty = np.array([not one for one in masks])
 
     def is_told(self, ones: Ints, others: Ints) -> Floats:
         """1 where one of the two has any words, else 0."""
         return np.where(self._is_empty[ones] & self._is_empty[others], 0.0, 1.0)
 
     def likeness(self, ones: Ints, others: Ints) -> Floats:
+        """The share of what both have among what either has; two empty sets share nothing."""
         pairs = np.sort((self._number[ones], self._number[others]), axis=0)
-        codes, place = np.unique(pairs[0] * len(self._sets) + pairs[1], return_inverse=True)
+        codes, place = np.unique(pairs[0] * len(self._masks) + pairs[1], return_inverse=True)
         return np.fromiter(self._each(codes), dtype=np.float64, count=len(codes))[place]
 
     def _each(self, codes: Ints) -> Iterator[float]:
-        many, sets = len(self._sets), self._sets
-        for code in codes.tolist():
-            yield jaccard(sets[code // many], sets[code % many])
+        masks, sizes = self._masks, self._sizes
+        for one, other in zip(
+            *(half.tolist() for half in np.divmod(codes, len(masks))), strict=True
+        ):
+            both = (masks[one] & masks[other]).bit_count()
+            yield both / (sizes[one] + sizes[other] - both) if both else 0.0

@@ -29,6 +29,7 @@ from loki_memory.consolidation.sources import (
     extra,
     given_back,
     is_refuted,
+    is_touched,
     replaced_because,
     standing,
 )
@@ -67,7 +68,7 @@ def _duplicates(snapshot: Snapshot, touched: Touched | None) -> Iterator[list[Pr
         if belief.id not in snapshot.archived and _is_open(belief):
             shelves[_shelf(belief)].append(belief)
     for beliefs in shelves.values():
-        if touched is None or any(_is_touched(one, touched) for one in beliefs):
+        if any(is_touched(one, touched) for one in beliefs):
             yield from _same(beliefs, snapshot.thresholds.merge)
 
 
@@ -99,11 +100,6 @@ def _shelf(belief: Prose) -> Shelf:
         moments = (belief.at, belief.valid_from)
         placed = (belief.session, *moments, belief.subject, belief.attribute)
     return (belief.kind, belief.scope, belief.category or "", placed, marks(belief.value()))
-
-
-def _is_touched(belief: Prose, touched: Touched) -> bool:
-    sources = (*belief.episodes_for(), *belief.episodes_against())
-    return belief.id in touched.ids or touched.holds(sources)
 
 
 def _rank(belief: Prose) -> tuple[bool, int, float, int, str]:

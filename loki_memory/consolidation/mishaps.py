@@ -23,6 +23,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_ERRORS = "_errors"  # where an episode keeps those that it met
 _WITHIN = 25  # steps: a success that comes later belongs to something else
 _SHOWN = 200  # characters of a command that worked
 _SAID = 400  # characters of what somebody wrote
@@ -68,6 +69,14 @@ class _Met(NamedTuple):
     resolution: str
 
 
+class _Known(NamedTuple):
+    """An error that was met, and the anti-pattern that it belongs to."""
+
+    id: str
+    key: Key
+    met: _Met
+
+
 class _Remedy(NamedTuple):
     """What was done about an error, and the names that it brought in."""
 
@@ -95,7 +104,7 @@ def brought_in(do: str) -> frozenset[str]:
 
 def mishaps(episode: Episode, of: str = "") -> list[Mishap]:
     """All errors of an episode, in its order; or those that belong `of` one anti-pattern."""
-    found = [one for met in _met(episode) if (one := _mishap(episode, met, of))]
+    found = [_mishap(episode, one) for one in _known(episode) if of in {"", one.id}]
     last = {one.id: at for at, one in enumerate(found)}
     final = {(one.id, group(found[last[one.id]].do)) for one in found}
     return [one._replace(worked=one.worked and (one.id, group(one.do)) in final) for one in found]
@@ -155,20 +164,26 @@ def _id(scope: str, found: Key) -> str:
     return f"anti-{digest('anti-pattern', scope, *found)}"
 
 
-def _mishap(episode: Episode, met: _Met, of: str) -> Mishap | None:
+def _known(episode: Episode) -> list[_Known]:
+    """The errors of an episode that have a key; it is asked for one after the other."""
+    known: list[_Known] | None = episode.__dict__.get(_ERRORS)
+    if known is None:
+        found = (_recognised(episode, met) for met in _met(episode))
+        known = episode.__dict__[_ERRORS] = [one for one in found if one]
+    return known
+
+
+def _recognised(episode: Episode, met: _Met) -> _Known | None:
     action = episode.action_log[met.step] if met.step >= 0 else Action()
     found = key(met.line, action.action, action.target or "")
-    id_ = _id(episode.scope, found) if found else ""
-    if found is None or of not in {"", id_}:
-        return None
-    return Mishap(
-        id_,
-        found,
-        episode,
-        told(met.line, found.head),
-        *_remedy(episode, met, found),
-        episode.outcome != "failure",
-    )
+    return found and _Known(_id(episode.scope, found), found, met)
+
+
+def _mishap(episode: Episode, known: _Known) -> Mishap:
+    id_, found, met = known
+    remedy = _remedy(episode, met, found)
+    line = told(met.line, found.head)
+    return Mishap(id_, found, episode, line, *remedy, worked=episode.outcome != "failure")
 
 
 def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:

@@ -118,7 +118,7 @@ def _found(scene: Scene) -> Found:
     snapshot = scene.snapshot
     for cluster in kinds(snapshot):
         learned = (_again if _is_known(cluster, scene) else _learned)(cluster, scene)
-        if learned and tombstone_id(learned.value()) in snapshot.rejected:
+        if learned and snapshot.rejected and tombstone_id(learned.value()) in snapshot.rejected:
             found.refused.append(learned)
             learned = None
         if learned:

@@ -26,6 +26,7 @@ from loki_memory.consolidation.sources import (
     differs,
     extra,
     is_live,
+    is_touched,
     least_trusted,
 )
 from loki_memory.consolidation.weigh import weigh
@@ -48,7 +49,7 @@ _SURE = 0.8  # of a remedy that always works: seven trials, and none that failed
 _QUOTED, _LENGTH = 5, 600  # of a topic: statements, characters
 _CENTRAL = 60  # members that are compared with each other: the surest
 _SOLVED = 3  # successes after a move: fewer may be luck
-_TRIED = 200  # episodes in which moves after an error are counted
+_TRIED = 60  # episodes in which moves after an error are counted
 _NAMES, _LINE = 5, 200
 _WEEK, _FORTNIGHT = 7, 14
 _GATHERED, _CHANCE = 0.5, 0.01  # a file in half of a week's errors, and not by chance
@@ -95,7 +96,7 @@ def _withdrawn(
         name
         for name, one in known.items()
         if is_live(one) and name not in wanted and _is_reflection(one, kinds)
-        if any(_is_touched(source, touched) for source in (one, *_error_of(one, known)))
+        if any(is_touched(source, touched) for source in (one, *_error_of(one, known)))
         if not one.pinned and one.origin != "owner"
     }
     if not gone:
@@ -138,18 +139,13 @@ def _weighed(changed: Sequence[Belief], snapshot: Snapshot) -> list[Belief]:
     return [heavier.get(one.id, one) for one in changed]
 
 
-def _is_touched(belief: Belief, touched: Touched | None) -> bool:
-    if touched is None or belief.id in touched.ids:
-        return True
-    return touched.holds(belief.episodes_for())
-
-
 def _updated(record: Belief, snapshot: Snapshot) -> Belief | None:
     """The record over what is known of it; None if it was rejected or says nothing specific.
 
     Asked here and not later: its children must not name a parent that is not written.
     """
-    if tombstone_id(record.value()) in snapshot.rejected or lint(record):
+    is_rejected = snapshot.rejected and tombstone_id(record.value()) in snapshot.rejected
+    if is_rejected or lint(record):
         return None
     old = snapshot.records.get(record.id)
     if not isinstance(old, type(record)):
@@ -174,7 +170,7 @@ def _generalised(snapshot: Snapshot, touched: Touched | None) -> Iterator[Belief
             kinds[one.scope, str(of.get("head", "")), str(of.get("template", ""))].append(one)
     least = snapshot.thresholds.error_names
     for (scope, head, template), children in sorted(kinds.items()):
-        if len(children) < least or not any(_is_touched(one, touched) for one in children):
+        if len(children) < least or not any(is_touched(one, touched) for one in children):
             continue
         lesson = _lesson(head, template, children, snapshot)
         parent = lesson and _updated(_parent(scope, head, template, children, lesson), snapshot)
@@ -281,7 +277,7 @@ def _from_sources(sources: Sequence[Belief], scope: str) -> dict[str, Any]:
 
 def _sure_remedies(snapshot: Snapshot, touched: Touched | None) -> Iterator[Pattern]:
     for one in snapshot.of(AntiPattern):
-        if not is_live(one) or not extra(one, "key") or not _is_touched(one, touched):
+        if not is_live(one) or not extra(one, "key") or not is_touched(one, touched):
             continue
         for remedy in one.resolutions[:1]:
             helped, others = overcame(one)

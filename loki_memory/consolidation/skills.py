@@ -15,9 +15,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from loki_memory.consolidation.glance import glance
+from loki_memory.consolidation.glance import Glance, glance
 from loki_memory.consolidation.kinship import kinds
-from loki_memory.consolidation.likeness import FUNCTION_WORDS, words
+from loki_memory.consolidation.likeness import FUNCTION_WORDS
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.sequences import Move, contains, is_command, move
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
@@ -199,7 +199,7 @@ def strata(snapshot: Snapshot) -> list[Stratum]:
     for cluster in kinds(snapshot):
         is_public = cluster[0].scope not in _PRIVATE
         if is_public and _successes(cluster) >= snapshot.thresholds.skill_successes:
-            found[trigger([glance(one).goal for one in cluster])] += cluster
+            found[trigger(list(map(glance, cluster)))] += cluster
     return [
         Stratum(name, sorted(found[name], key=lambda one: (one.timestamp, one.id)))
         for name in sorted(found)
@@ -207,15 +207,14 @@ def strata(snapshot: Snapshot) -> list[Stratum]:
     ]
 
 
-def trigger(goals: Sequence[str]) -> str:
+def trigger(seen: Sequence[Glance]) -> str:
     """The words that goals share, as a name; empty if they share too few to mean something.
 
-    >>> trigger(["Implement POST /api/todos endpoint", "Implement GET /api/todos/{id} endpoint"])
-    'implement-api-todos-endpoint'
+    `implement-api-todos-endpoint`: of `Implement POST /api/todos endpoint` and others.
     """
-    count = Counter(word for goal in goals for word in words(goal))
-    common = {word for word, n in count.items() if n >= _COMMON * len(goals)} - FUNCTION_WORDS
-    shortest = min(goals, key=lambda goal: (len(goal), goal))
+    count = Counter(word for one in seen for word in one.words)
+    common = {word for word, n in count.items() if n >= _COMMON * len(seen)} - FUNCTION_WORDS
+    shortest = min((one.goal for one in seen), key=lambda goal: (len(goal), goal))
     spoken = dict.fromkeys(word.lower() for word in _WORD.findall(shortest))
     named = [word for word in spoken if word in common][:_NAME_WORDS]
     return slug("-".join(named), 64 - len(PROPOSAL)) if len(named) > 1 else ""

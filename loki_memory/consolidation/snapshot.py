@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.models import AntiPattern, Episode, Fact, Learning, Link, Memory, Pattern, Skill
@@ -52,12 +51,12 @@ class Snapshot:
         both = {**kept, **{one.id: one for one in records}}
         self.records: dict[str, Memory] = {name: both[name] for name in sorted(both)}
         self._of: dict[type[Memory], list[Any]] = {}  # asked for again and again
+        self._once: dict[str, Any] = {}
         # Episodes in the archive are evidence still; beliefs there are not made again.
         self.archived = {name: one for name, one in kept.items() if both[name] is one}
         self.day = day or max((one.when()[:10] for one in self.episodes), default="")
         self.rejected = frozenset(rejected)  # ids of tombstones
         self.thresholds = thresholds
-        self._once: dict[str, Any] = {}
 
     def of(self, model: type[M]) -> list[M]:
         """All records of a kind, in the order of their ids; of what was archived, only episodes."""
@@ -68,10 +67,10 @@ class Snapshot:
             ]
         return self._of[model]
 
-    @cached_property
+    @property
     def episodes(self) -> list[Episode]:
         """In the order of time, then of ids."""
-        return sorted(self.of(Episode), key=lambda one: (one.timestamp, one.id))
+        return self.once("episodes", lambda those: sorted(those.of(Episode), key=_time))
 
     def once(self, name: str, make: Callable[[Snapshot], T]) -> T:
         """What follows from the episodes alone: worked out once for as long as these stay."""
@@ -96,6 +95,10 @@ class Snapshot:
     def _is_about_episodes(self, changes: Changes) -> bool:
         gone = (self.records.get(name) for name in changes.archive)
         return any(isinstance(one, Episode) for one in (*changes.put, *gone))
+
+
+def _time(episode: Episode) -> tuple[str, str]:
+    return (episode.timestamp, episode.id)
 
 
 class Touched(NamedTuple):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import date
+from functools import lru_cache
 from math import exp, fsum, lgamma, log
 from typing import Any, get_args
 
+from loki_memory.consolidation.snapshot import Touched
 from loki_memory.models import Belief, Episode, LinkTo, Memory, Origin, Skill
 from loki_memory.models.confidence import is_produced
 
@@ -74,11 +77,14 @@ def extra(record: Memory, name: str) -> Any:
 
 def days_between(earlier: str, later: str) -> int:
     """Whole days from one moment or date to another; 0 where either is not known."""
-    from datetime import date
-
     if not earlier or not later:
         return 0
-    return (date.fromisoformat(later[:10]) - date.fromisoformat(earlier[:10])).days
+    return _number(later[:10]) - _number(earlier[:10])
+
+
+@lru_cache(maxsize=4096)  # there are fewer days than records
+def _number(day: str) -> int:
+    return date.fromisoformat(day).toordinal()
 
 
 def ids_in(skill: Skill, name: str) -> list[str]:
@@ -98,6 +104,14 @@ def is_refuted(belief: Belief) -> bool:
     """Whether evidence retired it: what is no longer taught is retired as sure as it was."""
     is_unlikely = (belief.confidence or 1.0) < _UNLIKELY
     return belief.status == "retired" and is_produced(belief) and is_unlikely
+
+
+def is_touched(belief: Belief, touched: Touched | None) -> bool:
+    """Whether a belief is new, or has evidence that is."""
+    if touched is None or belief.id in touched.ids:
+        return True
+    evidence = (belief.source_episodes, belief.evidence.for_, belief.evidence.against)
+    return any(map(touched.holds, evidence))
 
 
 def differs(record: Memory, known: Mapping[str, Memory]) -> bool:

@@ -15,11 +15,11 @@ each episode once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Thresholds, Touched
-from loki_memory.consolidation.sources import SAME, why
+from loki_memory.consolidation.sources import SAME, is_touched, why
 from loki_memory.models import AntiPattern, Belief, Episode, Fact, Pattern
 from loki_memory.models.confidence import (
     SETTLED,
@@ -76,7 +76,8 @@ def weigh(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     put: list[Belief] = []
     steps: list[Step] = []
     for old in _weighable(snapshot):
-        if touched and not _is_touched(touched, [old, *twins.get(old.id, ())], told):
+        same = [old, *twins.get(old.id, ())]
+        if not any(one.id in told or is_touched(one, touched) for one in same):
             continue
         own = _case(snapshot, old, told.get(old.id, Feedback()))
         united = own
@@ -87,11 +88,6 @@ def weigh(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
             put.append(new)
             steps.append(_step(old, new))
     return Changes(put=tuple(put), steps=tuple(steps))
-
-
-def _is_touched(touched: Touched, same: Sequence[Belief], told: Mapping[str, Feedback]) -> bool:
-    """Whether a belief, or one that says the same, is new or has evidence that is."""
-    return any(one.id in touched.ids or one.id in told or touched.holds(cited(one)) for one in same)
 
 
 def _weighable(snapshot: Snapshot) -> Iterator[Belief]:

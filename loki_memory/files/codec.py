@@ -31,6 +31,11 @@ _DIGITS, _MANY_DIGITS = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
 _WHOLE_NUMBER = re.compile(rb"(?<![\d.eE+-])-?\d{19,400}(?![\d.eE])")
 _BEFORE_COLON = (b" :", b"\t:", b"\n:", b"\r:")
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+# Texts that YAML writes as they are, and such that it quotes since they look like something else.
+_PLAIN_YAML = re.compile(r"[A-Za-z][\w./()+-]*(?:,? \w[\w./()+-]*)*", re.ASCII)
+_LONGEST_NAME = 64  # beyond 128 characters a key is written in another way
+_LIKE_BOOLEAN = {"true", "false", "yes", "no", "on", "off", "null"}
+_LIKE_NUMBER = re.compile(r"0|[1-9]\d*|\d+\.\d+|\d{4}-\d\d-\d\d", re.ASCII)
 _CONFLICT = re.compile(rb"^(<{7} |>{7} )", re.MULTILINE)
 
 
@@ -41,15 +46,36 @@ def etag(data: bytes) -> str:
 
 def encode(record: Memory) -> bytes:
     """The record's canonical bytes."""
-    document = record.document()
+    return _composed(_as_given(record))
+
+
+def encode_checked(record: Memory) -> tuple[bytes, bool]:
+    """The same if they can be read again; and whether they say the record letter by letter."""
+    given = _as_given(record)
+    data = _composed(given)
     if isinstance(record, Skill):
-        return nfc(_encode_skill(document)).encode()
-    return dump(document)
+        decode(layout.place(record), data)
+    elif data != given:
+        read_json(data)  # two keys may have become one
+    else:
+        _refuse_large(data, MAX_BYTES)
+        if _may_be_deep(data) or _NUL in data:
+            _check(record.document(), 0, frozenset())
+    return data, data == given
+
+
+def _as_given(record: Memory) -> bytes:
+    document = record.document()
+    return _encode_skill(document).encode() if isinstance(record, Skill) else _dumped(document)
 
 
 def dump(document: Any) -> bytes:
-    data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    return data if data.isascii() else nfc(data.decode()).encode()
+    """JSON values as canonical bytes."""
+    return _composed(_dumped(document))
+
+
+def _dumped(document: Any) -> bytes:
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def decode(path: str, data: bytes) -> Memory:
@@ -105,9 +131,8 @@ def read_json(data: bytes, limit: int = MAX_BYTES) -> Any:
 
 def _check_if_in_doubt(text: bytes, value: Any) -> None:
     """Cheap looks at the whole text first; most records give no cause for an exact one."""
-    deep = text.count(b"[") + text.count(b"{") > MAX_DEPTH
     huge = _huge_numbers(text) if _MANY_DIGITS in text.translate(_DIGITS) else frozenset()
-    if deep or huge or _NUL in text:
+    if _may_be_deep(text) or huge or _NUL in text:
         _check(value, 0, huge)
     # A quote may be spelled as an escape, and keys stand apart from their colons.
     unclear = b"\\u" in text or any(mark in text for mark in _BEFORE_COLON)
@@ -115,13 +140,21 @@ def _check_if_in_doubt(text: bytes, value: Any) -> None:
         _refuse_repeated_keys(text)
 
 
-def _plain(data: bytes, limit: int) -> bytes:
-    """The text without a byte order mark, if it is text that we dare to parse."""
+def _may_be_deep(text: bytes) -> bool:
+    return text.count(b"[") + text.count(b"{") > MAX_DEPTH
+
+
+def _refuse_large(data: bytes, limit: int) -> None:
     if len(data) > limit:
         raise InvalidRecord(
             f"has {len(data):,} bytes, and {limit:,} is the most",
             advice="Split it, or keep the bulk in a file of its own and name that file.",
         )
+
+
+def _plain(data: bytes, limit: int) -> bytes:
+    """The text without a byte order mark, if it is text that we dare to parse."""
+    _refuse_large(data, limit)
     marker = _CONFLICT.search(data) if b"<<<<<<< " in data or b">>>>>>> " in data else None
     if marker:
         raise InvalidRecord(
@@ -134,12 +167,12 @@ def _plain(data: bytes, limit: int) -> bytes:
     text = data.removeprefix(b"\xef\xbb\xbf").strip()
     if not text:
         raise InvalidRecord("is empty", advice="Delete it, or write the record into it.")
-    return text if text.isascii() else _composed(text)
+    return _composed(text)
 
 
 def _composed(text: bytes) -> bytes:
     try:
-        return nfc(text.decode()).encode()
+        return text if text.isascii() else nfc(text.decode()).encode()
     except UnicodeDecodeError as error:
         line = text[: error.start].count(b"\n") + 1
         raise InvalidRecord("is not UTF-8", line=line, advice="Save it as UTF-8.") from None
@@ -281,13 +314,46 @@ def _mark(error: Exception) -> Any:
 
 
 def _encode_skill(document: dict[str, Any]) -> str:
-    import yaml
-
     body = document.pop("body", "")
     # YAML takes these for line breaks, unless they are escaped.
     shown = dump(document).decode()
     plain = not any(mark in shown for mark in "\x85\u2028\u2029\ufeff")
-    front = yaml.safe_dump(
-        document, sort_keys=False, allow_unicode=plain, width=10**6, default_flow_style=False
-    )
+    front = "".join(_yaml(name, value, plain=plain) for name, value in document.items())
     return f"---\n{front}---\n\n{body}"
+
+
+def _yaml(name: str, value: Any, *, plain: bool) -> str:
+    """One key of front matter. What needs no thought is written here: PyYAML thinks for long."""
+    lines = _yaml_lines(name, value, "")
+    if lines is not None:
+        return lines
+    import yaml
+
+    return yaml.safe_dump(
+        {name: value}, sort_keys=False, allow_unicode=plain, width=10**6, default_flow_style=False
+    )
+
+
+def _yaml_lines(name: str, value: Any, indent: str) -> str | None:
+    """The lines that YAML has for a text or a mapping of texts; None where that is not certain."""
+    if not _is_plain(name) or len(name) > _LONGEST_NAME:
+        return None
+    if isinstance(value, dict) and value:
+        inner = [_yaml_lines(key, one, indent + "  ") for key, one in value.items()]
+        told = [lines for lines in inner if lines is not None]
+        return f"{indent}{name}:\n" + "".join(told) if len(told) == len(inner) else None
+    text = _yaml_text(value) if isinstance(value, str) else None
+    return None if text is None else f"{indent}{name}: {text}\n"
+
+
+def _yaml_text(text: str) -> str | None:
+    if _is_plain(text):
+        return text
+    printable = text.isascii() and text.isprintable()
+    if printable and (": " in text or " #" in text or _LIKE_NUMBER.fullmatch(text)):
+        return "'" + text.replace("'", "''") + "'"
+    return None
+
+
+def _is_plain(text: str) -> bool:
+    return bool(_PLAIN_YAML.fullmatch(text)) and text.lower() not in _LIKE_BOOLEAN

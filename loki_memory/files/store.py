@@ -11,19 +11,19 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from loki_memory.errors import FileChanged, IdTaken, InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import disk, intent, witness
-from loki_memory.files.codec import decode, encode, etag, read_json
+from loki_memory.files.codec import decode, encode_checked, etag
 from loki_memory.files.layout import PRIVATE, Layout, place
 from loki_memory.files.lock import locked
 from loki_memory.files.redaction import may_hold_secret, redact_value
 from loki_memory.models import Memory, Tombstone, parse, tombstone_id
 
-_STONES = "semantic/rejected"
+_STONE_FOLDERS = ("semantic/rejected", PRIVATE + "semantic/rejected")
 
 
 class Stored(NamedTuple):
@@ -36,6 +36,8 @@ class Stored(NamedTuple):
 class Store:
     """The memory files of one workspace."""
 
+    is_on_disk = True  # whether another process would read the same
+
     def __init__(self, layout: Layout, lock_seconds: float = 10) -> None:
         self.layout = layout
         self.lock_seconds = lock_seconds
@@ -44,9 +46,15 @@ class Store:
 
     def read(self, path: str) -> Stored | None:
         """The file at a record's path; None if there is none. A failure is never "none"."""
-        with failures_named(path):
-            data = disk.read_bytes(self.layout.file(path))
+        data = self.data(path)
         return None if data is None else Stored(data, etag(data))
+
+    def data(self, path: str) -> bytes | None:
+        """The same without its etag."""
+        try:
+            return disk.read_bytes(self.layout.file(path))
+        except OSError as error:
+            raise _named(error, path) from error
 
     def record(self, path: str) -> Memory | None:
         """The record at a path; None if there is no such file."""
@@ -56,7 +64,7 @@ class Store:
     def foreign_stones(self) -> list[Tombstone]:
         """Tombstones in files that somebody else named; kept while their folder does not change."""
         found: list[Tombstone] = []
-        for folder in (_STONES, PRIVATE + _STONES):
+        for folder in _STONE_FOLDERS:
             path = self.layout.file(folder)
             try:
                 mtime = os.stat(path).st_mtime_ns
@@ -136,7 +144,7 @@ class Change:
             return self._same(record, decode(path, there.data), path)
         self.admit(record)
         if there is None:
-            self._writes[path] = data
+            self._set(path, data)
         return record
 
     def _same(self, record: Memory, there: Memory, path: str) -> Memory:
@@ -163,24 +171,29 @@ class Change:
         path = path or place(record)
         self._match(path, if_match)
         self.admit(record)
-        self._writes[path] = data
+        self._set(path, data)
         return record
+
+    def _set(self, path: str, data: bytes | None) -> None:
+        self._writes[path] = data
+        if path.startswith(_STONE_FOLDERS):
+            self._are_stones = True
 
     def render(self, path: str, data: bytes) -> None:
         """Write a file that is derived from records, and so has passed this door already."""
-        self._writes[path] = data
+        self._set(path, data)
 
     def remove(self, path: str, *, if_match: str | None = None) -> None:
         self._match(path, if_match)
-        self._writes[path] = None
+        self._set(path, None)
 
     def move(self, old: str, new: str) -> None:
         """Move a file as it is, byte for byte."""
         there = self.read(old)
         if there is None:
             raise FileChanged(old)
-        self._writes[new] = there.data
-        self._writes[old] = None
+        self._set(new, there.data)
+        self._set(old, None)
 
     def _match(self, path: str, if_match: str | None) -> None:
         if if_match is None:
@@ -192,16 +205,22 @@ class Change:
     def admit(self, record: Memory) -> None:
         """Refuse a value that a person rejected, whoever brings it back and however spelled."""
         value = record.value()
-        if not value or getattr(record, "status", None) == "rejected":
+        if not value or getattr(record, "status", None) == "rejected" or not self._are_stones:
             return
         stone = tombstone_id(value)
         found = self._stone(stone)
         if found is not None:
             raise RejectedValue(value, found.why or "", stone)
 
+    @cached_property
+    def _are_stones(self) -> bool:
+        """Whether anything was ever rejected: what a value's tombstone is called takes a while."""
+        folders = (self._store.layout.file(folder) for folder in _STONE_FOLDERS)
+        return any(os.path.isdir(folder) and os.listdir(folder) for folder in folders)
+
     def _stone(self, stone: str) -> Tombstone | None:
         """The tombstone with this id, in a file that we named or somebody else."""
-        for folder in (_STONES, PRIVATE + _STONES):
+        for folder in _STONE_FOLDERS:
             found = self.record(f"{folder}/{stone}.json")
             if isinstance(found, Tombstone):
                 return found
@@ -237,9 +256,9 @@ class Change:
 
     def _refuse_if_changed(self, path: str) -> None:
         """Who edits files directly holds no lock, and a lock file can be deleted."""
-        before, now = self._before[path], self._store.read(path)
-        if _data(before) != _data(now):
-            raise FileChanged(path, now.etag if now else "")
+        now = self._store.data(path)
+        if _data(self._before[path]) != now:
+            raise FileChanged(path, "" if now is None else etag(now))
 
     def _single(self, path: str, data: bytes | None) -> None:
         target = self._store.layout.file(path)
@@ -255,7 +274,7 @@ def sealed(record: Memory) -> tuple[Memory, bytes]:
 
     An id that was derived from a text with a secret in it is derived again.
     """
-    data = _written(record)
+    data, is_same = _written(record)
     if may_hold_secret(data):
         document = record.document()
         clean = redact_value(document)
@@ -263,28 +282,24 @@ def sealed(record: Memory) -> tuple[Memory, bytes]:
             if record.id == f"{record.prefix}-{record.mint()}":
                 clean.pop("id", None)
             record = parse(type(record), clean)
-            data = _written(record)
-    if not data.isascii():  # what is returned is what will be read
+            data, is_same = _written(record)
+    if not is_same:  # what is returned is what will be read
         record = decode(place(record), data)
     return record, data
 
 
-def _written(record: Memory) -> bytes:
-    """The record's bytes, if they can be read again and say the same."""
+def _written(record: Memory) -> tuple[bytes, bool]:
+    """The record's bytes, if they can be read again, and whether they say it letter by letter."""
     try:
-        data = encode(record)
+        data, is_same = encode_checked(record)
         if b"null" in data:
             _refuse_non_finite(record.document())
-        if record.kind == "skill":
-            decode(place(record), data)
-        else:
-            read_json(data)
     except InvalidRecord as error:
         raise error.at(record.id) from None
     except (TypeError, ValueError, RecursionError) as error:
         reason = f"holds what JSON cannot say ({str(error)[:80]})"
         raise InvalidRecord(reason, path=record.id, advice="Use text, numbers and lists.") from None
-    return data
+    return data, is_same
 
 
 def _refuse_non_finite(value: Any) -> None:
@@ -314,5 +329,9 @@ def failures_named(path: str | Path, *, only: bool = False) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        named = path if only else error.filename or path
-        raise StoreFailed(named, error.strerror or str(error)) from error
+        raise _named(error, path, only=only) from error
+
+
+def _named(error: OSError, path: str | Path, *, only: bool = False) -> StoreFailed:
+    named = path if only else error.filename or path
+    return StoreFailed(named, error.strerror or str(error))

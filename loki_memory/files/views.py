@@ -1,7 +1,7 @@
 """Views: the reference layout's one-file-per-kind, rendered from records and accepted as input.
 
-Beside each view a *base* is kept (`memory/.views/`): which entries were rendered, with their hash.
-It tells an edit from a view that is merely out of date:
+Beside each view a *base* is kept (`memory/.views/`): which entries were rendered, with their hash
+and the etag of the record. It tells an edit from a view that is merely out of date:
 
     entry as in base                      somebody else's change came meanwhile: nothing to do
     entry differs, record as in base      edited in the view: taken over
@@ -17,11 +17,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
+
+import orjson
 
 from loki_memory.errors import InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import codec, scan
@@ -31,7 +34,7 @@ from loki_memory.files.store import Change, Store, sealed
 from loki_memory.models import Episode, Memory
 from loki_memory.models.kinds import Kind
 
-_LISTS: dict[Kind, str] = {
+LISTS: dict[Kind, str] = {
     "pattern": "patterns",
     "anti-pattern": "anti_patterns",
     "fact": "facts",
@@ -39,8 +42,8 @@ _LISTS: dict[Kind, str] = {
     "episode": "episodes",
     "learning": "learnings",
 }
-SHOWN = tuple(_LISTS)
-_PATHS: dict[Kind, str] = {
+SHOWN = tuple(LISTS)
+PATHS: dict[Kind, str] = {
     "pattern": "semantic/patterns.json",
     "anti-pattern": "semantic/anti-patterns.json",
     "fact": "semantic/facts.json",
@@ -49,13 +52,29 @@ _PATHS: dict[Kind, str] = {
 }
 _MAX_VIEW_BYTES = 256 << 20
 _BASE, _STATE = ".views/{}.json", ".views/state.json"
+_ETAG_OF_BASE = re.compile(rb'\{\s*"etag":\s*"([0-9a-f]+)"')  # it stands first in what we write
+
+
+class Shown(NamedTuple):
+    """What a view shows of a record: its path, the entry's hash, and the etag it was made from."""
+
+    path: str = ""
+    hash: str = ""
+    etag: str = ""
 
 
 class Base(NamedTuple):
-    """What was rendered last: the view's etag; each entry's path and hash."""
+    """What was rendered last: the view's etag, and of each record what was shown of it."""
 
     etag: str
-    entries: dict[str, tuple[str, str]]
+    entries: dict[str, Any]  # a Shown as a list, or whatever came with somebody's clone
+
+    def shown(self, memory_id: str) -> Shown:
+        """What is known of an entry; nothing if it was not rendered, or by no version of ours."""
+        found = self.entries.get(memory_id)
+        if not isinstance(found, list) or not 2 <= len(found) <= len(Shown._fields):  # noqa: PLR2004
+            return Shown()
+        return Shown(*map(str, found))
 
 
 class Edit(NamedTuple):
@@ -80,7 +99,7 @@ def view_paths(layout: Layout, *, days: bool = True) -> list[str]:
 
 def _view_stamps(layout: Layout, *, days: bool) -> dict[str, list[int]]:
     stamps: dict[str, list[int]] = {}
-    paths = list(_PATHS.values())
+    paths = list(PATHS.values())
     folder = layout.file("learnings")
     if days and os.path.isdir(folder):
         paths += [f"learnings/{name}" for name in sorted(os.listdir(folder))]
@@ -159,8 +178,8 @@ def _rendered_once(store: Store) -> list[str]:
     folder = store.layout.file(".views")
     bases = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     days = [name.removeprefix("learnings-") for name in bases if name.startswith("learnings-")]
-    views = [*_PATHS.values(), *(f"learnings/{day}" for day in sorted(days))]
-    return [view for view in views if _base_path(view).rpartition("/")[2] in bases]
+    views = [*PATHS.values(), *(f"learnings/{day}" for day in sorted(days))]
+    return [view for view in views if base_path(view).rpartition("/")[2] in bases]
 
 
 def is_rendered(store: Store, path: str) -> bool:
@@ -169,7 +188,14 @@ def is_rendered(store: Store, path: str) -> bool:
         found = store.read(path)
     except StoreFailed:
         return False
-    return found is not None and found.etag == read_base(store, path).etag
+    return found is not None and found.etag == _etag_of_base(store, path)
+
+
+def _etag_of_base(store: Store, path: str) -> str:
+    """The etag that a view was rendered with; what else a base says takes long to read."""
+    found = store.read(base_path(path))
+    etag = _ETAG_OF_BASE.match(found.data) if found else None
+    return etag[1].decode() if etag else ""
 
 
 def _is_settled(stamp: list[int], now_ns: int) -> bool:
@@ -178,20 +204,15 @@ def _is_settled(stamp: list[int], now_ns: int) -> bool:
 
 
 def read_base(store: Store, path: str) -> Base:
-    found = store.read(_base_path(path))
+    found = store.read(base_path(path))
     try:
-        raw = json.loads(found.data) if found else {}
-        entries = {
-            name: (str(place_), str(hash_))
-            for name, (place_, hash_) in raw.get("entries", {}).items()
-            if kind_of(str(place_)) == view_kind(path)  # a base may come with somebody's clone
-        }
-        return Base(str(raw.get("etag", "")), entries)
+        raw = orjson.loads(found.data) if found else {}
+        return Base(str(raw.get("etag", "")), dict(raw.get("entries", {})))
     except (ValueError, AttributeError, TypeError):
         return Base("", {})
 
 
-def _base_path(path: str) -> str:
+def base_path(path: str) -> str:
     return _BASE.format(path.removesuffix(".json").replace("/", "-"))
 
 
@@ -215,11 +236,11 @@ def edits(store: Store, path: str) -> tuple[list[Edit], list[Problem]]:
         try:
             edit = _edit(path, kind, entry)
         except InvalidRecord as error:
-            named = f"{_LISTS[kind]}.{number}{'.' if error.field else ''}{error.field}"
+            named = f"{LISTS[kind]}.{number}{'.' if error.field else ''}{error.field}"
             wrong = InvalidRecord(error.reason, field=named, advice=error.advice)
             bad.append(Problem.of(wrong.at(path)))
             continue
-        if base.entries.get(edit.record.id, ("", ""))[1] != _hash(edit.entry):
+        if base.shown(edit.record.id).hash != hash_of(edit.entry):
             good.append(edit)
     return good, bad
 
@@ -239,11 +260,11 @@ def _entries(kind: Kind, value: Any) -> list[Any]:
         return value
     if isinstance(value, dict):
         for name, entries in value.items():
-            if _is_list(kind, name, entries):
+            if is_list(kind, name, entries):
                 return list(entries)
     raise InvalidRecord(
-        f"holds no list of {_LISTS[kind]}",
-        advice=f'Write {{"{_LISTS[kind]}": […]}} or a bare list.',
+        f"holds no list of {LISTS[kind]}",
+        advice=f'Write {{"{LISTS[kind]}": […]}} or a bare list.',
     )
 
 
@@ -267,7 +288,7 @@ def entry_of(record: Memory) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _hash(entry: dict[str, Any]) -> str:
+def hash_of(entry: dict[str, Any]) -> str:
     return codec.etag(codec.dump(entry))[:16]
 
 
@@ -284,18 +305,23 @@ def take_over(
         found, unread = edits(store, view)
         done.told.extend(unread)
         for edit in found:
-            known, before = base.entries.get(edit.record.id, ("", ""))
-            path = path_of(edit.record.id) or known or place(edit.record)
+            known = base.shown(edit.record.id)
+            path = path_of(edit.record.id) or _believed(known.path, view) or place(edit.record)
             if kind_of(path) != edit.record.kind:
                 done.told.append(other_kind(view, edit.record.id, path))
                 continue
             try:
-                _adopt(change, edit, path, before, done)
+                _adopt(change, edit, path, known.hash, done)
             except InvalidRecord as error:
                 done.told.append(Problem.of(error.at(view)))
             except RejectedValue as error:
                 done.told.append(Problem(view, str(error), field=edit.record.id))
     return done
+
+
+def _believed(path: str, view: str) -> str:
+    """Where a base says that a record stands, unless that is no place for one."""
+    return path if kind_of(path) == view_kind(view) else ""
 
 
 def _adopt(change: Change, edit: Edit, path: str, before: str, done: Takeover) -> None:
@@ -306,17 +332,17 @@ def _adopt(change: Change, edit: Edit, path: str, before: str, done: Takeover) -
         done.written.append(path)
         return
     there = current.document()
-    wanted = _merged(there, edit.entry)
+    wanted = merged(there, edit.entry)
     if wanted == there:
         return
-    if before != _hash(entry_of(current)):
+    if before != hash_of(entry_of(current)):
         wanted = {**there, "conflicts": [*there.get("conflicts", []), _given(edit.entry)]}
         done.told.append(both_changed(path, edit.view))
     change.put(type(current).model_validate(wanted), path)
     done.written.append(path)
 
 
-def _merged(record: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+def merged(record: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     """The record with the entry's fields; where it came from is not for the entry to say."""
     given = _given(entry)
     if given in record.get("conflicts", []):
@@ -330,82 +356,15 @@ def _given(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name not in {"origin", "conflicts"}}
 
 
-def render(store: Store, kind: Kind, records: Iterable[tuple[str, Memory]]) -> list[str]:
-    """Write the views of one kind from (path, record) pairs; return those that changed.
+def is_list(kind: Kind, name: str, value: Any) -> bool:
+    return _same_name(name, LISTS[kind]) and isinstance(value, list)
 
-    A view that was edited meanwhile, or holds what could not be taken over, is left alone.
+
+def pending(store: Store, view: str) -> tuple[list[Memory], list[Problem]]:
+    """Of an edited view what a reader shows before anyone took it over: the entries that are new,
+    each by itself, and what cannot be read.
     """
-    by_view: dict[str, list[tuple[str, Memory]]] = {}
-    for view in (*_PATHS.values(), *view_paths(store.layout)):
-        if view_kind(view) == kind:
-            by_view[view] = []
-    for path, record in records:
-        by_view.setdefault(_view_of(kind, record), []).append((path, record))
-    written = []
-    with store.change() as change:
-        for view, pairs in by_view.items():
-            there = os.path.lexists(store.layout.file(view))
-            if (pairs or there) and _render_one(store, change, view, kind, pairs):
-                written.append(view)
-    return written
-
-
-def _view_of(kind: Kind, record: Memory) -> str:
-    return _PATHS.get(kind) or f"learnings/{record.when()[:10]}.json"
-
-
-def _render_one(
-    store: Store, change: Change, view: str, kind: Kind, pairs: list[tuple[str, Memory]]
-) -> bool:
-    if not is_rendered(store, view) and any(_left_to_do(store, view, pairs)):
-        return False
-    found = store.read(view)
-    pairs = sorted(pairs, key=lambda pair: pair[1].id)
-    entries = [entry_of(record) for _, record in pairs]
-    data = codec.dump(_shaped(kind, entries, found.data if found else b""))
-    hashes = {r.id: (p, _hash(e)) for (p, r), e in zip(pairs, entries, strict=True)}
-    base = {"etag": codec.etag(data), "entries": hashes}
-    change.render(view, data)
-    change.render(_base_path(view), codec.dump(base))
-    return found is None or found.data != data
-
-
-def _left_to_do(
-    store: Store, view: str, pairs: Iterable[tuple[str, Memory]]
-) -> Iterator[Edit | Problem]:
-    """What a rendering would wipe out: entries that no record has, or that cannot be read."""
+    base = read_base(store, view)
     found, unread = edits(store, view)
-    records = {record.id: record for _, record in pairs}
-    yield from unread
-    for edit in found:
-        current = records.get(edit.record.id)
-        there = current.document() if current else {}
-        if _merged(there, edit.entry) != there:
-            yield edit
-
-
-def _shaped(kind: Kind, entries: list[dict[str, Any]], before: bytes) -> Any:
-    """In the shape that the view had: a bare list stays one, and foreign keys beside it stay."""
-    old = json.loads(before) if before else {}
-    if isinstance(old, list):
-        return entries
-    name = next((n for n in old if _is_list(kind, n, old[n])), _LISTS[kind])
-    return {**{n: value for n, value in old.items() if n != name}, name: entries}
-
-
-def _is_list(kind: Kind, name: str, value: Any) -> bool:
-    return _same_name(name, _LISTS[kind]) and isinstance(value, list)
-
-
-def pending(store: Store) -> Iterator[tuple[str, Memory]]:
-    """Entries of edited views by themselves: what a reader shows before anyone took them over."""
-    for view in edited_views(store):
-        base = read_base(store, view)
-        for edit in edits(store, view)[0]:
-            if edit.record.id not in base.entries:
-                yield view, edit.record
-
-
-def problems(store: Store, view: str) -> list[Problem]:
-    """What in a view cannot be read."""
-    return [] if is_rendered(store, view) else edits(store, view)[1]
+    new = (edit for edit in found if not _believed(base.shown(edit.record.id).path, view))
+    return [edit.record for edit in new], unread

@@ -6,7 +6,8 @@ import marshal
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.index.database import create_schema
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:  # rows are made only when something changed
     from loki_memory.index.row import Entry, Row
 
 Stamps = dict[str, tuple[int, int, int]]
+EdgeRow = tuple[str, str, str, float, str]  # source, target, relation, weight, stated
+PassageRow = tuple[int, int, str]  # row, key, text
 ProblemRow = tuple[str, str, str, int, str]  # path, reason, field, line, advice
 COLUMNS = (
     "id, kind, path, etag, status, scope, origin, at, until, agent, session, category, outcome, "
@@ -39,12 +42,33 @@ _SCRATCH = [
         f"CREATE VIRTUAL TABLE temp.{name}_words USING fts5vocab (temp, '{name}', 'row')",
     )
 ]
-_COUNT_WORDS = "INSERT INTO temp.{} (text) VALUES (?)"
-_PASSAGE = "INSERT INTO passages (memory, key, text) SELECT row, ?, ? FROM memories WHERE id = ?"
-_MARK = "INSERT INTO marks SELECT ?, row FROM memories WHERE id = ?"
+_PASSAGE = "INSERT INTO passages (memory, key, text) VALUES (?, ?, ?)"
+_PASSAGE_BY_ID = (
+    "INSERT INTO passages (key, text, memory) "
+    "VALUES (?, ?, (SELECT row FROM memories WHERE id = ?))"
+)
+_MARK_BY_ID = "INSERT INTO marks VALUES (?, (SELECT row FROM memories WHERE id = ?))"
+_PASSAGES_OF = "SELECT row, key, text FROM passages WHERE memory = ? ORDER BY row"
+_WORDS = "INSERT INTO words (rowid, text) VALUES (?, ?)"
+_NO_WORDS = "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"
 _EDGE = "INSERT OR REPLACE INTO edges VALUES (?, ?, ?, ?, ?)"
+_NO_EDGE = (
+    "DELETE FROM edges "
+    "WHERE source = ? AND target = ? AND relation = ? AND weight = ? AND stated = ?"
+)
+_EDGES_OF = "SELECT source, target, relation, weight, stated FROM edges WHERE stated = ?"
+_MARK = "INSERT INTO marks VALUES (?, ?)"
+_NO_MARK = "DELETE FROM marks WHERE mark = ? AND memory = ?"
 _BATCH = 1000
 PACKING = 2  # the newest version of marshal that gives equal bytes for equal values
+
+
+class _Hanging(NamedTuple):
+    """What hangs on a memory's row."""
+
+    edges: list[EdgeRow]
+    passages: list[PassageRow]
+    marks: list[str]
 
 
 class Revision:
@@ -56,46 +80,71 @@ class Revision:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._db = database
         self._fingerprints: Counter[str] = Counter()
+        self._gone: list[PassageRow] = []  # passages: row, key, text
+        self._come: dict[int, tuple[int, str]] = {}  # the same by row
         for statement in _SCRATCH:
             database.execute(statement)
 
     def put(self, entry: Entry) -> None:
-        """Add or replace a memory, keeping its row if it has one."""
-        self._uncount("id = ?", entry.row.id)
-        self._db.execute("DELETE FROM edges WHERE stated = ?", (entry.row.id,))
-        self._db.execute(_UPSERT, entry.row)
-        self._db.executemany(_EDGE, _edge_rows(entry))
-        self._strip(entry.row.id)
-        self._db.executemany(_PASSAGE, _passage_rows(entry))
-        self._db.executemany(_MARK, _mark_rows(entry))
-        counted = [(text,) for key, text in entry.passages if key]
-        self._db.executemany(_COUNT_WORDS.format("come"), counted)
-        self._fingerprints[entry.row.kind] ^= _fingerprint(entry.row.etag)
+        """Add or replace a memory, keeping its row if it has one.
+
+        Most changes of a record leave its text alone, and of many edges they add one: what stays
+        the same is not taken out and put in again.
+        """
+        sql = "SELECT row, kind, path, etag FROM memories WHERE id = ?"
+        found = self._db.execute(sql, (entry.row.id,)).fetchone()
+        new = self._put_row(_UPSERT, entry.row)
+        self._fingerprints[entry.row.kind] ^= _fingerprint(entry.row.path, entry.row.etag)
+        if found:
+            self._fingerprints[found[1]] ^= _fingerprint(*found[2:])
+            self._hang(entry, found[0], self._hanging(entry.row.id, found[0]))
+        else:
+            self._hang(entry, new, _Hanging([], [], []))
         self.is_touched = True
 
-    def _strip(self, memory_id: str) -> None:
-        """Take away what a memory was found by."""
-        for table in ("passages", "marks"):
-            self._db.execute(
-                f"DELETE FROM {table} WHERE memory = (SELECT row FROM memories WHERE id = ?)",  # noqa: S608
-                (memory_id,),
+    def _hanging(self, memory_id: str, row: int) -> _Hanging:
+        edges = self._db.execute(_EDGES_OF, (memory_id,)).fetchall()
+        passages = self._db.execute(_PASSAGES_OF, (row,)).fetchall()
+        marks = self._db.execute("SELECT mark FROM marks WHERE memory = ?", (row,))
+        return _Hanging(edges, passages, [mark for (mark,) in marks])
+
+    def _hang(self, entry: Entry, row: int, old: _Hanging) -> None:
+        by_key = {edge[:3]: edge for edge in _edge_rows(entry)}  # of two weights the last counts
+        self._replace(old.edges, list(by_key.values()), _NO_EDGE, _EDGE)
+        known, marks = ([(mark, row) for mark in some] for some in (old.marks, entry.marks))
+        self._replace(known, marks, _NO_MARK, _MARK)
+        if [passage[1:] for passage in old.passages] != entry.passages:
+            self._leave(old.passages)
+            self._db.executemany(
+                "DELETE FROM passages WHERE row = ?", [p[:1] for p in old.passages]
             )
+            for key, text in entry.passages:
+                self._come[self._put_row(_PASSAGE, (row, key, text))] = (key, text)
+
+    def _put_row(self, sql: str, values: Sequence[object]) -> int:
+        """Insert a row and return its number."""
+        return self._db.execute(sql, values).lastrowid or 0
+
+    def _replace(self, old: list[Any], new: list[Any], remove: str, add: str) -> None:
+        before, after = set(old), set(new)
+        self._db.executemany(remove, [one for one in old if one not in after])
+        self._db.executemany(add, [one for one in new if one not in before])
 
     def remove_path(self, path: str, keep: str = "") -> None:
         """Remove the memories that stand in a file, except the one named."""
-        self._uncount("path = ? AND id <> ?", path, keep)
-        self._db.execute("DELETE FROM memories WHERE path = ? AND id <> ?", (path, keep))
+        sql = "SELECT row, kind, etag FROM memories WHERE path = ? AND id <> ?"
+        for row, kind, etag in self._db.execute(sql, (path, keep)).fetchall():
+            self._uncount(row, kind, _fingerprint(path, etag))
+            self._db.execute("DELETE FROM memories WHERE row = ?", (row,))
 
-    def _uncount(self, where: str, *values: str) -> None:
-        sql = f"SELECT row, kind, etag FROM memories WHERE {where}"  # noqa: S608
-        for row, kind, etag in self._db.execute(sql, values).fetchall():
-            self._db.execute(
-                "INSERT INTO temp.gone (text) SELECT text FROM passages "
-                "WHERE memory = ? AND key <> 0",
-                (row,),
-            )
-            self._fingerprints[kind] ^= _fingerprint(etag)
-            self.is_touched = True
+    def _uncount(self, row: int, kind: str, fingerprint: int) -> None:
+        self._leave(self._db.execute(_PASSAGES_OF, (row,)).fetchall())
+        self._fingerprints[kind] ^= fingerprint
+        self.is_touched = True
+
+    def _leave(self, passages: list[PassageRow]) -> None:
+        """Note passages that go. One that came in the same change was never in the full text."""
+        self._gone += [passage for passage in passages if self._come.pop(passage[0], None) is None]
 
     def has(self, memory_id: str) -> bool:
         found = self._db.execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,))
@@ -155,7 +204,8 @@ class Revision:
         self._db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
     def finish(self) -> None:
-        """Bring the counts of words and the fingerprints up to date, once for all changes."""
+        """Bring full text, counts of words and fingerprints up to date, once for all changes."""
+        self._enter_words()
         for table, sign in (("come", 1), ("gone", -1)):
             self._db.execute(
                 f"INSERT INTO vocabulary (word, uses) SELECT term, {sign} * doc "  # noqa: S608
@@ -170,6 +220,19 @@ class Revision:
                 "INSERT OR REPLACE INTO fingerprints VALUES (?, ?)",
                 (kind, self._fingerprint(kind) ^ change),
             )
+
+    def _enter_words(self) -> None:
+        """Passages that go before those that come: a row may be used again.
+
+        Not by triggers: FTS5 writes what it has gathered to disk whenever another statement could
+        be rolled back by itself, and so does every statement that fires a trigger.
+        """
+        come = [(row, key, text) for row, (key, text) in self._come.items()]
+        for sql, passages in ((_NO_WORDS, self._gone), (_WORDS, come)):
+            self._db.executemany(sql, [(row, text) for row, _, text in passages])
+        for table, passages in (("gone", self._gone), ("come", come)):
+            counted = [(text,) for _, key, text in passages if key]
+            self._db.executemany(f"INSERT INTO temp.{table} (text) VALUES (?)", counted)  # noqa: S608
 
     def _fingerprint(self, kind: str) -> int:
         sql = "SELECT value FROM fingerprints WHERE kind = ?"
@@ -198,7 +261,7 @@ class Rebuilding(Revision):
         self._paths: set[str] = set()
         self._claims: dict[str, list[str]] = {}
         self._rows: list[Row] = []
-        self._edges: list[tuple[str, str, str, float, str]] = []
+        self._edges: list[EdgeRow] = []
         self._passages: list[tuple[int, str, str]] = []
         self._marks: list[tuple[str, str]] = []
         self._files: list[tuple[str, str, str, int]] = []
@@ -206,25 +269,32 @@ class Rebuilding(Revision):
     def put(self, entry: Entry) -> None:
         if entry.row.id in self._ids:  # two files claim one id: the later one until it is settled
             self._flush()
-            self._db.execute("DELETE FROM edges WHERE stated = ?", (entry.row.id,))
             self._strip(entry.row.id)
         self._ids.add(entry.row.id)
         self._paths.add(entry.row.path)
         self._rows.append(entry.row)
         self._edges += _edge_rows(entry)
-        self._passages += _passage_rows(entry)
-        self._marks += _mark_rows(entry)
+        self._passages += [(key, text, entry.row.id) for key, text in entry.passages]
+        self._marks += [(mark, entry.row.id) for mark in entry.marks]
         if len(self._rows) >= _BATCH:
             self._flush()
 
-    def _uncount(self, where: str, *values: str) -> None:
+    def _strip(self, memory_id: str) -> None:
+        self._db.execute("DELETE FROM edges WHERE stated = ?", (memory_id,))
+        for table in ("passages", "marks"):
+            self._db.execute(
+                f"DELETE FROM {table} WHERE memory = (SELECT row FROM memories WHERE id = ?)",  # noqa: S608
+                (memory_id,),
+            )
+
+    def _uncount(self, row: int, kind: str, fingerprint: int) -> None:
         """Nothing is counted before the end."""
 
     def _flush(self) -> None:
         self._db.executemany(_UPSERT, self._rows)
         self._db.executemany(_EDGE, self._edges)
-        self._db.executemany(_PASSAGE, self._passages)
-        self._db.executemany(_MARK, self._marks)
+        self._db.executemany(_PASSAGE_BY_ID, self._passages)
+        self._db.executemany(_MARK_BY_ID, self._marks)
         self._db.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", self._files)
         self._rows, self._edges, self._files = [], [], []
         self._passages, self._marks = [], []
@@ -266,8 +336,8 @@ class Rebuilding(Revision):
         self._db.execute(
             "INSERT INTO temp.come (rowid, text) SELECT row, text FROM passages WHERE key <> 0"
         )
-        for kind, etag in self._db.execute("SELECT kind, etag FROM memories"):
-            self._fingerprints[kind] ^= _fingerprint(etag)
+        for kind, path, etag in self._db.execute("SELECT kind, path, etag FROM memories"):
+            self._fingerprints[kind] ^= _fingerprint(path, etag)
         super().finish()
         self._db.execute("INSERT INTO words (words) VALUES ('rebuild')")
         self._db.execute("INSERT INTO parts (parts) VALUES ('rebuild')")
@@ -275,18 +345,13 @@ class Rebuilding(Revision):
             self._db.execute(sql)
 
 
-def _fingerprint(etag: str) -> int:
-    """60 bits of a hash: SQLite's integers are signed."""
-    return int(etag[:15], 16)
+def _fingerprint(path: str, etag: str) -> int:
+    """Of a file and what it says, which may depend on where it lies: a folder can be a date.
+
+    60 bits of a hash: SQLite's integers are signed.
+    """
+    return int.from_bytes(blake2b(f"{path} {etag}".encode(), digest_size=8).digest()) >> 4
 
 
-def _edge_rows(entry: Entry) -> list[tuple[str, str, str, float, str]]:
+def _edge_rows(entry: Entry) -> list[EdgeRow]:
     return [(entry.source, e.target, e.relation, e.weight, entry.row.id) for e in entry.edges]
-
-
-def _passage_rows(entry: Entry) -> list[tuple[int, str, str]]:
-    return [(key, text, entry.row.id) for key, text in entry.passages]
-
-
-def _mark_rows(entry: Entry) -> list[tuple[str, str]]:
-    return [(mark, entry.row.id) for mark in entry.marks]

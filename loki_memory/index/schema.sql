@@ -44,18 +44,13 @@ CREATE TABLE passages (
 ) STRICT;
 CREATE INDEX passages_memory ON passages (memory);
 
--- Full text of the passages; FTS5 keeps only its own index and reads the words there.
+-- Full text of the passages; FTS5 keeps only its own index and reads the words there. It is brought
+-- up to date at the end of a change: a trigger would make it write to disk for every passage.
 CREATE VIRTUAL TABLE words USING fts5 (
   text,
   content = 'passages', content_rowid = 'row',
   tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'" -- vowel signs are letters
 );
-CREATE TRIGGER passages_added AFTER INSERT ON passages BEGIN
-  INSERT INTO words (rowid, text) VALUES (new.row, new.text);
-END;
-CREATE TRIGGER passages_removed AFTER DELETE ON passages BEGIN
-  INSERT INTO words (words, rowid, text) VALUES ('delete', old.row, old.text);
-END;
 
 -- What memories share besides words: "error:…" the signature of an error, "errors:…" the class of
 -- it, "symbol:…" a name of code. Files are edges: they are stated, these are read out of the text.
@@ -122,7 +117,7 @@ CREATE TABLE problems (
 ) STRICT;
 CREATE INDEX problems_path ON problems (path);
 
--- One value per kind that changes whenever a record of that kind does: XOR of the etags.
+-- One value per kind that changes whenever a record of that kind does: XOR of the hashes of paths and etags.
 CREATE TABLE fingerprints (
   kind  TEXT PRIMARY KEY,
   value INTEGER NOT NULL
@@ -137,7 +132,7 @@ CREATE TABLE notes (
 -- A rejected value stays rejected wherever it comes from, whatever its record says.
 CREATE VIEW judged AS
   SELECT
-    m.row, m.id, m.kind, m.path, m.scope, m.origin, m.at, m.agent, m.session, m.category, m.outcome,
+    m.row, m.id, m.kind, m.path, m.etag, m.scope, m.origin, m.at, m.agent, m.session, m.category, m.outcome,
     m.confidence, m.importance, m.pinned, m.parent, m.title, m.size, m.body,
     CASE WHEN m.tombstone <> '' AND EXISTS (
       SELECT 1 FROM memories AS t WHERE t.id = m.tombstone AND t.kind = 'tombstone'

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 Known = dict[str, tuple[int, bytes]]  # folders: their own mtime, the packed stamps of their files
 
 _SECOND_NS = 1_000_000_000
-# Reading a file into an index that is in use takes as long as reading ten into one that is made
-# anew: from some thousand changed files on that is worth it.
-_MANY, _SHARE = 2000, 8
+# To replace what an index in use says of a file takes twice as long as to read the file into one
+# that is made anew, where new files cost the same: that is worth it if most files are others.
+_MANY, _SHARE = 2000, 2
 
 
 Progress = Callable[[int, int], None]
@@ -68,15 +68,19 @@ def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Chan
     if not look.may_be_empty:
         _refuse_if_all_vanished(layout, seen, known)
     wait = look.wait or not known  # an index that says nothing yet is no answer
-    if full and wait and known and _is_most(index, seen):
+    if full and wait and known and _is_most(seen, known):
         return _anew(layout, index, now_ns, look.progress)
     return _apply(layout, index, seen, now_ns, _Apply(wait, not known, full, look.progress))
 
 
-def _is_most(index: Index, seen: Seen) -> bool:
-    """Whether so many files changed that reading all of them is faster."""
-    many = len(seen.changed)
-    return many > _MANY and many * _SHARE > index.one("SELECT count(*) FROM files")
+def _is_most(seen: Seen, known: Known) -> bool:
+    """Whether so many of the files that are known changed that reading all of them is faster."""
+    if len(seen.changed) + len(seen.removed) <= _MANY:
+        return False
+    stamps = {path: _unpacked(folder) for path, folder in known.items()}
+    there = (path.rpartition("/") for path in seen.changed)
+    replaced = sum(name in stamps.get(folder, ()) for folder, _, name in there)
+    return (replaced + len(seen.removed)) * _SHARE > sum(map(len, stamps.values()))
 
 
 def _anew(layout: Layout, index: Index, now_ns: int, progress: Progress | None) -> Changes:

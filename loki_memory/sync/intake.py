@@ -11,8 +11,9 @@ from loki_memory.files.scan import ODD, UNREADABLE, Stamp
 from loki_memory.files.store import Store
 from loki_memory.index.revision import Revision
 from loki_memory.index.row import entry_of
+from loki_memory.models import Memory
 from loki_memory.sync.changes import Changes, Seen
-from loki_memory.sync.reading import Reading, entry_in, read_file, read_files
+from loki_memory.sync.reading import Reading, entry_in, read_files
 
 _STEP = 100  # files between two reports of progress
 
@@ -59,13 +60,8 @@ class Intake:
     def _readings(self) -> Iterator[Reading]:
         """The changed record files, read; not those whose bytes are the ones the index knows."""
         items = sorted(item for item in self._seen.changed.items() if self._is_record(*item))
-        if self._revision.is_empty:
-            yield from read_files(self._store, items)
-            return
-        for path, stamp in items:
-            reading = read_file(self._store, path, stamp, self._revision.hash_of(path))
-            if reading is not None:
-                yield reading
+        known = [(path, stamp, self._revision.hash_of(path) or "") for path, stamp in items]
+        return read_files(self._store, known)
 
     def _is_record(self, path: str, stamp: Stamp) -> bool:
         """Whether to read a file; what nobody could read is a problem at once."""
@@ -125,10 +121,16 @@ class Intake:
         """Index what stands in edited views only, without taking it over: reading never writes."""
         for view in views.view_paths(self._store.layout):
             self._revision.remove_path(view)
-            self._revision.set_problems(view, views.problems(self._store, view))
-        for view, record in views.pending(self._store):
-            path = self._revision.path_of(record.id)
-            if path is None:
-                self._revision.put(entry_of(record, view))
-            elif kind_of(path) not in {None, record.kind}:
-                self._revision.add_problem(other_kind(view, record.id, path))
+            self._revision.set_problems(view, ())
+        for view in views.edited_views(self._store):
+            records, unread = views.pending(self._store, view)
+            self._revision.set_problems(view, unread)
+            for record in records:
+                self._show(view, record)
+
+    def _show(self, view: str, record: Memory) -> None:
+        path = self._revision.path_of(record.id)
+        if path is None:
+            self._revision.put(entry_of(record, view))
+        elif kind_of(path) not in {None, record.kind}:
+            self._revision.add_problem(other_kind(view, record.id, path))

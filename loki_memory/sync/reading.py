@@ -32,7 +32,7 @@ _MANY = 4000  # files from which on a helper, which takes 0.2 s to start, saves 
 _CHUNK = 200
 _AHEAD = 3  # chunks that the helper has in hand
 
-Item = tuple[str, Stamp]
+Item = tuple[str, Stamp, str]  # a file's path, its stamp, and the hash of its bytes if it is known
 
 
 class Reading(NamedTuple):
@@ -44,7 +44,7 @@ class Reading(NamedTuple):
     problems: list[Problem]
 
 
-def read_file(store: Store, path: str, stamp: Stamp, known: str | None = None) -> Reading | None:
+def read_file(store: Store, path: str, stamp: Stamp, known: str = "") -> Reading | None:
     """Read a file for the index; None if its bytes are those with the hash `known`."""
     found, problem = _stored(store, path, stamp)
     if found is None:
@@ -92,8 +92,8 @@ def entry_in(
 
 
 def read_files(store: Store, items: Sequence[Item]) -> Iterator[Reading]:
-    """Read many files of which nothing is known yet, in any order."""
-    if len(items) < _MANY or (os.cpu_count() or 1) < 2 or not sys.executable:  # noqa: PLR2004
+    """Read files, in any order; not those whose bytes are known."""
+    if len(items) < _MANY or not store.is_on_disk or not _is_help_at_hand():
         yield from _read_here(store, items)
         return
     chunks = deque(items[n : n + _CHUNK] for n in range(0, len(items), _CHUNK))
@@ -111,9 +111,13 @@ def read_files(store: Store, items: Sequence[Item]) -> Iterator[Reading]:
                 helper.waiting.clear()
 
 
+def _is_help_at_hand() -> bool:
+    return (os.cpu_count() or 1) > 1 and bool(sys.executable)
+
+
 def _read_here(store: Store, items: Sequence[Item]) -> Iterator[Reading]:
-    for path, stamp in items:
-        reading = read_file(store, path, stamp)
+    for item in items:
+        reading = read_file(store, *item)
         if reading is not None:
             yield reading
 

@@ -6,7 +6,9 @@ the same beliefs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord, WouldLoseBeliefs
@@ -63,9 +65,10 @@ def consolidate(
     survey = Survey(workspace)
     if not first and (quiet := survey.quiet(as_of)):
         return Report(quiet.day, plan_only, quiet.episodes, [], 0, 0)
-    before = survey.snapshot(as_of)
-    touched = _since(first, before) if first else survey.touched()
-    plan = pipeline.consolidate(before, ALL, touched, progress)
+    with _no_collection():
+        before = survey.snapshot(as_of)
+        touched = _since(first, before) if first else survey.touched()
+        plan = pipeline.consolidate(before, ALL, touched, progress)
     if plan.lost:
         raise WouldLoseBeliefs(plan.lost)
     if not plan_only:
@@ -74,6 +77,21 @@ def consolidate(
             survey.settle(before, plan, written, as_of)
     counts = len(plan.put), len(plan.archive)
     return Report(plan.day, plan_only, len(before.episodes), [*plan.steps], *counts)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python looks through all values for garbage, again and again; here nearly all are needed.
+
+    Of a large memory that took a fifth of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _since(moment: str, before: Snapshot) -> Touched:

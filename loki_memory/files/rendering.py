@@ -1,0 +1,162 @@
+"""Render views from records: an entry is made where its record changed, and kept where not.
+
+Making ten thousand entries takes seconds, comparing as many etags milliseconds. So an entry whose
+record has the path and the etag that the view's base tells of is taken from the view itself, if
+that is byte for byte what was rendered. The result is the same as if all were made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from loki_memory.errors import StoreFailed
+from loki_memory.files import codec
+from loki_memory.files.layout import view_kind
+from loki_memory.files.store import Change, Store
+from loki_memory.files.views import (
+    LISTS,
+    PATHS,
+    Base,
+    base_path,
+    edits,
+    entry_of,
+    hash_of,
+    is_list,
+    merged,
+    read_base,
+    view_paths,
+)
+from loki_memory.models import Memory
+from loki_memory.models.kinds import Kind
+
+RecordOf = Callable[[str], Memory | None]  # by id; None if it went since it was listed
+Entry = dict[str, Any]
+
+
+class Listed(NamedTuple):
+    """A record that is to be shown."""
+
+    id: str
+    path: str
+    etag: str
+    at: str  # the moment that it speaks of
+
+
+def render(store: Store, kind: Kind, records: Iterable[Listed], record_of: RecordOf) -> list[str]:
+    """Write the views of one kind, from records in the order of their ids; return what changed.
+
+    A view that was edited meanwhile, or holds what could not be taken over, is left alone.
+    """
+    by_view: dict[str, list[Listed]] = {}
+    for view in (*PATHS.values(), *view_paths(store.layout)):
+        if view_kind(view) == kind:
+            by_view[view] = []
+    for one in records:
+        by_view.setdefault(_view_of(kind, one), []).append(one)
+    written = []
+    with store.change() as change:
+        for view, listed in by_view.items():
+            there = os.path.lexists(store.layout.file(view))
+            if (listed or there) and _Rendering(store, kind, view, record_of).write(change, listed):
+                written.append(view)
+    return written
+
+
+def _view_of(kind: Kind, one: Listed) -> str:
+    return PATHS.get(kind) or f"learnings/{one.at[:10]}.json"
+
+
+class _Rendering:
+    """One view that is rendered again."""
+
+    def __init__(self, store: Store, kind: Kind, view: str, record_of: RecordOf) -> None:
+        self._store, self._kind, self._view = store, kind, view
+        self._record_of = record_of
+
+    def write(self, change: Change, listed: Sequence[Listed]) -> bool:
+        """Write the view and its base, unless there is no need to or something would be lost."""
+        try:
+            found = change.read(self._view)
+        except StoreFailed:  # a link, or nobody may read it
+            return False
+        before, base = found.data if found else b"", read_base(self._store, self._view)
+        is_ours = found is not None and found.etag == base.etag
+        if is_ours and _shows_just(base, listed):
+            return False
+        rendered = self._rendered(before) if is_ours else None
+        if rendered is None and self._would_lose(listed):
+            return False
+        old, kept = rendered or (json.loads(before or b"{}"), {})
+        entries, shown = self._entries(listed, base, kept)
+        data = codec.dump(self._shaped(old, entries))
+        change.render(self._view, data)
+        new_base = orjson.dumps({"etag": codec.etag(data), "entries": shown})
+        change.render(base_path(self._view), new_base)
+        return data != before
+
+    def _rendered(self, data: bytes) -> tuple[Any, dict[str, Entry]] | None:
+        """The values of a view that we rendered, and its entries by id.
+
+        None if it cannot be that: view and base may have come with somebody's clone.
+        """
+        try:
+            old = orjson.loads(data)
+            there = old if isinstance(old, list) else old[self._name(old)]
+            return old, {entry["id"]: entry for entry in there}
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def _would_lose(self, listed: Sequence[Listed]) -> bool:
+        """Whether there is an entry that no record has, or one that cannot be read."""
+        found, unread = edits(self._store, self._view)
+        known = {one.id for one in listed}
+        for edit in found:
+            record = self._record_of(edit.record.id) if edit.record.id in known else None
+            there = record.document() if record else {}
+            if merged(there, edit.entry) != there:
+                return True
+        return bool(unread)
+
+    def _entries(
+        self, listed: Sequence[Listed], base: Base, kept: dict[str, Entry]
+    ) -> tuple[list[Entry], dict[str, list[str]]]:
+        """The entries, and what the base is to say of each."""
+        entries, shown = [], {}
+        for one in listed:
+            entry = kept.get(one.id) if _is_shown(one, base) else None
+            if entry is not None:
+                shown[one.id] = base.entries[one.id]
+            elif record := self._record_of(one.id):
+                entry = entry_of(record)
+                shown[one.id] = [one.path, hash_of(entry), one.etag]
+            else:
+                continue
+            entries.append(entry)
+        return entries, shown
+
+    def _shaped(self, old: Any, entries: list[Entry]) -> Any:
+        """In the shape that it had: a bare list stays one, and foreign keys beside it stay."""
+        if isinstance(old, list):
+            return entries
+        name = self._name(old)
+        return {**{n: value for n, value in old.items() if n != name}, name: entries}
+
+    def _name(self, old: dict[str, Any]) -> str:
+        """How its list is called."""
+        return next((n for n in old if is_list(self._kind, n, old[n])), LISTS[self._kind])
+
+
+def _shows_just(base: Base, listed: Sequence[Listed]) -> bool:
+    """Whether these records are shown as they are, and no others."""
+    return len(listed) == len(base.entries) and all(_is_shown(one, base) for one in listed)
+
+
+def _is_shown(one: Listed, base: Base) -> bool:
+    """Whether a record is shown as it is."""
+    found = base.entries.get(one.id)
+    return isinstance(found, list) and found[::2] == [one.path, one.etag]

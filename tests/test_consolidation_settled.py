@@ -1,0 +1,163 @@
+"""A run that looks at what is new comes to what a run over everything comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from processes import record_files
+from test_consolidation_branches import EPISODES, FACTS, SIDES, by_id, clone, split
+from test_consolidation_cost import episode
+
+from loki_memory import Episode, Fact, Workspace
+from loki_memory.consolidation.glance import Outline, glance
+from loki_memory.consolidation.phases import ALL, looked_at
+from loki_memory.consolidation.pipeline import consolidate
+from loki_memory.consolidation.snapshot import Snapshot, Touched
+from loki_memory.models import parse
+
+
+@settings(max_examples=100, deadline=None)
+@given(EPISODES, FACTS, SIDES)
+def test_what_is_new_alone_gives_what_everything_gives(
+    episodes: list[Episode], facts: list[Fact], sides: list[str]
+) -> None:
+    records = [*by_id([*episodes, *facts]).values()]
+    first, _ = split(records, sides)
+    left = clone(first).consolidated()
+    grown = left.with_(records)
+    new = frozenset(grown.records.keys() - left.records.keys())
+    touched = looked_at(Snapshot(first))._replace(ids=new)
+    archived = [one.model_copy() for one in grown.archive.values()]
+    now = Snapshot(grown.records.values(), archived=archived)
+    assert consolidate(now, ALL, touched) == consolidate(now, ALL)
+
+
+@settings(max_examples=30, deadline=None)
+@given(EPISODES)
+def test_an_episode_at_a_glance_is_compared_as_the_whole_is(episodes: list[Episode]) -> None:
+    whole = Snapshot(episodes)
+    seen = [Outline.at(glance(one), one.id, lambda one=one: one) for one in whole.episodes]
+    assert looked_at(Snapshot(seen)) == looked_at(whole)
+    assert consolidate(Snapshot(seen), ALL) == consolidate(whole, ALL)
+
+
+# -- as a workspace does it ------------------------------------------------------------------------
+
+TOLD = [episode(n, timestamp=f"2026-01-{n % 28 + 1:02d}T1{n % 7}:30:00Z") for n in range(40)]
+
+
+@pytest.fixture
+def given_to_phases(monkeypatch: pytest.MonkeyPatch) -> list[Touched | None]:
+    """What each run was told to be new."""
+    from loki_memory.consolidation import pipeline
+
+    seen: list[Touched | None] = []
+    run = pipeline.consolidate
+
+    def noted(before: Any, phases: Any, touched: Any = None, *more: Any) -> Any:
+        seen.append(touched)
+        return run(before, phases, touched, *more)
+
+    monkeypatch.setattr(pipeline, "consolidate", noted)
+    return seen
+
+
+def test_batch_by_batch_memory_is_what_it_is_without_what_was_kept(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path / "kept") as kept, Workspace.init(tmp_path / "lost") as lost:
+        for start in range(0, len(TOLD), 8):
+            for one in TOLD[start : start + 8]:
+                kept.record(one)
+                lost.record(one)
+            (lost.layout.cache / "consolidated").unlink(missing_ok=True)
+            assert kept.consolidate() == lost.consolidate()
+            assert record_files(kept) == record_files(lost)
+
+
+def test_recorded_episodes_are_what_is_new(
+    ws: Workspace, given_to_phases: list[Touched | None]
+) -> None:
+    ws.record(TOLD[:10])
+    ws.consolidate()
+    new = [ws.record(one).id for one in TOLD[10:13]]
+    given_to_phases.clear()
+    ws.consolidate()
+    [touched] = [one for one in given_to_phases if one is None or one.clusters is not None]
+    assert touched is not None
+    assert touched.ids == frozenset(new)
+
+
+def correct_an_episode(ws: Workspace) -> None:
+    path = min(ws.layout.memory.glob("episodic/*/*.json"))
+    path.write_text(path.read_text().replace("singers", "artists"))
+
+
+def lose_an_archived_one(ws: Workspace) -> None:
+    ws.archive(ws.list(kind="episode")[0].id)
+    ws.consolidate()
+    min(ws.layout.memory.glob("archive/episodic/*/*.json")).unlink()
+
+
+def spoil_what_was_kept(ws: Workspace) -> None:
+    path = ws.layout.cache / "consolidated"
+    path.write_bytes(path.read_bytes()[:-9] + b"nonsense!")
+
+
+def set_a_threshold(ws: Workspace) -> None:
+    ws.set_config("consolidation.cluster", "40")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        correct_an_episode,
+        lose_an_archived_one,
+        spoil_what_was_kept,
+        set_a_threshold,
+        lambda ws: ws.pin(ws.list(kind="anti-pattern")[0].id),
+        lambda ws: ws.forget(ws.list(kind="episode")[0].id),
+        lambda ws: ws.reject(ws.list(kind="anti-pattern")[0].id),
+    ],
+)
+def test_whatever_else_changes_makes_a_run_look_at_everything(
+    ws: Workspace, given_to_phases: list[Touched | None], change: Callable[[Workspace], object]
+) -> None:
+    ws.record(TOLD[:10])
+    ws.consolidate()
+    change(ws)
+    given_to_phases.clear()
+    ws.consolidate()
+    assert given_to_phases[-1] is None
+
+
+def test_a_plan_keeps_nothing(ws: Workspace) -> None:
+    ws.record(TOLD[:10])
+    assert ws.consolidate(plan_only=True).written
+    assert not (ws.layout.cache / "consolidated").exists()
+
+
+def test_what_somebody_wrote_while_a_run_went_on_is_new_to_the_next(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, given_to_phases: list[Touched | None]
+) -> None:
+    from loki_memory.writing import consolidating
+
+    ws.record(TOLD[:10])
+    apply = consolidating.apply
+    late: list[str] = []
+
+    def interrupted(*given: Any, **more: Any) -> Any:
+        path = ws.layout.memory / "episodic/2026-02-01/task-late.json"
+        path.parent.mkdir()
+        path.write_bytes(parse(Episode, TOLD[39]).model_dump_json(exclude_unset=True).encode())
+        late.append(parse(Episode, TOLD[39]).id)
+        return apply(*given, **more)
+
+    monkeypatch.setattr(consolidating, "apply", interrupted)
+    ws.consolidate()
+    monkeypatch.setattr(consolidating, "apply", apply)
+    ws.consolidate()
+    assert given_to_phases[-1] is not None
+    assert given_to_phases[-1].ids == frozenset(late)
