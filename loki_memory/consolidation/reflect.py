@@ -380,7 +380,7 @@ def _gathering(snapshot: Snapshot) -> Iterator[Step]:
     """Files that are in at least half of the week's errors, far more often than in all work."""
     recent = {one.id: one for one in _recent(snapshot, 0, _WEEK)}
     met = [one for one in snapshot.of(AntiPattern) if is_live(one) and extra(one, "key")]
-    touching = [_files(recent, one.episodes_for()) for one in met]
+    touching = [_files(recent, one.evidence.for_) for one in met]
     touching = [files for files in touching if files]
     if len(touching) < _ENOUGH:
         return
@@ -411,7 +411,7 @@ def _trends(snapshot: Snapshot) -> Iterator[Step]:
     for one in snapshot.of(AntiPattern):
         if not is_live(one) or not extra(one, "key"):
             continue
-        episodes = one.episodes_for()
+        episodes = one.evidence.for_
         new, old = len(now.intersection(episodes)), len(before.intersection(episodes))
         if before and at_least(max(new, old), new + old, 0.5) < _CHANCE:
             how = "more" if new > old else "less"

@@ -69,12 +69,12 @@ def consolidate(
         before = survey.snapshot(as_of)
         touched = _since(first, before) if first else survey.touched()
         plan = pipeline.consolidate(before, ALL, touched, progress)
-    if plan.lost:
-        raise WouldLoseBeliefs(plan.lost)
-    if not plan_only:
-        written = apply(workspace, plan, survey.etags())
-        if not first:
-            survey.settle(before, plan, written, as_of)
+        if plan.lost:
+            raise WouldLoseBeliefs(plan.lost)
+        if not plan_only:
+            written = apply(workspace, plan, survey.etags())
+            if not first:
+                survey.settle(before, plan, written, as_of)
     counts = len(plan.put), len(plan.archive)
     return Report(plan.day, plan_only, len(before.episodes), [*plan.steps], *counts)
 
