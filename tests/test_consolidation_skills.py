@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from loki_memory.consolidation.glance import glance
-from loki_memory.consolidation.skills import proceduralise, trigger
+from loki_memory.consolidation.habits import trigger
+from loki_memory.consolidation.skills import proceduralise
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import AntiPattern, Episode, Memory, Skill, parse, tombstone_id
 

@@ -81,6 +81,8 @@ def workplace(parent: Path | None = None) -> Iterator[Path]:
     kept = {"LOKI_BENCH_DATA", "LOKI_RECALL_FLOOR"}
     for name in [name for name in os.environ if name.startswith("LOKI_") and name not in kept]:
         del os.environ[name]
+    if parent:
+        parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="loki-memory-", dir=parent) as name:
         os.environ["LOKI_HOME"] = str(Path(name) / "home" / ".loki")
         yield Path(name)

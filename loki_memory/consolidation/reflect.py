@@ -2,8 +2,7 @@
 
 Three things become memory: an error that comes with ever other names (one parent above its
 examples), a remedy that has never failed (a pattern), and a category with many beliefs (a topic
-that quotes the most central of them). What merely happens more or less often of late, or gathers
-around one file, is reported and not written: it is true of a fortnight, not of the project.
+that quotes the most central of them).
 """
 
 from __future__ import annotations
@@ -14,15 +13,13 @@ from itertools import pairwise
 from math import fsum
 from typing import Any
 
-from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.likeness import jaccard, words
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.mishaps import key
+from loki_memory.consolidation.notices import gathering, trends
 from loki_memory.consolidation.sequences import Move, move
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import (
-    at_least,
-    days_between,
     differs,
     extra,
     is_live,
@@ -51,9 +48,6 @@ _CENTRAL = 60  # members that are compared with each other: the surest
 _SOLVED = 3  # successes after a move: fewer may be luck
 _TRIED = 60  # episodes in which moves after an error are counted
 _NAMES, _LINE = 5, 200
-_WEEK, _FORTNIGHT = 7, 14
-_GATHERED, _CHANCE = 0.5, 0.01  # a file in half of a week's errors, and not by chance
-_ENOUGH = 4  # errors of a week, below which nothing gathers
 
 
 def reflect(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
@@ -70,7 +64,7 @@ def reflect(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     put = tuple(_changed(wanted, snapshot))
     learned = [one for one in put if one.id not in snapshot.records]
     steps = [Step("learned", one.id, one.title(), tuple(one.episodes_for())) for one in learned]
-    return Changes(put, (), (*steps, *_gathering(snapshot), *_trends(snapshot)))
+    return Changes(put, (), (*steps, *gathering(snapshot), *trends(snapshot)))
 
 
 def _changed(wanted: Mapping[str, Belief], snapshot: Snapshot) -> list[Belief]:
@@ -371,49 +365,3 @@ def _marginal(
 def _cut(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= _LINE else flat[:_LINE].rpartition(" ")[0] + " …"
-
-
-# What is noticed and not written
-
-
-def _gathering(snapshot: Snapshot) -> Iterator[Step]:
-    """Files that are in at least half of the week's errors, far more often than in all work."""
-    recent = {one.id: one for one in _recent(snapshot, 0, _WEEK)}
-    met = [one for one in snapshot.of(AntiPattern) if is_live(one) and extra(one, "key")]
-    touching = [_files(recent, one.evidence.for_) for one in met]
-    touching = [files for files in touching if files]
-    if len(touching) < _ENOUGH:
-        return
-    counts = Counter(path for files in touching for path in files)
-    often = {path: n for path, n in sorted(counts.items()) if n >= _GATHERED * len(touching)}
-    worked = [glance(one).paths for one in snapshot.episodes] if often else []
-    for path, count in often.items():
-        usual = sum(path in files for files in worked) / len(worked)
-        if at_least(count, len(touching), usual) < _CHANCE:
-            why = f"in {count} of {len(touching)} kinds of errors of the last {_WEEK} days"
-            yield Step("noticed", f"file:{path}", f"errors gather around {path}", (), why)
-
-
-def _files(recent: Mapping[str, Episode], episodes: Iterable[str]) -> set[str]:
-    return {path for one in episodes if one in recent for path in glance(recent[one]).paths}
-
-
-def _recent(snapshot: Snapshot, first: int, last: int) -> list[Episode]:
-    """Episodes that are at least `first` and fewer than `last` days old."""
-    ages = ((days_between(one.date, snapshot.day), one) for one in reversed(snapshot.episodes))
-    return [one for age, one in ages if first <= age < last]
-
-
-def _trends(snapshot: Snapshot) -> Iterator[Step]:
-    """Errors that came much more or much less often in a fortnight than in the one before."""
-    now = {one.id for one in _recent(snapshot, 0, _FORTNIGHT)}
-    before = {one.id for one in _recent(snapshot, _FORTNIGHT, 2 * _FORTNIGHT)}
-    for one in snapshot.of(AntiPattern):
-        if not is_live(one) or not extra(one, "key"):
-            continue
-        episodes = one.evidence.for_
-        new, old = len(now.intersection(episodes)), len(before.intersection(episodes))
-        if before and at_least(max(new, old), new + old, 0.5) < _CHANCE:
-            how = "more" if new > old else "less"
-            why = f"{new} times in {_FORTNIGHT} days, {old} times in those before"
-            yield Step("noticed", one.id, f"{how} often: {one.title()}", (), why)

@@ -1,113 +1,26 @@
 """Learn skills: what successful episodes with the same kind of goal did alike.
 
-Goals of one cluster are the stratum. Within it, episodes that made certain moves are compared with
-those that did not: across strata, easy goals would make any habit look good. Moves that episodes
-with other goals make as often say nothing about this one.
-
 A skill that we wrote is written again when its evidence changes. One that a person wrote, or
 changed after us, is left alone: what we would write goes beside it as a proposal.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Mapping
 
-from loki_memory.consolidation.glance import Glance, glance
-from loki_memory.consolidation.kinship import kinds
-from loki_memory.consolidation.likeness import FUNCTION_WORDS
+from loki_memory.consolidation import procedure
+from loki_memory.consolidation.habits import PROPOSAL, Habit, Stratum, best_habit, strata
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.sequences import Move, contains, is_command, move
+from loki_memory.consolidation.procedure import Troubles
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
-from loki_memory.consolidation.sources import ids_in, is_live, least_trusted
+from loki_memory.consolidation.sources import ids_in, least_trusted
 from loki_memory.consolidation.strangers import Strangers
 from loki_memory.consolidation.weigh import Feedback, feedback
-from loki_memory.models import Action, AntiPattern, Episode, Skill, tombstone_id
-from loki_memory.models.confidence import confidence as weighed
-from loki_memory.models.ids import digest, slug
+from loki_memory.models import Skill, tombstone_id
+from loki_memory.models.ids import digest
 
 SOURCE = "consolidation"
-PROPOSAL = "-proposal"
-_GAIN = 0.1  # of the chance to succeed
-_ERROR_RATIO = 0.6  # … or errors per task, where success is not rarer
-_MINED = 60  # successes of one stratum that are searched; the count goes over all
-_COMMON = 0.8  # of the evidence: what is called common
-_PRIVATE = frozenset({"local", "session"})  # scopes whose episodes no tracked skill may quote
-_CHECK = re.compile(
-    r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|pytest|vitest|jest|eslint)\b"
-)
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]+")
-_NAME_WORDS = 6
-_ERRORS = 3
-_TERSE = 2  # words: a fix of so few is a command, not what was changed
-_LINE = 160
-
-
-class Stratum(NamedTuple):
-    """Episodes with one kind of goal, in the order of time, under the words that they share."""
-
-    name: str
-    episodes: list[Episode]
-
-    @property
-    def successes(self) -> list[Episode]:
-        return [one for one in self.episodes if one.outcome == "success"]
-
-    @property
-    def mark(self) -> str:
-        """What tells it from any other."""
-        return digest("stratum", self.name, *(one.id for one in self.episodes))
-
-
-class Habit(NamedTuple):
-    """Moves that some episodes of a stratum made, and those that did not."""
-
-    moves: tuple[Move, ...]
-    users: list[Episode]
-    others: list[Episode]
-
-    @property
-    def evidence(self) -> list[Episode]:
-        return [one for one in self.users if one.outcome == "success"]
-
-    def gain(self) -> float:
-        """How much likelier success is with it; few episodes are held back by the priors."""
-        with_it = (2 + _successes(self.users)) / (3 + _judged(self.users))
-        without = (1 + _successes(self.others)) / (2 + _judged(self.others))
-        return with_it - without
-
-    def error_ratio(self) -> float:
-        """Errors per episode with it, to those without; 1 where there is nothing to compare."""
-        without = _errors(self.others)
-        return _errors(self.users) / without if without else 1.0
-
-    def advantage(self) -> int:
-        """Whether success is more (1) or less (-1) frequent with it; more if all have it."""
-        here, there = _judged(self.users), _judged(self.others)
-        if not there:
-            return 1
-        ahead = _successes(self.users) * there - _successes(self.others) * here
-        return (ahead > 0) - (ahead < 0)
-
-    def helps(self, least: int) -> bool:
-        """The priors alone are no gain: success must really be more frequent."""
-        succeeds = self.gain() >= _GAIN and self.advantage() > 0
-        spares_errors = self.error_ratio() <= _ERROR_RATIO and self.advantage() >= 0
-        return len(self.evidence) >= least and (succeeds or spares_errors)
-
-    def confidence(self, told: Feedback, snapshot: Snapshot) -> float:
-        """Beta(2,1) over sessions: of those that did it, and of those that it was shown to."""
-        good = {one.session or one.id for one in self.evidence} | _sessions(snapshot, told.helped)
-        bad = {one.session or one.id for one in self.users if one.outcome == "failure"}
-        bad |= _sessions(snapshot, told.misled)
-        return weighed(len(good), len(bad))
-
-
-def _sessions(snapshot: Snapshot, episodes: Iterable[str]) -> set[str]:
-    known = (snapshot.records.get(one) for one in episodes)
-    return {one.session or one.id for one in known if isinstance(one, Episode)}
 
 
 def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
@@ -193,64 +106,6 @@ def _step(skill: Skill, is_new: bool, habit: Habit) -> Step:
     return Step("learned" if is_new else "strengthened", skill.id, skill.title(), evidence, why)
 
 
-def strata(snapshot: Snapshot) -> list[Stratum]:
-    """Goals of one kind. Clusters whose goals share the same words are one kind."""
-    found: dict[str, list[Episode]] = defaultdict(list)
-    for cluster in kinds(snapshot):
-        is_public = cluster[0].scope not in _PRIVATE
-        if is_public and _successes(cluster) >= snapshot.thresholds.skill_successes:
-            found[trigger(list(map(glance, cluster)))] += cluster
-    return [
-        Stratum(name, sorted(found[name], key=lambda one: (one.timestamp, one.id)))
-        for name in sorted(found)
-        if name
-    ]
-
-
-def trigger(seen: Sequence[Glance]) -> str:
-    """The words that goals share, as a name; empty if they share too few to mean something.
-
-    `implement-api-todos-endpoint`: of `Implement POST /api/todos endpoint` and others.
-    """
-    count = Counter(word for one in seen for word in one.words)
-    common = {word for word, n in count.items() if n >= _COMMON * len(seen)} - FUNCTION_WORDS
-    shortest = min((one.goal for one in seen), key=lambda goal: (len(goal), goal))
-    spoken = dict.fromkeys(word.lower() for word in _WORD.findall(shortest))
-    named = [word for word in spoken if word in common][:_NAME_WORDS]
-    return slug("-".join(named), 64 - len(PROPOSAL)) if len(named) > 1 else ""
-
-
-def best_habit(stratum: Stratum, anywhere: Strangers) -> Habit | None:
-    """The habit that explains most moves of most successes, among those that help."""
-    mined = stratum.successes[-_MINED:]
-    chance = anywhere.by_chance(len(mined))
-    inside = {one.id for one in stratum.episodes}
-    seen = [(one, glance(one).moves()) for one in stratum.episodes]
-    found = anywhere.candidates([glance(one).moves() for one in mined])
-    candidates = [one for one in found if anywhere.worth(one) > chance]
-    for candidate in candidates:
-        users = [one for one, made in seen if contains(made, candidate.moves)]
-        used = {one.id for one in users}
-        others = [one for one in stratum.episodes if one.id not in used]
-        habit = Habit(candidate.moves, users, others)
-        share = len(users) / len(seen)
-        if habit.helps(anywhere.least) and anywhere.is_rarer(habit.moves, share, inside):
-            return habit
-    return None
-
-
-def _judged(episodes: Iterable[Episode]) -> int:
-    return sum(one.outcome in {"success", "failure"} for one in episodes)
-
-
-def _successes(episodes: Iterable[Episode]) -> int:
-    return sum(one.outcome == "success" for one in episodes)
-
-
-def _errors(episodes: Sequence[Episode]) -> float:
-    return sum(glance(one).errors for one in episodes) / max(1, len(episodes))
-
-
 def _skill(
     stratum: Stratum,
     habit: Habit,
@@ -267,12 +122,12 @@ def _skill(
         return None
     written = Skill.from_sections(
         name,
-        _when(stratum),
+        procedure.when(stratum),
         title=stratum.name.replace("-", " ").capitalize(),
-        prerequisites=_prerequisites(habit.evidence),
-        steps=_steps(habit),
+        prerequisites=procedure.prerequisites(habit.evidence),
+        steps=procedure.steps(habit),
         common_errors=troubles.of(stratum),
-        exit_criteria=_exit_criteria(habit.evidence),
+        exit_criteria=procedure.exit_criteria(habit.evidence),
         metadata=_metadata(habit, told.get(f"skill-{name}", Feedback()), snapshot),
     )
     marked = {**written.metadata, "loki-digest": digest("body", written.body)}
@@ -332,123 +187,3 @@ def _metadata(habit: Habit, told: Feedback, snapshot: Snapshot) -> dict[str, str
         **({"loki-compared": ", ".join(compared)} if compared else {}),
         **{name: ", ".join(sorted(ids)) for name, ids in verdicts.items() if ids},
     }
-
-
-def _when(stratum: Stratum) -> str:
-    """The trigger: the shared words, and the shortest goal as an example."""
-    goals = (glance(one).goal for one in stratum.successes)
-    shortest = min(goals, key=lambda goal: (len(goal), goal))
-    return f"Use when the task is to {stratum.name.replace('-', ' ')}, such as: {_line(shortest)}"
-
-
-def _prerequisites(evidence: Sequence[Episode]) -> list[str]:
-    """Constraints that nearly all had, and files that nearly all started from."""
-    constraints = _common(one.context.constraints for one in evidence)
-    given = _common(
-        {*one.files_read, *one.context.files_involved, *_read_files(one)}
-        - {*one.artifacts_produced, *one.files_modified}
-        for one in evidence
-    )
-    return [*map(_line, constraints), *(f"`{path}` exists" for path in given)]
-
-
-def _read_files(episode: Episode) -> set[str]:
-    return {
-        one.target
-        for one in episode.action_log
-        if one.target and one.action.lower().startswith("read") and move(one).place
-    }
-
-
-def _common(values: Iterable[Iterable[str]]) -> list[str]:
-    """What nearly all have, in the order of the alphabet."""
-    sets = [frozenset(one) for one in values]
-    count = Counter(value for one in sets for value in one)
-    return sorted(value for value, n in count.items() if value and n >= _COMMON * len(sets))
-
-
-def _steps(habit: Habit) -> list[str]:
-    """The moves in words, and at the end the checks that nearly all made besides."""
-    made = {one.head for one in habit.moves}
-    checks = [Move(head) for head in _checks(habit.evidence) if head not in made]
-    return [_sentence(one, habit.evidence) for one in (*habit.moves, *checks)]
-
-
-def _sentence(wanted: Move, evidence: Sequence[Episode]) -> str:
-    """One step in words: what to run, or which tool to use on which file."""
-    made = [one for episode in evidence for one in _first_made(wanted, episode)]
-    targets = Counter((one.target or one.action).strip() for one in made)
-    if any(map(is_command, made)):
-        return f"Run `{_usual(targets, len(made)) or wanted.head}`"
-    verb = wanted.head.replace("_", " ").partition(" ")[0].capitalize()
-    where = _usual(targets, len(made)) or _pattern_of(targets)
-    named = f"`{where}`" if where else f"a {wanted.place} file" if wanted.place else "what it needs"
-    return f"{verb} {named} ({wanted.head})"
-
-
-def _first_made(wanted: Move, episode: Episode) -> list[Action]:
-    """The first action of an episode that makes a move: one vote per episode."""
-    return next(([one] for one in episode.action_log if move(one) == wanted), [])
-
-
-def _usual(targets: Counter[str], total: int) -> str:
-    """What more than half did literally, if it fits into a line."""
-    usual, count = min(targets.items(), key=lambda pair: (-pair[1], pair[0]))
-    fits = len(usual) <= _LINE and "\n" not in usual and "`" not in usual
-    return usual if fits and count * 2 > total else ""
-
-
-def _pattern_of(targets: Iterable[str]) -> str:
-    """`src/routes/*.ts` for files of one folder and one extension."""
-    folders = {path.rpartition("/")[0] for path in targets}
-    endings = {path.rpartition(".")[2] for path in targets}
-    if len(folders) > 1 or len(endings) > 1 or not min(folders):
-        return ""
-    return f"{min(folders)}/*.{min(endings)}"
-
-
-class Troubles:
-    """Errors with a fix that can be told, by the episodes that met them."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._told: dict[str, tuple[str, str]] = {}
-        self._met: dict[str, list[str]] = defaultdict(list)
-        for one in snapshot.of(AntiPattern):
-            fix = _line(one.prevention or "")
-            if is_live(one) and one.scope not in _PRIVATE and len(fix.split()) > _TERSE:
-                self._told[one.id] = (_symptom(one), fix)
-                for episode in one.episodes_for():
-                    self._met[episode].append(one.id)
-
-    def of(self, stratum: Stratum) -> list[tuple[str, str]]:
-        """What went wrong in this kind of task, most often first, and what helped."""
-        met = Counter(one for episode in stratum.episodes for one in self._met.get(episode.id, ()))
-        often = sorted(met, key=lambda one: (-met[one], one))
-        return [self._told[one] for one in often[:_ERRORS]]
-
-
-def _symptom(error: AntiPattern) -> str:
-    """What fails, on one line; a colon ends it where a skill lists errors and fixes."""
-    return (
-        _line(error.what_fails.replace(". (running", " (running")).replace(": ", " - ").rstrip(".")
-    )
-
-
-def _exit_criteria(evidence: Sequence[Episode]) -> list[str]:
-    return [f"`{check}` passes" for check in _checks(evidence)]
-
-
-def _checks(evidence: Sequence[Episode]) -> list[str]:
-    """The tests, linters and builds that nearly all successes ran."""
-    return _common(_checks_of(one) for one in evidence)
-
-
-def _checks_of(episode: Episode) -> set[str]:
-    heads = (move(one).head for one in episode.action_log if is_command(one))
-    return {head for head in heads if _CHECK.search(head)}
-
-
-def _line(text: str) -> str:
-    """A text on one line, cut at a word."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _LINE else flat[:_LINE].rpartition(" ")[0] + " …"
