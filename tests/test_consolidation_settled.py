@@ -106,6 +106,18 @@ def spoil_what_was_kept(ws: Workspace) -> None:
     path.write_bytes(path.read_bytes()[:-9] + b"nonsense!")
 
 
+def come_as_a_clone(ws: Workspace) -> None:
+    """What another place kept, under the very name that ours has."""
+    other = ws.layout.root.parent / "other"
+    with Workspace.init(other) as twin:
+        twin.record(TOLD[:10])
+        twin.consolidate()
+    for name in ("consolidated", "learned"):
+        kept = other / ".loki/cache" / name
+        if kept.exists():
+            (ws.layout.cache / name).write_bytes(kept.read_bytes())
+
+
 def set_a_threshold(ws: Workspace) -> None:
     ws.set_config("consolidation.cluster", "40")
 
@@ -116,6 +128,7 @@ def set_a_threshold(ws: Workspace) -> None:
         correct_an_episode,
         lose_an_archived_one,
         spoil_what_was_kept,
+        come_as_a_clone,
         set_a_threshold,
         lambda ws: ws.pin(ws.list(kind="anti-pattern")[0].id),
         lambda ws: ws.forget(ws.list(kind="episode")[0].id),

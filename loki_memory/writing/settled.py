@@ -5,6 +5,9 @@ byte, and of an episode what all of them are compared by. So the next run reads 
 cost follows that. Whatever came otherwise than by adding to memory (a belief that was edited, an
 episode that is gone, other settings, another version of the program) makes it look at everything.
 Without this file it does so too, and comes to the same.
+
+What is kept carries a hash that only this place can make: a file that came with somebody's clone
+is not believed, and not even read.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.consolidation.glance import Glance
 from loki_memory.consolidation.snapshot import Thresholds, Touched
 from loki_memory.files.layout import PRIVATE
+from loki_memory.sync import home_of
 from loki_memory.writing.removal import archived
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 _FILE, _LEARNED = "consolidated", "learned"
 _CHECK = 16  # bytes of a hash in front of what is kept
+_PARTS = 3  # of a line: id, etag, hash
 # What may be added without touching what was there: everything else is looked at with all the rest.
 _ADDED = frozenset({"episode", "fact", "link", "learning"})
 
@@ -91,7 +96,7 @@ NOTHING = Settled("", {}, {}, {}, frozenset(), "", None)
 def read(layout: Layout, limits: Thresholds) -> Settled:
     """What the last run left behind, and what was learned since; nothing if it does not fit."""
     data = _bytes(layout.cache / _FILE)
-    if not data or data[:_CHECK] != _hash(data[_CHECK:]):
+    if not data or data[:_CHECK] != _hash(data[_CHECK:], layout):
         return NOTHING
     kept = Settled._make(marshal.loads(data[_CHECK:]))  # noqa: S302 - our own cache
     if kept.program != program_of(limits):
@@ -124,21 +129,26 @@ def write(layout: Layout, known: Settled) -> None:
     data = marshal.dumps(plain)
     beside = layout.cache / f"{_FILE}.{os.getpid()}"
     with suppress(OSError):
-        beside.write_bytes(_hash(data) + data)
+        beside.write_bytes(_hash(data, layout) + data)
         os.replace(beside, layout.cache / _FILE)
         (layout.cache / _LEARNED).unlink(missing_ok=True)
 
 
 def learn(layout: Layout, etags: Mapping[str, str]) -> None:
     """Beliefs that were changed for new episodes only: these are new still, the beliefs not."""
-    lines = "".join(f"{name} {etag}\n" for name, etag in etags.items())
+    lines = "".join(_line(name, etag, layout) for name, etag in etags.items())
     with suppress(OSError), open(layout.cache / _LEARNED, "a", encoding="utf-8") as file:
         file.write(lines)
 
 
+def _line(name: str, etag: str, layout: Layout) -> str:
+    return f"{name} {etag} {_hash(f'{name} {etag}'.encode(), layout).hex()}\n"
+
+
 def _learned(layout: Layout) -> dict[str, str]:
-    lines = _bytes(layout.cache / _LEARNED).decode(errors="replace").splitlines()
-    return {name: etag for name, _, etag in (line.partition(" ") for line in lines)}
+    lines = _bytes(layout.cache / _LEARNED).decode(errors="replace").splitlines(keepends=True)
+    told = ((line, line.split()[:2]) for line in lines if len(line.split()) == _PARTS)
+    return {name: etag for line, (name, etag) in told if line == _line(name, etag, layout)}
 
 
 def archive_stamps(layout: Layout) -> dict[str, Stamp]:
@@ -162,11 +172,14 @@ def program_of(limits: Thresholds) -> str:
     """A hash of the code that decides and of its settings: others may come to something else."""
     package = Path(__file__).parents[1]
     sources = sorted([*package.glob("consolidation/*.py"), *package.glob("models/*.py")])
-    return _hash(b"".join([repr(limits).encode(), *(one.read_bytes() for one in sources)])).hex()
+    parts = [repr(limits).encode(), *(one.read_bytes() for one in sources)]
+    return blake2b(b"".join(parts), digest_size=_CHECK).hexdigest()
 
 
-def _hash(data: bytes) -> bytes:
-    return blake2b(data, digest_size=_CHECK).digest()
+def _hash(data: bytes, layout: Layout) -> bytes:
+    """A hash that nobody makes who does not know where on which disk this workspace lies."""
+    key = blake2b(home_of(layout).encode(), digest_size=_CHECK).digest()
+    return blake2b(data, digest_size=_CHECK, key=key).digest()
 
 
 def _bytes(path: Path) -> bytes:
