@@ -13,6 +13,7 @@ from test_consolidation_branches import EPISODES, FACTS, SIDES, by_id, clone, sp
 from test_consolidation_cost import episode
 
 from loki_memory import Episode, Fact, Workspace
+from loki_memory.consolidation import sources
 from loki_memory.consolidation.glance import Outline, glance
 from loki_memory.consolidation.phases import ALL, looked_at
 from loki_memory.consolidation.pipeline import consolidate
@@ -174,3 +175,24 @@ def test_what_somebody_wrote_while_a_run_went_on_is_new_to_the_next(
     ws.consolidate()
     assert given_to_phases[-1] is not None
     assert given_to_phases[-1].ids == frozenset(late)
+
+
+# -- a common error --------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(EPISODES, FACTS, SIDES)
+def test_beliefs_that_rest_on_more_than_they_name_are_the_same_in_any_batches(
+    episodes: list[Episode], facts: list[Fact], sides: list[str]
+) -> None:
+    """As if three episodes were all that a belief may name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "_CITED", 3)
+        records = [*by_id([*episodes, *facts]).values()]
+        first, _ = split(records, sides)
+        once = clone(records).consolidated()
+        assert clone(first).consolidated().with_(records).consolidated().says() == once.says()
+        again = once.plan()
+        assert (again.put, again.archive) == ((), ())
+        for one in once.records.values():
+            assert len(getattr(one, "source_episodes", ())) <= 3

@@ -2,7 +2,7 @@
 
 An error is the same error when command, masked line and named thing are the same (`Key`), and its
 anti-pattern has an id that is made of them: so episodes in any order, in any batches, on any
-branch, give one record. It cites every episode that met the error; its words and remedies are
+branch, give one record. It cites the episodes that met the error; its words and remedies are
 those of the newest of them, so that the thousandth occurrence costs what the hundredth did. What
 it knows of episodes that are archived stays. A lesson of a day is written beside it for each error
 that was overcome on that day.
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from loki_memory.consolidation.mishaps import Mishap, brought_in, group, mishaps
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.sources import newest
 from loki_memory.models import AntiPattern, Episode, Learning, Resolution, parse, tombstone_id
 from loki_memory.models.base import Memory
 from loki_memory.models.confidence import lower_bound, otherwise
@@ -126,7 +127,7 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: Known) -> AntiPattern:
         "key": met[0].key._asdict(),
         "origin": _least_trusted(known.fresh, old),
     }
-    evidence = {"for": sorted(episodes), "against": old.evidence.against if old else []}
+    evidence = {"for": newest(episodes), "against": old.evidence.against if old else []}
     dates = {"valid_from": first.date, "at": last.timestamp}
     if old is None:
         given = {name: value for name, value in fields.items() if value is not None}

@@ -22,6 +22,7 @@ from loki_memory.consolidation.sources import (
     given_back,
     is_refuted,
     least_trusted,
+    newest,
     replaced_because,
 )
 from loki_memory.consolidation.template import common
@@ -109,8 +110,15 @@ def _judges(snapshot: Snapshot) -> dict[str, frozenset[str]]:
 def _taught(snapshot: Snapshot) -> dict[str, Pattern]:
     """Those that clusters taught; one that was replaced gives way to the one that replaced it."""
     by_standing = sorted(snapshot.of(Pattern), key=lambda one: one.status != "superseded")
-    keys = ((extra(one, "key") or {}, one) for one in by_standing)
-    return {key["cluster"]: one for key, one in keys if "cluster" in key}
+    found = {_cluster(one): one for one in by_standing}
+    found.pop("", None)
+    return found
+
+
+def _cluster(pattern: Pattern) -> str:
+    """The earliest episode of the cluster that taught a pattern; empty if it was not induced."""
+    earliest = str((extra(pattern, "key") or {}).get("cluster", ""))
+    return earliest if pattern.id == pattern_id(earliest, pattern.category or "") else ""
 
 
 def _found(scene: Scene) -> Found:
@@ -135,7 +143,7 @@ def _is_known(cluster: Sequence[Episode], scene: Scene) -> bool:
     if scene.touched.clusters is not None:
         return mark(cluster) in scene.touched.clusters
     known = scene.taught.get(ids[0])
-    return known is not None and known.source_episodes == sorted(ids)
+    return known is not None and known.source_episodes == newest(ids)
 
 
 def _again(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
@@ -196,11 +204,13 @@ def _record(cluster: Sequence[Episode], fields: dict[str, Any], scene: Scene) ->
 
 def _provenance(cluster: Sequence[Episode]) -> dict[str, Any]:
     """The episodes behind a pattern, and what follows from them: dates, and how far to trust it."""
+    outcomes = {one.id: one.outcome for one in cluster}
+    cited = newest(outcomes)
     return {
-        "source_episodes": sorted(one.id for one in cluster),
+        "source_episodes": cited,
         "evidence": {
-            "for": sorted(one.id for one in cluster if one.outcome == "success"),
-            "against": sorted(one.id for one in cluster if one.outcome == "failure"),
+            "for": [name for name in cited if outcomes[name] == "success"],
+            "against": [name for name in cited if outcomes[name] == "failure"],
         },
         "valid_from": cluster[0].date,
         "at": cluster[-1].timestamp,
@@ -265,10 +275,7 @@ def _is_live(identity: str, found: Found, snapshot: Snapshot) -> bool:
 
 def _speaks_of(found: Found, pattern: Pattern) -> bool:
     """Whether a pattern was induced from a cluster that was looked at now."""
-    return any(
-        one in found.home and pattern.id == pattern_id(one, pattern.category or "")
-        for one in pattern.source_episodes
-    )
+    return _cluster(pattern) in found.home
 
 
 def _left_over(found: Found, snapshot: Snapshot) -> Iterator[Pattern]:

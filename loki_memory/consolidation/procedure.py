@@ -99,14 +99,17 @@ class Troubles:
     """Errors with a fix that can be told, by the episodes that met them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._told: dict[str, tuple[str, str]] = {}
-        self._met: dict[str, list[str]] = defaultdict(list)
-        for one in snapshot.of(AntiPattern):
-            fix = _line(one.prevention or "")
-            if is_live(one) and one.scope not in PRIVATE and len(fix.split()) > _TERSE:
-                self._told[one.id] = (_symptom(one), fix)
-                for episode in one.episodes_for():
-                    self._met[episode].append(one.id)
+        errors = [one for one in snapshot.of(AntiPattern) if is_live(one)]
+        public = ((one, _line(one.prevention or "")) for one in errors if one.scope not in PRIVATE)
+        self._told = {
+            one.id: (_symptom(one), fix) for one, fix in public if len(fix.split()) > _TERSE
+        }
+        self._met: dict[str, set[str]] = defaultdict(set)
+        for one in errors:
+            above = (link.to for link in one.links if link.relation == "example_of")
+            kinds = self._told.keys() & {one.id, *above}
+            for episode in one.evidence.for_ if kinds else ():
+                self._met[episode].update(kinds)
 
     def of(self, stratum: Stratum) -> list[tuple[str, str]]:
         """What went wrong in this kind of task, most often first, and what helped."""

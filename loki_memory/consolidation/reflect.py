@@ -25,6 +25,7 @@ from loki_memory.consolidation.sources import (
     is_live,
     is_touched,
     least_trusted,
+    oldest,
 )
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.models import (
@@ -86,11 +87,11 @@ def _withdrawn(
     So memory is the same whatever was known first: to somebody who saw it all, it never followed.
     """
     known = _by_id(snapshot.of(Belief))
+    due = _due(known, touched)
     gone = {
         name
         for name, one in known.items()
-        if is_live(one) and name not in wanted and _is_reflection(one, kinds)
-        if any(is_touched(source, touched) for source in (one, *_error_of(one, known)))
+        if name in due and name not in wanted and is_live(one) and _is_reflection(one, kinds)
         if not one.pinned and one.origin != "owner"
     }
     if not gone:
@@ -107,10 +108,13 @@ def _is_reflection(belief: Belief, kinds: set[str]) -> bool:
     return any(name in of and (name != "param" or of[name] == ANY) for name in kinds)
 
 
-def _error_of(remedy: Belief, known: Mapping[str, Belief]) -> Iterator[Belief]:
-    """The error that a sure remedy is for: whether it is sure depends on all that met it."""
-    name = (extra(remedy, "key") or {}).get("remedy", "")
-    yield from (known[name],) if name in known else ()
+def _due(known: Mapping[str, Belief], touched: Touched | None) -> set[str]:
+    """What is new, the parents of errors that are, and the sure remedies for these."""
+    new = {name for name, one in known.items() if is_touched(one, touched)}
+    links = (link for name in new for link in known[name].links)
+    above = {link.to for link in links if link.relation == "example_of"}
+    keys = ((name, extra(one, "key") or {}) for name, one in known.items())
+    return new.union(above, (name for name, key in keys if key.get("remedy") in new))
 
 
 def _freed(child: Belief, gone: set[str]) -> Belief:
@@ -254,7 +258,7 @@ def _example(child: AntiPattern, parent: str) -> AntiPattern:
 
 def _from_sources(sources: Sequence[Belief], scope: str) -> dict[str, Any]:
     """Evidence, dates and trust of what is derived from beliefs."""
-    episodes = sorted({episode for one in sources for episode in one.episodes_for()})
+    episodes = oldest(episode for one in sources for episode in one.episodes_for())
     begun = min((one.valid_from for one in sources if one.valid_from), default=None)
     last = max((one.at for one in sources if one.at), default=None)
     return {

@@ -14,7 +14,7 @@ from loki_memory.consolidation.habits import PROPOSAL, Habit, Stratum, best_habi
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.procedure import Troubles
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
-from loki_memory.consolidation.sources import ids_in, least_trusted
+from loki_memory.consolidation.sources import ids_in, least_trusted, newest
 from loki_memory.consolidation.strangers import Strangers
 from loki_memory.consolidation.weigh import Feedback, feedback
 from loki_memory.models import Skill, tombstone_id
@@ -174,7 +174,7 @@ def _is_pinned(skill: Skill) -> bool:
 
 def _metadata(habit: Habit, told: Feedback, snapshot: Snapshot) -> dict[str, str]:
     evidence = habit.evidence
-    compared = sorted({one.id for one in (*habit.users, *habit.others)} - {e.id for e in evidence})
+    compared = newest({one.id for one in (*habit.users, *habit.others)} - {e.id for e in evidence})
     confidence = habit.confidence(told, snapshot)
     verdicts = {"loki-helped": told.helped, "loki-misled": told.misled}
     return {
@@ -183,7 +183,7 @@ def _metadata(habit: Habit, told: Feedback, snapshot: Snapshot) -> dict[str, str
         "loki-status": "active" if confidence >= snapshot.thresholds.confident else "candidate",
         "loki-confidence": f"{confidence:.2f}",
         "loki-date": max(one.date for one in evidence),
-        "loki-evidence": ", ".join(sorted(one.id for one in evidence)),
+        "loki-evidence": ", ".join(newest(one.id for one in evidence)),
         **({"loki-compared": ", ".join(compared)} if compared else {}),
-        **{name: ", ".join(sorted(ids)) for name, ids in verdicts.items() if ids},
+        **{name: ", ".join(newest(ids)) for name, ids in verdicts.items() if ids},
     }

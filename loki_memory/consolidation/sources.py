@@ -19,6 +19,7 @@ SAME = "says the same"
 LATER = "a later value"
 UNDECIDED = "no later value decides"
 _OPTIONAL = ("status", "links")
+_CITED = 1000  # episodes
 _UNLIKELY = 0.60  # confidence below which a belief that is contradicted is disputed, or retired
 
 
@@ -90,6 +91,19 @@ def _number(day: str) -> int:
 def ids_in(skill: Skill, name: str) -> list[str]:
     """The ids that a skill's metadata lists under a name."""
     return skill.metadata.get(name, "").replace(",", " ").split()
+
+
+def newest(names: Iterable[str]) -> list[str]:
+    """As many episodes as a belief names, the newest: the ids that we give begin with their day.
+
+    More would make its file one that nobody can read, and none of them would make it surer.
+    """
+    return sorted(set(names))[-_CITED:]
+
+
+def oldest(names: Iterable[str]) -> list[str]:
+    """As many, the oldest: what sums up other beliefs does not change with each that they cite."""
+    return sorted(set(names))[:_CITED]
 
 
 def episodes_of(record: Memory) -> list[str]:
