@@ -172,6 +172,13 @@ class Parts:
 
         `progress` is called with the number of files read and to be read.
         """
+        with self._lock:
+            changes = self.catch_up(progress)
+            self.render_views()
+            return changes
+
+    def catch_up(self, progress: Progress | None = None) -> Changes:
+        """The same for who renders the views when more has changed."""
         from loki_memory.files import views
 
         with self._lock:
@@ -183,7 +190,6 @@ class Parts:
                     done = views.take_over(self.store, change, edited, self.record_path)
                 self.notices += [str(problem) for problem in done.told]
                 changes = _joined(changes, self._sync(full=True))
-            self._render_views()
             return changes
 
     def take_in(self) -> Changes:
@@ -456,7 +462,7 @@ class Parts:
         self.index.keep_in_memory(why)
         return rebuild(self.layout, self.index, time.time_ns())
 
-    def _render_views(self) -> None:
+    def render_views(self) -> None:
         """Render the views of the kinds that changed since they were rendered last."""
         from loki_memory.files import views
         from loki_memory.files.rendering import render

@@ -54,14 +54,20 @@ def consolidate(
     progress: Progress | None = None,
 ) -> Report:
     """Consolidate all that the project's files hold."""
+    as_of, first = _checked("day", day)[:10], _checked("since", since)
+    if not plan_only:
+        take_over_checkpoints(workspace)
+    with _shown_at_the_end(workspace):
+        return _consolidated(workspace, as_of, first, plan_only=plan_only, progress=progress)
+
+
+def _consolidated(
+    workspace: Workspace, as_of: str, first: str, *, plan_only: bool, progress: Progress | None
+) -> Report:
     from loki_memory.consolidation import pipeline
     from loki_memory.consolidation.phases import ALL
     from loki_memory.writing.survey import Survey
 
-    if not plan_only:
-        take_over_checkpoints(workspace)
-    workspace.sync()
-    as_of, first = _checked("day", day)[:10], _checked("since", since)
     survey = Survey(workspace)
     if not first and (quiet := survey.quiet(as_of)):
         return Report(quiet.day, plan_only, quiet.episodes, [], 0, 0)
@@ -77,6 +83,16 @@ def consolidate(
                 survey.settle(before, plan, written, as_of)
     counts = len(plan.put), len(plan.archive)
     return Report(plan.day, plan_only, len(before.episodes), [*plan.steps], *counts)
+
+
+@contextmanager
+def _shown_at_the_end(workspace: Workspace) -> Iterator[None]:
+    """With the index up to date; views are rendered once, whatever becomes of the run."""
+    workspace.catch_up()
+    try:
+        yield
+    finally:
+        workspace.render_views()
 
 
 @contextmanager
@@ -145,7 +161,7 @@ def apply(workspace: Workspace, plan: Plan, etags: Etags, *, sync: bool = True) 
         for name in plan.archive:
             written.archived[archive(change, etags[name][0])] = name
     if sync:
-        workspace.sync()
+        workspace.catch_up()
     return written
 
 
