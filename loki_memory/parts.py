@@ -243,8 +243,18 @@ class Parts:
             known = self.index.path_of(memory_id)
         except sqlite3.DatabaseError:
             return None
-        places = [known] if known else likely_places(memory_id)
+        places = [known] if known else [*likely_places(memory_id), *self._of_its_day(memory_id)]
         return next((path for path in places if self._in_file(memory_id, path)), None)
+
+    def _of_its_day(self, memory_id: str) -> list[str]:
+        """The file of an episode that the index does not know yet: the id has its day and end."""
+        day, _, end = memory_id.removeprefix("ep-").rpartition("-")
+        folder = f"episodic/{day}"
+        try:
+            names = os.listdir(self.layout.file(folder)) if memory_id.startswith("ep-") else []
+        except OSError:
+            return []
+        return [f"{folder}/{name}" for name in sorted(names) if name.endswith(f"-{end}.json")]
 
     def _in_file(self, memory_id: str, path: str) -> tuple[str, str] | None:
         """A memory's kind and JSON from the file itself, if it stands there."""

@@ -120,11 +120,15 @@ def test_an_outline_has_no_fields_that_an_episode_has_not() -> None:
         _ = outline.colour
 
 
-def test_episode_by_episode_is_learned_what_all_of_them_teach_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_episode_by_episode_is_learned_what_all_of_them_teach_at_once(
+    tmp_path: Path, is_indexed: bool
+) -> None:
     with Workspace.init(tmp_path / "singly") as ws:
         for one in EPISODES:
             ws.record(one)
-            ws.sync()
+            if is_indexed:
+                ws.sync()
         singly = beliefs(ws)
     with Workspace.init(tmp_path / "at-once") as ws:
         ws.record(EPISODES)

@@ -96,6 +96,11 @@ def correct_an_episode(ws: Workspace) -> None:
     path.write_text(path.read_text().replace("singers", "artists"))
 
 
+def forget_what_is_learned_again(ws: Workspace) -> None:
+    ws.forget(min(one.id for one in ws.list(kind="anti-pattern")))
+    ws.record(TOLD[11])
+
+
 def lose_an_archived_one(ws: Workspace) -> None:
     ws.archive(ws.list(kind="episode")[0].id)
     ws.consolidate()
@@ -127,6 +132,7 @@ def set_a_threshold(ws: Workspace) -> None:
     "change",
     [
         correct_an_episode,
+        forget_what_is_learned_again,
         lose_an_archived_one,
         spoil_what_was_kept,
         come_as_a_clone,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
+NO_FILE = "-"  # instead of an etag
 Etags = dict[str, tuple[str, str | None]]  # by id: the file, and what it was when it was read
 
 
@@ -138,16 +139,24 @@ def thresholds(config: Config) -> Thresholds:
     )
 
 
+class Rewritten(NamedTuple):
+    """A record that was written, and the etag of its file before and after."""
+
+    id: str
+    before: str  # `-` if there was no such file
+    after: str
+
+
 class Written(NamedTuple):
     """What a plan came to on disk."""
 
-    etags: dict[str, str]  # by id
+    records: list[Rewritten]
     archived: dict[str, str]  # the ids of records that went to the archive, by their files there
 
 
 def apply(workspace: Workspace, plan: Plan, etags: Etags, *, sync: bool = True) -> Written:
     """Write a plan: all of it, or none. What somebody changed meanwhile is not overwritten."""
-    written = Written({}, {})
+    written = Written([], {})
     if not (plan.put or plan.archive):
         return written
     with workspace.store.change() as change:
@@ -155,9 +164,11 @@ def apply(workspace: Workspace, plan: Plan, etags: Etags, *, sync: bool = True) 
             path, etag = etags.get(record.id, ("", None))
             if record.id in plan.whole:
                 written.archived[keep_copy(change, path)] = record.id
+            before = change.read(path or place(record))
             stored = change.put(record, path, if_match=etag)
-            there = change.read(path or place(stored))
-            written.etags[record.id] = there.etag if there else ""
+            after = change.read(path or place(stored))
+            told = (one.etag if one else NO_FILE for one in (before, after))
+            written.records.append(Rewritten(record.id, *told))
         for name in plan.archive:
             written.archived[archive(change, etags[name][0])] = name
     if sync:

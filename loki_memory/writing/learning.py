@@ -12,6 +12,7 @@ from loki_memory.files.codec import decode
 from loki_memory.files.layout import PRIVATE
 from loki_memory.models import Belief, Episode, Memory
 from loki_memory.parts import parsed
+from loki_memory.writing import settled
 from loki_memory.writing.consolidating import Etags, apply, thresholds
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
     from loki_memory.consolidation.early import EARLY
     from loki_memory.consolidation.pipeline import consolidate as run
     from loki_memory.consolidation.snapshot import Snapshot, Touched
-    from loki_memory.writing import settled
 
     known = _Known(workspace)
     limits = thresholds(workspace.config)
@@ -43,7 +43,7 @@ def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
     plan = run(Snapshot([*new, *beliefs, *sources], thresholds=limits), EARLY, Touched(ids))
     with suppress(FileChanged):
         written = apply(workspace, plan._replace(archive=()), known.etags, sync=False)
-        settled.learn(workspace.layout, written.etags)
+        settled.learn(workspace.layout, written.records)
 
 
 class _Known:

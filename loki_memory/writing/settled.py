@@ -24,6 +24,7 @@ from loki_memory.consolidation.glance import Glance
 from loki_memory.consolidation.snapshot import Thresholds, Touched
 from loki_memory.files.layout import PRIVATE
 from loki_memory.sync import home_of
+from loki_memory.writing.consolidating import NO_FILE, Rewritten
 from loki_memory.writing.removal import archived
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 _FILE, _LEARNED = "consolidated", "learned"
 _CHECK = 16  # bytes of a hash in front of what is kept
-_PARTS = 3  # of a line: id, etag, hash
 # What may be added without touching what was there: everything else is looked at with all the rest.
 _ADDED = frozenset({"episode", "fact", "link", "learning"})
 
@@ -102,7 +102,7 @@ def read(layout: Layout, limits: Thresholds) -> Settled:
     if kept.program != program_of(limits):
         return NOTHING
     return kept._replace(
-        records={**kept.records, **_learned(layout)},
+        records=_with_learned(kept.records, layout),
         glances={name: Glance._make(one) for name, one in kept.glances.items()},
         archive={path: _archived(*one) for path, one in kept.archive.items()},
         quiet=Quiet._make(kept.quiet) if kept.quiet else None,
@@ -134,21 +134,32 @@ def write(layout: Layout, known: Settled) -> None:
         (layout.cache / _LEARNED).unlink(missing_ok=True)
 
 
-def learn(layout: Layout, etags: Mapping[str, str]) -> None:
-    """Beliefs that were changed for new episodes only: these are new still, the beliefs not."""
-    lines = "".join(_line(name, etag, layout) for name, etag in etags.items())
+def learn(layout: Layout, beliefs: Iterable[Rewritten]) -> None:
+    """Note beliefs that were changed for new episodes only: these stay new, the beliefs do not."""
+    lines = "".join(_line(one, layout) for one in beliefs)
     with suppress(OSError), open(layout.cache / _LEARNED, "a", encoding="utf-8") as file:
         file.write(lines)
 
 
-def _line(name: str, etag: str, layout: Layout) -> str:
-    return f"{name} {etag} {_hash(f'{name} {etag}'.encode(), layout).hex()}\n"
+def _line(one: Rewritten, layout: Layout) -> str:
+    said = " ".join(one)
+    return f"{said} {_hash(said.encode(), layout).hex()}\n"
 
 
-def _learned(layout: Layout) -> dict[str, str]:
+def _with_learned(records: dict[str, str], layout: Layout) -> dict[str, str]:
+    """The records as they are known, if what was learned went out from what was known.
+
+    Where somebody else came in between (an anti-pattern that was forgotten is learned anew from one
+    episode) the belief counts as changed.
+    """
+    known = dict(records)
     lines = _bytes(layout.cache / _LEARNED).decode(errors="replace").splitlines(keepends=True)
-    told = ((line, line.split()[:2]) for line in lines if len(line.split()) == _PARTS)
-    return {name: etag for line, (name, etag) in told if line == _line(name, etag, layout)}
+    for line in lines:
+        parts = line.split()[:-1]
+        if len(parts) == len(Rewritten._fields) and line == _line(Rewritten(*parts), layout):
+            name, before, after = parts
+            known[name] = after if known.get(name, NO_FILE) == before else ""
+    return known
 
 
 def archive_stamps(layout: Layout) -> dict[str, Stamp]:

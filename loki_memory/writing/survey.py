@@ -93,7 +93,8 @@ class Survey:
         """Keep for the next run what this one left behind."""
         looked = looked_at(before)
         changed = {one.id: one for one in plan.put}
-        records = {one.id: one.etag for one in self._rows} | written.etags
+        records = {one.id: one.etag for one in self._rows}
+        records |= {one.id: one.after for one in written.records}
         for name in plan.archive:
             records.pop(name, None)
         live = {name: changed.get(name) or before.records.get(name) for name in records}
