@@ -178,7 +178,7 @@ class Parts:
             return changes
 
     def catch_up(self, progress: Progress | None = None) -> Changes:
-        """The same for who renders the views when more has changed."""
+        """Take over edited views and bring the index up to date; the views are rendered later."""
         from loki_memory.files import views
 
         with self._lock:

@@ -341,6 +341,16 @@ def documents(snapshot: Snapshot) -> list[dict[str, Any]]:
     return [one.document() for one in snapshot.records.values() if not isinstance(one, Episode)]
 
 
+def in_batches(order: list[Episode], size: int) -> Snapshot:
+    """What is known once episodes have come, so many at a time."""
+    grown = Snapshot([])
+    for start in range(0, len(order), size):
+        batch = order[start : start + size]
+        grown = Snapshot([*grown.records.values(), *batch])
+        grown = grown.with_changes(antipatterns(grown, Touched(frozenset(one.id for one in batch))))
+    return grown
+
+
 @given(st.permutations(STORE), st.integers(1, len(STORE)))
 @settings(max_examples=40, deadline=None)
 def test_episodes_in_any_order_and_batches_make_equal_records(
@@ -348,12 +358,7 @@ def test_episodes_in_any_order_and_batches_make_equal_records(
 ) -> None:
     at_once = Snapshot(STORE)
     expected = documents(at_once.with_changes(antipatterns(at_once)))
-    grown = Snapshot([])
-    for start in range(0, len(order), size):
-        batch = order[start : start + size]
-        grown = Snapshot([*grown.records.values(), *batch])
-        grown = grown.with_changes(antipatterns(grown, Touched(frozenset(one.id for one in batch))))
-    assert documents(grown) == expected
+    assert documents(in_batches(order, size)) == expected
 
 
 @given(st.permutations(range(1, 32)), st.integers(3, 20))
@@ -365,12 +370,7 @@ def test_an_error_met_by_very_many_episodes_is_the_same_in_any_batches(
     store = {n: met(n, resolution=f"Try way {n % 7}") for n in order}
     at_once = Snapshot(store.values())
     expected = documents(at_once.with_changes(antipatterns(at_once)))
-    grown = Snapshot([])
-    for start in range(0, len(order), size):
-        batch = [store[n] for n in order[start : start + size]]
-        grown = Snapshot([*grown.records.values(), *batch])
-        grown = grown.with_changes(antipatterns(grown, Touched(frozenset(one.id for one in batch))))
-    assert documents(grown) == expected
+    assert documents(in_batches([store[n] for n in order], size)) == expected
     assert sum(len(one["evidence"]["for"]) for one in expected if "evidence" in one) == 31
 
 
@@ -393,12 +393,7 @@ def test_remedies_that_share_names_are_the_same_in_any_order_and_batches(
     store = {n: queried(n, "SELECT x FROM carts", REPAIRED[n % len(REPAIRED)]) for n in order}
     at_once = Snapshot(store.values())
     expected = documents(at_once.with_changes(antipatterns(at_once)))
-    grown = Snapshot([])
-    for start in range(0, len(order), size):
-        batch = [store[n] for n in order[start : start + size]]
-        grown = Snapshot([*grown.records.values(), *batch])
-        grown = grown.with_changes(antipatterns(grown, Touched(frozenset(one.id for one in batch))))
-    assert documents(grown) == expected
+    assert documents(in_batches([store[n] for n in order], size)) == expected
     (error,) = at_once.with_changes(antipatterns(at_once)).of(AntiPattern)
     assert len(error.resolutions[0].for_) == 6  # item or basket
     assert len(error.document()["otherwise"]) == 6  # shop, stall, till

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from loki_memory.consolidation.mishaps import Mishap, brought_in, group, mishaps
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
-from loki_memory.consolidation.sources import newest
+from loki_memory.consolidation.sources import least_trusted, newest
 from loki_memory.models import AntiPattern, Episode, Learning, Resolution, parse, tombstone_id
 from loki_memory.models.base import Memory
 from loki_memory.models.confidence import lower_bound, otherwise
@@ -29,7 +29,6 @@ from loki_memory.models.ids import digest
 from loki_memory.models.note import Tombstone
 
 _NEWEST = 25  # episodes, of all that met an error or of one day
-_TRUST = ("agent", "import", "external")  # from most to least; the owner's episodes make it agent's
 
 
 class Known(NamedTuple):
@@ -125,7 +124,7 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: Known) -> AntiPattern:
         "status": "candidate",
         "scope": first.scope,
         "key": met[0].key._asdict(),
-        "origin": _least_trusted(known.fresh, old),
+        "origin": least_trusted([*known.fresh, *filter(None, [old])]),
     }
     evidence = {"for": newest(episodes), "against": old.evidence.against if old else []}
     dates = {"valid_from": first.date, "at": last.timestamp}
@@ -236,7 +235,7 @@ def _learning(day: str, met: list[Mishap]) -> Learning:
         "source": first.id,
         "agent": first.agent,
         "scope": first.scope,
-        "origin": _least_trusted([one.episode for one in met], None),
+        "origin": least_trusted(one.episode for one in met),
     }
     return parse(Learning, {name: value for name, value in given.items() if value is not None})
 
@@ -255,11 +254,6 @@ def _is_news(snapshot: Snapshot, lesson: Learning) -> bool:
 def _is_rejected(snapshot: Snapshot, met: list[Mishap]) -> bool:
     """One wording of an error that a person rejected rejects them all."""
     return any(tombstone_id(line) in snapshot.rejected for line in {one.line for one in met})
-
-
-def _least_trusted(episodes: Iterable[Episode], old: AntiPattern | None) -> str:
-    origins = [one.origin or "agent" for one in episodes] + [old.origin if old else None]
-    return max((one for one in origins if one in _TRUST), key=_TRUST.index, default="agent")
 
 
 def _commonest(texts: Iterable[str]) -> str:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import InvalidRecord, WouldLoseBeliefs
+from loki_memory.errors import InvalidRecord, NotFound, WouldLoseBeliefs
 from loki_memory.files.layout import place
+from loki_memory.models import Episode
+from loki_memory.parts import parsed
 from loki_memory.writing.checkpoints import take_over_checkpoints
 from loki_memory.writing.removal import archive, keep_copy
 
@@ -137,6 +139,15 @@ def thresholds(config: Config) -> Thresholds:
         archive_days=config.get("consolidation.archive_days"),
         superseded_days=config.get("consolidation.superseded_days"),
     )
+
+
+def episode(workspace: Workspace, name: str) -> Episode:
+    """A whole episode, as the index has it."""
+    found = workspace.index.body(name)
+    record = parsed(*found) if found else None
+    if not isinstance(record, Episode):  # somebody removed it a moment ago
+        raise NotFound(name)
+    return record
 
 
 class Rewritten(NamedTuple):

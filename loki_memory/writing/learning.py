@@ -7,13 +7,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from loki_memory.errors import FileChanged, NotFound
+from loki_memory.errors import FileChanged
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import PRIVATE
 from loki_memory.models import Belief, Episode, Memory
-from loki_memory.parts import parsed
 from loki_memory.writing import settled
-from loki_memory.writing.consolidating import Etags, apply, thresholds
+from loki_memory.writing.consolidating import Etags, apply, episode, thresholds
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -78,7 +77,7 @@ class _Known:
             left.discard(id_)
             known = {"id": id_, "timestamp": at, "session": session or None, "outcome": outcome}
             nothing: dict[str, list[str]] = {} if has_recalled else {"recalled": []}
-            yield Outline.of(partial(self._whole, id_), **known, **nothing)
+            yield Outline.of(partial(episode, self._workspace, id_), **known, **nothing)
         yield from self.all(sorted(left))
 
     def _rows(self, names: Sequence[str]) -> Iterator[tuple[str, str, str, str, int]]:
@@ -91,13 +90,6 @@ class _Known:
                 f"WHERE id IN ({marks}) AND kind = 'episode' AND path NOT LIKE ? ORDER BY id"
             )
             yield from self._workspace.index.ask(sql, *some, f"{PRIVATE}%")
-
-    def _whole(self, name: str) -> Episode:
-        found = self._workspace.index.body(name)
-        record = parsed(*found) if found else None
-        if not isinstance(record, Episode):  # somebody removed it a moment ago
-            raise NotFound(name)
-        return record
 
     def _one(self, name: str) -> Memory | None:
         path = self._workspace.place_of(name)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import marshal
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -123,7 +123,8 @@ def write(layout: Layout, known: Settled) -> None:
         known.records,
         {name: tuple(one) for name, one in known.glances.items()},
         {path: (*one[:2], one.seen and tuple(one.seen)) for path, one in known.archive.items()},
-        *known[4:6],
+        known.clusters,
+        known.strangers,
         known.quiet and tuple(known.quiet),
     )
     data = marshal.dumps(plain)
@@ -165,18 +166,16 @@ def _with_learned(records: dict[str, str], layout: Layout) -> dict[str, str]:
 def archive_stamps(layout: Layout) -> dict[str, Stamp]:
     """The archived files that all machines have."""
     shared = (path for path in archived(layout) if not path.startswith(PRIVATE))
-    return dict(_stamped(layout, shared))
-
-
-def _stamped(layout: Layout, paths: Iterable[str]) -> Iterator[tuple[str, Stamp]]:
-    for path in paths:
-        with suppress(FileNotFoundError):
-            status = os.stat(layout.file(path))
-            yield path, (status.st_mtime_ns, status.st_size)
+    return stamps_of(layout, shared)
 
 
 def stamps_of(layout: Layout, paths: Iterable[str]) -> dict[str, Stamp]:
-    return dict(_stamped(layout, paths))
+    found: dict[str, Stamp] = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            status = os.stat(layout.file(path))
+            found[path] = (status.st_mtime_ns, status.st_size)
+    return found
 
 
 def program_of(limits: Thresholds) -> str:

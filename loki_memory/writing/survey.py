@@ -19,7 +19,7 @@ from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
 from loki_memory.models import Episode, Memory
 from loki_memory.parts import parsed
 from loki_memory.writing import settled
-from loki_memory.writing.consolidating import Etags, Written, thresholds
+from loki_memory.writing.consolidating import Etags, Written, episode, thresholds
 from loki_memory.writing.settled import Archived, Quiet, Row, Settled
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Survey:
 
     def _outlines(self) -> Iterator[Outline]:
         for row in filter(self._is_seen, self._rows):
-            read = partial(_episode, self._workspace, row.id)
+            read = partial(episode, self._workspace, row.id)
             yield Outline.at(self._known.glances[row.id], row.id, read)
 
     def _whole(self) -> Iterator[Memory]:
@@ -132,14 +132,6 @@ def _rows(workspace: Workspace) -> Iterator[Row]:
     for row in map(Row._make, workspace.index.ask(sql, *_NOT_READ)):
         if not row.path.startswith(PRIVATE) and not view_kind(row.path):
             yield row
-
-
-def _episode(workspace: Workspace, name: str) -> Episode:
-    found = workspace.index.body(name)
-    record = parsed(*found) if found else None
-    if not isinstance(record, Episode):  # somebody removed it a moment ago
-        raise NotFound(name)
-    return record
 
 
 def _from_archive(workspace: Workspace, path: str) -> Memory:
