@@ -10,6 +10,7 @@ import pytest
 from loki_memory.consolidation.kinship import kindred
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.patterns import pattern_id, patterns
+from loki_memory.consolidation.phases import looked_at
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import Episode, Memory, Pattern, parse, tombstone_id
 
@@ -263,6 +264,16 @@ def test_a_pattern_whose_cluster_joined_another_is_superseded(status: str) -> No
     (heir,) = learned(TODO)
     assert now[late.id].status == "superseded"
     assert now[late.id].links[0].to == heir.id
+
+
+def test_a_pattern_whose_cluster_parted_stays_superseded_when_nothing_is_new() -> None:
+    """It was learned of two episodes, of which one is now with others."""
+    alone, *rest = TODO
+    elsewhere = alone.changed(context={"phase": "development", "goal": "Print the release notes"})
+    snapshot = Snapshot([elsewhere, *rest, *learned(TODO[:2])])
+    after = snapshot.with_changes(patterns(snapshot))
+    assert sorted(one.status for one in after.of(Pattern)) == ["candidate", "superseded"]
+    assert not patterns(after, looked_at(after))
 
 
 def test_a_pattern_that_was_merged_into_another_stays_merged() -> None:

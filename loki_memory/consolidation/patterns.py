@@ -149,12 +149,18 @@ def _is_known(cluster: Sequence[Episode], scene: Scene) -> bool:
 def _again(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
     """What a known cluster taught; what sets it apart depends on all the others."""
     known = scene.taught.get(cluster[0].id)
-    if known is None or (known.status == "retired" and not is_refuted(known)):
+    if known is None or _is_over(known):
         return None
     conditions = scene.surroundings.conditions(cluster)
     if known.origin == "owner" or conditions == known.conditions:
         return known
     return known.changed(conditions=conditions)
+
+
+def _is_over(pattern: Pattern) -> bool:
+    """Whether no cluster taught a pattern any more when it was last asked."""
+    is_retired = pattern.status == "retired" and not is_refuted(pattern)
+    return is_retired or _JOINED in replaced_because(pattern)
 
 
 def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
