@@ -17,6 +17,7 @@ from loki_memory.consolidation.cluster import (
     sameness,
 )
 from loki_memory.consolidation.neighbours import bands, keys_of
+from loki_memory.consolidation.sketch import sketch
 
 STATEMENTS = [
     "Stale editor diagnostics show errors that the compiler does not see",
@@ -122,7 +123,7 @@ def test_a_chain_of_thousands_is_divided_where_it_is_weak() -> None:
 
 def test_bands_of_like_sets_meet_and_of_unlike_ones_do_not() -> None:
     terms = [f"term{n}" for n in range(20)]
-    keys = bands([terms[:10], terms[1:11], [], terms[10:]])
+    keys = bands([*map(sketch, (terms[:10], terms[1:11], [], terms[10:]))])
     one, most, nothing, none = (set(keys.values[keys.owners == at].tolist()) for at in range(4))
     assert one & most
     assert not one & none

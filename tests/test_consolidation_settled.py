@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from test_consolidation_cost import episode
 from loki_memory import Episode, Fact, Workspace
 from loki_memory.consolidation import sources
 from loki_memory.consolidation.glance import Outline, glance
+from loki_memory.consolidation.kinship import kin
 from loki_memory.consolidation.phases import ALL, looked_at
 from loki_memory.consolidation.pipeline import consolidate
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import parse
+from loki_memory.writing import settled
 
 
 @settings(max_examples=100, deadline=None)
@@ -33,8 +36,9 @@ def test_what_is_new_alone_gives_what_everything_gives(
     new = frozenset(grown.records.keys() - left.records.keys())
     touched = looked_at(Snapshot(first))._replace(ids=new)
     archived = [one.model_copy() for one in grown.archive.values()]
-    now = Snapshot(grown.records.values(), archived=archived)
-    assert consolidate(now, ALL, touched) == consolidate(now, ALL)
+    now = Snapshot(grown.records.values(), archived=archived, kin=kin(Snapshot(first)))
+    everything = Snapshot(grown.records.values(), archived=archived)
+    assert consolidate(now, ALL, touched) == consolidate(everything, ALL)
 
 
 @settings(max_examples=30, deadline=None)
@@ -88,7 +92,21 @@ def test_recorded_episodes_are_what_is_new(
     ws.consolidate()
     [touched] = [one for one in given_to_phases if one is None or one.clusters is not None]
     assert touched is not None
-    assert touched.ids == frozenset(new)
+    assert touched.ids == touched.learned == frozenset(new)
+
+
+def test_what_was_recorded_by_hundreds_is_not_learned_from_yet(
+    ws: Workspace, given_to_phases: list[Touched | None]
+) -> None:
+    ws.record(TOLD[:10])
+    ws.consolidate()
+    many = [episode(n % 60, task_id=f"task-{n}") for n in range(100, 201)]
+    ws.record(many)
+    given_to_phases.clear()
+    ws.consolidate()
+    [touched] = given_to_phases
+    assert touched is not None
+    assert (len(touched.ids), touched.learned) == (len(many), frozenset())
 
 
 def correct_an_episode(ws: Workspace) -> None:
@@ -110,6 +128,12 @@ def lose_an_archived_one(ws: Workspace) -> None:
 def spoil_what_was_kept(ws: Workspace) -> None:
     path = ws.layout.cache / "consolidated"
     path.write_bytes(path.read_bytes()[:-9] + b"nonsense!")
+
+
+def come_to_another_version(ws: Workspace) -> None:
+    """One that kept less."""
+    data = marshal.dumps(("another",))
+    (ws.layout.cache / "consolidated").write_bytes(settled._hash(data, ws.layout) + data)
 
 
 def come_as_a_clone(ws: Workspace) -> None:
@@ -135,6 +159,7 @@ def set_a_threshold(ws: Workspace) -> None:
         forget_what_is_learned_again,
         lose_an_archived_one,
         spoil_what_was_kept,
+        come_to_another_version,
         come_as_a_clone,
         set_a_threshold,
         lambda ws: ws.pin(ws.list(kind="anti-pattern")[0].id),

@@ -59,7 +59,8 @@ def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
 def _by_error(snapshot: Snapshot, touched: Touched | None) -> dict[str, Known]:
     """What is known of each error that a touched episode met."""
     found: dict[str, list[Mishap]] = {}
-    fresh = _episodes(snapshot, snapshot.records if touched is None else touched.ids)
+    new = snapshot.records if touched is None else touched.ids - touched.learned
+    fresh = _episodes(snapshot, new)
     for one in (one for episode in fresh for one in mishaps(episode)):
         found.setdefault(one.id, []).append(one)
     return {id_: _known(snapshot, id_, met, touched) for id_, met in sorted(found.items())}

@@ -27,6 +27,7 @@ from loki_memory.consolidation.neighbours import (
     edges,
     keys_of,
 )
+from loki_memory.consolidation.sketch import sketch
 
 # Likeness of statements about one subject. `benchmarks/consolidation/calibrate.py`: the
 # middle of the best thresholds (.22 to .26) for telling questions about 20 databases apart.
@@ -96,7 +97,7 @@ def sameness(texts: Sequence[str]) -> Alike:
             return 0.0
         return jaccard(grams(texts[i]), grams(texts[j]))
 
-    return Alike(bands([frozenset(content(text)) for text in texts]), each(pair))
+    return Alike(bands([sketch(content(text)) for text in texts]), each(pair))
 
 
 def groups(
@@ -114,25 +115,34 @@ def groups(
 
 def clusters(alike: Alike, weights: Sequence[int], threshold: float) -> list[list[int]]:
     """Clusters of items; an item counts as many times as its weight says."""
-    everyone = np.arange(len(weights))
+    return sorted(
+        cluster
+        for part in parts(alike, len(weights), threshold)
+        for cluster in average_link(part.members, alike.likeness, weights, part.threshold)
+    )
+
+
+class Part(NamedTuple):
+    """Items that are clustered for themselves, and from which likeness on."""
+
+    members: list[int]
+    threshold: float
+
+
+def parts(alike: Alike, many: int, threshold: float) -> Iterator[Part]:
+    """The components of so many items; the largest are divided."""
     near = edges(alike.keys, alike.likeness, threshold)
-    found: list[list[int]] = []
-    for part, strict in _parts(everyone, near, threshold):
-        found += average_link(part.tolist(), alike.likeness, weights, strict)
-    return sorted(found)
+    yield from _divided(np.arange(many), near, threshold)
 
 
-def _parts(members: Ints, inner: Edges, threshold: float) -> Iterator[tuple[Ints, float]]:
-    """The components, each with the threshold that makes it one.
-
-    Boilerplate can chain thousands of items: these are divided at stricter ones.
-    """
+def _divided(members: Ints, inner: Edges, threshold: float) -> Iterator[Part]:
+    """Boilerplate can chain thousands of items: these are divided at stricter thresholds."""
     for part in components(members, inner):
         if len(part) <= _LARGEST:
-            yield part, threshold
+            yield Part(part.tolist(), threshold)
         else:
             stricter = threshold + _STRICTER
-            yield from _parts(part, inner.within(part, stricter), stricter)
+            yield from _divided(part, inner.within(part, stricter), stricter)
 
 
 def average_link(

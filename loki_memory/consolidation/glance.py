@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from loki_memory.consolidation.likeness import content, words
 from loki_memory.consolidation.sequences import Move, moves
+from loki_memory.consolidation.sketch import sketch
 from loki_memory.consolidation.summary import is_terse
 from loki_memory.consolidation.traits import circumstances, files, steps
 from loki_memory.models import Episode, Memory
@@ -21,7 +22,7 @@ _GLANCE = "_glance"  # where an episode keeps its own
 
 
 class Glance(NamedTuple):
-    """Nothing but texts, numbers and tuples of them: what `marshal` can keep."""
+    """Nothing but texts, numbers, bytes and tuples of them: what `marshal` can keep."""
 
     timestamp: str
     session: str | None
@@ -32,7 +33,7 @@ class Glance(NamedTuple):
     importance: float | None
     goal: str
     words: tuple[str, ...]  # of the goal
-    terms: tuple[str, ...]  # what it is about
+    sketch: bytes  # of what it is about
     paths: tuple[str, ...]
     files: tuple[str, ...]
     steps: tuple[str, ...]
@@ -67,7 +68,8 @@ def _taken(episode: Episode) -> Glance:
         importance=episode.importance,
         goal=episode.goal,
         words=tuple(sorted(words(episode.goal))),
-        terms=tuple(sorted(content(episode.goal))),
+        # A goal without words of content (`do it again`) is about all its words.
+        sketch=sketch(content(episode.goal) or words(episode.goal)),
         paths=tuple(sorted(episode.files())),
         files=tuple(sorted(files(episode))),
         steps=tuple(sorted(steps(episode))),

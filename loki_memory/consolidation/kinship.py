@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import groupby
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from loki_memory.consolidation.cluster import Alike, clusters
+from loki_memory.consolidation.cluster import Alike, average_link, parts
 from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.neighbours import Floats, Ints, bands
-from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.snapshot import Kin, Snapshot, Thresholds
 from loki_memory.models import Episode
 from loki_memory.models.ids import digest
 
@@ -28,26 +27,22 @@ class Traits(NamedTuple):
     files: tuple[str, ...]
     steps: tuple[str, ...]
     words: tuple[str, ...]
-    terms: tuple[str, ...]
-
-
-def kindred(episodes: Iterable[Episode], threshold: float) -> list[list[Episode]]:
-    """Clusters of episodes of one scope, each in the order of time."""
-    holders: dict[Traits, list[Episode]] = defaultdict(list)
-    for episode in episodes:
-        holders[traits(episode)].append(episode)
-    distinct = sorted(holders)
-    weights = [len(holders[own]) for own in distinct]
-    found = _grouped(distinct, weights, threshold)
-    return sorted(
-        (_in_time(one for own in group for one in holders[own]) for group in found),
-        key=lambda group: (group[0].timestamp, group[0].id),
-    )
+    sketch: bytes
 
 
 def kinds(snapshot: Snapshot) -> list[list[Episode]]:
-    """The clusters of all episodes."""
-    return snapshot.once("kinds", lambda those: kindred(those.episodes, those.thresholds.cluster))
+    """The clusters of all episodes, each of one scope and in the order of time."""
+    return snapshot.once("kinds", _kinds)
+
+
+def kin(snapshot: Snapshot) -> list[Kin]:
+    """The same, those together that were clustered for themselves."""
+    return snapshot.once("kin", lambda those: [*_kin(those)])
+
+
+def kindred(episodes: Iterable[Episode], threshold: float) -> list[list[Episode]]:
+    """The clusters of these episodes."""
+    return kinds(Snapshot(episodes, thresholds=Thresholds(cluster=threshold)))
 
 
 def mark(cluster: Iterable[Episode]) -> str:
@@ -57,23 +52,50 @@ def mark(cluster: Iterable[Episode]) -> str:
 
 def traits(episode: Episode) -> Traits:
     seen = glance(episode)
-    return Traits(seen.scope, seen.goal, seen.files, seen.steps, seen.words, seen.terms)
+    return Traits(seen.scope, seen.goal, seen.files, seen.steps, seen.words, seen.sketch)
 
 
-def _grouped(
-    distinct: Sequence[Traits], weights: Sequence[int], threshold: float
-) -> list[list[Traits]]:
-    weighed = zip(distinct, weights, strict=True)
-    return [
-        [those[at][0] for at in group]
-        for _, same_scope in groupby(weighed, key=lambda one: one[0].scope)
-        for those in [list(same_scope)]
-        for group in clusters(_alike([own for own, _ in those]), [n for _, n in those], threshold)
-    ]
+def _kinds(snapshot: Snapshot) -> list[list[Episode]]:
+    by_id = {one.id: one for one in snapshot.episodes}
+    found = ([by_id[name] for name in ids] for those in kin(snapshot) for ids in those.clusters)
+    return sorted(found, key=lambda cluster: _time(cluster[0]))
 
 
-def _in_time(episodes: Iterable[Episode]) -> list[Episode]:
-    return sorted(episodes, key=lambda one: (one.timestamp, one.id))
+def _kin(snapshot: Snapshot) -> Iterator[Kin]:
+    scopes: dict[str, list[Episode]] = defaultdict(list)
+    for episode in snapshot.episodes:
+        scopes[episode.scope].append(episode)
+    known = {(one.threshold, *sorted(one.names())): one for one in snapshot.kin}
+    for _, episodes in sorted(scopes.items()):
+        yield from _related(episodes, snapshot.thresholds.cluster, known)
+
+
+def _related(
+    episodes: Iterable[Episode], threshold: float, known: Mapping[tuple[Any, ...], Kin]
+) -> Iterator[Kin]:
+    """Clusters of one scope: those of episodes that were together before are what they were."""
+    same: dict[Traits, list[Episode]] = defaultdict(list)
+    for episode in episodes:
+        same[traits(episode)].append(episode)
+    distinct = sorted(same)
+    alike, weights = _alike(distinct), [len(same[own]) for own in distinct]
+    for part in parts(alike, len(distinct), threshold):
+        names = sorted(one.id for at in part.members for one in same[distinct[at]])
+        before = known.get((part.threshold, *names))
+        if before:
+            yield before
+            continue
+        found = average_link(part.members, alike.likeness, weights, part.threshold)
+        clusters = ((one for at in group for one in same[distinct[at]]) for group in found)
+        yield Kin(part.threshold, tuple(_in_time(group) for group in clusters))
+
+
+def _in_time(episodes: Iterable[Episode]) -> tuple[str, ...]:
+    return tuple(one.id for one in sorted(episodes, key=_time))
+
+
+def _time(episode: Episode) -> tuple[str, str]:
+    return (episode.timestamp, episode.id)
 
 
 def _alike(distinct: Sequence[Traits]) -> Alike:
@@ -87,32 +109,33 @@ def _alike(distinct: Sequence[Traits]) -> Alike:
     )
 
     def likeness(ones: Ints, others: Ints) -> Floats:
+        found = np.zeros(len(ones))
         goal = goals.likeness(ones, others)
-        share, whole = _GOAL * goal, np.full(len(ones), _GOAL)
+        near = np.flatnonzero(goal >= _LEAST)
+        share, whole = _GOAL * goal[near], np.full(len(near), _GOAL)
         for sets, weight in ((files, _FILES), (steps, _STEPS)):
-            share += weight * sets.likeness(ones, others)
-            whole += weight * sets.is_told(ones, others)
-        return np.where(goal < _LEAST, 0.0, share / whole)
+            share += weight * sets.likeness(ones[near], others[near])
+            whole += weight * sets.is_told(ones[near], others[near])
+        found[near] = share / whole
+        return found
 
-    # A goal without words of content (`do it again`) is about all its words.
-    return Alike(bands([own.terms or own.words for own in distinct]), likeness)
+    return Alike(bands([own.sketch for own in distinct]), likeness)
 
 
 class Sets:
     """Sets of words, one for each item; many items have the same, which are compared once.
 
     A set is a number with a bit for each of its words: of two numbers it takes a fifth of the time
-    to see what they share that it takes of two sets.
+    to see what they share that it takes of two sets. It is made of those that are compared.
     """
 
-    def __init__(self, sets: Sequence[Collection[str]]) -> None:
-        bits: dict[str, int] = {}
-        number: dict[int, int] = {}
-        masks = [sum(1 << bits.setdefault(word, len(bits)) for word in one) for one in sets]
-        self._number = np.array([number.setdefault(one, len(number)) for one in masks], dtype=int)
-        self._sizes = [mask.bit_count() for mask in number]
-        self._masks = list(number)
-        self._is_empty = np.array([not one for one in masks])
+    def __init__(self, sets: Sequence[tuple[str, ...]]) -> None:
+        number: dict[tuple[str, ...], int] = {}
+        self._number = np.array([number.setdefault(one, len(number)) for one in sets], dtype=int)
+        self._is_empty = np.array([not one for one in sets], dtype=bool)
+        self._sets = list(number)
+        self._bits: dict[str, int] = {}
+        self._masks: dict[int, int] = {}
 
     def is_told(self, ones: Ints, others: Ints) -> Floats:
         """1 where one of the two has any words, else 0."""
@@ -121,13 +144,19 @@ class Sets:
     def likeness(self, ones: Ints, others: Ints) -> Floats:
         """The share of what both have among what either has; two empty sets share nothing."""
         pairs = np.sort((self._number[ones], self._number[others]), axis=0)
-        codes, place = np.unique(pairs[0] * len(self._masks) + pairs[1], return_inverse=True)
-        return np.fromiter(self._each(codes), dtype=np.float64, count=len(codes))[place]
+        codes, place = np.unique(pairs[0] * len(self._sets) + pairs[1], return_inverse=True)
+        halves = np.divmod(codes, max(len(self._sets), 1))
+        return np.fromiter(self._each(*halves), dtype=np.float64, count=len(codes))[place]
 
-    def _each(self, codes: Ints) -> Iterator[float]:
-        masks, sizes = self._masks, self._sizes
-        for one, other in zip(
-            *(half.tolist() for half in np.divmod(codes, len(masks))), strict=True
-        ):
+    def _each(self, ones: Ints, others: Ints) -> Iterator[float]:
+        masks, sets = self._masks, self._sets
+        for at in np.union1d(ones, others).tolist():
+            if at not in masks:
+                masks[at] = self._mask(sets[at])
+        for one, other in zip(ones.tolist(), others.tolist(), strict=True):
             both = (masks[one] & masks[other]).bit_count()
-            yield both / (sizes[one] + sizes[other] - both) if both else 0.0
+            yield both / (len(sets[one]) + len(sets[other]) - both) if both else 0.0
+
+    def _mask(self, words: tuple[str, ...]) -> int:
+        bits = self._bits
+        return sum(1 << bits.setdefault(word, len(bits)) for word in words)

@@ -1,23 +1,20 @@
 """Which items are compared with each other, and what hangs together: on arrays.
 
 Nobody compares everything with everything: two items are compared if they share a key. Where a
-set of terms is what an item is about, its keys are bands of its MinHash: two sets share one the
-likelier the more terms they share, and they depend on the set alone, so that a new memory never
-changes what an old one is known by. Of a crowd that shares a key only the nearest are compared:
-items are in the order of their content, so these begin alike, and the number of comparisons stays
-in proportion to the items.
+set of terms is what an item is about, its keys are the bands of its sketch. Of a crowd that shares
+a key only the nearest are compared: items are in the order of their content, so these begin alike,
+and the number of comparisons stays in proportion to the items.
 """
 
 from __future__ import annotations
 
-import hashlib
-import struct
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from loki_memory.consolidation.sketch import BANDS, BITS
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -25,8 +22,6 @@ Likeness = Callable[[Ints, Ints], Floats]  # of the pairs of two lists of items
 
 _CROWD = 40  # items with one key
 _NEXT = 8  # of a crowd that are compared with an item
-_BANDS = 32  # of two hashes each: finds a pair that shares 30 % of its words 19 times of 20
-_BITS = 16  # of a hash
 
 
 class Keys(NamedTuple):
@@ -60,30 +55,12 @@ def keys_of(lists: Sequence[Iterable[Hashable]]) -> Keys:
     return Keys(both[:, 0], both[:, 1])
 
 
-def bands(items: Sequence[Collection[str]]) -> Keys:
-    """The bands of each item's terms; an item without terms has none."""
-    told = np.array([at for at, terms in enumerate(items) if terms], dtype=np.int64)
-    if not len(told):
-        return Keys(told, told)
-    number: dict[str, int] = {}
-    flat = [number.setdefault(one, len(number)) for terms in items for one in terms]
-    starts = np.cumsum([0, *(len(terms) for terms in items if terms)])[:-1]
-    hashes = np.array([_hashes(term) for term in number], dtype=np.int64)
-    least = np.minimum.reduceat(hashes[flat], starts, axis=0)
-    band = np.arange(_BANDS) << 2 * _BITS
-    values = band | least[:, 0::2] << _BITS | least[:, 1::2]
-    return Keys(np.repeat(told, _BANDS), values.ravel())
-
-
-@lru_cache(maxsize=262144)
-def _hashes(term: str) -> tuple[int, ...]:
-    """Numbers of 16 bits, two for each band, the same on every machine."""
-    count = 2 * _BANDS // 32
-    data = b"".join(
-        hashlib.blake2b(term.encode(), digest_size=64, salt=bytes([part])).digest()
-        for part in range(count)
-    )
-    return struct.unpack(f"<{2 * _BANDS}H", data)
+def bands(sketches: Sequence[bytes]) -> Keys:
+    """The bands of each item, given its sketch."""
+    told = np.array([at for at, one in enumerate(sketches) if one], dtype=np.int64)
+    pairs = np.frombuffer(b"".join(sketches), dtype="<u4").astype(np.int64).reshape(-1, BANDS)
+    values = np.arange(BANDS) << 2 * BITS | pairs
+    return Keys(np.repeat(told, BANDS), values.ravel())
 
 
 def edges(keys: Keys, likeness: Likeness, threshold: float) -> Edges:
@@ -95,20 +72,26 @@ def edges(keys: Keys, likeness: Likeness, threshold: float) -> Edges:
 
 
 def _compared(keys: Keys) -> tuple[Ints, Ints]:
-    """Pairs of items with a common key, the smaller first, each once."""
+    """Pairs of items with a common key, the smaller first, each once.
+
+    Those that have a key stand side by side in the order of items: from step to step fewer have
+    another one so far behind them.
+    """
     order = np.lexsort((keys.owners, keys.values))
     owners, values = keys.owners[order], keys.values[order]
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    is_crowd = (counts > _CROWD)[place] if len(place) else np.array([], dtype=bool)
+    crowd = counts[place] if len(place) else place
     many = int(owners.max(initial=-1)) + 1
     found = [np.array([], dtype=np.int64)]
-    for apart in range(1, min(_CROWD, len(values))):
-        same = values[apart:] == values[:-apart]
-        if apart > _NEXT:
-            same &= ~is_crowd[apart:]
-        if not same.any():
+    left = np.arange(len(values))
+    for apart in range(1, _CROWD):
+        left = left[left + apart < len(values)]
+        left = left[values[left] == values[left + apart]]
+        if apart == _NEXT + 1:
+            left = left[crowd[left] <= _CROWD]
+        if not len(left):
             break
-        found.append(owners[:-apart][same] * many + owners[apart:][same])
+        found.append(owners[left] * many + owners[left + apart])
     ones, others = np.divmod(np.unique(np.concatenate(found)), max(many, 1))
     return ones, others
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.models import AntiPattern, Episode, Fact, Learning, Link, Memory, Pattern, Skill
@@ -36,6 +37,16 @@ class Thresholds(NamedTuple):
     superseded_days: int = 90
 
 
+class Kin(NamedTuple):
+    """Episodes by their ids that were clustered for themselves, and from which likeness on."""
+
+    threshold: float
+    clusters: tuple[tuple[str, ...], ...]
+
+    def names(self) -> Iterator[str]:
+        return chain.from_iterable(self.clusters)
+
+
 class Snapshot:
     """Episodes and records by id, rejected values, and a day. Never changed: see `Changes`."""
 
@@ -46,6 +57,7 @@ class Snapshot:
         rejected: Iterable[str] = (),
         thresholds: Thresholds = Thresholds(),  # noqa: B008 - a value
         archived: Iterable[Memory] = (),
+        kin: Iterable[Kin] = (),
     ) -> None:
         kept = {one.id: one for one in archived}
         both = {**kept, **{one.id: one for one in records}}
@@ -57,6 +69,7 @@ class Snapshot:
         self.day = day or max((one.when()[:10] for one in self.episodes), default="")
         self.rejected = frozenset(rejected)  # ids of tombstones
         self.thresholds = thresholds
+        self.kin = tuple(kin)  # as an earlier run found it, of the same episodes and fewer
 
     def of(self, model: type[M]) -> list[M]:
         """All records of a kind, in the order of their ids; of what was archived, only episodes."""
@@ -89,7 +102,7 @@ class Snapshot:
         live = (one for name, one in records.items() if name not in archived)
         after = Snapshot(live, self.day, self.rejected, self.thresholds, archived.values())
         if not self._is_about_episodes(changes):
-            after._once = self._once
+            after._once, after.kin = self._once, self.kin
         return after
 
     def _is_about_episodes(self, changes: Changes) -> bool:
@@ -110,6 +123,7 @@ class Touched(NamedTuple):
     ids: frozenset[str]  # of records that were added, and of those that this run has changed
     clusters: frozenset[str] | None = None  # marks of those that the last run looked at; None: all
     strangers: str = ""  # the mark of the episodes that stood for all others
+    learned: frozenset[str] = frozenset()  # of the new ones: the first phases ran for these
 
     def holds(self, ids: Iterable[str]) -> bool:
         return not self.ids.isdisjoint(ids)

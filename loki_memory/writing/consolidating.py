@@ -76,7 +76,7 @@ def _consolidated(
         return Report(quiet.day, plan_only, quiet.episodes, [], 0, 0)
     with _no_collection():
         before = survey.snapshot(as_of)
-        touched = _since(first, before) if first else survey.touched()
+        touched = _since(first, before) if first else survey.touched
         plan = pipeline.consolidate(before, ALL, touched, progress)
         if plan.lost:
             raise WouldLoseBeliefs(plan.lost)

@@ -42,7 +42,7 @@ def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
     plan = run(Snapshot([*new, *beliefs, *sources], thresholds=limits), EARLY, Touched(ids))
     with suppress(FileChanged):
         written = apply(workspace, plan._replace(archive=()), known.etags, sync=False)
-        settled.learn(workspace.layout, written.records)
+        settled.learn(workspace.layout, sorted(ids), written.records)
 
 
 class _Known:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import marshal
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.consolidation.glance import Glance
-from loki_memory.consolidation.snapshot import Thresholds, Touched
+from loki_memory.consolidation.snapshot import Kin, Thresholds, Touched
 from loki_memory.files.layout import PRIVATE
 from loki_memory.sync import home_of
 from loki_memory.writing.consolidating import NO_FILE, Rewritten
@@ -72,7 +72,9 @@ class Settled(NamedTuple):
     archive: dict[str, Archived]  # by path
     clusters: frozenset[str]
     strangers: str
+    kin: tuple[Kin, ...]  # of episodes; those without any are left out
     quiet: Quiet | None  # if it changed nothing
+    learned: frozenset[str] = frozenset()  # ids of episodes for which the first phases ran since
 
     def touched(self, rows: Iterable[Row], archive: Mapping[str, Stamp]) -> Touched | None:
         """What is new since, if nothing else has changed."""
@@ -81,7 +83,8 @@ class Settled(NamedTuple):
         there = {one.id for one in rows}
         if not is_added or self.records.keys() - there or self.stamps() != archive:
             return None
-        return Touched(frozenset(one.id for one in new), self.clusters, self.strangers)
+        ids = frozenset(one.id for one in new)
+        return Touched(ids, self.clusters, self.strangers, ids & self.learned)
 
     def stamps(self) -> dict[str, Stamp]:
         return {path: one.stamp for path, one in self.archive.items()}
@@ -90,7 +93,7 @@ class Settled(NamedTuple):
         return self.records == {one.id: one.etag for one in rows} and self.stamps() == archive
 
 
-NOTHING = Settled("", {}, {}, {}, frozenset(), "", None)
+NOTHING = Settled("", {}, {}, {}, frozenset(), "", (), None)
 
 
 def read(layout: Layout, limits: Thresholds) -> Settled:
@@ -98,14 +101,18 @@ def read(layout: Layout, limits: Thresholds) -> Settled:
     data = _bytes(layout.cache / _FILE)
     if not data or data[:_CHECK] != _hash(data[_CHECK:], layout):
         return NOTHING
-    kept = Settled._make(marshal.loads(data[_CHECK:]))  # noqa: S302 - our own cache
-    if kept.program != program_of(limits):
+    plain = marshal.loads(data[_CHECK:])  # noqa: S302 - our own cache
+    if plain[0] != program_of(limits):  # another one keeps other things
         return NOTHING
+    kept = Settled(*plain)
+    learned = [*_learned(layout)]
     return kept._replace(
-        records=_with_learned(kept.records, layout),
+        records=_with_learned(kept.records, learned),
         glances={name: Glance._make(one) for name, one in kept.glances.items()},
         archive={path: _archived(*one) for path, one in kept.archive.items()},
+        kin=tuple(map(Kin._make, kept.kin)),
         quiet=Quiet._make(kept.quiet) if kept.quiet else None,
+        learned=frozenset(name for name, *rewritten in learned if not rewritten),
     )
 
 
@@ -125,6 +132,7 @@ def write(layout: Layout, known: Settled) -> None:
         {path: (*one[:2], one.seen and tuple(one.seen)) for path, one in known.archive.items()},
         known.clusters,
         known.strangers,
+        tuple(map(tuple, known.kin)),
         known.quiet and tuple(known.quiet),
     )
     data = marshal.dumps(plain)
@@ -135,31 +143,38 @@ def write(layout: Layout, known: Settled) -> None:
         (layout.cache / _LEARNED).unlink(missing_ok=True)
 
 
-def learn(layout: Layout, beliefs: Iterable[Rewritten]) -> None:
-    """Note beliefs that were changed for new episodes only: these stay new, the beliefs do not."""
-    lines = "".join(_line(one, layout) for one in beliefs)
+def learn(layout: Layout, episodes: Iterable[str], beliefs: Iterable[Rewritten]) -> None:
+    """Note for which new episodes the first phases ran, and the beliefs that they changed.
+
+    The episodes stay new to the others; the beliefs do not.
+    """
+    lines = "".join(_line(words, layout) for words in (*beliefs, *((one,) for one in episodes)))
     with suppress(OSError), open(layout.cache / _LEARNED, "a", encoding="utf-8") as file:
         file.write(lines)
 
 
-def _line(one: Rewritten, layout: Layout) -> str:
-    said = " ".join(one)
+def _line(words: Iterable[str], layout: Layout) -> str:
+    said = " ".join(words)
     return f"{said} {_hash(said.encode(), layout).hex()}\n"
 
 
-def _with_learned(records: dict[str, str], layout: Layout) -> dict[str, str]:
+def _learned(layout: Layout) -> Iterator[list[str]]:
+    """What was noted since the last run: episodes, and beliefs as they were rewritten."""
+    for line in _bytes(layout.cache / _LEARNED).decode(errors="replace").splitlines(keepends=True):
+        words = line.split()[:-1]
+        if words and line == _line(words, layout):
+            yield words
+
+
+def _with_learned(records: dict[str, str], learned: Iterable[Sequence[str]]) -> dict[str, str]:
     """The records as they are known, if what was learned went out from what was known.
 
     Where somebody else came in between (an anti-pattern that was forgotten is learned anew from one
     episode) the belief counts as changed.
     """
     known = dict(records)
-    lines = _bytes(layout.cache / _LEARNED).decode(errors="replace").splitlines(keepends=True)
-    for line in lines:
-        parts = line.split()[:-1]
-        if len(parts) == len(Rewritten._fields) and line == _line(Rewritten(*parts), layout):
-            name, before, after = parts
-            known[name] = after if known.get(name, NO_FILE) == before else ""
+    for name, before, after in (one for one in learned if len(one) == len(Rewritten._fields)):
+        known[name] = after if known.get(name, NO_FILE) == before else ""
     return known
 
 

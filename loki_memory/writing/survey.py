@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from loki_memory.consolidation.glance import Glance, Outline, glance
+from loki_memory.consolidation.kinship import kin, traits
 from loki_memory.consolidation.phases import looked_at
-from loki_memory.consolidation.snapshot import Snapshot, Touched
+from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
@@ -50,6 +51,7 @@ class Survey:
     def etags(self) -> Etags:
         return {one.id: (one.path, one.etag) for one in self._rows}
 
+    @cached_property
     def touched(self) -> Touched | None:
         """What is new; None if everything is to be looked at."""
         return self._known.touched(self._rows, self._stamps) if self._known.program else None
@@ -59,7 +61,8 @@ class Survey:
         self._archive = dict(self._archived())
         stones = (one.id for one in self._rows if one.kind == "tombstone")
         records = [*self._outlines(), *self._whole()]
-        return Snapshot(records, day, stones, self._limits, self._archive.values())
+        known = self._known.kin if self.touched else ()
+        return Snapshot(records, day, stones, self._limits, self._archive.values(), known)
 
     def _is_seen(self, row: Row) -> bool:
         """Whether an episode is known at a glance, as it is now."""
@@ -106,6 +109,7 @@ class Survey:
             archive=self._archive_after(before, written),
             clusters=looked.clusters or frozenset(),
             strangers=looked.strangers,
+            kin=_kin(before, plan),
             quiet=Quiet(day, plan.day, len(before.episodes)) if is_quiet else None,
         )
         settled.write(self._workspace.layout, after)
@@ -119,6 +123,15 @@ class Survey:
             for path, stamp in {**self._stamps, **stamps}.items()
             if path in found
         }
+
+
+def _kin(before: Snapshot, plan: Plan) -> tuple[Kin, ...]:
+    """Who is kin, if no episode was changed in what it is compared by."""
+    changed = {one.id: one for one in plan.put if isinstance(one, Episode)}
+    known = (one for one in before.episodes if one.id in changed)
+    if any(traits(one) != traits(changed[one.id]) for one in known):
+        return ()
+    return tuple(one for one in kin(before) if len([*one.names()]) > 1)
 
 
 def _seen(record: Memory) -> Glance | None:
