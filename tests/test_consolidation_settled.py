@@ -17,10 +17,10 @@ from loki_memory import Episode, Fact, Workspace
 from loki_memory.consolidation import sources
 from loki_memory.consolidation.glance import Outline, glance
 from loki_memory.consolidation.kinship import kin
-from loki_memory.consolidation.phases import ALL, looked_at
+from loki_memory.consolidation.phases import ALL, WEIGH, looked_at
 from loki_memory.consolidation.pipeline import consolidate
-from loki_memory.consolidation.snapshot import Snapshot, Touched
-from loki_memory.models import parse
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Touched
+from loki_memory.models import Pattern, parse
 from loki_memory.writing import settled
 
 
@@ -48,6 +48,23 @@ def test_an_episode_at_a_glance_is_compared_as_the_whole_is(episodes: list[Episo
     seen = [Outline.at(glance(one), one.id, lambda one=one: one) for one in whole.episodes]
     assert looked_at(Snapshot(seen)) == looked_at(whole)
     assert consolidate(Snapshot(seen), ALL) == consolidate(whole, ALL)
+
+
+def test_a_belief_is_weighed_anew_when_its_twin_goes_its_own_way() -> None:
+    """New evidence gave the twin other words; what it was merged into is as it was."""
+    episodes = [parse(Episode, episode(n)) for n in range(4)]
+    ids = [one.id for one in episodes]
+    link = {"to": "sem-heir", "relation": "superseded_by", "why": "says the same"}
+    told = {"key": {"cluster": ids[0]}, "confidence": 0.86, "status": "active"}
+    heir = {**told, "id": "sem-heir", "pattern": "List singers", "evidence": {"for": ids[:2]}}
+    twin = {**told, "id": "sem-twin", "pattern": "List a singer", "evidence": {"for": ids[2:]}}
+    merged = parse(Pattern, {**twin, "status": "superseded", "links": [link]})
+    before = Snapshot([*episodes, parse(Pattern, heir), merged])
+    apart = Changes(put=(parse(Pattern, twin),))
+    phases = (("merge", lambda _, __: apart), WEIGH)
+    everything = consolidate(before, phases)
+    assert [one.id for one in everything.put] == ["sem-heir", "sem-twin"]
+    assert consolidate(before, phases, Touched(frozenset(ids[2:]))) == everything
 
 
 # -- as a workspace does it ------------------------------------------------------------------------

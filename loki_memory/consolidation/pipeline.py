@@ -48,9 +48,19 @@ def consolidate(
         steps += changes.steps
         if changes:
             made.update({one.id: one for one in changes.put})
+            touched = touched and touched.with_(_reached(changes, now))
             now = now.with_changes(changes)
-            touched = touched and touched.with_(changes.put)
     return seal(snapshot, {**made, **now.records}, now.records.keys(), steps)
+
+
+def _reached(changes: Changes, before: Snapshot) -> Iterator[str]:
+    """What was changed, and what it had been merged into: that may have lost its evidence."""
+    for one in changes.put:
+        yield one.id
+        old = before.records.get(one.id)
+        for link in old.links if isinstance(old, Belief) else ():
+            if link.relation == "superseded_by":
+                yield link.to
 
 
 def _sound(changes: Changes, snapshot: Snapshot) -> Changes:

@@ -128,8 +128,8 @@ class Touched(NamedTuple):
     def holds(self, ids: Iterable[str]) -> bool:
         return not self.ids.isdisjoint(ids)
 
-    def with_(self, records: Iterable[Memory]) -> Touched:
-        return self._replace(ids=self.ids.union(one.id for one in records))
+    def with_(self, ids: Iterable[str]) -> Touched:
+        return self._replace(ids=self.ids.union(ids))
 
 
 class Step(NamedTuple):
