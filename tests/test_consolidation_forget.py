@@ -144,7 +144,12 @@ def test_pinned_and_important_episodes_stay(fields: dict[str, Any]) -> None:
 def resting_on(one: Episode) -> list[Memory]:
     return [
         Pattern(pattern="p", source_episodes=[one.id]),
+        Pattern(pattern="p", parent=one.id),
+        parse(Pattern, {"pattern": "p", "links": [{"to": one.id, "relation": "example_of"}]}),
         parse(AntiPattern, {"what_fails": "w", "resolutions": [{"do": "d", "for": [one.id]}]}),
+        parse(AntiPattern, {"what_fails": "w", "resolutions": [{"do": "d", "against": [one.id]}]}),
+        AntiPattern(what_fails="w", source=one.id),
+        parse(Fact, {"statement": "s", "evidence": {"for": [one.id]}}),
         parse(Fact, {"statement": "s", "evidence": {"against": [one.id]}}),
         parse(Link, {"from": one.id, "to": "sem-1"}),
         parse(Link, {"from": "sem-1", "to": one.id}),
@@ -161,10 +166,16 @@ def test_an_episode_stays_while_something_rests_on_it(at: int) -> None:
     assert archived(one, resting_on(one)[at], day="2026-06-01") == ()
 
 
-def test_a_belief_that_was_replaced_holds_no_episode() -> None:
+def test_what_was_replaced_or_taken_back_holds_no_episode() -> None:
     one = episode()
     dead = parse(Pattern, {"pattern": "p", "source_episodes": [one.id], "status": "superseded"})
     assert archived(one, dead, day="2026-06-01") == (one.id,)
+    link = parse(Link, {"from": one.id, "to": "sem-1", "status": "rejected"})
+    assert archived(one, link, day="2026-06-01") == (one.id,)
+
+
+def test_at_the_beginning_of_the_calendar_nothing_is_old() -> None:
+    assert not forget(Snapshot([episode("0001-01-02")], "0001-01-05"))
 
 
 def test_two_old_episodes_do_not_hold_each_other() -> None:

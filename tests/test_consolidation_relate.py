@@ -45,6 +45,22 @@ def test_two_beliefs_of_two_common_episodes_are_related() -> None:
     assert link.document()["at"] == "2026-01-03"
 
 
+def test_a_link_names_the_five_latest_episodes_and_is_as_old_as_the_last() -> None:
+    given = {"id": "ep-0", "goal": "late", "timestamp": "2026-01-08T12:00:00Z"}
+    late = parse(Episode, given)  # whatever its id
+    one, other = belief("a", *range(9)), belief("b", *range(8), 99)  # nobody knows episode 99
+    (link,) = links(one, other, late)
+    assert link.document()["evidence"] == ["ep-0", "ep-4", "ep-5", "ep-6", "ep-7"]
+    assert link.document()["at"] == "2026-01-08"
+    assert link.strength == 1.0
+
+
+def test_common_episodes_that_nobody_knows_have_no_date_and_count() -> None:
+    (link,) = links(belief("a", 88, 99), belief("b", 88, 99), day="2030-01-01")
+    assert link.strength == 0.75
+    assert "at" not in link.document()
+
+
 def test_one_common_episode_may_be_chance() -> None:
     assert links(belief("a", 1, 2), belief("b", 2, 3)) == []
 

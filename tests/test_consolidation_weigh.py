@@ -80,6 +80,12 @@ def test_two_successes_make_a_belief_active() -> None:
     assert (found.confidence, found.status) == (0.80, "active")
 
 
+def test_a_status_that_was_only_taken_for_granted_is_written() -> None:
+    given = produced(2).document()
+    silent = parse(Pattern, {name: given[name] for name in given if name != "status"})
+    assert weighed(silent, episode(1), episode(2)).document()["status"] == "active"
+
+
 def test_one_session_is_one_observation() -> None:
     found = weighed(produced(3), *(episode(n, session="s1") for n in (1, 2, 3)))
     assert (found.confidence, found.status) == (0.75, "candidate")

@@ -7,14 +7,17 @@ snapshot; use plays no part in it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
-from loki_memory.consolidation.sources import days_between, ids_in, is_live
+from loki_memory.consolidation.sources import day_before, days_between, ids_in, is_live
 from loki_memory.consolidation.summary import summary
-from loki_memory.models import Belief, Episode, Link, Memory, Skill, parse
+from loki_memory.models import AntiPattern, Belief, Episode, Link, Memory, Skill, parse
+from loki_memory.models.confidence import cited
 
 _IMPORTANT = 0.8  # from here on a memory is kept whatever its age
 
@@ -33,49 +36,52 @@ def _age(snapshot: Snapshot, moment: str) -> int:
     return days_between(moment, snapshot.day)
 
 
+def _older(snapshot: Snapshot, days: int) -> list[Episode]:
+    """The episodes that are there, from more than so many days ago."""
+    day = day_before(snapshot.day, days)
+    end = bisect_left(snapshot.episodes, day, key=lambda one: one.timestamp)
+    return [one for one in snapshot.episodes[:end] if one.id not in snapshot.archived]
+
+
 def _summaries(snapshot: Snapshot) -> Iterator[Episode]:
-    for one in snapshot.episodes:
-        if one.id in snapshot.archived:
-            continue
-        is_due = _age(snapshot, one.timestamp) > snapshot.thresholds.summarise_days
-        if is_due and not one.pinned and not glance(one).is_terse:
+    for one in _older(snapshot, snapshot.thresholds.summarise_days):
+        if not one.pinned and not glance(one).is_terse:
             short = summary(one)
             if short is not None:
                 yield short
 
 
-def _old_episodes(snapshot: Snapshot) -> Iterator[str]:
-    """Old, not important, and nothing that lives rests on them."""
-    limit = snapshot.thresholds.archive_days
-    there = (one for one in snapshot.episodes if one.id not in snapshot.archived)
-    old = [one for one in there if _age(snapshot, one.timestamp) > limit]
-    if not old:
-        return
-    held = referenced(snapshot, {one.id for one in old})
-    for one in old:
-        is_kept = one.pinned or (one.importance or 0) >= _IMPORTANT or one.id in held
-        if not is_kept:
-            yield one.id
+def _old_episodes(snapshot: Snapshot) -> set[str]:
+    """Old, not important, and nothing that lives rests on them; an old one holds nobody else."""
+    old = _older(snapshot, snapshot.thresholds.archive_days)
+    due = {one.id for one in old if not one.pinned and (one.importance or 0) < _IMPORTANT}
+    if due:
+        names = {one.id for one in old}
+        others = (one for name, one in snapshot.records.items() if name not in names)
+        due.difference_update(chain.from_iterable(map(_names, filter(is_live, others))))
+    return due
 
 
-def referenced(snapshot: Snapshot, old: set[str]) -> set[str]:
-    """What live records rest on; an old episode holds nobody else."""
-    held: set[str] = set()
-    for one in snapshot.records.values():
-        if one.id not in old and is_live(one):
-            held.update(_names(one))
-    return held
-
-
-def _names(record: Memory) -> Iterator[str]:
+def _names(record: Memory) -> Sequence[str]:
     """The ids that a record names; what a learned skill was compared with counts too."""
     if isinstance(record, Episode):
-        yield from glance(record).names
-    else:
-        yield from (edge.target for edge in record.edges())
-    yield record.from_ if isinstance(record, Link) else record.id
-    if isinstance(record, Skill):
-        yield from ids_in(record, "loki-compared")
+        return glance(record).names
+    if isinstance(record, Belief):
+        return _named_by(record)
+    if isinstance(record, Link):
+        return (record.from_, record.to)
+    named = [edge.target for edge in record.edges()]
+    return [*named, *ids_in(record, "loki-compared")] if isinstance(record, Skill) else named
+
+
+def _named_by(belief: Belief) -> list[str]:
+    """What a belief's edges lead to, without the arrows: beliefs are many, and files no ids."""
+    named = [*cited(belief), *(link.to for link in belief.links), belief.parent or ""]
+    if isinstance(belief, AntiPattern):
+        named.append(belief.source or "")
+        for one in belief.resolutions:
+            named += (*one.for_, *one.against)
+    return named
 
 
 def _replaced(snapshot: Snapshot) -> Iterator[str]:

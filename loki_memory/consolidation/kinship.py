@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import and_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,40 +124,34 @@ def _alike(distinct: Sequence[Traits]) -> Alike:
 
 
 class Sets:
-    """Sets of words, one for each item; many items have the same, which are compared once.
+    """Sets of words, one for each item.
 
     A set is a number with a bit for each of its words: of two numbers it takes a fifth of the time
-    to see what they share that it takes of two sets. It is made of those that are compared.
+    to see what they share that it takes of two sets. Many items have the same set, which is one.
     """
 
     def __init__(self, sets: Sequence[tuple[str, ...]]) -> None:
-        number: dict[tuple[str, ...], int] = {}
-        self._number = np.array([number.setdefault(one, len(number)) for one in sets], dtype=int)
-        self._is_empty = np.array([not one for one in sets], dtype=bool)
-        self._sets = list(number)
-        self._bits: dict[str, int] = {}
-        self._masks: dict[int, int] = {}
+        bits: dict[str, int] = {}
+        number = {
+            one: sum(1 << bits.setdefault(word, len(bits)) for word in one)
+            for one in dict.fromkeys(sets)
+        }
+        self._numbers = [number[one] for one in sets]
+        self._sizes = np.array([*map(len, sets)], dtype=int)
 
     def is_told(self, ones: Ints, others: Ints) -> Floats:
         """1 where one of the two has any words, else 0."""
-        return np.where(self._is_empty[ones] & self._is_empty[others], 0.0, 1.0)
+        return np.where((self._sizes[ones] == 0) & (self._sizes[others] == 0), 0.0, 1.0)
 
     def likeness(self, ones: Ints, others: Ints) -> Floats:
         """The share of what both have among what either has; two empty sets share nothing."""
-        pairs = np.sort((self._number[ones], self._number[others]), axis=0)
-        codes, place = np.unique(pairs[0] * len(self._sets) + pairs[1], return_inverse=True)
-        halves = np.divmod(codes, max(len(self._sets), 1))
-        return np.fromiter(self._each(*halves), dtype=np.float64, count=len(codes))[place]
+        both = self._shared(ones.tolist(), others.tolist())
+        either = self._sizes[ones] + self._sizes[others] - both
+        found: Floats = both / np.maximum(either, 1)
+        return found
 
-    def _each(self, ones: Ints, others: Ints) -> Iterator[float]:
-        masks, sets = self._masks, self._sets
-        for at in np.union1d(ones, others).tolist():
-            if at not in masks:
-                masks[at] = self._mask(sets[at])
-        for one, other in zip(ones.tolist(), others.tolist(), strict=True):
-            both = (masks[one] & masks[other]).bit_count()
-            yield both / (len(sets[one]) + len(sets[other]) - both) if both else 0.0
-
-    def _mask(self, words: tuple[str, ...]) -> int:
-        bits = self._bits
-        return sum(1 << bits.setdefault(word, len(bits)) for word in words)
+    def _shared(self, ones: list[int], others: list[int]) -> Ints:
+        """How many words two sets have in common; without a step of Python per pair."""
+        number = self._numbers.__getitem__
+        shared = map(int.bit_count, map(and_, map(number, ones), map(number, others)))
+        return np.fromiter(shared, dtype=np.int64, count=len(ones))

@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from loki_memory.consolidation.cluster import groups, sameness
+from loki_memory.consolidation.gist import gist
 from loki_memory.consolidation.likeness import Marks, marks
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import (
@@ -57,7 +58,7 @@ def merge(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     return Changes(tuple(put), tuple(step.id for step in repeated), tuple(steps))
 
 
-Shelf = tuple[str, str, str, tuple[str | None, ...], Marks]
+Shelf = tuple[str, str, str, tuple[str | None, ...], bool, tuple[tuple[str, ...], ...]]
 
 
 def _duplicates(snapshot: Snapshot, touched: Touched | None) -> Iterator[list[Prose]]:
@@ -99,7 +100,9 @@ def _shelf(belief: Prose) -> Shelf:
     if isinstance(belief, Fact):
         moments = (belief.at, belief.valid_from)
         placed = (belief.session, *moments, belief.subject, belief.attribute)
-    return (belief.kind, belief.scope, belief.category or "", placed, marks(belief.value()))
+    said = gist(belief)
+    place = (belief.kind, belief.scope, belief.category or "", placed)
+    return (*place, said.is_negated, said.marks)
 
 
 def _rank(belief: Prose) -> tuple[bool, int, float, int, str]:

@@ -93,9 +93,10 @@ def seal(
     What goes to the archive goes as the phases left it: it says what it was superseded by.
     """
     archive = tuple(name for name in before.records if name not in stay)
+    made = {name: one for name, one in after.items() if one is not before.records.get(name)}
     put = tuple(
         one
-        for name, one in sorted(after.items())
+        for name, one in sorted(made.items())
         if one != before.records.get(name) and (name in stay or name in before.records)
     )
     whole = tuple(one.id for one in put if isinstance(one, Episode) and one.id in before.records)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,6 +64,7 @@ class Snapshot:
         both = {**kept, **{one.id: one for one in records}}
         self.records: dict[str, Memory] = {name: both[name] for name in sorted(both)}
         self._of: dict[type[Memory], list[Any]] = {}  # asked for again and again
+        self._types: dict[type[Memory], list[Memory]] = {}
         self._once: dict[str, Any] = {}
         # Episodes in the archive are evidence still; beliefs there are not made again.
         self.archived = {name: one for name, one in kept.items() if both[name] is one}
@@ -74,11 +76,18 @@ class Snapshot:
     def of(self, model: type[M]) -> list[M]:
         """All records of a kind, in the order of their ids; of what was archived, only episodes."""
         if model not in self._of:
-            found = ((name, one) for name, one in self.records.items() if isinstance(one, model))
-            self._of[model] = [
-                one for name, one in found if name not in self.archived or isinstance(one, Episode)
-            ]
+            found = [one for those in self._by_type(model) for one in those if self._is_asked(one)]
+            self._of[model] = sorted(found, key=lambda one: one.id)
         return self._of[model]
+
+    def _by_type(self, model: type[Memory]) -> Iterator[list[Memory]]:
+        if not self._types:
+            for one in self.records.values():
+                self._types.setdefault(type(one), []).append(one)
+        return (those for kind, those in self._types.items() if issubclass(kind, model))
+
+    def _is_asked(self, record: Memory) -> bool:
+        return record.id not in self.archived or isinstance(record, Episode)
 
     @property
     def episodes(self) -> list[Episode]:
@@ -95,14 +104,16 @@ class Snapshot:
     def with_changes(self, changes: Changes) -> Snapshot:
         """The snapshot as it is once changes are made."""
         put = {one.id: one for one in changes.put}
-        archived = {name: one for name, one in self.archived.items() if name not in put}
-        records = {**self.records, **put}
+        after: Snapshot = copy(self)
+        after.records = {**self.records, **put}
         for gone in changes.archive:
-            records.pop(gone, None)
-        live = (one for name, one in records.items() if name not in archived)
-        after = Snapshot(live, self.day, self.rejected, self.thresholds, archived.values())
-        if not self._is_about_episodes(changes):
-            after._once, after.kin = self._once, self.kin
+            after.records.pop(gone, None)
+        if put.keys() - self.records.keys():
+            after.records = dict(sorted(after.records.items()))
+        after.archived = {name: one for name, one in self.archived.items() if name not in put}
+        after._of, after._types = {}, {}
+        if self._is_about_episodes(changes):
+            after._once, after.kin = {}, ()
         return after
 
     def _is_about_episodes(self, changes: Changes) -> bool:

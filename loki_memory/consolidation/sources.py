@@ -13,6 +13,7 @@ from loki_memory.models import Belief, Episode, LinkTo, Memory, Origin, Skill
 from loki_memory.models.confidence import is_produced
 
 TRUST: tuple[str, ...] = get_args(Origin)  # most trusted first
+_WORSE = TRUST[: TRUST.index("agent") : -1]  # than an agent's, the worst first
 DEAD = frozenset({"superseded", "rejected", "retired"})
 # Why a link is there, as consolidation writes it. What it decided it may decide anew.
 SAME = "says the same"
@@ -25,8 +26,8 @@ _UNLIKELY = 0.60  # confidence below which a belief that is contradicted is disp
 
 def least_trusted(records: Iterable[Memory]) -> str:
     """The origin of what is derived from records: at best an agent's, at worst their worst."""
-    origins = (getattr(one, "origin", None) or "agent" for one in records)
-    return max(("agent", *origins), key=TRUST.index)
+    origins = {getattr(one, "origin", None) for one in records}
+    return next((worst for worst in _WORSE if worst in origins), "agent")
 
 
 def is_live(record: Memory) -> bool:
@@ -34,7 +35,10 @@ def is_live(record: Memory) -> bool:
 
     What happened in an episode did happen, whatever somebody calls its status.
     """
-    return isinstance(record, Episode) or getattr(record, "status", "active") not in DEAD
+    if isinstance(record, Episode):
+        return True
+    status = record.status if isinstance(record, Belief) else extra(record, "status")
+    return status not in DEAD
 
 
 def why(link: LinkTo) -> str:
@@ -83,6 +87,11 @@ def days_between(earlier: str, later: str) -> int:
     return _number(later[:10]) - _number(earlier[:10])
 
 
+def day_before(day: str, count: int) -> str:
+    """The date so many days before another one, or the first; of an unknown one, none."""
+    return date.fromordinal(max(1, _number(day[:10]) - count)).isoformat() if day else ""
+
+
 @lru_cache(maxsize=4096)  # there are fewer days than records
 def _number(day: str) -> int:
     return date.fromisoformat(day).toordinal()
@@ -106,14 +115,6 @@ def oldest(names: Iterable[str]) -> list[str]:
     return sorted(set(names))[:_CITED]
 
 
-def episodes_of(record: Memory) -> list[str]:
-    """The episodes that a belief or a learned skill rests on."""
-    if isinstance(record, Skill):
-        return ids_in(record, "loki-evidence")
-    found: list[str] = getattr(record, "episodes_for", list)()
-    return found
-
-
 def is_refuted(belief: Belief) -> bool:
     """Whether evidence retired it: what is no longer taught is retired as sure as it was."""
     is_unlikely = (belief.confidence or 1.0) < _UNLIKELY
@@ -124,8 +125,8 @@ def is_touched(belief: Belief, touched: Touched | None) -> bool:
     """Whether a belief is new, or has evidence that is."""
     if touched is None or belief.id in touched.ids:
         return True
-    evidence = (belief.source_episodes, belief.evidence.for_, belief.evidence.against)
-    return any(map(touched.holds, evidence))
+    told, holds = belief.evidence, touched.holds
+    return holds(belief.source_episodes) or holds(told.for_) or holds(told.against)
 
 
 def differs(record: Memory, known: Mapping[str, Memory]) -> bool:

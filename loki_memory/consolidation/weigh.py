@@ -84,7 +84,7 @@ def weigh(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
         for one in twins.get(old.id, ()):
             united = united.with_(_case(snapshot, one, told.get(one.id, Feedback())))
         new = _weighed(snapshot, old, own, united)
-        if new.document() != old.document():
+        if new is not old:
             put.append(new)
             steps.append(_step(old, new))
     return Changes(put=tuple(put), steps=tuple(steps))
@@ -193,7 +193,8 @@ def _weighed(snapshot: Snapshot, old: Belief, own: Case, united: Case) -> Belief
     if old.status not in SETTLED:
         counted = status(support, contradicted, sure, snapshot.thresholds)
         fields["status"] = counted if stated.stated is None else _kept(old, counted)
-    return old.changed(**fields)
+    # Most are as they were: that is seen before another one is made of the same fields.
+    return old if fields.items() <= old.document().items() else old.changed(**fields)
 
 
 def _observations(snapshot: Snapshot, case: Case, known: frozenset[str]) -> tuple[float, float]:

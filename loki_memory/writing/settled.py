@@ -20,6 +20,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from loki_memory.consolidation.gist import Gist
 from loki_memory.consolidation.glance import Glance
 from loki_memory.consolidation.snapshot import Kin, Thresholds, Touched
 from loki_memory.files.layout import PRIVATE
@@ -69,6 +70,7 @@ class Settled(NamedTuple):
     program: str  # what decided: the code, and where it draws its lines
     records: dict[str, str]  # etags by id
     glances: dict[str, Glance]  # of the episodes among them
+    gists: dict[str, Gist]  # of the statements among them
     archive: dict[str, Archived]  # by path
     clusters: frozenset[str]
     strangers: str
@@ -93,7 +95,7 @@ class Settled(NamedTuple):
         return self.records == {one.id: one.etag for one in rows} and self.stamps() == archive
 
 
-NOTHING = Settled("", {}, {}, {}, frozenset(), "", (), None)
+NOTHING = Settled("", {}, {}, {}, {}, frozenset(), "", (), None)
 
 
 def read(layout: Layout, limits: Thresholds) -> Settled:
@@ -109,11 +111,18 @@ def read(layout: Layout, limits: Thresholds) -> Settled:
     return kept._replace(
         records=_with_learned(kept.records, learned),
         glances={name: Glance._make(one) for name, one in kept.glances.items()},
+        gists=_gists(kept.gists, learned),
         archive={path: _archived(*one) for path, one in kept.archive.items()},
         kin=tuple(map(Kin._make, kept.kin)),
         quiet=Quiet._make(kept.quiet) if kept.quiet else None,
         learned=frozenset(name for name, *rewritten in learned if not rewritten),
     )
+
+
+def _gists(kept: Mapping[str, Gist], learned: Iterable[Sequence[str]]) -> dict[str, Gist]:
+    """Those of beliefs that nobody has rewritten since."""
+    rewritten = {name for name, *_ in learned}
+    return {name: Gist._make(one) for name, one in kept.items() if name not in rewritten}
 
 
 def _archived(stamp: Stamp, name: str, seen: Glance | None) -> Archived:
@@ -129,6 +138,7 @@ def write(layout: Layout, known: Settled) -> None:
         known.program,
         known.records,
         {name: tuple(one) for name, one in known.glances.items()},
+        {name: tuple(one) for name, one in known.gists.items()},
         {path: (*one[:2], one.seen and tuple(one.seen)) for path, one in known.archive.items()},
         known.clusters,
         known.strangers,

@@ -5,11 +5,12 @@ Episodes that the last run knew are taken at a glance, and read whole when their
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from loki_memory.consolidation.gist import Gist, known_gist, with_gist
 from loki_memory.consolidation.glance import Glance, Outline, glance
 from loki_memory.consolidation.kinship import kin, traits
 from loki_memory.consolidation.phases import looked_at
@@ -17,7 +18,7 @@ from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
-from loki_memory.models import Episode, Memory
+from loki_memory.models import Belief, Episode, Memory
 from loki_memory.parts import parsed
 from loki_memory.writing import settled
 from loki_memory.writing.consolidating import Etags, Written, episode, thresholds
@@ -56,6 +57,12 @@ class Survey:
         """What is new; None if everything is to be looked at."""
         return self._known.touched(self._rows, self._stamps) if self._known.program else None
 
+    @cached_property
+    def _new(self) -> frozenset[str]:
+        """The ids of records that are not as the last run left them."""
+        known = self._known.records
+        return frozenset(one.id for one in self._rows if known.get(one.id) != one.etag)
+
     def snapshot(self, day: str) -> Snapshot:
         """Memory as it is."""
         self._archive = dict(self._archived())
@@ -79,7 +86,15 @@ class Survey:
             some = names[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
             sql = f"SELECT kind, body FROM memories WHERE id IN ({marks})"  # noqa: S608
-            yield from (parsed(kind, body) for kind, body in self._workspace.index.ask(sql, *some))
+            for kind, body in self._workspace.index.ask(sql, *some):
+                yield self._with_gist(parsed(kind, body))
+
+    def _with_gist(self, record: Memory) -> Memory:
+        """A record with what the last run took from its words, if they are the same."""
+        known = self._known.gists.get(record.id)
+        if known and isinstance(record, Belief) and record.id not in self._new:
+            with_gist(record, known)
+        return record
 
     def _archived(self) -> Iterator[tuple[str, Memory]]:
         """What was archived, as far as it can be read: evidence that beliefs still rest on."""
@@ -106,6 +121,7 @@ class Survey:
             program=settled.program_of(self._limits),
             records=records,
             glances={name: glance(one) for name, one in live.items() if isinstance(one, Episode)},
+            gists=dict(_gists(live)),
             archive=self._archive_after(before, written),
             clusters=looked.clusters or frozenset(),
             strangers=looked.strangers,
@@ -125,6 +141,14 @@ class Survey:
         }
 
 
+def _gists(records: Mapping[str, Memory | None]) -> Iterator[tuple[str, Gist]]:
+    """What was taken from words by this run or those before."""
+    for name, one in records.items():
+        known = known_gist(one) if isinstance(one, Belief) else None
+        if known:
+            yield name, known
+
+
 def _kin(before: Snapshot, plan: Plan) -> tuple[Kin, ...]:
     """Who is kin, if no episode was changed in what it is compared by."""
     changed = {one.id: one for one in plan.put if isinstance(one, Episode)}
@@ -141,7 +165,7 @@ def _seen(record: Memory) -> Glance | None:
 def _rows(workspace: Workspace) -> Iterator[Row]:
     """The records in the project's files."""
     marks = ",".join("?" * len(_NOT_READ))
-    sql = f"SELECT id, path, etag, kind FROM memories WHERE kind NOT IN ({marks}) ORDER BY id"  # noqa: S608
+    sql = f"SELECT id, path, etag, kind FROM memories WHERE kind NOT IN ({marks})"  # noqa: S608
     for row in map(Row._make, workspace.index.ask(sql, *_NOT_READ)):
         if not row.path.startswith(PRIVATE) and not view_kind(row.path):
             yield row
