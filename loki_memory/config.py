@@ -297,7 +297,7 @@ SETTINGS = (
     _consolidation(
         "superseded_days",
         90,
-        "after how many days a belief that was superseded is archived",
+        "after how many days a belief that was superseded, but not by its twin, is archived",
         "decision: a season to object",
     ),
 )

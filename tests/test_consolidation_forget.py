@@ -213,6 +213,11 @@ def test_a_superseded_belief_without_a_live_heir_stays() -> None:
     assert archived(replaced(pinned=True), NEW, day="2026-12-01") == ()
 
 
+def test_a_twin_stays_because_its_evidence_counts_for_the_other() -> None:
+    same = [{"to": "sem-new", "relation": "superseded_by", "why": "says the same"}]
+    assert archived(replaced(links=same), NEW, day="2026-12-01") == ()
+
+
 def test_children_of_what_goes_move_to_the_grandparent() -> None:
     root = Fact(id="fact-root", statement="topic", depth=0)
     orphan = parse(Fact, {"id": "fact-a", "statement": "child", "parent": "sem-old", "note": "n"})

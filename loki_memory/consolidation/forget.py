@@ -14,7 +14,14 @@ from itertools import chain
 
 from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
-from loki_memory.consolidation.sources import day_before, days_between, ids_in, is_live
+from loki_memory.consolidation.sources import (
+    SAME,
+    day_before,
+    days_between,
+    ids_in,
+    is_live,
+    replaced_because,
+)
 from loki_memory.consolidation.summary import summary
 from loki_memory.models import AntiPattern, Belief, Episode, Link, Memory, Skill, parse
 from loki_memory.models.confidence import cited
@@ -85,11 +92,14 @@ def _named_by(belief: Belief) -> list[str]:
 
 
 def _replaced(snapshot: Snapshot) -> Iterator[str]:
-    """Beliefs that were superseded long ago by one that is there."""
+    """Beliefs that were superseded long ago by one that is there.
+
+    Where the two say the same, that one rests on the evidence of both, which stays.
+    """
     old = [
         one
         for one in snapshot.of(Belief)
-        if one.status == "superseded" and not one.pinned and one.id not in snapshot.archived
+        if one.status == "superseded" and not one.pinned and SAME not in replaced_because(one)
     ]
     limit = snapshot.thresholds.superseded_days
     due = [one for one in old if _age(snapshot, one.invalid_at or one.when()) > limit]
