@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from itertools import chain
@@ -64,7 +65,9 @@ class Snapshot:
         both = {**kept, **{one.id: one for one in records}}
         self.records: dict[str, Memory] = {name: both[name] for name in sorted(both)}
         self._of: dict[type[Memory], list[Any]] = {}  # asked for again and again
-        self._types: dict[type[Memory], list[Memory]] = {}
+        self._types: dict[type[Memory], dict[str, Memory]] = defaultdict(dict)
+        for name, one in self.records.items():
+            self._types[type(one)][name] = one
         self._once: dict[str, Any] = {}
         # Episodes in the archive are evidence still; beliefs there are not made again.
         self.archived = {name: one for name, one in kept.items() if both[name] is one}
@@ -76,15 +79,10 @@ class Snapshot:
     def of(self, model: type[M]) -> list[M]:
         """All records of a kind, in the order of their ids; of what was archived, only episodes."""
         if model not in self._of:
-            found = [one for those in self._by_type(model) for one in those if self._is_asked(one)]
-            self._of[model] = sorted(found, key=lambda one: one.id)
+            kinds = (kind for kind in self._types if issubclass(kind, model))
+            found = (one for kind in kinds for one in self._types[kind].values())
+            self._of[model] = sorted(filter(self._is_asked, found), key=lambda one: one.id)
         return self._of[model]
-
-    def _by_type(self, model: type[Memory]) -> Iterator[list[Memory]]:
-        if not self._types:
-            for one in self.records.values():
-                self._types.setdefault(type(one), []).append(one)
-        return (those for kind, those in self._types.items() if issubclass(kind, model))
 
     def _is_asked(self, record: Memory) -> bool:
         return record.id not in self.archived or isinstance(record, Episode)
@@ -102,23 +100,36 @@ class Snapshot:
         return made
 
     def with_changes(self, changes: Changes) -> Snapshot:
-        """The snapshot as it is once changes are made."""
+        """The snapshot as it is once changes are made; what they do not concern is taken over."""
         put = {one.id: one for one in changes.put}
+        names = dict.fromkeys((*changes.archive, *put))
+        gone = [self.records[name] for name in names if name in self.records]
         after: Snapshot = copy(self)
         after.records = {**self.records, **put}
-        for gone in changes.archive:
-            after.records.pop(gone, None)
+        for name in changes.archive:
+            after.records.pop(name, None)
         if put.keys() - self.records.keys():
             after.records = dict(sorted(after.records.items()))
         after.archived = {name: one for name, one in self.archived.items() if name not in put}
-        after._of, after._types = {}, {}
-        if self._is_about_episodes(changes):
+        after._regroup(gone, [one for name, one in put.items() if name in after.records])
+        if any(isinstance(one, Episode) for one in (*changes.put, *gone)):
             after._once, after.kin = {}, ()
         return after
 
-    def _is_about_episodes(self, changes: Changes) -> bool:
-        gone = (self.records.get(name) for name in changes.archive)
-        return any(isinstance(one, Episode) for one in (*changes.put, *gone))
+    def _regroup(self, gone: Iterable[Memory], put: Iterable[Memory]) -> None:
+        kinds = {type(one) for one in (*gone, *put)}
+        self._types = defaultdict(dict, self._types)
+        self._types.update({kind: dict(self._types[kind]) for kind in kinds})
+        for one in gone:
+            del self._types[type(one)][one.id]
+        for one in put:
+            self._types[type(one)][one.id] = one
+        asked = self._of.items()
+        self._of = {
+            model: those
+            for model, those in asked
+            if not any(issubclass(kind, model) for kind in kinds)
+        }
 
 
 def _time(episode: Episode) -> tuple[str, str]:

@@ -60,7 +60,7 @@ def consolidate(
     as_of, first = _checked("day", day)[:10], _checked("since", since)
     if not plan_only:
         take_over_checkpoints(workspace)
-    with _shown_at_the_end(workspace):
+    with _no_collection(), _shown_at_the_end(workspace):
         return _consolidated(workspace, as_of, first, plan_only=plan_only, progress=progress)
 
 
@@ -74,16 +74,15 @@ def _consolidated(
     survey = Survey(workspace)
     if not first and (quiet := survey.quiet(as_of)):
         return Report(quiet.day, plan_only, quiet.episodes, [], 0, 0)
-    with _no_collection():
-        before = survey.snapshot(as_of)
-        touched = _since(first, before) if first else survey.touched
-        plan = pipeline.consolidate(before, ALL, touched, progress)
-        if plan.lost:
-            raise WouldLoseBeliefs(plan.lost)
-        if not plan_only:
-            written = apply(workspace, plan, survey.etags())
-            if not first:
-                survey.settle(before, plan, written, as_of)
+    before = survey.snapshot(as_of)
+    touched = _since(first, before) if first else survey.touched
+    plan = pipeline.consolidate(before, ALL, touched, progress)
+    if plan.lost:
+        raise WouldLoseBeliefs(plan.lost)
+    if not plan_only:
+        written = apply(workspace, plan, survey.etags())
+        if not first:
+            survey.settle(before, plan, written, as_of)
     counts = len(plan.put), len(plan.archive)
     return Report(plan.day, plan_only, len(before.episodes), [*plan.steps], *counts)
 
