@@ -126,6 +126,17 @@ def test_reflecting_and_weighing_again_changes_nothing() -> None:
     assert not reflect(snapshot)
 
 
+def test_a_parent_is_as_sure_as_what_episodes_say_of_it_makes_it() -> None:
+    (parent,) = parents(consolidated(solved()))
+    verdict = {"id": parent.id, "helpful": False}
+    judge = query(9, "albums", "SHOW TABLES", action_log=[], recalled=[verdict])
+    snapshot = consolidated([*solved(), judge])
+    (doubted,) = parents(snapshot)
+    assert doubted.evidence.against == [judge.id]
+    assert (doubted.confidence or 1) < (parent.confidence or 0)
+    assert not weigh(snapshot.with_changes(reflect(snapshot)))
+
+
 def test_a_parent_that_no_longer_follows_is_retired_and_its_examples_are_free() -> None:
     """On a branch that saw the failures too, there never was one."""
     snapshot = consolidated(solved())
@@ -242,6 +253,15 @@ def test_a_topic_whose_members_went_is_retired() -> None:
     after = fewer.with_changes(reflect(fewer))
     assert {one.status for one in after.of(Fact) if one.depth == 0} == {"retired"}
     assert [one.parent for one in after.of(Fact) if one.depth != 0] == [None] * 5
+
+
+def test_what_did_not_stand_under_a_withdrawn_topic_stays_as_it_was_written() -> None:
+    snapshot = Snapshot([fact(n) for n in range(5)])
+    snapshot = snapshot.with_changes(reflect(snapshot))
+    first, *rest = snapshot.of(Fact)
+    other = fact(9, "Style", links=[])
+    put = reflect(Snapshot([*rest, first.changed(status="rejected"), other])).put
+    assert {one.id for one in put} == {one.id for one in snapshot.of(Fact)}
 
 
 def test_a_topic_does_not_quote_what_is_in_dispute() -> None:

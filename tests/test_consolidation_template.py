@@ -39,6 +39,11 @@ def test_where_the_template_says_too_little_the_most_typical_text_stands() -> No
     assert medoid(["a b c", "a b d", "x y z", "a b"]) == "a b"
 
 
+def test_what_was_said_more_often_is_more_typical() -> None:
+    assert medoid(["a b", "a b c", "x y"]) == "a b"
+    assert medoid(["a b", "a b c", "x y", "x y", "x y"]) == "x y"
+
+
 @pytest.mark.parametrize("texts", [[], [""]])
 def test_no_text_has_an_empty_template(texts: list[str]) -> None:
     assert common(texts) == ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from loki_memory.consolidation.glance import Glance, glance
@@ -118,7 +119,7 @@ def trigger(seen: Sequence[Glance]) -> str:
 
     `implement-api-todos-endpoint`: of `Implement POST /api/todos endpoint` and others.
     """
-    count = Counter(word for one in seen for word in one.words)
+    count = Counter(chain.from_iterable(one.words for one in seen))
     common = {word for word, n in count.items() if n >= _COMMON * len(seen)} - FUNCTION_WORDS
     shortest = min((one.goal for one in seen), key=lambda goal: (len(goal), goal))
     spoken = dict.fromkeys(word.lower() for word in _WORD.findall(shortest))
@@ -129,10 +130,12 @@ def trigger(seen: Sequence[Glance]) -> str:
 def best_habit(stratum: Stratum, anywhere: Strangers) -> Habit | None:
     """The habit that explains most moves of most successes, among those that help."""
     mined = stratum.successes[-_MINED:]
+    found = anywhere.candidates([glance(one).moves() for one in mined])
+    if not found:
+        return None
     chance = anywhere.by_chance(len(mined))
     inside = {one.id for one in stratum.episodes}
     seen = [(one, glance(one).moves()) for one in stratum.episodes]
-    found = anywhere.candidates([glance(one).moves() for one in mined])
     candidates = [one for one in found if anywhere.worth(one) > chance]
     for candidate in candidates:
         users = [one for one, made in seen if contains(made, candidate.moves)]

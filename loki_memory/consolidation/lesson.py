@@ -9,12 +9,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from typing import NamedTuple
 
-from loki_memory.consolidation.glance import glance
+from loki_memory.consolidation.glance import Glance, glance
 from loki_memory.consolidation.likeness import content, grams, jaccard, names
 from loki_memory.consolidation.template import medoid
-from loki_memory.consolidation.traits import head
 from loki_memory.models import Action, Episode
 from loki_memory.models.normal import normal
 from loki_memory.models.signature import salient, signature
@@ -53,20 +53,20 @@ class Met(NamedTuple):
 
 def lessons(cluster: Sequence[Episode], least: int = 2) -> list[Lesson]:
     """Those met by most episodes first; none if nothing came in as many as `least`."""
-    taught = _resolved(cluster, least)
-    return taught[:_MOST_LESSONS] if taught else _told_apart(cluster, least)
+    return _resolved(cluster, least) or _told_apart(cluster, least)
 
 
 def _resolved(cluster: Sequence[Episode], least: int) -> list[Lesson]:
     met = [
         Met(episode.id, error.message or error.type, error.resolution)
         for episode in cluster
+        if glance(episode).errors
         for error in episode.errors_encountered
         if error.resolution and (error.message or error.type)
     ]
     return [
         Lesson(_trouble(those), _remedy(those), _wrong(cluster, those))
-        for those in _recurring(met, least)
+        for those in islice(_recurring(met, least), _MOST_LESSONS)
     ]
 
 
@@ -130,6 +130,7 @@ def _is_same(one: Met, other: Met) -> bool:
 
 # The same messages and remedies are compared with many others.
 _value = lru_cache(maxsize=16384)(normal)
+_salient = lru_cache(maxsize=16384)(salient)
 
 
 @lru_cache(maxsize=16384)
@@ -186,13 +187,13 @@ def _is_check(action: Action) -> bool:
 
 def _step(action: Action) -> str:
     done = " ".join(filter(None, (action.action, action.target)))
-    return f"{done}: {salient(action.error)}" if action.error else done
+    return f"{done}: {_salient(action.error)}" if action.error else done
 
 
 def _told_apart(cluster: Sequence[Episode], least: int) -> list[Lesson]:
     """Steps that nearly all that succeeded took, and hardly one that failed."""
-    good = [_steps(one) for one in cluster if one.outcome == "success"]
-    bad = [_steps(one) for one in cluster if one.outcome == "failure"]
+    good = [frozenset(glance(one).steps) for one in cluster if one.outcome == "success"]
+    bad = [frozenset(glance(one).steps) for one in cluster if one.outcome == "failure"]
     if min(len(good), len(bad)) < max(least, 1):
         return []
     do, avoid = _telling(good, bad), _telling(bad, good)
@@ -200,10 +201,6 @@ def _told_apart(cluster: Sequence[Episode], least: int) -> list[Lesson]:
         return []
     wrong = ", ".join(avoid) if avoid else f"leaving out {', '.join(do)}"
     return [Lesson("what succeeds does this, what fails does not", ", ".join(do), wrong)]
-
-
-def _steps(episode: Episode) -> frozenset[str]:
-    return frozenset(filter(None, map(head, episode.action_log)))
 
 
 def _telling(here: Sequence[frozenset[str]], there: Sequence[frozenset[str]]) -> list[str]:
@@ -218,22 +215,27 @@ def _share(value: str, sets: Collection[frozenset[str]]) -> float:
     return sum(value in one for one in sets) / len(sets) if sets else 0.0
 
 
+def _held(seen: Iterable[Glance]) -> Counter[str]:
+    """In how many episodes each circumstance holds."""
+    return Counter(chain.from_iterable(one.circumstances for one in seen))
+
+
 class Surroundings:
     """In how many episodes of each scope something holds: what is true everywhere explains
     nothing.
     """
 
     def __init__(self, episodes: Iterable[Episode]) -> None:
-        self._held: dict[str, Counter[str]] = defaultdict(Counter)
-        self._all: Counter[str] = Counter()
-        for episode in episodes:
-            self._held[episode.scope].update(glance(episode).circumstances)
-            self._all[episode.scope] += 1
+        seen: dict[str, list[Glance]] = defaultdict(list)
+        for one in map(glance, episodes):
+            seen[one.scope].append(one)
+        self._held = {scope: _held(those) for scope, those in seen.items()}
+        self._all = {scope: len(those) for scope, those in seen.items()}
 
     def conditions(self, cluster: Sequence[Episode]) -> list[str]:
         """What holds in most of a cluster and not in most other episodes; the oddest first."""
         scope, size = cluster[0].scope, len(cluster)
-        inside = Counter(value for one in cluster for value in glance(one).circumstances)
+        inside = _held(map(glance, cluster))
         others = self._all[scope] - size
         odds = self._odds(inside, self._held[scope], size, others)
         telling = [

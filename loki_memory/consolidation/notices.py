@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 
 from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.snapshot import Snapshot, Step
@@ -40,19 +41,23 @@ def _files(recent: Mapping[str, Episode], episodes: Iterable[str]) -> set[str]:
 def _recent(snapshot: Snapshot, first: int, last: int) -> list[Episode]:
     """Episodes that are at least `first` and fewer than `last` days old."""
     ages = ((days_between(one.date, snapshot.day), one) for one in reversed(snapshot.episodes))
-    return [one for age, one in ages if first <= age < last]
+    young = takewhile(lambda aged: aged[0] < last, ages)  # all that come then are older
+    return [one for age, one in young if age >= first]
 
 
 def trends(snapshot: Snapshot) -> Iterator[Step]:
     """Errors that came much more or much less often in a fortnight than in the one before."""
     now = {one.id for one in _recent(snapshot, 0, _FORTNIGHT)}
     before = {one.id for one in _recent(snapshot, _FORTNIGHT, 2 * _FORTNIGHT)}
+    if not before:
+        return
+    both = now | before
     for one in snapshot.of(AntiPattern):
-        if not is_live(one) or not extra(one, "key"):
-            continue
         episodes = one.evidence.for_
+        if both.isdisjoint(episodes) or not is_live(one) or not extra(one, "key"):
+            continue
         new, old = len(now.intersection(episodes)), len(before.intersection(episodes))
-        if before and at_least(max(new, old), new + old, 0.5) < _CHANCE:
+        if at_least(max(new, old), new + old, 0.5) < _CHANCE:
             how = "more" if new > old else "less"
             why = f"{new} times in {_FORTNIGHT} days, {old} times in those before"
             yield Step("noticed", one.id, f"{how} often: {one.title()}", (), why)

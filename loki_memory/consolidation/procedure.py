@@ -55,11 +55,11 @@ def _common(values: Iterable[Iterable[str]]) -> list[str]:
     return sorted(value for value, n in count.items() if value and n >= _COMMON * len(sets))
 
 
-def steps(habit: Habit) -> list[str]:
+def steps(habit: Habit, checks: Iterable[str]) -> list[str]:
     """The moves in words, and at the end the checks that nearly all made besides."""
     made = {one.head for one in habit.moves}
-    checks = [Move(head) for head in _checks(habit.evidence) if head not in made]
-    return [_sentence(one, habit.evidence) for one in (*habit.moves, *checks)]
+    besides = [Move(head) for head in checks if head not in made]
+    return [_sentence(one, habit.evidence) for one in (*habit.moves, *besides)]
 
 
 def _sentence(wanted: Move, evidence: Sequence[Episode]) -> str:
@@ -100,10 +100,7 @@ class Troubles:
 
     def __init__(self, snapshot: Snapshot) -> None:
         errors = [one for one in snapshot.of(AntiPattern) if is_live(one)]
-        public = ((one, _line(one.prevention or "")) for one in errors if one.scope not in PRIVATE)
-        self._told = {
-            one.id: (_symptom(one), fix) for one, fix in public if len(fix.split()) > _TERSE
-        }
+        self._told = {one.id: one for one in errors if one.scope not in PRIVATE and _is_told(one)}
         self._met: dict[str, set[str]] = defaultdict(set)
         for one in errors:
             above = (link.to for link in one.links if link.relation == "example_of")
@@ -115,7 +112,12 @@ class Troubles:
         """What went wrong in this kind of task, most often first, and what helped."""
         met = Counter(one for episode in stratum.episodes for one in self._met.get(episode.id, ()))
         often = sorted(met, key=lambda one: (-met[one], one))
-        return [self._told[one] for one in often[:_ERRORS]]
+        told = (self._told[one] for one in often[:_ERRORS])
+        return [(_symptom(one), _line(one.prevention or "")) for one in told]
+
+
+def _is_told(error: AntiPattern) -> bool:
+    return len(_line(error.prevention or "").split()) > _TERSE
 
 
 def _symptom(error: AntiPattern) -> str:
@@ -125,11 +127,11 @@ def _symptom(error: AntiPattern) -> str:
     )
 
 
-def exit_criteria(evidence: Sequence[Episode]) -> list[str]:
-    return [f"`{check}` passes" for check in _checks(evidence)]
+def exit_criteria(checks: Iterable[str]) -> list[str]:
+    return [f"`{check}` passes" for check in checks]
 
 
-def _checks(evidence: Sequence[Episode]) -> list[str]:
+def checks(evidence: Sequence[Episode]) -> list[str]:
     """The tests, linters and builds that nearly all successes ran."""
     return _common(_checks_of(one) for one in evidence)
 

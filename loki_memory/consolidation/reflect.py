@@ -8,7 +8,9 @@ that quotes the most central of them).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from heapq import nlargest
 from itertools import pairwise
 from math import fsum
 from typing import Any
@@ -53,15 +55,13 @@ _NAMES, _LINE = 5, 200
 
 def reflect(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """Parents, sure remedies and topics that are new or have changed, and what was noticed."""
-    wanted: dict[str, Belief] = {}
-    for one in [*_generalised(snapshot, touched), *_sure_remedies(snapshot, touched)]:
-        wanted[one.id] = one
-    wanted |= _withdrawn(snapshot, wanted, {"param", "remedy"}, touched)
-    for one in _weighed(_changed(wanted, snapshot), snapshot):
-        wanted[one.id] = one  # topics quote the surest
-    for one in _topics(snapshot, wanted):
-        wanted[one.id] = one
-    wanted |= _withdrawn(snapshot, wanted, {"topic"}, None)
+    new = {one.id for one in snapshot.of(Belief) if is_touched(one, touched)}
+    wanted = _by_id([*_generalised(snapshot, new), *_sure_remedies(snapshot, new)])
+    due = _due(_reflections(snapshot, {"param", "remedy"}), new, snapshot)
+    wanted |= _withdrawn(due, wanted, snapshot)
+    wanted |= _by_id(_weighed(_changed(wanted, snapshot), snapshot))  # topics quote the surest
+    wanted |= _by_id(_topics(snapshot, wanted))
+    wanted |= _withdrawn(_reflections(snapshot, {"topic"}), wanted, snapshot)
     put = tuple(_changed(wanted, snapshot))
     learned = [one for one in put if one.id not in snapshot.records]
     steps = [Step("learned", one.id, one.title(), tuple(one.episodes_for())) for one in learned]
@@ -69,7 +69,9 @@ def reflect(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
 
 
 def _changed(wanted: Mapping[str, Belief], snapshot: Snapshot) -> list[Belief]:
-    return [one for _, one in sorted(wanted.items()) if differs(one, snapshot.records)]
+    known = snapshot.records
+    made = (one for name, one in sorted(wanted.items()) if one is not known.get(name))
+    return [one for one in made if differs(one, known)]
 
 
 def _by_id(beliefs: Iterable[Belief]) -> dict[str, Belief]:
@@ -77,47 +79,45 @@ def _by_id(beliefs: Iterable[Belief]) -> dict[str, Belief]:
 
 
 def _withdrawn(
-    snapshot: Snapshot,
-    wanted: Mapping[str, Belief],
-    kinds: set[str],
-    touched: Touched | None,
+    due: Iterable[Belief], wanted: Mapping[str, Belief], snapshot: Snapshot
 ) -> dict[str, Belief]:
     """What was reflected before and does not follow any more, and what stood under it, freed.
 
     So memory is the same whatever was known first: to somebody who saw it all, it never followed.
     """
-    known = _by_id(snapshot.of(Belief))
-    due = _due(known, touched)
-    gone = {
-        name
-        for name, one in known.items()
-        if name in due and name not in wanted and is_live(one) and _is_reflection(one, kinds)
-        if not one.pinned and one.origin != "owner"
-    }
+    gone = {one.id: one for one in due if one.id not in wanted}
     if not gone:
         return {}
-    now = {**known, **wanted}
-    freed = (_freed(one, gone) for one in now.values() if one.id not in gone)
-    retired = (known[name].changed(status="retired") for name in gone)
-    return _by_id([*retired, *(one for one in freed if differs(one, now))])
+    now = {**_by_id(snapshot.of(Belief)), **wanted}
+    under = (one for name, one in now.items() if name not in gone and _is_under(one, gone))
+    retired = (one.changed(status="retired") for one in gone.values())
+    return _by_id([*retired, *(_freed(one, gone) for one in under)])
 
 
-def _is_reflection(belief: Belief, kinds: set[str]) -> bool:
-    """Whether this phase made it, by the key that it wrote."""
-    of = extra(belief, "key") or {}
-    return any(name in of and (name != "param" or of[name] == ANY) for name in kinds)
+def _reflections(snapshot: Snapshot, kinds: set[str]) -> list[Belief]:
+    """What this phase made and may withdraw, by the key that it wrote."""
+    keyed = ((extra(one, "key"), one) for one in snapshot.of(Belief))
+    made = (one for key, one in keyed if isinstance(key, dict) and _is_reflection(key, kinds))
+    return [one for one in made if is_live(one) and not one.pinned and one.origin != "owner"]
 
 
-def _due(known: Mapping[str, Belief], touched: Touched | None) -> set[str]:
+def _is_reflection(key: Mapping[str, Any], kinds: set[str]) -> bool:
+    return any(name in key and (name != "param" or key[name] == ANY) for name in kinds)
+
+
+def _due(made: Iterable[Belief], new: AbstractSet[str], snapshot: Snapshot) -> list[Belief]:
     """What is new, the parents of errors that are, and the sure remedies for these."""
-    new = {name for name, one in known.items() if is_touched(one, touched)}
-    links = (link for name in new for link in known[name].links)
+    links = (link for one in snapshot.of(Belief) if one.id in new for link in one.links)
     above = {link.to for link in links if link.relation == "example_of"}
-    keys = ((name, extra(one, "key") or {}) for name, one in known.items())
-    return new.union(above, (name for name, key in keys if key.get("remedy") in new))
+    keyed = ((extra(one, "key").get("remedy"), one) for one in made)
+    return [one for error, one in keyed if error in new or one.id in new or one.id in above]
 
 
-def _freed(child: Belief, gone: set[str]) -> Belief:
+def _is_under(belief: Belief, gone: Collection[str]) -> bool:
+    return belief.parent in gone or any(link.to in gone for link in belief.links)
+
+
+def _freed(child: Belief, gone: Collection[str]) -> Belief:
     """A belief that no longer stands under what is gone."""
     document = child.document()
     if child.parent in gone:
@@ -159,7 +159,7 @@ def _updated(record: Belief, snapshot: Snapshot) -> Belief | None:
 # An error with many names
 
 
-def _generalised(snapshot: Snapshot, touched: Touched | None) -> Iterator[Belief]:
+def _generalised(snapshot: Snapshot, new: AbstractSet[str]) -> Iterator[Belief]:
     """Parents of errors that differ only in the name of the thing, and the children under them."""
     kinds: dict[tuple[str, str, str], list[AntiPattern]] = defaultdict(list)
     for one in snapshot.of(AntiPattern):
@@ -168,7 +168,7 @@ def _generalised(snapshot: Snapshot, touched: Touched | None) -> Iterator[Belief
             kinds[one.scope, str(of.get("head", "")), str(of.get("template", ""))].append(one)
     least = snapshot.thresholds.error_names
     for (scope, head, template), children in sorted(kinds.items()):
-        if len(children) < least or not any(is_touched(one, touched) for one in children):
+        if len(children) < least or new.isdisjoint(one.id for one in children):
             continue
         lesson = _lesson(head, template, children, snapshot)
         parent = lesson and _updated(_parent(scope, head, template, children, lesson), snapshot)
@@ -206,33 +206,33 @@ def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Sna
 def _newest(children: list[AntiPattern], snapshot: Snapshot) -> list[Episode]:
     """The newest episodes that met an error: what helped of late fits the code as it is."""
     names = {episode for one in children for episode in one.episodes_for()}
-    found = (snapshot.records.get(one) for one in names)
-    met = [one for one in found if isinstance(one, Episode)]
-    return sorted(met, key=lambda one: (one.timestamp, one.id))[-_TRIED:]
+    found = map(snapshot.records.get, names)
+    met = (one for one in found if isinstance(one, Episode))
+    return nlargest(_TRIED, met, key=lambda one: (one.timestamp, one.id))
 
 
 def _next_move(head: str, template: str, episodes: Sequence[Episode]) -> str:
     """The move that most successes made right after the error, and failures did not."""
-    solved: Counter[Move] = Counter()
-    failed: Counter[Move] = Counter()
-    for one in episodes:
-        if one.outcome in {"success", "failure"}:
-            (solved if one.outcome == "success" else failed).update(_after(one, head, template))
-    tried = {made: n for made, n in solved.items() if made.head}
-    usual = min(tried, key=lambda made: (-tried[made], made), default=None)
-    if usual is None or solved[usual] < _SOLVED:
+    solved = _tried(head, template, (one for one in episodes if one.outcome == "success"))
+    made = (one for one in solved if one.head)
+    usual = min(made, key=lambda one: (-solved[one], one), default=None)
+    if usual is None or solved[usual] < max(_SOLVED, _MOSTLY * solved.total()):
         return ""
-    share = solved[usual] / solved.total()
+    failed = _tried(head, template, (one for one in episodes if one.outcome == "failure"))
     elsewhere = (failed[usual] + 0.5) / (failed.total() + 1)
-    if share < _MOSTLY or share < _LIFT * elsewhere:
+    if solved[usual] / solved.total() < _LIFT * elsewhere:
         return ""
     return f"`{usual.head}`{f' on a {usual.place} file' if usual.place else ''} before trying again"
 
 
+def _tried(head: str, template: str, episodes: Iterable[Episode]) -> Counter[Move]:
+    """How often each move was made right after an error."""
+    return Counter(made for one in episodes for made in _after(one, head, template))
+
+
 def _after(episode: Episode, head: str, template: str) -> Iterator[Move]:
     """What was done after each occurrence of an error, unless it was just tried again."""
-    log = episode.action_log
-    for action, then in pairwise(log):
+    for action, then in pairwise(episode.action_log):
         if action.error:
             found = key(action.error, action.action, action.target or "")
             # What a tool writes before the message is left out where an agent quotes it.
@@ -250,8 +250,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _example(child: AntiPattern, parent: str) -> AntiPattern:
+    is_linked = any(one.to == parent for one in child.links)
+    if is_linked and child.parent:
+        return child
     links = [one.model_dump(mode="json", exclude_unset=True) for one in child.links]
-    if not any(one["to"] == parent for one in links):
+    if not is_linked:
         links.append({"to": parent, "relation": "example_of"})
     return child.changed(parent=child.parent or parent, links=links)
 
@@ -273,9 +276,9 @@ def _from_sources(sources: Sequence[Belief], scope: str) -> dict[str, Any]:
 # A remedy that always works
 
 
-def _sure_remedies(snapshot: Snapshot, touched: Touched | None) -> Iterator[Pattern]:
+def _sure_remedies(snapshot: Snapshot, new: AbstractSet[str]) -> Iterator[Pattern]:
     for one in snapshot.of(AntiPattern):
-        if not is_live(one) or not extra(one, "key") or not is_touched(one, touched):
+        if one.id not in new or not is_live(one) or not extra(one, "key"):
             continue
         for remedy in one.resolutions[:1]:
             helped, others = overcame(one)

@@ -73,6 +73,8 @@ class Known:
         if not self._is_same or not self._saw(stratum):
             return False
         skills = [self._skills[name] for name in _ids(stratum) if name in self._skills]
+        if not skills:
+            return True
         usual = self._troubles.of(stratum)
         return all(one.id not in self._judged and one.common_errors == usual for one in skills)
 
@@ -120,14 +122,15 @@ def _skill(
             return None
     if {tombstone_id(stratum.name), tombstone_id(name)} & snapshot.rejected:
         return None
+    checks = procedure.checks(habit.evidence)
     written = Skill.from_sections(
         name,
         procedure.when(stratum),
         title=stratum.name.replace("-", " ").capitalize(),
         prerequisites=procedure.prerequisites(habit.evidence),
-        steps=procedure.steps(habit),
+        steps=procedure.steps(habit, checks),
         common_errors=troubles.of(stratum),
-        exit_criteria=procedure.exit_criteria(habit.evidence),
+        exit_criteria=procedure.exit_criteria(checks),
         metadata=_metadata(habit, told.get(f"skill-{name}", Feedback()), snapshot),
     )
     marked = {**written.metadata, "loki-digest": digest("body", written.body)}

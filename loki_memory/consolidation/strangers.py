@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from math import ceil, fsum, inf, log
 from zlib import crc32
 
@@ -35,7 +36,8 @@ class Strangers:
         self._made = {one.id: glance(one).moves() for one in chosen}
         self._strangers = [one.id for one in chosen if one.outcome == "success"]
         self._failed = self._made.keys() - set(self._strangers)
-        self._holders = Counter(one for made in self._made.values() for one in frozenset(made))
+        self._held = {name: frozenset(made) for name, made in self._made.items()}
+        self._holders = Counter(chain.from_iterable(self._held.values()))
         self._chance: dict[int, float] = {}
         self._users: dict[tuple[Move, ...], frozenset[str]] = {}
 
@@ -61,14 +63,14 @@ class Strangers:
 
     def is_rarer(self, wanted: tuple[Move, ...], share: float, inside: AbstractSet[str]) -> bool:
         """Whether moves that have this share inside are much less common outside."""
-        outside = len(self._made.keys() - inside)
         there = len(self._who_makes(wanted) - inside)
-        return not there or share * outside / there >= _LIFT
+        return not there or share * len(self._made.keys() - inside) / there >= _LIFT
 
     def _who_makes(self, wanted: tuple[Move, ...]) -> frozenset[str]:
         """Many kinds of tasks are asked about the same moves, so who makes them is kept."""
         if wanted not in self._users:
-            makes = (name for name, made in self._made.items() if contains(made, wanted))
+            able = (name for name, held in self._held.items() if held.issuperset(wanted))
+            makes = (name for name in able if contains(self._made[name], wanted))
             self._users[wanted] = frozenset(makes)
         return self._users[wanted]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from itertools import chain
 
 from loki_memory.consolidation.likeness import content, jaccard, words
 
@@ -63,12 +65,13 @@ def medoid(texts: Sequence[str]) -> str:
     """The text that is most like all others; among equals the shorter, then the first by letter."""
     if not texts:
         return ""
-    return min(
-        sorted(set(texts)),
-        key=lambda text: (-_mean_likeness(text, texts), len(text), text),
-    )
+    said = Counter(texts)
+    return min(said, key=lambda text: (-_mean_likeness(text, said), len(text), text))
 
 
-def _mean_likeness(text: str, texts: Sequence[str]) -> float:
-    shares = sorted(jaccard(words(text), words(other)) for other in texts)
+def _mean_likeness(text: str, said: Counter[str]) -> float:
+    """How like a text is to all that were said, each as often as it was."""
+    own = words(text)
+    likeness = ([jaccard(own, words(other))] * times for other, times in said.items())
+    shares = sorted(chain.from_iterable(likeness))
     return round(sum(shares) / len(shares), 9)  # sorted and rounded: the same in every order
