@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from loki_memory.index.index import Index, Summary
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import Kind
 from loki_memory.resources import template
-from loki_memory.sync import Changes, Freshness, Look, Progress, check, rebuild, sync
+from loki_memory.sync import Changes, Freshness, Look, Progress, check, rebuild, sync, take_in
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
     from loki_memory.files.rendering import Listed
@@ -192,11 +192,16 @@ class Parts:
                 changes = _joined(changes, self._sync(full=True))
             return changes
 
-    def take_in(self) -> Changes:
-        """Bring the index up to date with every file, and leave the views for later."""
+    def take_in(self, paths: Collection[str] | None = None) -> Changes:
+        """Bring the index up to date with every file, and leave the views for later.
+
+        `paths` are those that this process has just written or removed: only they are looked at.
+        """
         with self._lock:
             self._heal()
-            return self._sync(full=True)
+            if paths is None:
+                return self._sync(full=True)
+            return self._guarded(lambda: take_in(self.layout, self.index, paths, time.time_ns()))
 
     def rebuild(self, progress: Progress | None = None) -> Changes:
         """Read every file again and make the index from nothing; then as `sync`."""
@@ -479,10 +484,11 @@ class Parts:
 
         rejected = self.index.fingerprint("tombstone")  # what it names leaves the views
         prints = {kind: self.index.fingerprint(kind) ^ rejected for kind in views.SHOWN}
+        written: list[str] = []
         for kind in views.to_render(self.store, prints):
             with suppress(FileChanged):  # an edit of this very moment: the next sync takes it over
-                render(self.store, kind, self._for_view(kind), self._record)
-        views.note_state(self.store, prints)
+                written += render(self.store, kind, self._for_view(kind), self._record)
+        views.note_state(self.store, prints, written)
 
     def _for_view(self, kind: Kind) -> Iterator[Listed]:
         """Everything of a kind that stands in tracked files and was not rejected."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_models import EPISODE, HANDOFF, LEDGER, PATTERN, SMALLEST, made
 
@@ -308,6 +308,7 @@ def test_an_etag_tells_contents_apart() -> None:
 
 _ODD = [
     *["null", "No", "on", "1", "08", "0.92", "1e5", "2026-01-06", "1:30", "~", "", "---", "- a"],
+    *["0b1", "0x1f", "0o7", "00w9", "7z7nap9a6y", "85eeaybvsd", "12e5", "1_0a", "0b1z", "1a-b"],
     *["a: b", "a #b", "a:", "it's: so", " lead: x", "x, y", "a  b", "two\nlines", "größer", "😀"],
 ]
 _TEXTS = st.one_of(
@@ -331,3 +332,36 @@ def test_front_matter_is_written_as_yaml_writes_it(extra: dict[str, Any]) -> Non
         front, sort_keys=False, allow_unicode=not breaks, width=10**6, default_flow_style=False
     )
     assert written + "\n" == unicodedata.normalize("NFC", asked)
+
+
+_HEAD_LINES = st.sampled_from(
+    [
+        *["name: x", "license: no", "a: it's", "a: 'it''s: so'", "a: ''", "b: 'x' y", "b: 'x"],
+        *["metadata:", "  loki-date: '2026-01-06'", "  loki-digest: 7z7nap9a6y", "  e: a-1, b-2"],
+        *["metadata: x", "    deep: x", " odd: x", "  list:", "- a", "c: [a, b]", "c: {a: b}", ""],
+        *["d: a: b", "d: a #b", "d: 12", "d: 0x1f", "d: ~", "d: é", "d: 'é …'", "d:\tx", "d: x "],
+        *["# said", "1a: x", "e: |", "  text", "---", "...", "f: !x y", "f: &x y", "f: *x", "? a"],
+    ]
+)
+
+
+@given(st.lists(_HEAD_LINES, min_size=1, max_size=5))
+@example(["name: x", "metadata:", "  loki-digest: 7z7nap9a6y", "a: 'it''s: so'"])
+@example(["metadata:", "name: x"])
+@example(["name: x", "  e: a-1, b-2"])
+def test_front_matter_is_read_as_yaml_reads_it(lines: list[str]) -> None:
+    """Whatever of it is read without asking PyYAML; what that refuses, or has twice, is refused."""
+    front = "".join(f"{line}\n" for line in lines).partition("---")[0]
+    try:
+        found = codec.read_skill("skills/x.md", f"---\n{front}---\nB".encode())
+    except InvalidRecord:
+        return
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    asked = yaml.load(front, Loader=loader)  # noqa: S506 - makes only text
+    assert found == {"name": "x", **asked, "body": "B"}
+
+
+def test_front_matter_that_says_a_key_twice_is_refused() -> None:
+    assert "twice" in refused(b"---\nname: x\nname: x\n---\n", "skills/x.md").reason
+    inner = b"---\nmetadata:\n  a: x\n  a: x\n---\n"
+    assert "twice" in refused(inner, "skills/x.md").reason

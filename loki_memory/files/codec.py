@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.files import layout
+from loki_memory.files import front_matter, layout
 from loki_memory.models import MODELS, Memory, Skill, parse
 from loki_memory.models.ids import slug
 from loki_memory.models.kinds import Kind
@@ -24,18 +23,12 @@ from loki_memory.models.normal import nfc
 
 MAX_BYTES = 1 << 20  # a record is a page or two; a megabyte is a log that went astray
 MAX_DEPTH = 64
-MAX_FRONT_MATTER = 1 << 16
 _ETAG_BYTES = 16
 _NUL = b"\\u0000"
 _DIGITS, _MANY_DIGITS = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
 _WHOLE_NUMBER = re.compile(rb"(?<![\d.eE+-])-?\d{19,400}(?![\d.eE])")
 _BEFORE_COLON = (b" :", b"\t:", b"\n:", b"\r:")
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-# Texts that YAML writes as they are, and such that it quotes since they look like something else.
-_PLAIN_YAML = re.compile(r"[A-Za-z][\w./()+-]*(?:,? \w[\w./()+-]*)*", re.ASCII)
-_LONGEST_NAME = 64  # beyond 128 characters a key is written in another way
-_LIKE_BOOLEAN = {"true", "false", "yes", "no", "on", "off", "null"}
-_LIKE_NUMBER = re.compile(r"0|[1-9]\d*|\d+\.\d+|\d{4}-\d\d-\d\d", re.ASCII)
 _CONFLICT = re.compile(rb"^(<{7} |>{7} )", re.MULTILINE)
 
 
@@ -171,11 +164,15 @@ def _plain(data: bytes, limit: int) -> bytes:
 
 
 def _composed(text: bytes) -> bytes:
+    if text.isascii():
+        return text
     try:
-        return text if text.isascii() else nfc(text.decode()).encode()
+        given = text.decode()
     except UnicodeDecodeError as error:
         line = text[: error.start].count(b"\n") + 1
         raise InvalidRecord("is not UTF-8", line=line, advice="Save it as UTF-8.") from None
+    composed = nfc(given)
+    return text if composed == given else composed.encode()  # of a large view that takes a while
 
 
 def _huge_numbers(text: bytes) -> frozenset[float]:
@@ -236,7 +233,7 @@ def read_skill(path: str, data: bytes) -> dict[str, Any]:
     text = _plain(data, MAX_BYTES).decode()
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     front = _FRONT.match(text)
-    document = _front_matter(front[1]) if front else {}
+    document = front_matter.read(front[1]) if front else {}
     if "body" in document:
         raise InvalidRecord("front matter has a `body`", advice="The body is what follows it.")
     document.setdefault("name", slug(layout.stem_in(path), 64))
@@ -244,116 +241,6 @@ def read_skill(path: str, data: bytes) -> dict[str, Any]:
     return document
 
 
-def _front_matter(text: str) -> dict[str, Any]:
-    """YAML in which every scalar is text (`no` is "no"), without aliases, anchors and tags."""
-    import yaml
-
-    def refuse(reason: str, mark: Any) -> NoReturn:
-        line = mark.line + 2 if mark else 0
-        raise InvalidRecord(f"front matter {reason}", line=line, advice="Use plain `key: value`.")
-
-    if len(text) > MAX_FRONT_MATTER:
-        refuse(f"has {len(text):,} bytes, and {MAX_FRONT_MATTER:,} is the most", None)
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # in C where there is libyaml
-    try:
-        _check_events(yaml.parse(text, Loader=loader), refuse)
-        value = yaml.load(text, Loader=loader)  # noqa: S506 - makes only text
-    except yaml.YAMLError as error:
-        refuse(f"is not valid YAML ({getattr(error, 'problem', error)})", _mark(error))
-    except (ValueError, OverflowError) as error:
-        refuse(f"is not valid YAML ({error})", None)
-    except RecursionError:
-        refuse("is nested too deeply", None)
-    if not isinstance(value, dict):
-        refuse("is not a list of `key: value` lines", None)
-    return value
-
-
-def _check_events(events: Iterable[Any], refuse: Callable[[str, Any], NoReturn]) -> None:
-    """Bounded nesting, no aliases, no tags, no key twice."""
-    import yaml
-
-    open_ones: list[_Opened] = []
-    for event in events:
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            refuse("uses an alias or anchor", event.start_mark)
-        if getattr(event, "tag", None):
-            refuse("uses a tag", event.start_mark)
-        if isinstance(event, yaml.CollectionEndEvent):
-            open_ones.pop()
-        elif isinstance(event, yaml.NodeEvent):
-            if open_ones and open_ones[-1].has_twice(getattr(event, "value", None)):
-                refuse(f"has {event.value!r} twice", event.start_mark)  # type: ignore[attr-defined]
-            if isinstance(event, yaml.CollectionStartEvent):
-                open_ones.append(_Opened(isinstance(event, yaml.MappingStartEvent)))
-        if len(open_ones) > MAX_DEPTH:
-            refuse("is nested too deeply", event.start_mark)
-
-
-class _Opened:
-    """A list or mapping of YAML while it is read: every other node of a mapping is a key."""
-
-    def __init__(self, is_mapping: bool) -> None:
-        self._keys: set[str] | None = set() if is_mapping else None
-        self._at_key = True
-
-    def has_twice(self, node: str | None) -> bool:
-        if self._keys is None:
-            return False
-        at_key, self._at_key = self._at_key, not self._at_key
-        if not at_key or node is None:
-            return False
-        if node in self._keys:
-            return True
-        self._keys.add(node)
-        return False
-
-
-def _mark(error: Exception) -> Any:
-    return getattr(error, "problem_mark", None)
-
-
 def _encode_skill(document: dict[str, Any]) -> str:
     body = document.pop("body", "")
-    # YAML takes these for line breaks, unless they are escaped.
-    shown = dump(document).decode()
-    plain = not any(mark in shown for mark in "\x85\u2028\u2029\ufeff")
-    front = "".join(_yaml(name, value, plain=plain) for name, value in document.items())
-    return f"---\n{front}---\n\n{body}"
-
-
-def _yaml(name: str, value: Any, *, plain: bool) -> str:
-    """One key of front matter. What needs no thought is written here: PyYAML thinks for long."""
-    lines = _yaml_lines(name, value, "")
-    if lines is not None:
-        return lines
-    import yaml
-
-    return yaml.safe_dump(
-        {name: value}, sort_keys=False, allow_unicode=plain, width=10**6, default_flow_style=False
-    )
-
-
-def _yaml_lines(name: str, value: Any, indent: str) -> str | None:
-    """The lines that YAML has for a text or a mapping of texts; None where that is not certain."""
-    if not _is_plain(name) or len(name) > _LONGEST_NAME:
-        return None
-    if isinstance(value, dict) and value:
-        inner = [_yaml_lines(key, one, indent + "  ") for key, one in value.items()]
-        told = [lines for lines in inner if lines is not None]
-        return f"{indent}{name}:\n" + "".join(told) if len(told) == len(inner) else None
-    text = _yaml_text(value) if isinstance(value, str) else None
-    return None if text is None else f"{indent}{name}: {text}\n"
-
-
-def _yaml_text(text: str) -> str | None:
-    if _is_plain(text):
-        return text
-    printable = text.isascii() and text.isprintable()
-    if printable and (": " in text or " #" in text or _LIKE_NUMBER.fullmatch(text)):
-        return "'" + text.replace("'", "''") + "'"
-    return None
-
-
-def _is_plain(text: str) -> bool:
-    return bool(_PLAIN_YAML.fullmatch(text)) and text.lower() not in _LIKE_BOOLEAN
+    return f"---\n{front_matter.written(document)}---\n\n{body}"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from loki_memory.files.layout import PRIVATE, TOP_FOLDERS, Layout
@@ -21,6 +20,14 @@ ODD: Stamp = (-1, 0, 0)  # a link, a device, a name that is no text: never follo
 # Kernels tick every 1-10 ms; file systems that keep whole seconds show no fraction at all.
 _GRAIN_NS, _COARSE_GRAIN_NS = 20_000_000, 2_000_000_000
 _SECOND_NS = 1_000_000_000
+# Where a folder can be held open, the way to it is gone once and not for each of its files.
+_BY_DESCRIPTOR = os.scandir in os.supports_fd
+_FOLDER = (
+    os.O_RDONLY
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
 
 
 class Folder(NamedTuple):
@@ -53,34 +60,55 @@ def scan(layout: Layout) -> Iterator[tuple[str, Folder]]:
 
 def scan_folder(path: str) -> Folder | None:
     """One folder; None if it does not exist. What starts with a dot is not memory."""
-    files: dict[str, Stamp] = {}
-    folders: list[str] = []
     try:
         status = os.lstat(path)
-        entries = os.scandir(path) if stat.S_ISDIR(status.st_mode) else None
+        if not stat.S_ISDIR(status.st_mode):  # a link instead of a folder leads out of the tree
+            return None
+        place = os.open(path, _FOLDER) if _BY_DESCRIPTOR else path
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
         return Folder(0, {"": UNREADABLE}, [])
-    if entries is None:  # a link instead of a folder leads out of the tree
-        return None
-    mtime_ns = status.st_mtime_ns
-    with entries:
-        for entry in entries:
-            name = entry.name
-            if name[0] == ".":
+    try:
+        with os.scandir(place) as entries:
+            return Folder(status.st_mtime_ns, *_listed(entries))
+    finally:
+        if isinstance(place, int):
+            os.close(place)
+
+
+def _listed(entries: Iterable[os.DirEntry[str]]) -> tuple[dict[str, Stamp], list[str]]:
+    """The files of a folder with their stamps, and the folders in it."""
+    files: dict[str, Stamp] = {}
+    folders: list[str] = []
+    for entry in entries:
+        name = entry.name
+        if name[0] == ".":
+            continue
+        if not name.isascii() and not _is_text(name):
+            files[name.encode(errors="backslashreplace").decode()] = ODD
+        elif entry.is_file(follow_symlinks=False):
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:  # gone since it was listed
                 continue
-            if not name.isascii() and not _is_text(name):
-                files[name.encode(errors="backslashreplace").decode()] = ODD
-            elif entry.is_file(follow_symlinks=False):
-                with suppress(FileNotFoundError):  # gone since it was listed
-                    status = entry.stat(follow_symlinks=False)
-                    files[name] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append(name)
-            else:
-                files[name] = ODD
-    return Folder(mtime_ns, files, folders)
+            files[name] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+        elif entry.is_dir(follow_symlinks=False):
+            folders.append(name)
+        else:
+            files[name] = ODD
+    return files, folders
+
+
+def stamp_of(path: str) -> Stamp | None:
+    """The stamp of one file; None if there is none."""
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISREG(status.st_mode):
+        return (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+    return None if stat.S_ISDIR(status.st_mode) else ODD
 
 
 def _is_text(name: str) -> bool:
@@ -94,9 +122,9 @@ def _is_text(name: str) -> bool:
 
 def settled(stamp: Stamp, now_ns: int) -> Stamp:
     """The stamp, or UNSETTLED if the file is so young that another write could look the same."""
-    if stamp in {ODD, UNREADABLE}:
-        return stamp
     newest = max(stamp[0], stamp[1])
-    coarse = newest % _SECOND_NS == 0
-    young = now_ns - newest < (_COARSE_GRAIN_NS if coarse else _GRAIN_NS)
-    return UNSETTLED if young else stamp
+    age = now_ns - newest
+    if age >= _COARSE_GRAIN_NS or stamp in (ODD, UNREADABLE):  # most are old
+        return stamp
+    grain = _GRAIN_NS if newest % _SECOND_NS else _COARSE_GRAIN_NS
+    return UNSETTLED if age < grain else stamp

@@ -160,6 +160,10 @@ class Change:
         """How many files it changes."""
         return len(self._writes)
 
+    def paths(self) -> list[str]:
+        """The files that it writes or removes."""
+        return list(self._writes)
+
     def overwritten(self) -> list[str]:
         """The files that stand there already, and that it changes or removes."""
         there = {path: self._current(path) for path in self._writes}

@@ -20,7 +20,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -120,17 +120,22 @@ class State(NamedTuple):
 
 
 def state(store: Store) -> State:
-    found = store.read(_STATE)
+    found = store.data(_STATE)
     try:
-        raw = json.loads(found.data) if found else {}
+        raw = json.loads(found) if found else {}
         return State(dict(raw["stamps"]), dict(raw["rendered"]))
     except (ValueError, KeyError, TypeError):
         return State({}, {})
 
 
-def note_state(store: Store, fingerprints: Mapping[Kind, int]) -> None:
-    """Remember what is rendered now, so that the next look costs a stat per view."""
-    edited = {view_kind(path) for path in edited_views(store)}
+def note_state(
+    store: Store, fingerprints: Mapping[Kind, int], written: Collection[str] = ()
+) -> None:
+    """Remember what is rendered now, so that the next look costs a stat per view.
+
+    `written` are the views of this moment: whether anybody edits them, the next look tells.
+    """
+    edited = {view_kind(path) for path in edited_views(store, but=written)}
     rendered = {str(kind): n for kind, n in fingerprints.items() if kind not in edited}
     new = State(dict(sorted(store.rendered.items())), rendered)
     if new != state(store):
@@ -138,8 +143,8 @@ def note_state(store: Store, fingerprints: Mapping[Kind, int]) -> None:
             change.render(_STATE, codec.dump(new._asdict()))
 
 
-def edited_views(store: Store, *, days: bool = True) -> list[str]:
-    """The views that are not, byte for byte, what we rendered.
+def edited_views(store: Store, *, days: bool = True, but: Collection[str] = ()) -> list[str]:
+    """The views that are not, byte for byte, what we rendered; those of `but` are not looked at.
 
     `days` looks at the learnings of each day too: there may be hundreds, and a write that is no
     learning leaves them to the next sync.
@@ -152,7 +157,7 @@ def edited_views(store: Store, *, days: bool = True) -> list[str]:
     now = time.time_ns()
     edited = []
     for path, stamp in stamps.items():
-        if store.rendered.get(path) == stamp:
+        if path in but or store.rendered.get(path) == stamp:
             continue
         if not is_rendered(store, path):
             edited.append(path)
@@ -193,8 +198,8 @@ def is_rendered(store: Store, path: str) -> bool:
 
 def _etag_of_base(store: Store, path: str) -> str:
     """The etag that a view was rendered with; what else a base says takes long to read."""
-    found = store.read(base_path(path))
-    etag = _ETAG_OF_BASE.match(found.data) if found else None
+    found = store.data(base_path(path))
+    etag = _ETAG_OF_BASE.match(found) if found else None
     return etag[1].decode() if etag else ""
 
 
@@ -204,9 +209,9 @@ def _is_settled(stamp: list[int], now_ns: int) -> bool:
 
 
 def read_base(store: Store, path: str) -> Base:
-    found = store.read(base_path(path))
+    found = store.data(base_path(path))
     try:
-        raw = orjson.loads(found.data) if found else {}
+        raw = orjson.loads(found) if found else {}
         return Base(str(raw.get("etag", "")), dict(raw.get("entries", {})))
     except (ValueError, AttributeError, TypeError):
         return Base("", {})

@@ -16,6 +16,9 @@ APPLICATION_ID = 0x6C6F6B69  # "loki"
 BUSY_SECONDS = 10.0  # how long to wait for another process's transaction
 # Before 3.51.3 a checkpoint could lose committed pages when the WAL was reset under a reader.
 _SAFE_WAL = (3, 51, 3)
+# A change touches pages all over the database. What does not fit is written before the commit, with
+# a flush for each time, and read again: by default that is what lies beyond 2 MiB.
+_CACHE_KIB = 32 << 10
 _COMPANIONS = ("", "-journal", "-wal", "-shm")
 
 
@@ -50,6 +53,7 @@ def _prepare(database: sqlite3.Connection) -> None:
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA foreign_keys = ON")
         database.execute("PRAGMA temp_store = MEMORY")
+        database.execute(f"PRAGMA cache_size = {-_CACHE_KIB}")
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
             raise

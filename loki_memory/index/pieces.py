@@ -28,9 +28,13 @@ def _cut(words: list[str]) -> Iterator[str]:
     piece: list[str] = []
     for word in words:
         piece.append(word)
-        ends = "\n" in word or word.rstrip().endswith(_SENTENCE_ENDS)
-        if (len(piece) >= _PIECE and ends) or len(piece) >= _LONGEST:
+        if len(piece) >= _PIECE and (len(piece) >= _LONGEST or _is_end(word)):
             yield "".join(piece).strip()
             piece = []
     if piece:
         yield "".join(piece).strip()
+
+
+def _is_end(word: str) -> bool:
+    """Whether a sentence or a line ends with this word."""
+    return "\n" in word or word.rstrip().endswith(_SENTENCE_ENDS)

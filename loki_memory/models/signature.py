@@ -222,7 +222,8 @@ def _last(value: str, line: str) -> str:
     return value.rpartition(".")[2] if _DOTTED.search(line) else value
 
 
-def _split(line: str) -> tuple[str, list[str]]:
+@lru_cache(maxsize=4096)
+def _split(line: str) -> tuple[str, tuple[str, ...]]:
     """A line with its quoted values masked, and those values as the exact grain writes them."""
     is_dotted = _DOTTED.search(line) is not None
     names = []
@@ -230,7 +231,7 @@ def _split(line: str) -> tuple[str, list[str]]:
         name = _masked(text[1:-1])
         last = name.rpartition(".")[2] if is_dotted and "<path>" not in name else ""
         names.append(last or name)
-    return _masked(_QUOTED.sub("<name>", line)), names
+    return _masked(_QUOTED.sub("<name>", line)), tuple(names)
 
 
 def _salience(line: str) -> float:

@@ -14,14 +14,22 @@ from __future__ import annotations
 import marshal
 import os
 import sqlite3
-import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import EverythingVanished
 from loki_memory.files.layout import Layout, kind_of
-from loki_memory.files.scan import UNSETTLED, Folder, Stamp, scan, scan_folder, settled, tops
+from loki_memory.files.scan import (
+    UNSETTLED,
+    Folder,
+    Stamp,
+    scan,
+    scan_folder,
+    settled,
+    stamp_of,
+    tops,
+)
 from loki_memory.index.revision import PACKING, Stamps
 from loki_memory.sync.changes import Changes, Seen
 
@@ -118,25 +126,49 @@ def rebuild(layout: Layout, index: Index, now_ns: int, progress: Progress | None
 
 def check(layout: Layout, index: Index, paths: Iterable[str], now_ns: int) -> Changes:
     """Look at the few files that are about to be shown, instead of at all of them."""
-    if index.note("home") != home_of(layout):
+    seen = _look_at_files(layout, index, paths)
+    if seen is None or seen.removed:  # where a file has gone to, only folders tell
         return sync(layout, index, now_ns, Look(full=False, wait=False))
+    return _apply(layout, index, seen, now_ns, _Apply()) if seen.folders else Changes([], [], [])
+
+
+def take_in(layout: Layout, index: Index, paths: Iterable[str], now_ns: int) -> Changes:
+    """Take in files that this process has just written or removed, without a look at others.
+
+    What somebody else did meanwhile is left to the next look, which finds it: of a folder only the
+    stamps of these files change, and its own time does not.
+    """
+    seen = _look_at_files(layout, index, (path for path in paths if kind_of(path)))
+    if seen is None:
+        return sync(layout, index, now_ns)
+    how = _Apply(wait=True)
+    return _apply(layout, index, seen, now_ns, how) if seen.folders else Changes([], [], [])
+
+
+def _look_at_files(layout: Layout, index: Index, paths: Iterable[str]) -> Seen | None:
+    """What became of some files; None if the index is of another place."""
+    if index.note("home") != home_of(layout):
+        return None
+    known: dict[str, tuple[int, Stamps]] = {}
     folders: dict[str, Folder] = {}
     changed: dict[str, Stamp] = {}
+    removed: list[str] = []
     for path in paths:
         folder, _, name = path.rpartition("/")
-        mtime_ns, stamps = index.folder(folder)
-        try:
-            status = os.lstat(layout.file(path))
-        except FileNotFoundError:
-            return sync(layout, index, now_ns, Look(full=False, wait=False))
-        stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
-        if stamps.get(name) != stamp and stat.S_ISREG(status.st_mode):
-            seen = folders[folder].files if folder in folders else stamps
-            folders[folder] = Folder(mtime_ns, {**seen, name: stamp}, [])
-            changed[path] = stamp
-    if not changed:
-        return Changes([], [], [])
-    return _apply(layout, index, Seen(dict(folders), changed, []), now_ns, _Apply())
+        if folder not in known:
+            known[folder] = index.folder(folder)
+        mtime_ns, stamps = known[folder]
+        stamp = stamp_of(layout.file(path))
+        if stamp == stamps.get(name):
+            continue
+        if folder not in folders:
+            folders[folder] = Folder(mtime_ns, {**stamps}, [])
+        if stamp is None:
+            removed.append(path)
+            folders[folder].files.pop(name, None)
+        else:
+            changed[path] = folders[folder].files[name] = stamp
+    return Seen({**folders}, changed, removed)
 
 
 def _is_full_scan_due(index: Index, known: Known, now_ns: int, freshness: Freshness) -> bool:
@@ -297,4 +329,5 @@ __all__ = [
     "is_current",
     "rebuild",
     "sync",
+    "take_in",
 ]

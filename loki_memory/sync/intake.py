@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from loki_memory.files import views
 from loki_memory.files.layout import kind_of, view_kind
@@ -49,10 +49,7 @@ class Intake:
                 self._revision.forget_file(path)
             self._revision.set_problems(path.rstrip("/"), ())
         self._settle_contests()
-        edited = [path for path in self._seen.changed if view_kind(path)]
-        changes.modified.extend(p for p in edited if not views.is_rendered(self._store, p))
-        if changes or edited:
-            self._show_pending()
+        self._look_at_views(changes)
         for paths in changes[:3]:
             paths.sort()
         return changes
@@ -117,12 +114,19 @@ class Intake:
         if free:
             self._revision.put(entry)
 
-    def _show_pending(self) -> None:
+    def _look_at_views(self, changes: Changes) -> None:
+        shown = {path: stamp for path, stamp in self._seen.changed.items() if view_kind(path)}
+        if changes or shown:
+            edited = views.edited_views(self._store)
+            changes.modified.extend(p for p, stamp in shown.items() if stamp == ODD or p in edited)
+            self._show_pending(edited)
+
+    def _show_pending(self, edited: Iterable[str]) -> None:
         """Index what stands in edited views only, without taking it over: reading never writes."""
         for view in views.view_paths(self._store.layout):
             self._revision.remove_path(view)
             self._revision.set_problems(view, ())
-        for view in views.edited_views(self._store):
+        for view in edited:
             records, unread = views.pending(self._store, view)
             self._revision.set_problems(view, unread)
             for record in records:

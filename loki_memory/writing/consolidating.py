@@ -181,8 +181,9 @@ def apply(workspace: Workspace, plan: Plan, etags: Etags, *, sync: bool = True) 
             written.records.append(Rewritten(record.id, *told))
         for name in plan.archive:
             written.archived[archive(change, etags[name][0])] = name
+        paths = change.paths()
     if sync:
-        workspace.catch_up()
+        workspace.take_in(paths)
     return written
 
 
