@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
@@ -21,6 +21,7 @@ from loki_memory.index.database import (
 from loki_memory.index.revision import COLUMNS, Rebuilding, Revision, Stamps
 
 _BUSY_MS = int(BUSY_SECONDS * 1000)
+_AT_ONCE = 500  # names in one question
 _ALL_THAT_IT_SAYS = (
     f"SELECT {COLUMNS} FROM memories ORDER BY id",  # noqa: S608
     (
@@ -153,6 +154,12 @@ class Index:
     def ask(self, sql: str, *values: object) -> list[Any]:
         with self._lock:
             return self.reader().execute(sql, values).fetchall()
+
+    def ask_of(self, names: Sequence[object], sql: str, *values: object) -> Iterator[Any]:
+        """Ask of many names, which stand at `{}` in the question, some at a time."""
+        for start in range(0, len(names), _AT_ONCE):
+            some = names[start : start + _AT_ONCE]
+            yield from self.ask(sql.format(",".join("?" * len(some))), *some, *values)
 
     def one(self, sql: str, *values: object) -> Any:
         rows = self.ask(sql, *values)

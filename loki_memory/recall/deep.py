@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _SEEDS = 20
 _HIT = 0.5  # of the best score, from which on a memory is a hit and not what is left over
 _WORTH = 0.5  # of the best find, on the scale on which the best match of words has about 1
-_BATCH = 400  # values in one SQL question
 
 
 def deepened(
@@ -96,9 +95,4 @@ def _names(index: Index, rows: Sequence[int]) -> dict[int, str]:
 
 
 def _rows(index: Index, names: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for start in range(0, len(names), _BATCH):
-        batch = names[start : start + _BATCH]
-        marks = ",".join("?" * len(batch))
-        found.update(index.ask(f"SELECT id, row FROM memories WHERE id IN ({marks})", *batch))  # noqa: S608
-    return found
+    return dict(index.ask_of(names, "SELECT id, row FROM memories WHERE id IN ({})"))

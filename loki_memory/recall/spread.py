@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
@@ -23,7 +23,6 @@ _ROUNDS = 15
 _STEPS = 3  # how far the neighbourhood is fetched
 _CROWD = 60  # a file or name that more memories share joins nobody
 _MOST = 3000  # memories and things in the neighbourhood
-_BATCH = 400  # values in one SQL question
 
 _THINGS = ("file:", "error:", "errors:", "symbol:")
 _JOINED = (
@@ -93,17 +92,11 @@ def _is_thing(node: str) -> bool:
 def _joined(index: Index, nodes: Sequence[str]) -> Iterator[tuple[str, str, float]]:
     """All that leaves or enters some memories and things."""
     for sql in _JOINED:
-        yield from _asked(index, sql, nodes)
+        yield from index.ask_of(nodes, sql)
 
 
 def _crowded(index: Index, things: Sequence[str]) -> set[str]:
     counts: Counter[str] = Counter()
     for sql in _SHARERS:
-        counts.update(dict(_asked(index, sql, things)))
+        counts.update(dict(index.ask_of(things, sql)))
     return {thing for thing, number in counts.items() if number > _CROWD}
-
-
-def _asked(index: Index, sql: str, nodes: Sequence[str]) -> Iterator[Any]:
-    for start in range(0, len(nodes), _BATCH):
-        batch = nodes[start : start + _BATCH]
-        yield from index.ask(sql.format(",".join("?" * len(batch))), *batch)

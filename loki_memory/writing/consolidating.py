@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord, NotFound, WouldLoseBeliefs
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
+_NAMED = 3  # files that cannot be read
 NO_FILE = "-"  # instead of an etag
 Etags = dict[str, tuple[str, str | None]]  # by id: the file, and what it was when it was read
 
@@ -61,7 +63,9 @@ def consolidate(
     if not plan_only:
         take_over_checkpoints(workspace)
     with _no_collection(), _shown_at_the_end(workspace):
-        return _consolidated(workspace, as_of, first, plan_only=plan_only, progress=progress)
+        report = _consolidated(workspace, as_of, first, plan_only=plan_only, progress=progress)
+    _name_unread(workspace)
+    return report
 
 
 def _consolidated(
@@ -110,6 +114,24 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _name_unread(workspace: Workspace) -> None:
+    """Say which files took no part: what they tell is not lost, and not learned from either."""
+    from loki_memory.files.problem import Problem
+
+    those = "SELECT path FROM problems EXCEPT SELECT path FROM memories"
+    sql = (
+        "SELECT path, reason, field, line, advice FROM problems "  # noqa: S608
+        f"WHERE path IN ({those}) ORDER BY path, line, field"
+    )
+    found: dict[str, Problem] = {}
+    for row in workspace.index.ask(sql):
+        found.setdefault(row[0], Problem(*row))
+    told = [f"took no part: {one}" for one in islice(found.values(), _NAMED)]
+    if len(found) > _NAMED:
+        told.append(f"{len(found) - _NAMED} more took no part; `loki-mem doctor` names them")
+    workspace.notices += [one for one in told if one not in workspace.notices]
 
 
 def _since(moment: str, before: Snapshot) -> Touched:

@@ -17,8 +17,6 @@ from loki_memory.writing.consolidating import Etags, apply, episode, thresholds
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
-_AT_ONCE = 500  # ids in one question
-
 
 def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
     """The first phases for episodes that were just recorded: a lesson for the next task.
@@ -81,15 +79,12 @@ class _Known:
         yield from self.all(sorted(left))
 
     def _rows(self, names: Sequence[str]) -> Iterator[tuple[str, str, str, str, int]]:
-        for start in range(0, len(names), _AT_ONCE):
-            some = names[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            sql = (
-                "SELECT id, at, session, outcome, EXISTS (SELECT 1 FROM edges WHERE source = id "  # noqa: S608
-                "AND relation = 'recalled') FROM memories "
-                f"WHERE id IN ({marks}) AND kind = 'episode' AND path NOT LIKE ? ORDER BY id"
-            )
-            yield from self._workspace.index.ask(sql, *some, f"{PRIVATE}%")
+        sql = (
+            "SELECT id, at, session, outcome, EXISTS (SELECT 1 FROM edges WHERE source = id "
+            "AND relation = 'recalled') FROM memories "
+            "WHERE id IN ({}) AND kind = 'episode' AND path NOT LIKE ? ORDER BY id"
+        )
+        return self._workspace.index.ask_of(names, sql, f"{PRIVATE}%")
 
     def _one(self, name: str) -> Memory | None:
         path = self._workspace.place_of(name)

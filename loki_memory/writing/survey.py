@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _NOT_READ = ("ledger", "handoff")
-_AT_ONCE = 500  # ids in one question
 
 
 class Survey:
@@ -82,12 +81,9 @@ class Survey:
 
     def _whole(self) -> Iterator[Memory]:
         names = [row.id for row in self._rows if not self._is_seen(row)]
-        for start in range(0, len(names), _AT_ONCE):
-            some = names[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            sql = f"SELECT kind, body FROM memories WHERE id IN ({marks})"  # noqa: S608
-            for kind, body in self._workspace.index.ask(sql, *some):
-                yield self._with_gist(parsed(kind, body))
+        sql = "SELECT kind, body FROM memories WHERE id IN ({})"
+        for kind, body in self._workspace.index.ask_of(names, sql):
+            yield self._with_gist(parsed(kind, body))
 
     def _with_gist(self, record: Memory) -> Memory:
         """A record with what the last run took from its words, if they are the same."""
