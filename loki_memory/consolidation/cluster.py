@@ -17,7 +17,6 @@ import numpy as np
 
 from loki_memory.consolidation.likeness import adds, content, grams, jaccard, marks, opposed
 from loki_memory.consolidation.neighbours import (
-    Edges,
     Floats,
     Ints,
     Keys,
@@ -26,6 +25,7 @@ from loki_memory.consolidation.neighbours import (
     components,
     edges,
     keys_of,
+    together,
 )
 from loki_memory.consolidation.sketch import sketch
 
@@ -130,19 +130,19 @@ class Part(NamedTuple):
 
 
 def parts(alike: Alike, many: int, threshold: float) -> Iterator[Part]:
-    """The components of so many items; the largest are divided."""
+    """The components of so many items.
+
+    Boilerplate can chain thousands of them: what is too large is divided at stricter thresholds.
+    """
     near = edges(alike.keys, alike.likeness, threshold)
-    yield from _divided(np.arange(many), near, threshold)
-
-
-def _divided(members: Ints, inner: Edges, threshold: float) -> Iterator[Part]:
-    """Boilerplate can chain thousands of items: these are divided at stricter thresholds."""
-    for part in components(members, inner):
-        if len(part) <= _LARGEST:
-            yield Part(part.tolist(), threshold)
-        else:
-            stricter = threshold + _STRICTER
-            yield from _divided(part, inner.within(part, stricter), stricter)
+    left = np.ones(many, dtype=bool)
+    while left.any():
+        root = components(many, near)
+        small = left & (np.bincount(root)[root] <= _LARGEST)
+        yield from (Part(part, threshold) for part in together(np.flatnonzero(small), root))
+        left &= ~small
+        threshold += _STRICTER
+        near = near.among(left, threshold)
 
 
 def average_link(
@@ -158,60 +158,54 @@ def average_link(
     """
     if len(members) == 1:
         return [[*members]]
-    total = _totals(members, likeness, weights)
-    size = {item: weights[item] for item in members}
-    inside = {item: [item] for item in members}
+    size = np.array([weights[item] for item in members], dtype=np.float64)
+    total = _totals(members, likeness, size)
+    inside = [[item] for item in members]
     complete: list[list[int]] = []
+    left = np.ones(len(members), dtype=bool)
     chain: list[int] = []
-    while inside:
-        chain = chain or [min(inside)]
+    while left.any():
+        chain = chain or [int(left.argmax())]
         top = chain[-1]
-        near = _nearest(top, chain[-2:-1], total, size)
-        if near is None or total[top][near] / (size[top] * size[near]) < threshold:
-            complete.append(sorted(inside.pop(top)))
+        near, average = _nearest(top, chain[-2:-1], total, size)
+        if not average or average < threshold:
+            complete.append(sorted(inside[top]))
             chain.pop()
-            _drop(top, total)
+            left[top] = False
+            total[top] = total[:, top] = 0.0
         elif near in chain[-2:-1]:
             del chain[-2:]
-            inside[near] += inside.pop(top)
+            inside[near] += inside[top]
+            left[top] = False
             _join(near, top, total, size)
         else:
             chain.append(near)
     return sorted(complete)
 
 
-Totals = dict[int, dict[int, float]]  # sums of likeness between the members of two clusters
+def _totals(members: Sequence[int], likeness: Likeness, size: Floats) -> Floats:
+    """Sums of likeness between the members of two clusters, which are single items yet."""
+    ones, others = np.triu_indices(len(members), 1)
+    items = np.array(members)
+    total = np.zeros((len(members), len(members)))
+    total[ones, others] = likeness(items[ones], items[others]) * size[ones] * size[others]
+    return total + total.T
 
 
-def _totals(members: Sequence[int], likeness: Likeness, weights: Sequence[int]) -> Totals:
-    places = np.triu_indices(len(members), 1)
-    ones, others = (np.array(members)[side] for side in places)
-    found = likeness(ones, others)
-    total: Totals = {item: {} for item in members}
-    near = np.flatnonzero(found)
-    pairs = zip(ones[near].tolist(), others[near].tolist(), found[near].tolist(), strict=True)
-    for i, j, value in pairs:
-        total[i][j] = total[j][i] = value * weights[i] * weights[j]
-    return total
+def _nearest(item: int, before: Sequence[int], total: Floats, size: Floats) -> tuple[int, float]:
+    """The most alike, and how much; among equals the one it came from, so that chains end, then
+    the first.
+    """
+    averages = total[item] / size
+    near = int(averages.argmax())
+    if before and averages[before[0]] == averages[near]:
+        near = before[0]
+    return near, float(total[item, near] / (size[item] * size[near]))
 
 
-def _nearest(item: int, before: Sequence[int], total: Totals, size: dict[int, int]) -> int | None:
-    """The most alike; among equals the one it came from, so that chains end, then the first."""
-    return min(
-        total[item],
-        key=lambda other: (-total[item][other] / size[other], other not in before, other),
-        default=None,
-    )
-
-
-def _join(kept: int, gone: int, total: Totals, size: dict[int, int]) -> None:
-    for other, value in total.pop(gone).items():
-        del total[other][gone]
-        if other != kept:
-            total[kept][other] = total[other][kept] = total[kept].get(other, 0.0) + value
-    size[kept] += size.pop(gone)
-
-
-def _drop(item: int, total: Totals) -> None:
-    for other in total.pop(item):
-        del total[other][item]
+def _join(kept: int, gone: int, total: Floats, size: Floats) -> None:
+    total[kept] += total[gone]
+    total[:, kept] = total[kept]
+    total[kept, kept] = 0.0
+    total[gone] = total[:, gone] = 0.0
+    size[kept] += size[gone]

@@ -9,6 +9,7 @@ and the number of comparisons stays in proportion to the items.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from loki_memory.consolidation.sketch import BANDS, BITS
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 Likeness = Callable[[Ints, Ints], Floats]  # of the pairs of two lists of items
 
 _CROWD = 40  # items with one key
@@ -38,10 +40,9 @@ class Edges(NamedTuple):
     others: Ints
     likeness: Floats
 
-    def within(self, members: Ints, threshold: float) -> Edges:
-        """Those between members that are at least so much alike."""
-        kept = self.likeness >= threshold
-        kept &= np.isin(self.ones, members) & np.isin(self.others, members)
+    def among(self, items: Flags, threshold: float) -> Edges:
+        """Those of some items, whose neighbours are among them, that are at least so much alike."""
+        kept = (self.likeness >= threshold) & items[self.ones]
         return Edges(self.ones[kept], self.others[kept], self.likeness[kept])
 
 
@@ -103,20 +104,28 @@ def _changes(values: Ints) -> Ints:
     return np.flatnonzero(np.diff(values, prepend=values[:1] - 1))
 
 
-def components(members: Ints, inner: Edges) -> Iterator[Ints]:
-    """What hangs together among members, given the edges between them; sorted, smallest first."""
-    ends = np.searchsorted(members, inner.ones), np.searchsorted(members, inner.others)
-    root = np.arange(len(members))
-    while len(ends[0]):
-        lower = np.minimum(root[ends[0]], root[ends[1]])
+def components(many: int, near: Edges) -> Ints:
+    """What hangs together among so many items: for each, the smallest that it hangs on to."""
+    root = np.arange(many)
+    while len(near.ones):
+        ends = root[near.ones], root[near.others]
+        lower = np.minimum(*ends)
         joined = root.copy()
         for end in ends:
-            np.minimum.at(joined, root[end], lower)
+            np.minimum.at(joined, end, lower)
         while (joined[joined] != joined).any():
             joined = joined[joined]
         if (joined == root).all():
             break
         root = joined
-    order = np.argsort(root, kind="stable")
-    starts = np.flatnonzero(np.diff(root[order])) + 1
-    yield from np.split(members[order], starts) if len(members) else ()
+    return root
+
+
+def together(items: Ints, root: Ints) -> Iterator[list[int]]:
+    """Items by what they hang on to, smallest first."""
+    order = np.argsort(root[items], kind="stable")
+    ordered = items[order]
+    ends = np.flatnonzero(np.diff(root[ordered])) + 1
+    bounds = [0, *ends.tolist(), len(items)] if len(items) else []
+    values = ordered.tolist()
+    yield from (values[start:end] for start, end in pairwise(bounds))
