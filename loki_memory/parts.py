@@ -14,7 +14,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from loki_memory import config as settings
-from loki_memory.errors import FileChanged, InvalidRecord, NotFound, StoreBusy, StoreFailed
+from loki_memory.errors import (
+    FileChanged,
+    InvalidRecord,
+    LokiMemoryError,
+    NotFound,
+    StoreBusy,
+    StoreFailed,
+)
 from loki_memory.files import intent
 from loki_memory.files.layout import (
     FOLDERS,
@@ -47,6 +54,7 @@ _LOOK_AGAIN_SECONDS = 0.1
 # A process that asks again and again compares every file this often; in between, folders and the
 # files that it is about to show. Only an edit in place of a file that is not shown waits for it.
 _FULL_LOOK_SECONDS = 2.0
+_TAKEN_IN = 1000  # files that are taken in when a workspace is closed
 T = TypeVar("T")
 
 
@@ -77,6 +85,12 @@ class Parts:
         from loki_memory.files.store import Store
 
         return Store(self.layout, self.config.get("store.lock_seconds"))
+
+    @property
+    def _written(self) -> set[str]:
+        """The files that this process wrote and nobody has taken in yet."""
+        store: Store | None = self.__dict__.get("store")  # who only reads has none
+        return store.written if store else set()
 
     @cached_property
     def index(self) -> Index:
@@ -201,7 +215,21 @@ class Parts:
             self._heal()
             if paths is None:
                 return self._sync(full=True)
+            self._written.difference_update(paths)
             return self._guarded(lambda: take_in(self.layout, self.index, paths, time.time_ns()))
+
+    def leave_in_order(self) -> None:
+        """Take in what this process wrote, so that whoever asks next need not.
+
+        Where that is not to be had at once, or much was written, the next look does it.
+        """
+        written = sorted(self._written)
+        self._written.clear()
+        if not 0 < len(written) <= _TAKEN_IN or self.index.path is None:
+            return
+        if self.index.path.exists():
+            with suppress(sqlite3.Error, LokiMemoryError, OSError):
+                take_in(self.layout, self.index, written, time.time_ns(), wait=False)
 
     def rebuild(self, progress: Progress | None = None) -> Changes:
         """Read every file again and make the index from nothing; then as `sync`."""
@@ -440,6 +468,8 @@ class Parts:
         may_be_empty: bool = False,
         folders_only: bool = False,
     ) -> Changes:
+        if full:
+            self._written.clear()
         freshness = self._freshness()
         if folders_only:
             freshness = freshness._replace(scan_limit=0)

@@ -140,7 +140,11 @@ class Workspace(Parts):
             del _KEPT[self.layout]
 
     def close(self) -> None:
-        """Let go of the index. A workspace that is used again opens it again."""
+        """Let go of the index, once it knows what was written here.
+
+        A workspace that is used again opens it again.
+        """
+        self.leave_in_order()
         self.index.close()
 
     def __enter__(self) -> Self:

@@ -17,6 +17,7 @@ from test_models import EPISODE, HANDOFF, LEDGER, PATTERN, SMALLEST, made
 from loki_memory import Episode, Pattern
 from loki_memory.errors import InvalidRecord
 from loki_memory.files import codec
+from loki_memory.files.etag import etag
 from loki_memory.files.layout import place
 from loki_memory.models import Skill, parse
 
@@ -300,8 +301,8 @@ def test_a_file_that_is_no_record_is_refused() -> None:
 
 
 def test_an_etag_tells_contents_apart() -> None:
-    assert codec.etag(b"a") == codec.etag(b"a")
-    assert codec.etag(b"a") != codec.etag(b"b")
+    assert etag(b"a") == etag(b"a")
+    assert etag(b"a") != etag(b"b")
 
 
 # -- front matter --------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ def test_a_view_and_a_base_that_came_with_a_clone_keep_nothing_from_being_read(
 ) -> None:
     ws.remember("A")
     write(ws, FACTS, forged)
-    known = {"etag": views.codec.etag(forged.encode()), "entries": {}}
+    known = {"etag": views.etag(forged.encode()), "entries": {}}
     base(ws).parent.mkdir(exist_ok=True)
     base(ws).write_text(json.dumps(known), encoding="utf-8")
     ws.sync()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from loki_memory import Fact, Workspace
 from loki_memory.files.store import Change
 from loki_memory.index.index import Index
 from loki_memory.models import parse
-from loki_memory.sync import rebuild
+from loki_memory.sync import Freshness, is_current, rebuild
 
 
 def path_of(name: str) -> str:
@@ -160,3 +162,66 @@ def test_after_any_steps_of_ours_and_of_others_a_sync_equals_a_rebuild(
                 _ours(ws, step, name, number)
         ws.sync()
         assert ws.index.digest() == digest_from_nothing(ws)
+
+
+# -- when a workspace is closed --------------------------------------------------------------------
+
+
+def test_who_closes_a_workspace_leaves_what_they_wrote_in_the_index(three: Workspace) -> None:
+    three.remember("Statement d")
+    assert indexed(three) == ["Statement a", "Statement b", "Statement c"]
+    three.close()
+    assert indexed(three) == ["Statement a", "Statement b", "Statement c", "Statement d"]
+    assert three.index.digest() == digest_from_nothing(three)
+
+
+def test_what_others_wrote_is_left_to_who_looks(three: Workspace) -> None:
+    three.remember("Statement d")
+    by_hand(three, "e", "Statement e")
+    three.close()
+    assert "Statement e" not in indexed(three)
+    three.sync()
+    assert "Statement e" in indexed(three)
+
+
+def test_closing_does_not_wait_for_who_is_at_the_index(three: Workspace) -> None:
+    three.remember("Statement d")
+    other = Index(three.index.path)
+    with other.change():
+        three.close()
+    other.close()
+    assert "Statement d" not in indexed(three)
+    three.sync()
+    assert "Statement d" in indexed(three)
+
+
+def test_closing_makes_no_index_where_there_is_none(three: Workspace) -> None:
+    shutil.rmtree(three.layout.cache)
+    three.index.close()
+    with three.store.change() as change:
+        put(change, "d", "Statement d")
+    three.close()
+    assert not (three.layout.cache / "index.db").exists()
+
+
+def test_files_with_new_stamps_and_known_content_are_no_change(three: Workspace) -> None:
+    """And to find that out takes nothing that could read them."""
+    three.layout.resolve(path_of("a")).touch()
+    three.layout.resolve("semantic/facts.json").touch()
+    code = (
+        "import sys, time; from pathlib import Path; from loki_memory.files.layout import Layout;"
+        "from loki_memory.index.index import Index; from loki_memory.sync import sync;"
+        f"layout = Layout(*map(Path, {[str(part) for part in three.layout]!r}));"
+        "index = Index(layout.cache / 'index.db');"
+        "print(bool(sync(layout, index, time.time_ns() + 3 * 10**9)), 'pydantic' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert told.stdout.split() == ["False", "False"]
+    assert is_current(three.layout, three.index, Freshness())
+
+
+def test_a_view_with_a_new_stamp_and_an_edit_is_a_change(three: Workspace) -> None:
+    view = three.layout.resolve("semantic/facts.json")
+    view.write_text(view.read_text().replace("Statement a", "Statement A"), encoding="utf-8")
+    three.catch_up()
+    assert "Statement A" in indexed(three)

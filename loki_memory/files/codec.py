@@ -7,7 +7,6 @@ canonical: UTF-8, NFC, LF, two spaces, the schema's field order, a final newline
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from typing import Any
@@ -23,18 +22,12 @@ from loki_memory.models.normal import nfc
 
 MAX_BYTES = 1 << 20  # a record is a page or two; a megabyte is a log that went astray
 MAX_DEPTH = 64
-_ETAG_BYTES = 16
 _NUL = b"\\u0000"
 _DIGITS, _MANY_DIGITS = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
 _WHOLE_NUMBER = re.compile(rb"(?<![\d.eE+-])-?\d{19,400}(?![\d.eE])")
 _BEFORE_COLON = (b" :", b"\t:", b"\n:", b"\r:")
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _CONFLICT = re.compile(rb"^(<{7} |>{7} )", re.MULTILINE)
-
-
-def etag(data: bytes) -> str:
-    """A hash of the bytes: what a writer shows to prove which version it saw."""
-    return hashlib.blake2b(data, digest_size=_ETAG_BYTES).hexdigest()
 
 
 def encode(record: Memory) -> bytes:

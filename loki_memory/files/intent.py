@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from loki_memory.errors import StoreFailed
 from loki_memory.files import disk
+from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout
 
 _MARKER = "intent.json"
@@ -129,8 +130,6 @@ def _is_still_wanted(layout: Layout, step: Step) -> bool:
 
     Not if it was done, and not over what somebody wrote into the file, or took away, since then.
     """
-    from loki_memory.files.codec import etag
-
     now = disk.read_bytes(layout.file(step.path))
     if (etag(now) if now is not None else "") != step.before:
         return False

@@ -16,13 +16,13 @@ import orjson
 
 from loki_memory.errors import StoreFailed
 from loki_memory.files import codec
+from loki_memory.files.base import Base, base_path
+from loki_memory.files.etag import etag
 from loki_memory.files.layout import view_kind
 from loki_memory.files.store import Change, Store
 from loki_memory.files.views import (
     LISTS,
     PATHS,
-    Base,
-    base_path,
     edits,
     entry_of,
     hash_of,
@@ -95,7 +95,7 @@ class _Rendering:
         entries, shown = self._entries(listed, base, kept)
         data = codec.dump(self._shaped(old, entries))
         change.render(self._view, data)
-        new_base = orjson.dumps({"etag": codec.etag(data), "entries": shown})
+        new_base = orjson.dumps({"etag": etag(data), "entries": shown})
         change.render(base_path(self._view), new_base)
         return data != before
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from loki_memory.errors import FileChanged, IdTaken, InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import disk, intent, witness
-from loki_memory.files.codec import decode, encode_checked, etag
+from loki_memory.files.codec import decode, encode_checked
+from loki_memory.files.etag import etag
 from loki_memory.files.layout import PRIVATE, Layout, place
 from loki_memory.files.lock import locked
 from loki_memory.files.redaction import may_hold_secret, redact_value
@@ -43,6 +44,7 @@ class Store:
         self.lock_seconds = lock_seconds
         self._stones: dict[str, tuple[int, list[Tombstone]]] = {}
         self.rendered: dict[str, list[int]] = {}  # stamps of views that are known to be as rendered
+        self.written: set[str] = set()  # paths, since somebody last looked here
 
     def read(self, path: str) -> Stored | None:
         """The file at a record's path; None if there is none. A failure is never "none"."""
@@ -246,6 +248,7 @@ class Change:
             self._note(writes)
         elif writes:
             intent.carry_out(self._store.layout, writes, partial(self._note, writes))
+        self._store.written.update(path for path, *_ in writes)
 
     def _note(self, writes: Sequence[intent.Write]) -> None:
         """Tell the witness what was written, and over what."""

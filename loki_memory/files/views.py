@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -28,6 +27,8 @@ import orjson
 
 from loki_memory.errors import InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import codec, scan
+from loki_memory.files.base import Base, base_path, etag_in
+from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout, date_in, kind_of, place, view_kind
 from loki_memory.files.problem import Problem, both_changed, other_kind
 from loki_memory.files.store import Change, Store, sealed
@@ -51,30 +52,7 @@ PATHS: dict[Kind, str] = {
     "episode": "episodic/index.json",
 }
 _MAX_VIEW_BYTES = 256 << 20
-_BASE, _STATE = ".views/{}.json", ".views/state.json"
-_ETAG_OF_BASE = re.compile(rb'\{\s*"etag":\s*"([0-9a-f]+)"')  # it stands first in what we write
-
-
-class Shown(NamedTuple):
-    """What a view shows of a record: its path, the entry's hash, and the etag it was made from."""
-
-    path: str = ""
-    hash: str = ""
-    etag: str = ""
-
-
-class Base(NamedTuple):
-    """What was rendered last: the view's etag, and of each record what was shown of it."""
-
-    etag: str
-    entries: dict[str, Any]  # a Shown as a list, or whatever came with somebody's clone
-
-    def shown(self, memory_id: str) -> Shown:
-        """What is known of an entry; nothing if it was not rendered, or by no version of ours."""
-        found = self.entries.get(memory_id)
-        if not isinstance(found, list) or not 2 <= len(found) <= len(Shown._fields):  # noqa: PLR2004
-            return Shown()
-        return Shown(*map(str, found))
+_STATE = ".views/state.json"
 
 
 class Edit(NamedTuple):
@@ -193,14 +171,7 @@ def is_rendered(store: Store, path: str) -> bool:
         found = store.read(path)
     except StoreFailed:
         return False
-    return found is not None and found.etag == _etag_of_base(store, path)
-
-
-def _etag_of_base(store: Store, path: str) -> str:
-    """The etag that a view was rendered with; what else a base says takes long to read."""
-    found = store.data(base_path(path))
-    etag = _ETAG_OF_BASE.match(found) if found else None
-    return etag[1].decode() if etag else ""
+    return found is not None and found.etag == etag_in(store.data(base_path(path)))
 
 
 def _is_settled(stamp: list[int], now_ns: int) -> bool:
@@ -215,10 +186,6 @@ def read_base(store: Store, path: str) -> Base:
         return Base(str(raw.get("etag", "")), dict(raw.get("entries", {})))
     except (ValueError, AttributeError, TypeError):
         return Base("", {})
-
-
-def base_path(path: str) -> str:
-    return _BASE.format(path.removesuffix(".json").replace("/", "-"))
 
 
 def edits(store: Store, path: str) -> tuple[list[Edit], list[Problem]]:
@@ -294,7 +261,7 @@ def entry_of(record: Memory) -> dict[str, Any]:
 
 
 def hash_of(entry: dict[str, Any]) -> str:
-    return codec.etag(codec.dump(entry))[:16]
+    return etag(codec.dump(entry))[:16]
 
 
 def take_over(

@@ -19,7 +19,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import EverythingVanished
-from loki_memory.files.layout import Layout, kind_of
+from loki_memory.files.base import base_path, etag_in
+from loki_memory.files.disk import read_bytes
+from loki_memory.files.etag import etag
+from loki_memory.files.layout import Layout, kind_of, view_kind
 from loki_memory.files.scan import (
     UNSETTLED,
     Folder,
@@ -42,6 +45,7 @@ _SECOND_NS = 1_000_000_000
 # To replace what an index in use says of a file takes twice as long as to read the file into one
 # that is made anew, where new files cost the same: that is worth it if most files are others.
 _MANY, _SHARE = 2000, 2
+_FEW = 32  # files that are hashed before anything is loaded that could read them
 
 
 Progress = Callable[[int, int], None]
@@ -132,16 +136,19 @@ def check(layout: Layout, index: Index, paths: Iterable[str], now_ns: int) -> Ch
     return _apply(layout, index, seen, now_ns, _Apply()) if seen.folders else Changes([], [], [])
 
 
-def take_in(layout: Layout, index: Index, paths: Iterable[str], now_ns: int) -> Changes:
+def take_in(
+    layout: Layout, index: Index, paths: Iterable[str], now_ns: int, *, wait: bool = True
+) -> Changes:
     """Take in files that this process has just written or removed, without a look at others.
 
     What somebody else did meanwhile is left to the next look, which finds it: of a folder only the
-    stamps of these files change, and its own time does not.
+    stamps of these files change, and its own time does not. Without `wait`, all is left to it where
+    another process is at work or the index is not of this place.
     """
     seen = _look_at_files(layout, index, (path for path in paths if kind_of(path)))
     if seen is None:
-        return sync(layout, index, now_ns)
-    how = _Apply(wait=True)
+        return sync(layout, index, now_ns) if wait else Changes([], [], [], stale=True)
+    how = _Apply(wait)
     return _apply(layout, index, seen, now_ns, how) if seen.folders else Changes([], [], [])
 
 
@@ -281,15 +288,18 @@ class _Apply(NamedTuple):
 
 
 def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -> Changes:
-    # Finding that nothing changed needs no pydantic; reading what did change does.
-    from loki_memory.files.store import Store
-    from loki_memory.sync.intake import Intake
-
+    is_same = not how.anew and _is_same(layout, index, seen)
     try:
         with index.change(wait=how.wait, anew=how.anew) as revision:
-            intake = Intake(Store(layout), revision, seen, how.progress)
-            changes = intake.run()
-            revision.set_folders(_remembered(seen, intake.unread, now_ns))
+            changes, unread = Changes([], [], []), set[str]()
+            if not is_same:
+                # Finding that nothing changed needs no pydantic; reading what did change does.
+                from loki_memory.files.store import Store
+                from loki_memory.sync.intake import Intake
+
+                intake = Intake(Store(layout), revision, seen, how.progress)
+                changes, unread = intake.run(), intake.unread
+            revision.set_folders(_remembered(seen, unread, now_ns))
             if how.anew:
                 revision.set_note("home", home_of(layout))
             if how.looked_at_all:
@@ -301,6 +311,29 @@ def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -
             raise
         return Changes([], [], [], stale=True)
     return changes
+
+
+def _is_same(layout: Layout, index: Index, seen: Seen) -> bool:
+    """Whether a few files have another stamp and the content that is known.
+
+    So it is with what was written just before the last look, within the clock's grain.
+    """
+    if seen.removed or None in seen.folders.values() or len(seen.changed) > _FEW:
+        return False
+    if any(stamp[0] < 0 for stamp in seen.changed.values()):
+        return False
+    known = dict(
+        index.ask_of(list(seen.changed), "SELECT path, hash FROM files WHERE path IN ({})")
+    )
+    try:
+        known |= {
+            path: etag_in(read_bytes(layout.file(base_path(path))))
+            for path in filter(view_kind, seen.changed)
+        }
+        read = ((path, read_bytes(layout.file(path))) for path in seen.changed)
+        return all(data is not None and etag(data) == known.get(path) for path, data in read)
+    except OSError:
+        return False
 
 
 def _remembered(seen: Seen, unread: set[str], now_ns: int) -> dict[str, tuple[int, Stamps] | None]:

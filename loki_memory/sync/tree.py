@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loki_memory.files.codec import etag
+from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout, kind_of, view_kind
 from loki_memory.files.store import Store, Stored
 from loki_memory.index.index import Index

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from loki_memory.errors import InvalidRecord, StoreFailed
 from loki_memory.files import disk, witness
 from loki_memory.files.chain import PUBLISHED, Line, Testimony, content_hash
-from loki_memory.files.codec import decode, etag
+from loki_memory.files.codec import decode
+from loki_memory.files.etag import etag
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, stem_in
 from loki_memory.files.scan import ODD, UNREADABLE, scan
 from loki_memory.files.witness import is_witnessed

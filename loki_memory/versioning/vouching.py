@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loki_memory.files import disk
-from loki_memory.files.codec import etag
+from loki_memory.files.etag import etag
 from loki_memory.versioning.versioned import repository_if_any
 
 if TYPE_CHECKING:

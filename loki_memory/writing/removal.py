@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from loki_memory.errors import FileChanged, InvalidRecord, NotFound, NothingToUndo
-from loki_memory.files.codec import MAX_BYTES, decode, etag, read_json
+from loki_memory.files.codec import MAX_BYTES, decode, read_json
+from loki_memory.files.etag import etag
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout
 from loki_memory.files.store import Change, Store, sealed
 from loki_memory.index.index import Index
