@@ -41,12 +41,12 @@ from loki_memory.resources import template
 from loki_memory.sync import Changes, Freshness, Look, Progress, check, rebuild, sync, take_in
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
+    from loki_memory.beside import Beside
     from loki_memory.files.rendering import Listed
     from loki_memory.files.store import Change, Store
     from loki_memory.journal import Journal
     from loki_memory.models import Memory
     from loki_memory.recall.retriever import Retriever
-    from loki_memory.sync.beside import Beside
 
 
 # A folder of thousands is not listed for every write while others write into it too.
@@ -333,7 +333,7 @@ class Parts:
         now, beside = time.monotonic(), self._beside
         if now - self._looked_at_all >= _FULL_LOOK_SECONDS:
             self._beside = None
-            if beside is None or not beside.found_nothing():
+            if beside is None or not beside.result():
                 self.refresh()
             self._looked_at_all = now
             return True

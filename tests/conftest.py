@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,3 +72,11 @@ def git(folder: Path, *arguments: str) -> str:
         ["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True
     )
     return said.stdout.strip()
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """… and no threads but those that a test starts: other tests may have left some behind."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    left, counted = threading.active_count() - 1, threading.active_count
+    monkeypatch.setattr(threading, "active_count", lambda: counted() - left)

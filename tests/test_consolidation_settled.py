@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from processes import record_files
 from test_consolidation_branches import EPISODES, FACTS, SIDES, by_id, clone, split
 from test_consolidation_cost import episode
 
-from loki_memory import Episode, Fact, Workspace
+from loki_memory import Episode, Fact, Workspace, beside
+from loki_memory.beside import Beside, begin
 from loki_memory.consolidation import sources
 from loki_memory.consolidation.glance import Outline, glance
 from loki_memory.consolidation.kinship import kin
@@ -21,7 +23,7 @@ from loki_memory.consolidation.phases import ALL, WEIGH, looked_at
 from loki_memory.consolidation.pipeline import consolidate
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Touched
 from loki_memory.models import Pattern, parse
-from loki_memory.writing import settled
+from loki_memory.writing import consolidating, settled, survey
 
 
 @settings(max_examples=100, deadline=None)
@@ -97,6 +99,34 @@ def test_batch_by_batch_memory_is_what_it_is_without_what_was_kept(tmp_path: Pat
             (lost.layout.cache / "consolidated").unlink(missing_ok=True)
             assert kept.consolidate() == lost.consolidate()
             assert record_files(kept) == record_files(lost)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="copies of a process")
+@pytest.mark.usefixtures("two_cores")
+def test_what_a_second_process_finds_and_keeps_is_what_one_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Beside | None] = []
+
+    def begun(work: Callable[[], Any]) -> Beside | None:
+        started.append(begin(work))
+        return started[-1]
+
+    for module in (survey, beside):
+        monkeypatch.setattr(module, "begin", begun)
+    with Workspace.init(tmp_path / "two") as two, Workspace.init(tmp_path / "one") as one:
+        for start in range(0, len(TOLD), 8):
+            for told in TOLD[start : start + 8]:
+                two.record(told)
+                one.record(told)
+            with monkeypatch.context() as few:
+                few.setattr(survey, "MANY", 1)
+                few.setattr(consolidating, "MANY", 1)
+                found = two.consolidate()
+            assert one.consolidate() == found
+            assert record_files(two) == record_files(one)
+    assert len(started) > len(TOLD) // 8
+    assert None not in started
 
 
 def test_recorded_episodes_are_what_is_new(

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 from test_sync import LONG_AGO, overwrite, write
@@ -17,19 +13,14 @@ from test_sync import LONG_AGO, overwrite, write
 from loki_memory import Workspace
 from loki_memory.index.index import Index
 from loki_memory.sync import Freshness, check, is_current
-from loki_memory.sync.beside import Beside, begin
+from loki_memory.sync.beside import begin
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies of a process")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="copies of a process"),
+    pytest.mark.usefixtures("two_cores"),
+]
 FRESH = Freshness()
 NOW = LONG_AGO + 3_600_000_000_000
-
-
-@pytest.fixture(autouse=True)
-def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """… and no threads but those that a test starts: other tests may have left some behind."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    left, counted = threading.active_count() - 1, threading.active_count
-    monkeypatch.setattr(threading, "active_count", lambda: counted() - left)
 
 
 @pytest.fixture
@@ -51,7 +42,7 @@ def fact(ws: Workspace, name: str) -> Path:
 
 def found_nothing(ws: Workspace, freshness: Freshness = FRESH) -> bool | None:
     look = begin(ws.layout, ws.index, freshness)
-    return None if look is None else look.found_nothing()
+    return None if look is None else bool(look.result())
 
 
 def wait_until_current(ws: Workspace) -> None:
@@ -134,43 +125,13 @@ def test_a_damaged_index_is_left_to_the_usual_look(settled: Workspace) -> None:
     (settled.layout.cache / "index.db").write_bytes(b"no database" * 1000)
     with Workspace.open(settled.layout.root) as fresh:
         look = begin(fresh.layout, Index(settled.layout.cache / "index.db"), FRESH)
-        assert look is None or not look.found_nothing()
+        assert look is None or not look.result()
         assert len(fresh.list()) == 3
 
 
 def test_without_an_index_there_is_no_look(ws: Workspace) -> None:
     assert begin(ws.layout, Index(None), FRESH) is None
     assert begin(ws.layout, Index(ws.layout.cache / "missing.db"), FRESH) is None
-
-
-@pytest.fixture
-def thread() -> Iterator[Thread]:
-    """Another thread of this process; a copy of the process would not have it."""
-    done = Event()
-    other = Thread(target=done.wait)
-    other.start()
-    yield other
-    done.set()
-    other.join()
-
-
-def test_a_process_with_threads_is_not_copied(settled: Workspace, thread: Thread) -> None:
-    assert begin(settled.layout, settled.index, FRESH) is None
-
-
-def test_a_look_that_was_killed_says_nothing() -> None:
-    child = os.fork()
-    if child == 0:  # pragma: no cover - another process
-        os.kill(os.getpid(), signal.SIGKILL)
-    assert Beside(child).found_nothing() is False
-
-
-def test_one_whose_end_somebody_else_noted_says_nothing(settled: Workspace) -> None:
-    wait_until_current(settled)
-    look = begin(settled.layout, settled.index, FRESH)
-    assert look is not None
-    os.waitpid(look._process, 0)
-    assert look.found_nothing() is False
 
 
 def test_recall_uses_the_look_and_sees_what_changed_before_it(settled: Workspace) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import and_
 from typing import Any, NamedTuple
@@ -38,6 +38,16 @@ def kinds(snapshot: Snapshot) -> list[list[Episode]]:
 def kin(snapshot: Snapshot) -> list[Kin]:
     """The same, those together that were clustered for themselves."""
     return snapshot.once("kin", lambda those: [*_kin(those)])
+
+
+def expect_kin(snapshot: Snapshot, found: Callable[[], Iterable[tuple[Any, ...]] | None]) -> None:
+    """The same is being worked out elsewhere, and told without the names of fields."""
+
+    def told() -> list[Kin] | None:
+        those = found()
+        return None if those is None else [*map(Kin._make, those)]
+
+    snapshot.expect("kin", told)
 
 
 def kindred(episodes: Iterable[Episode], threshold: float) -> list[list[Episode]]:

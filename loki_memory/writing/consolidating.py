@@ -9,9 +9,11 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.beside import meanwhile
 from loki_memory.errors import InvalidRecord, NotFound, WouldLoseBeliefs
 from loki_memory.files.layout import place
 from loki_memory.models import Episode
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
+MANY = 2000  # episodes, from which on what takes a while is done in a second process
 _NAMED = 3  # files that cannot be read
 NO_FILE = "-"  # instead of an etag
 Etags = dict[str, tuple[str, str | None]]  # by id: the file, and what it was when it was read
@@ -62,43 +65,55 @@ def consolidate(
     as_of, first = _checked("day", day)[:10], _checked("since", since)
     if not plan_only:
         take_over_checkpoints(workspace)
-    with _no_collection(), _shown_at_the_end(workspace):
-        report = _consolidated(workspace, as_of, first, plan_only=plan_only, progress=progress)
+    with _no_collection():
+        report = _consolidated(workspace, as_of, first, plan_only, progress)
     _name_unread(workspace)
     return report
 
 
 def _consolidated(
-    workspace: Workspace, as_of: str, first: str, *, plan_only: bool, progress: Progress | None
+    workspace: Workspace, as_of: str, first: str, plan_only: bool, progress: Progress | None
 ) -> Report:
+    """One run, with the index up to date before and after; views are rendered once."""
+    workspace.catch_up()
+    try:
+        report, settle = _run(workspace, as_of, first, plan_only, progress)
+    except BaseException:
+        workspace.render_views()  # what was found by catching up
+        raise
+    with meanwhile(settle, is_long=report.episodes >= MANY):
+        workspace.take_in(sorted(workspace.store.written))
+        workspace.render_views()
+    return report
+
+
+def _run(
+    workspace: Workspace, as_of: str, first: str, plan_only: bool, progress: Progress | None
+) -> tuple[Report, Callable[[], None]]:
+    """What was done, and what is to be done yet for the next run."""
     from loki_memory.consolidation import pipeline
     from loki_memory.consolidation.phases import ALL
     from loki_memory.writing.survey import Survey
 
     survey = Survey(workspace)
     if not first and (quiet := survey.quiet(as_of)):
-        return Report(quiet.day, plan_only, quiet.episodes, [], 0, 0)
+        return Report(quiet.day, plan_only, quiet.episodes, [], 0, 0), _nothing
     before = survey.snapshot(as_of)
     touched = _since(first, before) if first else survey.touched
     plan = pipeline.consolidate(before, ALL, touched, progress)
     if plan.lost:
         raise WouldLoseBeliefs(plan.lost)
+    settle: Callable[[], None] = _nothing
     if not plan_only:
         written = apply(workspace, plan, survey.etags())
         if not first:
-            survey.settle(before, plan, written, as_of)
+            settle = partial(survey.settle, before, plan, written, as_of)
     counts = len(plan.put), len(plan.archive)
-    return Report(plan.day, plan_only, len(before.episodes), [*plan.steps], *counts)
+    return Report(plan.day, plan_only, len(before.episodes), [*plan.steps], *counts), settle
 
 
-@contextmanager
-def _shown_at_the_end(workspace: Workspace) -> Iterator[None]:
-    """With the index up to date; views are rendered once, whatever becomes of the run."""
-    workspace.catch_up()
-    try:
-        yield
-    finally:
-        workspace.render_views()
+def _nothing() -> None:
+    """What is to be done yet where nothing was done."""
 
 
 @contextmanager
@@ -186,8 +201,11 @@ class Written(NamedTuple):
     archived: dict[str, str]  # the ids of records that went to the archive, by their files there
 
 
-def apply(workspace: Workspace, plan: Plan, etags: Etags, *, sync: bool = True) -> Written:
-    """Write a plan: all of it, or none. What somebody changed meanwhile is not overwritten."""
+def apply(workspace: Workspace, plan: Plan, etags: Etags) -> Written:
+    """Write a plan: all of it, or none. What somebody changed meanwhile is not overwritten.
+
+    The index is brought up to date later.
+    """
     written = Written([], {})
     if not (plan.put or plan.archive):
         return written
@@ -203,9 +221,6 @@ def apply(workspace: Workspace, plan: Plan, etags: Etags, *, sync: bool = True) 
             written.records.append(Rewritten(record.id, *told))
         for name in plan.archive:
             written.archived[archive(change, etags[name][0])] = name
-        paths = change.paths()
-    if sync:
-        workspace.take_in(paths)
     return written
 
 

@@ -39,7 +39,7 @@ def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
     sources = known.outlines({name for one in beliefs for name in _sources(one)} - ids)
     plan = run(Snapshot([*new, *beliefs, *sources], thresholds=limits), EARLY, Touched(ids))
     with suppress(FileChanged):
-        written = apply(workspace, plan._replace(archive=()), known.etags, sync=False)
+        written = apply(workspace, plan._replace(archive=()), known.etags)
         settled.learn(workspace.layout, sorted(ids), written.records)
 
 

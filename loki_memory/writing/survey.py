@@ -5,14 +5,15 @@ Episodes that the last run knew are taken at a glance, and read whole when their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from loki_memory.beside import Beside, begin
 from loki_memory.consolidation.gist import Gist, known_gist, with_gist
 from loki_memory.consolidation.glance import Glance, Outline, glance
-from loki_memory.consolidation.kinship import kin, traits
+from loki_memory.consolidation.kinship import expect_kin, kin, traits
 from loki_memory.consolidation.phases import looked_at
 from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
 from loki_memory.errors import InvalidRecord, NotFound
@@ -21,7 +22,7 @@ from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
 from loki_memory.models import Belief, Episode, Memory
 from loki_memory.parts import parsed
 from loki_memory.writing import settled
-from loki_memory.writing.consolidating import Etags, Written, episode, thresholds
+from loki_memory.writing.consolidating import MANY, Etags, Written, episode, thresholds
 from loki_memory.writing.settled import Archived, Quiet, Row, Settled
 
 if TYPE_CHECKING:
@@ -65,10 +66,24 @@ class Survey:
     def snapshot(self, day: str) -> Snapshot:
         """Memory as it is."""
         self._archive = dict(self._archived())
+        episodes = [*self._outlines(), *self._whole(of_episodes=True)]
+        relating = self._relating(episodes)  # needs no beliefs, and takes as long as reading them
+        records = [*episodes, *self._whole(of_episodes=False)]
+        snapshot = self._snapshot(records, day)
+        if relating:
+            expect_kin(snapshot, relating.result)
+        return snapshot
+
+    def _snapshot(self, records: Iterable[Memory], day: str = "") -> Snapshot:
         stones = (one.id for one in self._rows if one.kind == "tombstone")
-        records = [*self._outlines(), *self._whole()]
         known = self._known.kin if self.touched else ()
         return Snapshot(records, day, stones, self._limits, self._archive.values(), known)
+
+    def _relating(self, episodes: Sequence[Episode]) -> Beside | None:
+        """Find beside who is kin, if that takes a while and nothing that is found is kept."""
+        if not self.touched or len(episodes) < MANY:
+            return None
+        return begin(lambda: [tuple(one) for one in kin(self._snapshot(episodes))])
 
     def _is_seen(self, row: Row) -> bool:
         """Whether an episode is known at a glance, as it is now."""
@@ -79,8 +94,9 @@ class Survey:
             read = partial(episode, self._workspace, row.id)
             yield Outline.at(self._known.glances[row.id], row.id, read)
 
-    def _whole(self) -> Iterator[Memory]:
-        names = [row.id for row in self._rows if not self._is_seen(row)]
+    def _whole(self, *, of_episodes: bool) -> Iterator[Any]:
+        rows = (row for row in self._rows if (row.kind == Episode.kind) == of_episodes)
+        names = [row.id for row in rows if not self._is_seen(row)]
         sql = "SELECT kind, body FROM memories WHERE id IN ({})"
         for kind, body in self._workspace.index.ask_of(names, sql):
             yield self._with_gist(parsed(kind, body))
