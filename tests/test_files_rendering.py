@@ -148,16 +148,32 @@ def base(ws: Workspace) -> Path:
     return ws.layout.memory / ".views/semantic-facts.json"
 
 
-def test_a_base_that_knows_no_etags_is_written_again_with_them(ws: Workspace) -> None:
+@pytest.mark.parametrize("many", [2, 3])
+def test_a_base_that_knows_less_is_written_again_with_all(ws: Workspace, many: int) -> None:
     fact = ws.remember("A")
     ws.sync()
     before, known = shown(ws), json.loads(base(ws).read_bytes())
-    known["entries"] = {name: one[:2] for name, one in known["entries"].items()}
+    whole = known["entries"][fact.id]
+    known["entries"] = {name: one[:many] for name, one in known["entries"].items()}
     base(ws).write_text(json.dumps(known), encoding="utf-8")
     ws.remember("B")
     ws.sync()
     assert before[FACTS] != shown(ws)[FACTS]
-    assert len(json.loads(base(ws).read_bytes())["entries"][fact.id]) == 3
+    assert json.loads(base(ws).read_bytes())["entries"][fact.id] == whole
+    assert_like_made_anew(ws)
+
+
+@pytest.mark.parametrize("size", [0, -5, 7, 10**9, 2.5, "x", None, [1]])
+def test_a_base_that_tells_wrong_places_is_not_believed(ws: Workspace, size: object) -> None:
+    ws.remember("A")
+    ws.remember("Ä", category="b")
+    ws.sync()
+    known = json.loads(base(ws).read_bytes())
+    for one in known["entries"].values():
+        one[3] = size
+    base(ws).write_text(json.dumps(known), encoding="utf-8")
+    ws.remember("C")
+    ws.sync()
     assert_like_made_anew(ws)
 
 

@@ -21,14 +21,15 @@ class Base(NamedTuple):
     """What was rendered last: the view's etag, and of each record what was shown of it."""
 
     etag: str
-    entries: dict[str, Any]  # a Shown as a list, or whatever came with somebody's clone
+    # A Shown as a list, and how many bytes the entry has; or whatever came with somebody's clone.
+    entries: dict[str, Any]
 
     def shown(self, memory_id: str) -> Shown:
         """What is known of an entry; nothing if it was not rendered, or by no version of ours."""
         found = self.entries.get(memory_id)
-        if not isinstance(found, list) or not 2 <= len(found) <= len(Shown._fields):  # noqa: PLR2004
+        if not isinstance(found, list) or not 2 <= len(found) <= len(Shown._fields) + 1:  # noqa: PLR2004
             return Shown()
-        return Shown(*map(str, found))
+        return Shown(*map(str, found[: len(Shown._fields)]))
 
 
 def base_path(view: str) -> str:

@@ -2,7 +2,8 @@
 
 Making ten thousand entries takes seconds, comparing as many etags milliseconds. So an entry whose
 record has the path and the etag that the view's base tells of is taken from the view itself, if
-that is byte for byte what was rendered. The result is the same as if all were made anew.
+that is byte for byte what was rendered: cut out where the base says that it stands. The result is
+the same as if all were made anew.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from loki_memory.models.kinds import Kind
 
 RecordOf = Callable[[str], Memory | None]  # by id; None if it went since it was listed
 Entry = dict[str, Any]
+_BETWEEN, _END = b",\n    ", b"\n  ]\n}\n"
 
 
 class Listed(NamedTuple):
@@ -88,18 +90,26 @@ class _Rendering:
         is_ours = found is not None and found.etag == base.etag
         if is_ours and _shows_just(base, listed):
             return False
-        rendered = self._rendered(before) if is_ours else None
-        if rendered is None and self._would_lose(listed):
-            return False
-        old, kept = rendered or (json.loads(before or b"{}"), {})
-        entries, shown = self._entries(listed, base, kept)
-        data = codec.dump(self._shaped(old, entries))
+        old: Any = {}
+        kept = _cut(before, self._head, base) if is_ours else None
+        if kept is None:
+            rendered = self._rendered(before) if is_ours else None
+            if rendered is None and self._would_lose(listed):
+                return False
+            old, kept = rendered or (json.loads(before or b"{}"), {})
+        pieces, shown = self._pieces(listed, base, kept)
+        data = self._joined(old, pieces)
         change.render(self._view, data)
         new_base = orjson.dumps({"etag": etag(data), "entries": shown})
         change.render(base_path(self._view), new_base)
         return data != before
 
-    def _rendered(self, data: bytes) -> tuple[Any, dict[str, Entry]] | None:
+    @property
+    def _head(self) -> bytes:
+        """How a view begins in which nobody wrote anything else."""
+        return f'{{\n  "{LISTS[self._kind]}": [\n    '.encode()
+
+    def _rendered(self, data: bytes) -> tuple[Any, dict[str, bytes]] | None:
         """The values of a view that we rendered, and its entries by id.
 
         None if it cannot be that: view and base may have come with somebody's clone.
@@ -107,7 +117,7 @@ class _Rendering:
         try:
             old = orjson.loads(data)
             there = old if isinstance(old, list) else old[self._name(old)]
-            return old, {entry["id"]: entry for entry in there}
+            return old, {entry["id"]: _piece(entry) for entry in there}
         except (ValueError, TypeError, KeyError):
             return None
 
@@ -122,33 +132,59 @@ class _Rendering:
                 return True
         return bool(unread)
 
-    def _entries(
-        self, listed: Sequence[Listed], base: Base, kept: dict[str, Entry]
-    ) -> tuple[list[Entry], dict[str, list[str]]]:
+    def _pieces(
+        self, listed: Sequence[Listed], base: Base, kept: dict[str, bytes]
+    ) -> tuple[list[bytes], dict[str, list[str | int]]]:
         """The entries, and what the base is to say of each."""
-        entries, shown = [], {}
+        pieces: list[bytes] = []
+        shown: dict[str, list[str | int]] = {}
         for one in listed:
-            entry = kept.get(one.id) if _is_shown(one, base) else None
-            if entry is not None:
-                shown[one.id] = base.entries[one.id]
+            piece = kept.get(one.id) if _is_shown(one, base) else None
+            if piece is not None:
+                shown[one.id] = [*base.entries[one.id][:3], len(piece)]
             elif record := self._record_of(one.id):
                 entry = entry_of(record)
-                shown[one.id] = [one.path, hash_of(entry), one.etag]
+                piece = _piece(entry)
+                shown[one.id] = [one.path, hash_of(entry), one.etag, len(piece)]
             else:
                 continue
-            entries.append(entry)
-        return entries, shown
+            pieces.append(piece)
+        return pieces, shown
 
-    def _shaped(self, old: Any, entries: list[Entry]) -> Any:
+    def _joined(self, old: Any, pieces: list[bytes]) -> bytes:
         """In the shape that it had: a bare list stays one, and foreign keys beside it stay."""
+        if pieces and isinstance(old, dict) and old.keys() <= {LISTS[self._kind]}:
+            return self._head + _BETWEEN.join(pieces) + _END
+        entries = [orjson.loads(piece) for piece in pieces]
         if isinstance(old, list):
-            return entries
+            return codec.dump(entries)
         name = self._name(old)
-        return {**{n: value for n, value in old.items() if n != name}, name: entries}
+        return codec.dump({**{n: value for n, value in old.items() if n != name}, name: entries})
 
     def _name(self, old: dict[str, Any]) -> str:
         """How its list is called."""
         return next((n for n in old if is_list(self._kind, n, old[n])), LISTS[self._kind])
+
+
+def _piece(entry: Entry) -> bytes:
+    """An entry as it stands in a view."""
+    return codec.dump(entry).rstrip().replace(b"\n", b"\n    ")
+
+
+def _cut(view: bytes, head: bytes, base: Base) -> dict[str, bytes] | None:
+    """The entries of a view by id, cut out where its base says; None if they do not stand there."""
+    found: dict[str, bytes] = {}
+    at = len(head)
+    try:
+        for name, (*_, size) in base.entries.items():
+            found[name] = view[at : at + size]
+            at += size + len(_BETWEEN)
+            if view[at - len(_BETWEEN) : at] != _BETWEEN:
+                break
+    except (ValueError, TypeError):  # a base of another version, or of somebody else
+        return None
+    fits = view.startswith(head) and view[at - len(_BETWEEN) :] == _END
+    return found if fits and len(found) == len(base.entries) else None
 
 
 def _shows_just(base: Base, listed: Sequence[Listed]) -> bool:

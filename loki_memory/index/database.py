@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 APPLICATION_ID = 0x6C6F6B69  # "loki"
 BUSY_SECONDS = 10.0  # how long to wait for another process's transaction
 # Before 3.51.3 a checkpoint could lose committed pages when the WAL was reset under a reader.

@@ -29,6 +29,8 @@ CREATE TABLE memories (
   body       TEXT NOT NULL                  -- the record as JSON, secrets redacted
 ) STRICT;
 CREATE INDEX memories_kind ON memories (kind, at);
+-- Which files there are, in which version, without their bodies: asked of all records by every consolidation and view.
+CREATE INDEX memories_listed ON memories (kind, id, path, etag, at, status, tombstone);
 CREATE INDEX memories_path ON memories (path);
 CREATE INDEX memories_value ON memories (tombstone) WHERE tombstone <> '';
 CREATE INDEX memories_session ON memories (session, at) WHERE session <> '';
