@@ -19,8 +19,9 @@ _ENOUGH = 4  # errors of a week, below which nothing gathers
 def gathering(snapshot: Snapshot) -> Iterator[Step]:
     """Files that are in at least half of the week's errors, far more often than in all work."""
     recent = {one.id: one for one in _recent(snapshot, 0, _WEEK)}
-    met = [one for one in snapshot.of(AntiPattern) if is_live(one) and extra(one, "key")]
-    touching = [_files(recent, one.evidence.for_) for one in met]
+    met = (one for one in snapshot.of(AntiPattern) if is_live(one) and extra(one, "key"))
+    told = (one.evidence.for_ for one in met)
+    touching = [_files(recent, those) for those in told if not recent.keys().isdisjoint(those)]
     touching = [files for files in touching if files]
     if len(touching) < _ENOUGH:
         return

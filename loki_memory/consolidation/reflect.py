@@ -29,7 +29,7 @@ from loki_memory.consolidation.sources import (
     least_trusted,
     oldest,
 )
-from loki_memory.consolidation.weigh import weigh
+from loki_memory.consolidation.weigh import feedback, weigh
 from loki_memory.models import (
     AntiPattern,
     Belief,
@@ -39,7 +39,7 @@ from loki_memory.models import (
     parse,
     tombstone_id,
 )
-from loki_memory.models.confidence import lower_bound, overcame
+from loki_memory.models.confidence import lower_bound, otherwise, overcame
 from loki_memory.models.ids import digest
 from loki_memory.models.normal import normal
 
@@ -128,13 +128,19 @@ def _freed(child: Belief, gone: Collection[str]) -> Belief:
 
 def _weighed(changed: Sequence[Belief], snapshot: Snapshot) -> list[Belief]:
     """As weighing will find them: so that the next run has nothing to add."""
-    if not changed:
-        return []
-    alone = Snapshot(
-        [*changed, *snapshot.episodes], snapshot.day, snapshot.rejected, snapshot.thresholds
-    )
+    told = feedback(snapshot)
+    names = {name for one in changed for name in _spoken_for(one).union(*told.get(one.id, ()))}
+    found = (snapshot.records.get(name) for name in sorted(names))
+    episodes = [one for one in found if isinstance(one, Episode)]
+    alone = Snapshot([*changed, *episodes], snapshot.day, snapshot.rejected, snapshot.thresholds)
     heavier = {one.id: one for one in weigh(alone).put if isinstance(one, Belief)}
     return [heavier.get(one.id, one) for one in changed]
+
+
+def _spoken_for(belief: Belief) -> set[str]:
+    """The episodes that have a say in how sure a belief is."""
+    named = {*belief.rests_on(), *belief.episodes_against()}
+    return named | otherwise(belief) if isinstance(belief, AntiPattern) else named
 
 
 def _updated(record: Belief, snapshot: Snapshot) -> Belief | None:

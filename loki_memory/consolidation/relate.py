@@ -10,7 +10,7 @@ What says where a belief comes from (`derived_from`, `supersedes`, `example_of`)
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import combinations
 from typing import Any, NamedTuple, TypeGuard
@@ -142,9 +142,9 @@ def _by_episode(nodes: Mapping[str, Node]) -> dict[str, list[str]]:
     return {episode: names for episode, names in met.items() if 1 < len(names) <= _CROWD}
 
 
-def _rests_on(record: Node) -> list[str]:
+def _rests_on(record: Node) -> Iterable[str]:
     if isinstance(record, Belief):
-        return record.episodes_for()
+        return record.rests_on()
     return ids_in(record, "loki-evidence")
 
 

@@ -15,7 +15,7 @@ each episode once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Thresholds, Touched
@@ -108,13 +108,17 @@ def status(
 
 
 def feedback(snapshot: Snapshot, touched: Touched | None = None) -> dict[str, Feedback]:
-    """What episodes say about the memories that they were shown."""
+    """What episodes, or new ones alone, say about the memories that they were shown."""
+    if touched is None:
+        return snapshot.once("feedback", lambda those: _said(those.episodes))
+    new = (snapshot.records.get(one) for one in sorted(touched.ids))
+    return _said(one for one in new if isinstance(one, Episode))
+
+
+def _said(episodes: Iterable[Episode]) -> dict[str, Feedback]:
     helped: dict[str, set[str]] = {}
     misled: dict[str, set[str]] = {}
-    ids = snapshot.records if touched is None else sorted(touched.ids)
-    for episode in (snapshot.records.get(one) for one in ids):
-        if not isinstance(episode, Episode):
-            continue
+    for episode in episodes:
         for one in episode.recalled:
             if one.helpful is not None:
                 (helped if one.helpful else misled).setdefault(one.id, set()).add(episode.id)

@@ -63,7 +63,11 @@ class Belief(Memory):
 
     def episodes_for(self) -> list[str]:
         """The episodes that this belief rests on, however they were written down."""
-        return sorted({*self.source_episodes, *self.evidence.for_})
+        return sorted(self.rests_on())
+
+    def rests_on(self) -> set[str]:
+        """The same in no order: of thousands of beliefs that makes a difference."""
+        return {*self.source_episodes, *self.evidence.for_}
 
     def episodes_against(self) -> list[str]:
         """The episodes that speak against it."""
@@ -131,9 +135,9 @@ class AntiPattern(Belief):
     def value(self) -> str:
         return f"{self.what_fails}: {self.why}" if self.why else self.what_fails
 
-    def episodes_for(self) -> list[str]:
-        resolved = (episode for resolution in self.resolutions for episode in resolution.for_)
-        return sorted({*super().episodes_for(), *resolved, *filter(None, [self.source])})
+    def rests_on(self) -> set[str]:
+        found = super().rests_on().union(*(one.for_ for one in self.resolutions))
+        return {*found, self.source} if self.source else found
 
     def episodes_against(self) -> list[str]:
         failed = (episode for resolution in self.resolutions for episode in resolution.against)

@@ -5,12 +5,12 @@ Episodes that the last run knew are taken at a glance, and read whole when their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from loki_memory.beside import Beside, begin
+from loki_memory.beside import begin
 from loki_memory.consolidation.gist import Gist, known_gist, with_gist
 from loki_memory.consolidation.glance import Glance, Outline, glance
 from loki_memory.consolidation.kinship import expect_kin, kin, traits
@@ -65,25 +65,26 @@ class Survey:
 
     def snapshot(self, day: str) -> Snapshot:
         """Memory as it is."""
-        self._archive = dict(self._archived())
-        episodes = [*self._outlines(), *self._whole(of_episodes=True)]
-        relating = self._relating(episodes)  # needs no beliefs, and takes as long as reading them
-        records = [*episodes, *self._whole(of_episodes=False)]
-        snapshot = self._snapshot(records, day)
+        relating = begin(self._related) if self._is_long() else None
+        snapshot = self._snapshot(day, of_beliefs=True)
         if relating:
             expect_kin(snapshot, relating.result)
         return snapshot
 
-    def _snapshot(self, records: Iterable[Memory], day: str = "") -> Snapshot:
+    def _snapshot(self, day: str = "", *, of_beliefs: bool) -> Snapshot:
+        self._archive = dict(self._archived())
         stones = (one.id for one in self._rows if one.kind == "tombstone")
         known = self._known.kin if self.touched else ()
+        records = [*self._outlines(), *self._whole(of_beliefs=of_beliefs)]
         return Snapshot(records, day, stones, self._limits, self._archive.values(), known)
 
-    def _relating(self, episodes: Sequence[Episode]) -> Beside | None:
-        """Find beside who is kin, if that takes a while and nothing that is found is kept."""
-        if not self.touched or len(episodes) < MANY:
-            return None
-        return begin(lambda: [tuple(one) for one in kin(self._snapshot(episodes))])
+    def _is_long(self) -> bool:
+        """Whether relating episodes takes a while, and what is found at a glance is known."""
+        return bool(self.touched) and len(self._known.glances) >= MANY
+
+    def _related(self) -> list[tuple[Any, ...]]:
+        """Who is kin: beliefs have no say in it, and to read them takes as long."""
+        return [tuple(one) for one in kin(self._snapshot(of_beliefs=False))]
 
     def _is_seen(self, row: Row) -> bool:
         """Whether an episode is known at a glance, as it is now."""
@@ -94,8 +95,9 @@ class Survey:
             read = partial(episode, self._workspace, row.id)
             yield Outline.at(self._known.glances[row.id], row.id, read)
 
-    def _whole(self, *, of_episodes: bool) -> Iterator[Any]:
-        rows = (row for row in self._rows if (row.kind == Episode.kind) == of_episodes)
+    def _whole(self, *, of_beliefs: bool) -> Iterator[Memory]:
+        """What is not known at a glance; without beliefs, episodes alone."""
+        rows = (row for row in self._rows if of_beliefs or row.kind == Episode.kind)
         names = [row.id for row in rows if not self._is_seen(row)]
         sql = "SELECT kind, body FROM memories WHERE id IN ({})"
         for kind, body in self._workspace.index.ask_of(names, sql):
