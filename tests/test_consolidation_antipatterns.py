@@ -338,7 +338,8 @@ STORE = [
 
 
 def documents(snapshot: Snapshot) -> list[dict[str, Any]]:
-    return [one.document() for one in snapshot.records.values() if not isinstance(one, Episode)]
+    known = sorted(snapshot.records.items())
+    return [one.document() for _, one in known if not isinstance(one, Episode)]
 
 
 def in_batches(order: list[Episode], size: int) -> Snapshot:

@@ -43,6 +43,6 @@ def test_changes_one_after_the_other(
         now = now.with_changes(change._replace(archive=gone))
         there = (one for name, one in now.records.items() if name not in now.archived)
         anew = Snapshot(there, "2026-02-01", archived=now.archived.values())
-        assert list(now.records.items()) == list(anew.records.items())
+        assert now.records == anew.records
         assert [now.of(kind) for kind in KINDS] == [anew.of(kind) for kind in KINDS]
         assert now.episodes == anew.episodes

@@ -99,9 +99,21 @@ class Outline(Episode):
     @classmethod
     def at(cls, seen: Glance, name: str, read: Callable[[], Memory]) -> Outline:
         """The outline of an episode that was glanced at before."""
-        known = dict(zip(_FIELDS, seen, strict=False))
-        judged = [Recalled.model_construct(id=one, helpful=so) for one, so in seen.verdicts]
-        return cls.of(read, id=name, recalled=judged, **known, **{_GLANCE: seen})
+        outline = cls.__new__(cls)
+        outline.__dict__.update(
+            id=name,
+            timestamp=seen.timestamp,
+            session=seen.session,
+            outcome=seen.outcome,
+            scope=seen.scope,
+            origin=seen.origin,
+            pinned=seen.pinned,
+            importance=seen.importance,
+            recalled=[Recalled.model_construct(id=one, helpful=so) for one, so in seen.verdicts],
+            _glance=seen,
+            _read=read,
+        )
+        return outline
 
     def __getattr__(self, name: str) -> Any:
         """Called for what is not there yet: a field, or what pydantic keeps beside the fields."""
@@ -125,6 +137,3 @@ class Outline(Episode):
 
     def __hash__(self) -> int:
         return hash(self.id)
-
-
-_FIELDS = Glance._fields[: Glance._fields.index("goal")]  # of the episode, under the same names

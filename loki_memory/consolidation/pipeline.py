@@ -50,7 +50,7 @@ def consolidate(
             made.update({one.id: one for one in changes.put})
             touched = touched and touched.with_(_reached(changes, now))
             now = now.with_changes(changes)
-    return seal(snapshot, {**made, **now.records}, now.records.keys(), steps)
+    return seal(snapshot, made, now.records.keys(), steps)
 
 
 def _reached(changes: Changes, before: Snapshot) -> Iterator[str]:
@@ -86,14 +86,13 @@ def _is_refused(record: Memory, snapshot: Snapshot) -> bool:
 
 
 def seal(
-    before: Snapshot, after: Mapping[str, Memory], stay: Collection[str], steps: Sequence[Step]
+    before: Snapshot, made: Mapping[str, Memory], stay: Collection[str], steps: Sequence[Step]
 ) -> Plan:
     """What changed, and whether a belief would be lost by it.
 
     What goes to the archive goes as the phases left it: it says what it was superseded by.
     """
     archive = tuple(name for name in before.records if name not in stay)
-    made = {name: one for name, one in after.items() if one is not before.records.get(name)}
     put = tuple(
         one
         for name, one in sorted(made.items())

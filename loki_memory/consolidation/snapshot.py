@@ -50,7 +50,10 @@ class Kin(NamedTuple):
 
 
 class Snapshot:
-    """Episodes and records by id, rejected values, and a day. Never changed: see `Changes`."""
+    """Episodes and records by id, rejected values, and a day. Never changed: see `Changes`.
+
+    What is asked for by kind comes in the order of ids; `records` is for looking up.
+    """
 
     def __init__(
         self,
@@ -114,8 +117,6 @@ class Snapshot:
         after.records = {**self.records, **put}
         for name in changes.archive:
             after.records.pop(name, None)
-        if put.keys() - self.records.keys():
-            after.records = dict(sorted(after.records.items()))
         after.archived = {name: one for name, one in self.archived.items() if name not in put}
         after._regroup(gone, [one for name, one in put.items() if name in after.records])
         if any(isinstance(one, Episode) for one in (*changes.put, *gone)):
