@@ -107,7 +107,7 @@ def _shelf(belief: Prose) -> Shelf:
 
 def _rank(belief: Prose) -> tuple[bool, int, float, int, str]:
     """Pinned and trusted first, then the better confirmed, then the smaller id."""
-    evidence = len(belief.episodes_for())
+    evidence = len(belief.rests_on())
     return (not belief.pinned, _trust(belief), -_sure(belief), -evidence, belief.id)
 
 

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from heapq import nlargest
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import fsum
 from typing import Any
 
@@ -57,11 +57,12 @@ def reflect(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """Parents, sure remedies and topics that are new or have changed, and what was noticed."""
     new = {one.id for one in snapshot.of(Belief) if is_touched(one, touched)}
     wanted = _by_id([*_generalised(snapshot, new), *_sure_remedies(snapshot, new)])
-    due = _due(_reflections(snapshot, {"param", "remedy"}), new, snapshot)
+    made = [*_reflections(snapshot.of(AntiPattern)), *_reflections(snapshot.of(Pattern))]
+    due = _due(made, new, snapshot)
     wanted |= _withdrawn(due, wanted, snapshot)
     wanted |= _by_id(_weighed(_changed(wanted, snapshot), snapshot))  # topics quote the surest
     wanted |= _by_id(_topics(snapshot, wanted))
-    wanted |= _withdrawn(_reflections(snapshot, {"topic"}), wanted, snapshot)
+    wanted |= _withdrawn(_reflections(snapshot.of(Fact)), wanted, snapshot)
     put = tuple(_changed(wanted, snapshot))
     learned = [one for one in put if one.id not in snapshot.records]
     steps = [Step("learned", one.id, one.title(), tuple(one.episodes_for())) for one in learned]
@@ -94,15 +95,15 @@ def _withdrawn(
     return _by_id([*retired, *(_freed(one, gone) for one in under)])
 
 
-def _reflections(snapshot: Snapshot, kinds: set[str]) -> list[Belief]:
+def _reflections(beliefs: Iterable[Belief]) -> list[Belief]:
     """What this phase made and may withdraw, by the key that it wrote."""
-    keyed = ((extra(one, "key"), one) for one in snapshot.of(Belief))
-    made = (one for key, one in keyed if isinstance(key, dict) and _is_reflection(key, kinds))
+    made = (one for one in beliefs if _is_reflection(extra(one, "key")))
     return [one for one in made if is_live(one) and not one.pinned and one.origin != "owner"]
 
 
-def _is_reflection(key: Mapping[str, Any], kinds: set[str]) -> bool:
-    return any(name in key and (name != "param" or key[name] == ANY) for name in kinds)
+def _is_reflection(key: Any) -> bool:
+    """Whether it is the key of an error with any name, of a sure remedy or of a topic."""
+    return isinstance(key, dict) and (key.get("param") == ANY or "remedy" in key or "topic" in key)
 
 
 def _due(made: Iterable[Belief], new: AbstractSet[str], snapshot: Snapshot) -> list[Belief]:
@@ -186,7 +187,7 @@ def _generalised(snapshot: Snapshot, new: AbstractSet[str]) -> Iterator[Belief]:
 def _parent(
     scope: str, head: str, template: str, children: list[AntiPattern], lesson: str
 ) -> AntiPattern:
-    often = sorted(children, key=lambda one: (-len(one.episodes_for()), one.id))
+    often = sorted(children, key=lambda one: (-len(one.rests_on()), one.id))
     said = f"{template} ({_listed([_name(one) for one in often])})"
     given = {
         "id": f"anti-{digest('anti-pattern', scope, head, template, ANY)}",
@@ -211,7 +212,7 @@ def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Sna
 
 def _newest(children: list[AntiPattern], snapshot: Snapshot) -> list[Episode]:
     """The newest episodes that met an error: what helped of late fits the code as it is."""
-    names = {episode for one in children for episode in one.episodes_for()}
+    names = set[str]().union(*(one.rests_on() for one in children))
     found = map(snapshot.records.get, names)
     met = (one for one in found if isinstance(one, Episode))
     return nlargest(_TRIED, met, key=lambda one: (one.timestamp, one.id))
@@ -267,7 +268,7 @@ def _example(child: AntiPattern, parent: str) -> AntiPattern:
 
 def _from_sources(sources: Sequence[Belief], scope: str) -> dict[str, Any]:
     """Evidence, dates and trust of what is derived from beliefs."""
-    episodes = oldest(episode for one in sources for episode in one.episodes_for())
+    episodes = oldest(chain.from_iterable(one.rests_on() for one in sources))
     begun = min((one.valid_from for one in sources if one.valid_from), default=None)
     last = max((one.at for one in sources if one.at), default=None)
     return {

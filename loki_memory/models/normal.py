@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 # Letters of other scripts that look like Latin ones, after case folding. Compatibility forms
 # (full width, mathematical, ligatures) are NFKC's work and not listed.
@@ -48,6 +49,7 @@ def _is_invisible(character: str) -> bool:
     return unicodedata.category(character) in {"Cf", "Cc"} or character in _SELECTORS
 
 
+@lru_cache(maxsize=4096)  # what belongs together has the same dates
 def moment(text: str) -> str:
     """A moment as `YYYY-MM-DDTHH:MM:SSZ`, with its fraction if it has one; a bare date stays.
 
