@@ -37,7 +37,9 @@ def kinds(snapshot: Snapshot) -> list[list[Episode]]:
 
 def kin(snapshot: Snapshot) -> list[Kin]:
     """The same, those together that were clustered for themselves."""
-    return snapshot.once("kin", lambda those: [*_kin(those)])
+    return snapshot.once(
+        "kin", lambda those: related(those.episodes, those.thresholds.cluster, those.kin)
+    )
 
 
 def expect_kin(snapshot: Snapshot, found: Callable[[], Iterable[tuple[Any, ...]] | None]) -> None:
@@ -71,13 +73,13 @@ def _kinds(snapshot: Snapshot) -> list[list[Episode]]:
     return sorted(found, key=lambda cluster: _time(cluster[0]))
 
 
-def _kin(snapshot: Snapshot) -> Iterator[Kin]:
+def related(episodes: Iterable[Episode], threshold: float, before: Iterable[Kin]) -> list[Kin]:
+    """Who is kin among episodes, in whatever order they come, and as it was where it was so."""
     scopes: dict[str, list[Episode]] = defaultdict(list)
-    for episode in snapshot.episodes:
+    for episode in episodes:
         scopes[episode.scope].append(episode)
-    known = {(one.threshold, *sorted(one.names())): one for one in snapshot.kin}
-    for _, episodes in sorted(scopes.items()):
-        yield from _related(episodes, snapshot.thresholds.cluster, known)
+    known = {(one.threshold, *sorted(one.names())): one for one in before}
+    return [one for _, those in sorted(scopes.items()) for one in _related(those, threshold, known)]
 
 
 def _related(

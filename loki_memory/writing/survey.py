@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from loki_memory.beside import begin
 from loki_memory.consolidation.gist import Gist, known_gist, with_gist
 from loki_memory.consolidation.glance import Glance, Outline, glance
-from loki_memory.consolidation.kinship import expect_kin, kin, traits
+from loki_memory.consolidation.kinship import expect_kin, kin, related, traits
 from loki_memory.consolidation.phases import looked_at
 from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
 from loki_memory.errors import InvalidRecord, NotFound
@@ -66,39 +66,45 @@ class Survey:
     def snapshot(self, day: str) -> Snapshot:
         """Memory as it is."""
         relating = begin(self._related) if self._is_long() else None
-        snapshot = self._snapshot(day, of_beliefs=True)
+        self._archive = dict(self._archived())
+        stones = (one.id for one in self._rows if one.kind == "tombstone")
+        records = [*self._outlines(), *self._whole(of_beliefs=True)]
+        archived, known = self._archive.values(), self._known_kin()
+        snapshot = Snapshot(records, day, stones, self._limits, archived, known)
         if relating:
             expect_kin(snapshot, relating.result)
         return snapshot
 
-    def _snapshot(self, day: str = "", *, of_beliefs: bool) -> Snapshot:
-        self._archive = dict(self._archived())
-        stones = (one.id for one in self._rows if one.kind == "tombstone")
-        known = self._known.kin if self.touched else ()
-        records = [*self._outlines(), *self._whole(of_beliefs=of_beliefs)]
-        return Snapshot(records, day, stones, self._limits, self._archive.values(), known)
+    def _known_kin(self) -> tuple[Kin, ...]:
+        return self._known.kin if self.touched else ()
 
     def _is_long(self) -> bool:
         """Whether relating episodes takes a while, and what is found at a glance is known."""
-        return bool(self.touched) and len(self._known.glances) >= MANY
+        return bool(self.touched) and len(self._seen) >= MANY
 
     def _related(self) -> list[tuple[Any, ...]]:
         """Who is kin: beliefs have no say in it, and to read them takes as long."""
-        return [tuple(one) for one in kin(self._snapshot(of_beliefs=False))]
+        archived = (one for _, one in self._archived())
+        known = (*archived, *self._outlines(), *self._whole(of_beliefs=False))
+        episodes = {one.id: one for one in known if isinstance(one, Episode)}
+        found = related(episodes.values(), self._limits.cluster, self._known_kin())
+        return [tuple(one) for one in found]
 
-    def _is_seen(self, row: Row) -> bool:
-        """Whether an episode is known at a glance, as it is now."""
-        return row.id in self._known.glances and self._known.records.get(row.id) == row.etag
+    @cached_property
+    def _seen(self) -> dict[str, Glance]:
+        """The episodes that are known at a glance, as they are now."""
+        known, glances = self._known.records, self._known.glances
+        those = (row for row in self._rows if row.id in glances)
+        return {row.id: glances[row.id] for row in those if known.get(row.id) == row.etag}
 
     def _outlines(self) -> Iterator[Outline]:
-        for row in filter(self._is_seen, self._rows):
-            read = partial(episode, self._workspace, row.id)
-            yield Outline.at(self._known.glances[row.id], row.id, read)
+        for name, seen in self._seen.items():
+            yield Outline.at(seen, name, partial(episode, self._workspace, name))
 
     def _whole(self, *, of_beliefs: bool) -> Iterator[Memory]:
         """What is not known at a glance; without beliefs, episodes alone."""
         rows = (row for row in self._rows if of_beliefs or row.kind == Episode.kind)
-        names = [row.id for row in rows if not self._is_seen(row)]
+        names = [row.id for row in rows if row.id not in self._seen]
         sql = "SELECT kind, body FROM memories WHERE id IN ({})"
         for kind, body in self._workspace.index.ask_of(names, sql):
             yield self._with_gist(parsed(kind, body))
@@ -149,7 +155,7 @@ class Survey:
         new = {path: before.records[name] for path, name in written.archived.items()}
         found = {**self._archive, **new}
         return {
-            path: Archived(stamp, found[path].id, _seen(found[path]))
+            path: Archived(stamp, found[path].id, _glanced(found[path]))
             for path, stamp in {**self._stamps, **stamps}.items()
             if path in found
         }
@@ -172,7 +178,7 @@ def _kin(before: Snapshot, plan: Plan) -> tuple[Kin, ...]:
     return tuple(one for one in kin(before) if len([*one.names()]) > 1)
 
 
-def _seen(record: Memory) -> Glance | None:
+def _glanced(record: Memory) -> Glance | None:
     return glance(record) if isinstance(record, Episode) else None
 
 
