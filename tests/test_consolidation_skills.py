@@ -75,6 +75,13 @@ def test_three_successes_that_went_alike_make_a_skill_that_can_be_followed() -> 
     assert "implement api endpoint" in skill.description
 
 
+def test_what_all_of_them_wrote_first_need_not_be_there() -> None:
+    context = {"goal": "Implement /api/todos endpoint", "files_involved": ["src/routes/todos.ts"]}
+    (skill,) = learned([endpoint(n, "todos", context=context) for n in (5, 6, 7)])
+    assert "Write `src/routes/todos.ts` (write_file)" in skill.steps
+    assert skill.prerequisites == ["`openapi.yaml` exists"]
+
+
 def test_a_skill_names_its_evidence_its_date_and_its_standing() -> None:
     records = work()
     (skill,) = learned(records)

@@ -34,7 +34,7 @@ def prerequisites(evidence: Sequence[Episode]) -> list[str]:
     constraints = _common(one.context.constraints for one in evidence)
     given = _common(
         {*one.files_read, *one.context.files_involved, *_read_files(one)}
-        - {*one.artifacts_produced, *one.files_modified}
+        - {*one.artifacts_produced, *one.files_modified, *_made_files(one)}
         for one in evidence
     )
     return [*map(_line, constraints), *(f"`{path}` exists" for path in given)]
@@ -46,6 +46,14 @@ def _read_files(episode: Episode) -> set[str]:
         for one in episode.action_log
         if one.target and one.action.lower().startswith("read") and move(one).place
     }
+
+
+def _made_files(episode: Episode) -> set[str]:
+    """Files that an episode wrote before it did anything else with them."""
+    first: dict[str, str] = {}
+    for one in episode.action_log:
+        first.setdefault(one.target or "", one.action.lower())
+    return {path for path, action in first.items() if action.startswith(("write", "create"))}
 
 
 def _common(values: Iterable[Iterable[str]]) -> list[str]:
