@@ -471,7 +471,8 @@ class Workspace(Parts):
         """Turn episodes into anti-patterns, patterns, skills and links, and say what was learned.
 
         As of the day of the newest episode, unless `day` says otherwise. Run again, it changes
-        nothing. `plan_only` writes nothing; `since` looks only at what newer episodes touch.
+        nothing. `plan_only` writes nothing; `since` (`24h`, `7d` or a date) looks only at what
+        newer episodes touch.
 
         >>> ws.consolidate().counts()  # doctest: +SKIP
         """

@@ -132,7 +132,7 @@ def test_what_evidence_retired_stays_retired_with_all_that_says_the_same(ws: Wor
     found = {one.status for one in ws.list(kind="pattern", status="all")}
     assert found == {"retired", "superseded"}
     before = beliefs(ws)
-    for since in (None, "2026-01-08"):
+    for since in (None, "2026-01-08", "24h"):
         again = ws.consolidate(since=since)
         assert (again.steps, again.written) == ([], 0)
     assert beliefs(ws) == before

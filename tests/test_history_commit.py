@@ -225,7 +225,8 @@ MARKED = "<<<<<<< HEAD\nformat = 1\n=======\nformat = 2\n>>>>>>> other\n"
 @pytest.mark.parametrize(
     ("path", "text", "reason"),
     [
-        ("memory/semantic/facts/fact-bad.json", "{", ""),
+        ("memory/semantic/facts/fact-bad.json", "{", "is not valid JSON"),
+        ("memory/semantic/facts/fact-less.json", '{"confidence": 1}', "statement is missing"),
         ("memory/semantic/facts/fact-mid.json", MARKED, "conflict"),
         ("memory/semantic/facts/fact-key.json", f'{{"statement": "use {SECRET}"}}', "secret"),
         ("memory/semantic/facts/fact-two.json", f'{{"kind": "{SECRET}"}}', ""),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from loki_memory.writing.consolidating import Report
 
 _SHOWN = 40  # lines: more than a screen nobody reads; --json has all
-_AGO = re.compile(r"(\d+)([hd])")
 
 
 @command("consolidate")
@@ -35,25 +33,13 @@ def consolidate_command(session: Session, plan: bool, since: str | None, day: st
     """
     workspace = session.open()
     with progress_bar("consolidating") as workspace.progress:
-        report = workspace.consolidate(day, plan, _moment(since, workspace.now()))
+        report = workspace.consolidate(day, plan, since)
     session.show({**report._asdict(), "counts": report.counts()}, lambda: _tell(report))
     if not plan:
         for deed in workspace.keep_skills_in_step():
             note(f"{deed.where}: {deed.what}")
         tell_commit(workspace.commit())
     remarks(workspace)
-
-
-def _moment(since: str | None, now: str) -> str | None:
-    """`24h` and `7d` as moments; a date as it is."""
-    ago = _AGO.fullmatch(since or "")
-    if ago is None:
-        return since
-    from datetime import datetime, timedelta
-
-    hours = int(ago[1]) * (24 if ago[2] == "d" else 1)
-    then = datetime.fromisoformat(now) - timedelta(hours=hours)
-    return f"{then:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _tell(report: Report) -> None:

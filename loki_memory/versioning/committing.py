@@ -196,11 +196,16 @@ def gathered(
             if file is not None:
                 _refuse_unfit(_record_path(repository, path), file.data)
         except InvalidRecord as error:
-            kept.append(KeptOut(path, redact(error.reason)))
+            kept.append(KeptOut(path, redact(_why(error))))
             continue
         if _entry(repository, file) != known:
             files[path] = file
     return files, tuple(kept)
+
+
+def _why(error: InvalidRecord) -> str:
+    """What is wrong with a file, said of the file: `it is not valid JSON`."""
+    return f"cannot be read ({error.field} {error.reason})" if error.field else error.reason
 
 
 def _on_disk(repository: Repository, path: str, known: Entry) -> File | None:

@@ -7,6 +7,7 @@ the same beliefs.
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 MANY = 2000  # episodes, from which on what takes a while is done in a second process
 _NAMED = 3  # files that cannot be read
+_SPAN, _HOURS = re.compile(r"(\d{1,5})([hd])"), {"h": 1, "d": 24}
 NO_FILE = "-"  # instead of an etag
 Etags = dict[str, tuple[str, str | None]]  # by id: the file, and what it was when it was read
 
@@ -62,7 +64,8 @@ def consolidate(
     progress: Progress | None = None,
 ) -> Report:
     """Consolidate all that the project's files hold."""
-    as_of, first = _checked("day", day)[:10], _checked("since", since)
+    as_of = _checked("day", day)[:10]
+    first = _ago(since or "", workspace.now()) or _checked("since", since, "24h, 7d, ")
     if not plan_only:
         take_over_checkpoints(workspace)
     with _no_collection():
@@ -224,7 +227,18 @@ def apply(workspace: Workspace, plan: Plan, etags: Etags) -> Written:
     return written
 
 
-def _checked(name: str, given: str | None) -> str:
+def _ago(span: str, now: str) -> str:
+    """The moment that was `24h` or `7d` ago; empty for anything else."""
+    from datetime import datetime, timedelta
+
+    found = _SPAN.fullmatch(span)
+    if found is None:
+        return ""
+    then = datetime.fromisoformat(now) - timedelta(hours=int(found[1]) * _HOURS[found[2]])
+    return f"{then:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _checked(name: str, given: str | None, besides: str = "") -> str:
     """A moment as it is compared; empty if none is given."""
     from loki_memory.models.normal import moment
 
@@ -233,5 +247,5 @@ def _checked(name: str, given: str | None) -> str:
     try:
         return moment(given)
     except ValueError as error:
-        advice = "Write 2026-01-20 or 2026-01-20T09:00:00Z."
+        advice = f"Write {besides}2026-01-20 or 2026-01-20T09:00:00Z."
         raise InvalidRecord(str(error), field=name, advice=advice) from None
