@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import chain
 from operator import and_
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ from loki_memory.consolidation.glance import Glance, glance
 from loki_memory.consolidation.neighbours import Floats, Ints, bands
 from loki_memory.consolidation.snapshot import Kin, Snapshot, Thresholds
 from loki_memory.models import Episode
-from loki_memory.models.ids import digest
 
 _GOAL, _FILES, _STEPS = 0.6, 0.2, 0.2  # consolidation's reference document, 2.1
 _LEAST = 0.2  # of the words of two goals
@@ -59,7 +59,7 @@ def kindred(episodes: Iterable[Episode], threshold: float) -> list[list[Episode]
 
 def mark(cluster: Iterable[Episode]) -> str:
     """What tells a cluster from any other: a hash of who is in it."""
-    return digest("cluster", *(one.id for one in cluster))
+    return blake2b(" ".join(one.id for one in cluster).encode(), digest_size=16).hexdigest()
 
 
 def traits(episode: Episode) -> Traits:
