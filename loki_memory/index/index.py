@@ -71,6 +71,7 @@ class Index:
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self._pid = os.getpid()
+        self._inherited: tuple[sqlite3.Connection | None, ...] = ()
         self._lock = RLock()
         self._changes = 0  # made by this process: SQLite tells of those of others
         self._kept = _Kept(None)
@@ -144,8 +145,9 @@ class Index:
         self._reader = self._writer = None
 
     def _forget_after_fork(self) -> None:
-        """A connection must not cross a fork: the child opens its own."""
+        """A connection must not cross a fork: the child opens its own, and does not close this."""
         if self._pid != os.getpid():
+            self._inherited = (self._reader, self._writer)
             self._reader = self._writer = None
             self._pid = os.getpid()
 

@@ -84,8 +84,9 @@ def _consolidated(
     except BaseException:
         workspace.render_views()  # what was found by catching up
         raise
-    with meanwhile(settle, is_long=report.episodes >= MANY):
-        workspace.take_in(sorted(workspace.store.written))
+    written = sorted(workspace.store.written)
+    with meanwhile(settle, is_long=bool(written) and report.episodes >= MANY):
+        workspace.take_in(written)
         workspace.render_views()
     return report
 
