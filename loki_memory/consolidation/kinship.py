@@ -19,6 +19,7 @@ from loki_memory.models import Episode
 
 _GOAL, _FILES, _STEPS = 0.6, 0.2, 0.2  # consolidation's reference document, 2.1
 _LEAST = 0.2  # of the words of two goals
+_FEW = 500  # sets: a table of all pairs is made in less time than it saves
 
 
 class Traits(NamedTuple):
@@ -140,15 +141,18 @@ class Sets:
 
     A set is a number with a bit for each word that others have too: of two numbers it takes a tenth
     of the time to see what they share that it takes of two sets. The commonest words are the lowest
-    bits, which keeps numbers short. Many items have the same set, which is one.
+    bits, which keeps numbers short. Many items have the same set, which is one: where there are few
+    of them, each is compared with each once.
     """
 
     def __init__(self, sets: Sequence[tuple[str, ...]]) -> None:
         held = Counter(chain.from_iterable(sets)).most_common()
         bits = {word: 1 << at for at, (word, holders) in enumerate(held) if holders > 1}
-        number = {one: sum(bits.get(word, 0) for word in one) for one in dict.fromkeys(sets)}
-        self._numbers = [number[one] for one in sets]
-        self._sizes = np.array([*map(len, sets)], dtype=int)
+        place = {one: at for at, one in enumerate(dict.fromkeys(sets))}
+        self._numbers = [sum(bits.get(word, 0) for word in one) for one in place]
+        self._places = np.array([place[one] for one in sets], dtype=np.int64)
+        self._sizes = np.array([*map(len, sets)], dtype=np.int64)
+        self._table = self._each_with_each() if len(place) <= _FEW else None
 
     def is_told(self, ones: Ints, others: Ints) -> Floats:
         """1 where one of the two has any words, else 0."""
@@ -156,13 +160,22 @@ class Sets:
 
     def likeness(self, ones: Ints, others: Ints) -> Floats:
         """The share of what both have among what either has; two empty sets share nothing."""
-        both = self._shared(ones.tolist(), others.tolist())
+        places = self._places[ones], self._places[others]
+        both = self._shared(*places) if self._table is None else self._table[places]
         either = self._sizes[ones] + self._sizes[others] - both
         found: Floats = both / np.maximum(either, 1)
         return found
 
-    def _shared(self, ones: list[int], others: list[int]) -> Ints:
+    def _shared(self, ones: Ints, others: Ints) -> Ints:
         """How many words two sets have in common; without a step of Python per pair."""
         number = self._numbers.__getitem__
-        shared = map(int.bit_count, map(and_, map(number, ones), map(number, others)))
+        pairs = map(number, ones.tolist()), map(number, others.tolist())
+        shared = map(int.bit_count, map(and_, *pairs))
         return np.fromiter(shared, dtype=np.int64, count=len(ones))
+
+    def _each_with_each(self) -> Ints:
+        many = len(self._numbers)
+        table = np.zeros((many, many), dtype=np.int64)
+        sides = np.triu_indices(many)
+        table[sides] = table.T[sides] = self._shared(*sides)
+        return table

@@ -78,12 +78,11 @@ def _compared(keys: Keys) -> tuple[Ints, Ints]:
     Those that have a key stand side by side in the order of items: from step to step fewer have
     another one so far behind them.
     """
-    order = np.lexsort((keys.owners, keys.values))
-    owners, values = keys.owners[order], keys.values[order]
+    many = int(keys.owners.max(initial=0)) + 1
+    values, owners = np.divmod(np.sort(keys.values * many + keys.owners), many)
     starts = _changes(values)
     crowd = np.diff(np.append(starts, len(values)))
     crowd = np.repeat(crowd, crowd)  # how many have the key, for each of them
-    many = int(owners.max(initial=-1)) + 1
     found = [np.array([], dtype=np.int64)]
     left = np.arange(len(values))
     for apart in range(1, _CROWD):
@@ -95,7 +94,7 @@ def _compared(keys: Keys) -> tuple[Ints, Ints]:
             break
         found.append(owners[left] * many + owners[left + apart])
     pairs = np.sort(np.concatenate(found))  # `np.unique` takes many times as long
-    ones, others = np.divmod(pairs[_changes(pairs)], max(many, 1))
+    ones, others = np.divmod(pairs[_changes(pairs)], many)
     return ones, others
 
 

@@ -48,4 +48,5 @@ def looked_at(snapshot: Snapshot) -> Touched:
     """What a run over a snapshot has looked at, for the next one: nothing is new in it."""
     goals = snapshot.once("strata", strata)
     marks = frozenset((*map(mark, kinds(snapshot)), *(one.mark for one in goals)))
-    return Touched(frozenset(), marks, Strangers.of(snapshot).mark)
+    anywhere = Strangers.of(snapshot)
+    return Touched(frozenset(), marks, anywhere.mark, tuple(sorted(anywhere.chance.items())))

@@ -26,6 +26,8 @@ SOURCE = "consolidation"
 def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """The skills that episodes teach; a kind of goal that is as it was teaches what it taught."""
     anywhere = Strangers.of(snapshot)
+    if touched and touched.strangers == anywhere.mark:
+        anywhere.chance.update(touched.chance)
     troubles, written, told = Troubles(snapshot), Written(snapshot), feedback(snapshot)
     known = touched and Known(snapshot, touched, anywhere, troubles)
     put: list[Skill] = []

@@ -152,6 +152,7 @@ class Touched(NamedTuple):
     ids: frozenset[str]  # of records that were added, and of those that this run has changed
     clusters: frozenset[str] | None = None  # marks of those that the last run looked at; None: all
     strangers: str = ""  # the mark of the episodes that stood for all others
+    chance: tuple[tuple[int, float], ...] = ()  # what as many of these share by chance is worth
     learned: frozenset[str] = frozenset()  # of the new ones: the first phases ran for these
 
     def holds(self, ids: Iterable[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from hashlib import blake2b
 from itertools import chain
 from math import ceil, fsum, inf, log
 from zlib import crc32
@@ -13,7 +14,6 @@ from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.sequences import Move, Shared, contains, shared
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import Episode
-from loki_memory.models.ids import digest
 
 _SHARE = 0.3  # of the successes that must share a habit
 _LIFT = 1.2  # how much more common the moves must be here than elsewhere
@@ -32,13 +32,14 @@ class Strangers:
     def __init__(self, episodes: Sequence[Episode], least: int) -> None:
         self.least = least  # successes that must share a habit
         chosen = _chosen(episodes)
-        self.mark = digest("strangers", *(one.id for one in chosen))
         self._made = {one.id: glance(one).moves() for one in chosen}
+        told = [(one.id, one.outcome, glance(one).made) for one in chosen]
+        self.mark = blake2b(repr(told).encode(), digest_size=16).hexdigest()
         self._strangers = [one.id for one in chosen if one.outcome == "success"]
         self._failed = self._made.keys() - set(self._strangers)
         self._held = {name: frozenset(made) for name, made in self._made.items()}
         self._holders = Counter(chain.from_iterable(self._held.values()))
-        self._chance: dict[int, float] = {}
+        self.chance: dict[int, float] = {}  # by how many strangers it is the best of
         self._users: dict[tuple[Move, ...], frozenset[str]] = {}
 
     @classmethod
@@ -76,12 +77,12 @@ class Strangers:
 
     def by_chance(self, size: int) -> float:
         """The worth of the best habit among so many strangers, if there are enough to tell."""
-        if size not in self._chance:
+        if size not in self.chance:
             count = min(_DRAWS, len(self._strangers) // (2 * size))
             starts = range(0, count * size, size) if count >= _FEWEST_DRAWS else ()
             draws = [self._strangers[start : start + size] for start in starts]
-            self._chance[size] = max(map(self._best, draws), default=-inf)
-        return self._chance[size]
+            self.chance[size] = max(map(self._best, draws), default=-inf)
+        return self.chance[size]
 
     def _best(self, group: Sequence[str]) -> float:
         for one in self.candidates([self._made[name] for name in group]):

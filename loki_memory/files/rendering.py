@@ -88,7 +88,8 @@ class _Rendering:
             return False
         before, base = found.data if found else b"", read_base(self._store, self._view)
         is_ours = found is not None and found.etag == base.etag
-        if is_ours and _shows_just(base, listed):
+        same = {one.id for one in listed if _is_shown(one, base)}
+        if is_ours and len(same) == len(listed) == len(base.entries):
             return False
         old: Any = {}
         kept = _cut(before, self._head, base) if is_ours else None
@@ -97,7 +98,8 @@ class _Rendering:
             if rendered is None and self._would_lose(listed):
                 return False
             old, kept = rendered or (json.loads(before or b"{}"), {})
-        pieces, shown = self._pieces(listed, base, kept)
+        stay = {name: kept[name] for name in same if name in kept}
+        pieces, shown = self._pieces(listed, base, stay)
         data = self._joined(old, pieces)
         change.render(self._view, data)
         new_base = orjson.dumps({"etag": etag(data), "entries": shown})
@@ -133,13 +135,13 @@ class _Rendering:
         return bool(unread)
 
     def _pieces(
-        self, listed: Sequence[Listed], base: Base, kept: dict[str, bytes]
+        self, listed: Sequence[Listed], base: Base, stay: dict[str, bytes]
     ) -> tuple[list[bytes], dict[str, list[str | int]]]:
-        """The entries, and what the base is to say of each."""
+        """The entries, those that stay as they are, and what the base is to say of each."""
         pieces: list[bytes] = []
         shown: dict[str, list[str | int]] = {}
         for one in listed:
-            piece = kept.get(one.id) if _is_shown(one, base) else None
+            piece = stay.get(one.id)
             if piece is not None:
                 shown[one.id] = [*base.entries[one.id][:3], len(piece)]
             elif record := self._record_of(one.id):
@@ -185,11 +187,6 @@ def _cut(view: bytes, head: bytes, base: Base) -> dict[str, bytes] | None:
         return None
     fits = view.startswith(head) and view[at - len(_BETWEEN) :] == _END
     return found if fits and len(found) == len(base.entries) else None
-
-
-def _shows_just(base: Base, listed: Sequence[Listed]) -> bool:
-    """Whether these records are shown as they are, and no others."""
-    return len(listed) == len(base.entries) and all(_is_shown(one, base) for one in listed)
 
 
 def _is_shown(one: Listed, base: Base) -> bool:

@@ -74,6 +74,7 @@ class Settled(NamedTuple):
     archive: dict[str, Archived]  # by path
     clusters: frozenset[str]
     strangers: str
+    chance: tuple[tuple[int, float], ...]
     kin: tuple[Kin, ...]  # of episodes; those without any are left out
     quiet: Quiet | None  # if it changed nothing
     learned: frozenset[str] = frozenset()  # ids of episodes for which the first phases ran since
@@ -86,7 +87,7 @@ class Settled(NamedTuple):
         if not is_added or self.records.keys() - there or self.stamps() != archive:
             return None
         ids = frozenset(one.id for one in new)
-        return Touched(ids, self.clusters, self.strangers, ids & self.learned)
+        return Touched(ids, self.clusters, self.strangers, self.chance, ids & self.learned)
 
     def stamps(self) -> dict[str, Stamp]:
         return {path: one.stamp for path, one in self.archive.items()}
@@ -95,7 +96,7 @@ class Settled(NamedTuple):
         return self.records == {one.id: one.etag for one in rows} and self.stamps() == archive
 
 
-NOTHING = Settled("", {}, {}, {}, {}, frozenset(), "", (), None)
+NOTHING = Settled("", {}, {}, {}, {}, frozenset(), "", (), (), None)
 
 
 def read(layout: Layout, limits: Thresholds) -> Settled:
@@ -142,6 +143,7 @@ def write(layout: Layout, known: Settled) -> None:
         {path: (*one[:2], one.seen and tuple(one.seen)) for path, one in known.archive.items()},
         known.clusters,
         known.strangers,
+        known.chance,
         tuple(map(tuple, known.kin)),
         known.quiet and tuple(known.quiet),
     )

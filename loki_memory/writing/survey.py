@@ -145,6 +145,7 @@ class Survey:
             archive=self._archive_after(before, written),
             clusters=looked.clusters or frozenset(),
             strangers=looked.strangers,
+            chance=looked.chance,
             kin=_kin(before, plan),
             quiet=Quiet(day, plan.day, len(before.episodes)) if is_quiet else None,
         )
