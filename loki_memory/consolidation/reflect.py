@@ -212,10 +212,14 @@ def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Sna
 
 def _newest(children: list[AntiPattern], snapshot: Snapshot) -> list[Episode]:
     """The newest episodes that met an error: what helped of late fits the code as it is."""
-    names = set[str]().union(*(one.rests_on() for one in children))
-    found = map(snapshot.records.get, names)
-    met = (one for one in found if isinstance(one, Episode))
-    return nlargest(_TRIED, met, key=lambda one: (one.timestamp, one.id))
+    place = snapshot.once("places", _places)
+    met = place.keys() & chain.from_iterable(one.rests_on() for one in children)
+    return [snapshot.episodes[at] for at in nlargest(_TRIED, map(place.__getitem__, met))]
+
+
+def _places(snapshot: Snapshot) -> dict[str, int]:
+    """Where each episode stands in the order of time."""
+    return {one.id: at for at, one in enumerate(snapshot.episodes)}
 
 
 def _next_move(head: str, template: str, episodes: Sequence[Episode]) -> str:
