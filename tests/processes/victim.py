@@ -88,13 +88,18 @@ def _replace(path: Path, text: str) -> None:
     beside.replace(path)
 
 
+def _say(line: object) -> None:
+    """One line in one write: an unbuffered `print` makes two, and can be killed in between."""
+    os.write(1, f"{line}\n".encode())
+
+
 def _die_doing(root: str, action: str, name: str) -> None:
-    print(os.getpid(), flush=True)
+    _say(os.getpid())
     try:
         for acknowledged in ACTIONS[action](Workspace.open(root), name):
-            print(acknowledged, flush=True)
+            _say(acknowledged)
     finally:  # nobody killed it: say why it stopped
-        print(f"stopped by {traceback.format_exc()!r}", flush=True)
+        _say(f"stopped by {traceback.format_exc()!r}")
         os._exit(1)
 
 
@@ -104,7 +109,7 @@ def main(root: str) -> None:
         if not child:
             _die_doing(root, *line.split())
         os.waitpid(child, 0)
-        print("dead", flush=True)
+        _say("dead")
 
 
 if __name__ == "__main__":
