@@ -23,8 +23,7 @@ from loki_memory.consolidation.sources import (
     replaced_because,
 )
 from loki_memory.consolidation.summary import summary
-from loki_memory.models import AntiPattern, Belief, Episode, Link, Memory, Skill, parse
-from loki_memory.models.confidence import cited
+from loki_memory.models import Belief, Episode, Link, Memory, Skill, parse
 
 _IMPORTANT = 0.8  # from here on a memory is kept whatever its age
 
@@ -83,12 +82,8 @@ def _names(record: Memory) -> Sequence[str]:
 
 def _named_by(belief: Belief) -> list[str]:
     """What a belief's edges lead to, without the arrows: beliefs are many, and files no ids."""
-    named = [*cited(belief), *(link.to for link in belief.links), belief.parent or ""]
-    if isinstance(belief, AntiPattern):
-        named.append(belief.source or "")
-        for one in belief.resolutions:
-            named += (*one.for_, *one.against)
-    return named
+    rests = (*belief.rests_on(), *belief.episodes_against())
+    return [*rests, *(link.to for link in belief.links), belief.parent or ""]
 
 
 def _replaced(snapshot: Snapshot) -> Iterator[str]:
