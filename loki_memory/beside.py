@@ -1,4 +1,4 @@
-"""Work beside: a copy of this process does one thing and says what it came to.
+"""Work beside: a copy of this process does one thing and says what it came to, at once or in parts.
 
 On two cores, what does not wait for each other goes on side by side. The copy changes nothing
 that others see; whatever goes wrong in it, this process does the work itself.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import marshal
 import os
+import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
+
+_ROOM = 1 << 20  # bytes that are told before anybody listens: as many as Linux allows
+_SIZE = 8  # bytes that say how long the next value is
 
 
 class Beside:
@@ -22,24 +26,45 @@ class Beside:
         self._process = process
         self._answer = open(answer, "rb")  # noqa: SIM115 - who does not wait lets go of it
 
+    def next(self) -> Any:
+        """Wait for what is told next; None if nothing more is to be had."""
+        size = int.from_bytes(self._answer.read(_SIZE), "little")
+        data = self._answer.read(size)
+        return marshal.loads(data) if data and len(data) == size else None  # noqa: S302 - our own process
+
     def result(self) -> Any:
         """Wait for what the work came to; None if that is not to be had."""
-        with self._answer as pipe:
-            data = pipe.read()
+        with self._answer:
+            found = self.next()
         try:
             _, status = os.waitpid(self._process, 0)
         except ChildProcessError:  # somebody else took note of its end
             return None
-        return None if status else marshal.loads(data)  # noqa: S302 - our own process
+        return None if status else found
+
+    def end(self) -> None:
+        """Have no more of it: the copy changes nothing, so it may stop anywhere."""
+        self._answer.close()
+        with suppress(ChildProcessError):  # somebody else took note of its end
+            if not os.waitpid(self._process, os.WNOHANG)[0]:
+                os.kill(self._process, signal.SIGKILL)
+                os.waitpid(self._process, 0)
 
 
 def begin(work: Callable[[], Any]) -> Beside | None:
-    """Begin work that comes to a plain value; None where a second process would not help, or is
-    not safe to make.
+    """Begin work that comes to one plain value, which is its result."""
+    return begin_telling(lambda: (work(),))
+
+
+def begin_telling(work: Callable[[], Iterable[Any]]) -> Beside | None:
+    """Begin work that tells one plain value after the other; None where a second process would not
+    help, or is not safe to make.
     """
     is_alone = threading.active_count() == 1
     if sys.platform != "linux" or (os.cpu_count() or 1) < 2 or not is_alone:  # noqa: PLR2004
         return None
+    import fcntl  # which not every system has
+
     answer, end = os.pipe()
     try:
         process = os.fork()
@@ -50,6 +75,8 @@ def begin(work: Callable[[], Any]) -> Beside | None:
     if not process:
         _do(work, end)
     os.close(end)
+    with suppress(OSError):  # so that a copy that tells much need not wait until it is heard
+        fcntl.fcntl(answer, fcntl.F_SETPIPE_SZ, _ROOM)
     return Beside(process, answer)
 
 
@@ -64,11 +91,14 @@ def meanwhile(work: Callable[[], object], *, is_long: bool) -> Iterator[None]:
         other.result()
 
 
-def _do(work: Callable[[], Any], end: int) -> NoReturn:
+def _do(work: Callable[[], Iterable[Any]], end: int) -> NoReturn:
     code = 1
     try:
         with open(end, "wb") as pipe:
-            pipe.write(marshal.dumps(work()))
+            for value in work():
+                data = marshal.dumps(value)
+                pipe.write(len(data).to_bytes(_SIZE, "little") + data)
+                pipe.flush()
         code = 0
     finally:
         os._exit(code)

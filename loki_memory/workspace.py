@@ -476,9 +476,9 @@ class Workspace(Parts):
 
         >>> ws.consolidate().counts()  # doctest: +SKIP
         """
-        from loki_memory.writing.consolidating import consolidate
+        from loki_memory.writing.consolidating import Asked, consolidate
 
-        return consolidate(self, day, plan_only=plan_only, since=since, progress=self.progress)
+        return consolidate(self, Asked(day, plan_only, since, self.progress))
 
     def publish_skills(self, target: str, plan_only: bool = False) -> list[Deed]:
         """Copy the skills to where agents look: `claude` (.claude/skills) or `agents`.

@@ -14,7 +14,7 @@ from loki_memory.consolidation.cluster import (
     clusters,
     each,
     groups,
-    sameness,
+    same,
 )
 from loki_memory.consolidation.neighbours import bands, keys_of
 from loki_memory.consolidation.sketch import sketch
@@ -62,8 +62,8 @@ def test_equal_texts_are_together_and_none_is_lost() -> None:
 
 def test_only_the_same_statement_is_the_same() -> None:
     texts = ["Wrap migrations in a transaction", "Wrap a migration in transactions"]
-    assert groups(texts, 0.7, sameness) == [[0, 1]]
-    assert groups([f"{text} on Postgres {n}" for n, text in enumerate(texts)], 0.7, sameness) == [
+    assert groups(texts, 0.7, same) == [[0, 1]]
+    assert groups([f"{text} on Postgres {n}" for n, text in enumerate(texts)], 0.7, same) == [
         [0],
         [1],
     ]

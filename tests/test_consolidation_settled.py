@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,17 @@ from test_consolidation_branches import EPISODES, FACTS, SIDES, by_id, clone, sp
 from test_consolidation_cost import episode
 
 from loki_memory import Episode, Fact, Workspace, beside
-from loki_memory.beside import Beside, begin
-from loki_memory.consolidation import sources
+from loki_memory.beside import Beside, begin_telling
+from loki_memory.consolidation import ahead, sources
 from loki_memory.consolidation.glance import Outline, glance
 from loki_memory.consolidation.kinship import kin
 from loki_memory.consolidation.phases import ALL, WEIGH, looked_at
 from loki_memory.consolidation.pipeline import consolidate
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Touched
 from loki_memory.models import Pattern, parse
-from loki_memory.writing import consolidating, settled, survey
+from loki_memory.writing import beside as writing_beside
+from loki_memory.writing import consolidating, settled
+from loki_memory.writing.beside import Ahead
 
 
 @settings(max_examples=100, deadline=None)
@@ -109,24 +111,92 @@ def test_what_a_second_process_finds_and_keeps_is_what_one_would(
     started: list[Beside | None] = []
 
     def begun(work: Callable[[], Any]) -> Beside | None:
-        started.append(begin(work))
+        started.append(begin_telling(work))
         return started[-1]
 
-    for module in (survey, beside):
-        monkeypatch.setattr(module, "begin", begun)
+    monkeypatch.setattr(beside, "begin_telling", begun)
+    asked: dict[str, bool] = {}
+    ask = Ahead.ask
+
+    def noted(self: Ahead, name: str) -> Any:
+        found = ask(self, name)
+        asked[name] = asked.get(name, False) or found is not None
+        return found
+
+    monkeypatch.setattr(Ahead, "ask", noted)
     with Workspace.init(tmp_path / "two") as two, Workspace.init(tmp_path / "one") as one:
         for start in range(0, len(TOLD), 8):
             for told in TOLD[start : start + 8]:
                 two.record(told)
                 one.record(told)
             with monkeypatch.context() as few:
-                few.setattr(survey, "MANY", 1)
+                few.setattr(writing_beside, "LARGE", 1)
                 few.setattr(consolidating, "MANY", 1)
                 found = two.consolidate()
             assert one.consolidate() == found
             assert record_files(two) == record_files(one)
     assert len(started) > len(TOLD) // 8
     assert None not in started
+    names = ("saw", "kin", "teachings", "strata", "practices", "chance")
+    assert asked == dict.fromkeys(names, True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="copies of a process")
+@pytest.mark.usefixtures("two_cores")
+def test_nobody_listens_to_a_second_process_that_saw_other_episodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else records while both are at it."""
+    asked: list[str] = []
+    ask, go = Ahead.ask, Ahead.go
+
+    def noted(self: Ahead, name: str) -> Any:
+        asked.append(name)
+        return ask(self, name)
+
+    def and_one_more(self: Ahead) -> None:
+        go(self)
+        ask(self, "saw")
+        with Workspace.open(tmp_path / "two") as other:
+            other.record(TOLD[20])
+            other.sync()
+
+    with Workspace.init(tmp_path / "two") as two, Workspace.init(tmp_path / "one") as one:
+        for ws in (two, one):
+            ws.record(TOLD[:10])
+            ws.consolidate()
+            ws.record(TOLD[10:20])
+        one.record(TOLD[20])
+        with monkeypatch.context() as few:
+            few.setattr(writing_beside, "LARGE", 1)
+            few.setattr(Ahead, "ask", noted)
+            few.setattr(Ahead, "go", and_one_more)
+            two.consolidate()
+        one.consolidate()
+        assert asked == ["saw"]
+        assert record_files(two) == record_files(one)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="copies of a process")
+@pytest.mark.usefixtures("two_cores")
+def test_a_second_process_that_breaks_off_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Iterator[Any]:
+        yield "kin", None
+        raise ValueError
+
+    with Workspace.init(tmp_path / "two") as two, Workspace.init(tmp_path / "one") as one:
+        for ws in (two, one):
+            ws.record(TOLD[:10])
+            ws.consolidate()
+            ws.record(TOLD[10:20])
+        with monkeypatch.context() as few:
+            few.setattr(writing_beside, "LARGE", 1)
+            few.setattr(ahead, "tell", broken)
+            two.consolidate()
+        one.consolidate()
+        assert record_files(two) == record_files(one)
 
 
 def test_recorded_episodes_are_what_is_new(

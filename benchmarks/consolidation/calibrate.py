@@ -38,7 +38,7 @@ from baselines import data_folder, read
 from clusters import adjusted_rand, b_cubed, labels
 from report import Bar, add_options, finish, number, print_lines
 
-from loki_memory.consolidation.cluster import SUBJECT, groups, sameness
+from loki_memory.consolidation.cluster import SUBJECT, groups, same
 from loki_memory.consolidation.kinship import kindred
 from loki_memory.consolidation.likeness import grams, jaccard, words
 from loki_memory.consolidation.snapshot import Thresholds
@@ -171,7 +171,7 @@ def sames(tasks: Sequence[Task]) -> list[Curve]:
     shelves: dict[str, list[int]] = defaultdict(list)
     for at, text in enumerate(texts):
         shelves[answer[text][0]].append(at)
-    guarded = sameness(texts)
+    guarded = same(texts)
     pairs = [pair for shelf in shelves.values() for pair in combinations(shelf, 2)]
     duplicates = _pairs(answer.values())
     allowed = [pair for pair in pairs if guarded.pair(*pair) > 0]

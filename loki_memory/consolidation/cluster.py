@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from loki_memory.consolidation.likeness import adds, content, grams, jaccard, marks, opposed
+from loki_memory.consolidation.likeness import content, opposed, sameness
 from loki_memory.consolidation.neighbours import (
     Floats,
     Ints,
@@ -89,15 +89,10 @@ def _sum(weight: dict[str, float], stems: frozenset[str]) -> float:
     return math.fsum(weight[stem] for stem in stems)  # exact, so the order of a set is no matter
 
 
-def sameness(texts: Sequence[str]) -> Alike:
+def same(texts: Sequence[str]) -> Alike:
     """Statements that say the same in almost the same words, with the same marks."""
-
-    def pair(i: int, j: int) -> float:
-        if marks(texts[i]).differ(marks(texts[j])) or adds(texts[i], texts[j]):
-            return 0.0
-        return jaccard(grams(texts[i]), grams(texts[j]))
-
-    return Alike(bands([sketch(content(text)) for text in texts]), each(pair))
+    keys = bands([sketch(content(text)) for text in texts])
+    return Alike(keys, each(lambda i, j: sameness(texts[i], texts[j])))
 
 
 def groups(

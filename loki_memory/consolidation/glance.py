@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from loki_memory.consolidation.likeness import content, words
 from loki_memory.consolidation.sequences import Move, moves
+from loki_memory.consolidation.setbacks import failed, resolved, responses
 from loki_memory.consolidation.sketch import sketch
 from loki_memory.consolidation.summary import is_terse
 from loki_memory.consolidation.traits import circumstances, files, steps
@@ -40,6 +41,9 @@ class Glance(NamedTuple):
     circumstances: tuple[str, ...]
     made: tuple[tuple[str, str], ...]
     errors: int  # that it tells of
+    resolved: tuple[tuple[str, ...], ...]  # of these: what was met, and what helped
+    failed: tuple[str, ...]  # steps
+    responses: tuple[tuple[str, ...], ...]  # to errors
     verdicts: tuple[tuple[str, bool], ...]  # memories that helped, or did not
     names: tuple[str, ...]  # memories that it refers to
     is_terse: bool
@@ -76,6 +80,9 @@ def _taken(episode: Episode) -> Glance:
         circumstances=tuple(sorted(circumstances(episode))),
         made=tuple((one.head, one.place) for one in moves(episode)),
         errors=len(episode.errors_encountered),
+        resolved=tuple(map(tuple, resolved(episode))),
+        failed=tuple(failed(episode)),
+        responses=tuple(map(tuple, responses(episode))),
         verdicts=verdicts,
         names=(*(link.to for link in episode.links), *(name for name, _ in verdicts)),
         is_terse=is_terse(episode),

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from loki_memory.consolidation.glance import Glance, glance
-from loki_memory.consolidation.kinship import kinds
+from loki_memory.consolidation.kinship import in_time, kinds
 from loki_memory.consolidation.likeness import FUNCTION_WORDS
 from loki_memory.consolidation.sequences import Move, contains
 from loki_memory.consolidation.snapshot import Snapshot
@@ -107,11 +107,7 @@ def strata(snapshot: Snapshot) -> list[Stratum]:
         is_public = cluster[0].scope not in PRIVATE
         if is_public and _successes(cluster) >= snapshot.thresholds.skill_successes:
             found[trigger(list(map(glance, cluster)))] += cluster
-    return [
-        Stratum(name, sorted(found[name], key=lambda one: (one.timestamp, one.id)))
-        for name in sorted(found)
-        if name
-    ]
+    return [Stratum(name, in_time(found[name])) for name in sorted(found) if name]
 
 
 def trigger(seen: Sequence[Glance]) -> str:

@@ -5,7 +5,6 @@ that tell those that succeeded from those that failed.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -14,25 +13,19 @@ from typing import NamedTuple
 
 from loki_memory.consolidation.glance import Glance, glance
 from loki_memory.consolidation.likeness import content, grams, jaccard, names
-from loki_memory.consolidation.template import medoid
-from loki_memory.models import Action, Episode
+from loki_memory.consolidation.setbacks import line
+from loki_memory.consolidation.template import common, medoid
+from loki_memory.models import Episode
 from loki_memory.models.normal import normal
-from loki_memory.models.signature import salient, signature
+from loki_memory.models.signature import signature
 
 _SHARED = 0.15  # of the content words of two resolutions: they tell of the same remedy
 _CLOSE = 0.4  # … where the errors differ
 _NEARLY = 0.5  # of the trigrams of two messages: they tell of the same trouble
 _MOST_LESSONS = 2
 _MOST_CONDITIONS = 3
-_LONGEST = 160
 _MOSTLY, _RARELY = 0.8, 0.2
 _ELSEWHERE = 0.5
-# `src/a.ts(12,5): error `, `7:48  error  `: where it was, which the next one is not.
-_PLACE = re.compile(
-    r"^(?:\S+?\(\d+,\d+\)|\S+?:\d+(?::\d+)?|\d+:\d+)[:\s-]+(?:error[:\s]+)?", re.IGNORECASE
-)
-_CHECK = re.compile(r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|\w*test|eslint|ci)\b")
-_FAILED = {"fail", "failed", "failure", "error"}
 
 
 class Lesson(NamedTuple):
@@ -51,19 +44,27 @@ class Met(NamedTuple):
     resolution: str
 
 
+class Teaching(NamedTuple):
+    """What a cluster is about, and what it teaches."""
+
+    goal: str
+    lessons: list[Lesson]
+
+
+def teaching(cluster: Sequence[Episode], least: int) -> Teaching:
+    """What a cluster teaches: it follows from its episodes alone."""
+    taught = lessons(cluster, least) if len(cluster) >= least else []
+    goal = common(glance(one).goal for one in cluster).rstrip(".:") if taught else ""
+    return Teaching(goal, taught)
+
+
 def lessons(cluster: Sequence[Episode], least: int = 2) -> list[Lesson]:
     """Those met by most episodes first; none if nothing came in as many as `least`."""
     return _resolved(cluster, least) or _told_apart(cluster, least)
 
 
 def _resolved(cluster: Sequence[Episode], least: int) -> list[Lesson]:
-    met = [
-        Met(episode.id, error.message or error.type, error.resolution)
-        for episode in cluster
-        if glance(episode).errors
-        for error in episode.errors_encountered
-        if error.resolution and (error.message or error.type)
-    ]
+    met = [Met(episode.id, *told) for episode in cluster for told in glance(episode).resolved]
     return [
         Lesson(_trouble(those), _remedy(those), _wrong(cluster, those))
         for those in islice(_recurring(met, least), _MOST_LESSONS)
@@ -125,12 +126,11 @@ def _is_same(one: Met, other: Met) -> bool:
     first, second = _class(one.message), _class(other.message)
     if first and first == second:
         return True
-    return jaccard(grams(_line(one.message)), grams(_line(other.message))) >= _NEARLY
+    return jaccard(grams(line(one.message)), grams(line(other.message))) >= _NEARLY
 
 
 # The same messages and remedies are compared with many others.
 _value = lru_cache(maxsize=16384)(normal)
-_salient = lru_cache(maxsize=16384)(salient)
 
 
 @lru_cache(maxsize=16384)
@@ -150,44 +150,21 @@ def _trouble(those: Sequence[Met]) -> str:
     for one in sorted(those, key=lambda met: (len(met.message), met.message)):
         if not any(_is_same(one, other) for other in told):
             told.append(one)
-    return " / ".join(_line(one.message) for one in told[:_MOST_LESSONS])
+    return " / ".join(line(one.message) for one in told[:_MOST_LESSONS])
 
 
 def _remedy(those: Sequence[Met]) -> str:
     """The remedy that most episodes give word for word, else the most typical."""
     given = Counter(one.resolution for one in those)
     most = max(given.values())
-    return _line(medoid([text for text in sorted(given) if given[text] == most]))
-
-
-@lru_cache(maxsize=16384)
-def _line(text: str) -> str:
-    """The line that tells, without the place that it points to."""
-    line = salient(text) if "\n" in text else text
-    line = " ".join(_PLACE.sub("", line.strip()).split()).rstrip(".")
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…"
+    return line(medoid([text for text in sorted(given) if given[text] == most]))
 
 
 def _wrong(cluster: Sequence[Episode], those: Sequence[Met]) -> str:
-    """The step that failed where the error was met; a check that fails did nothing wrong."""
+    """The step that failed where the error was met."""
     met_by = {one.episode for one in those}
-    failed = [
-        _line(_step(action))
-        for episode in cluster
-        if episode.id in met_by
-        for action in episode.action_log
-        if (action.error or (action.result or "").lower() in _FAILED) and not _is_check(action)
-    ]
-    return medoid(failed)
-
-
-def _is_check(action: Action) -> bool:
-    return bool(_CHECK.search(f"{action.action} {action.target or ''}".replace("_", " ").lower()))
-
-
-def _step(action: Action) -> str:
-    done = " ".join(filter(None, (action.action, action.target)))
-    return f"{done}: {_salient(action.error)}" if action.error else done
+    there = (glance(episode).failed for episode in cluster if episode.id in met_by)
+    return medoid([*chain.from_iterable(there)])
 
 
 def _told_apart(cluster: Sequence[Episode], least: int) -> list[Lesson]:

@@ -190,6 +190,13 @@ def marks(text: str) -> Marks:
     return Marks(frozenset(values), _negations(text) % 2 == 1, sides, names(text), bounds)
 
 
+def sameness(one: str, other: str) -> float:
+    """How far two statements say the same in the same words; not at all if their marks differ."""
+    if marks(one).differ(marks(other)) or adds(one, other):
+        return 0.0
+    return jaccard(grams(one), grams(other))
+
+
 def adds(one: str, other: str) -> bool:
     """Whether either of two statements speaks of something that the other does not.
 

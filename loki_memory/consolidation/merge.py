@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from loki_memory.consolidation.cluster import groups, sameness
 from loki_memory.consolidation.gist import gist
-from loki_memory.consolidation.likeness import Marks, marks
+from loki_memory.consolidation.likeness import Marks, content, marks, sameness
+from loki_memory.consolidation.sketch import meet, sketch
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import (
     DEAD,
@@ -74,10 +74,23 @@ def _duplicates(snapshot: Snapshot, touched: Touched | None) -> Iterator[list[Pr
 
 
 def _same(beliefs: Sequence[Prose], threshold: float) -> Iterator[list[Prose]]:
-    found = groups([one.value() for one in beliefs], threshold, sameness) if beliefs[1:] else [[0]]
+    found = _groups([one.value() for one in beliefs], threshold)
     for group in ([beliefs[at] for at in places] for places in found):
         if len(group) > 1 or SAME in replaced_because(group[0]):
             yield group
+
+
+def _groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
+    """The places of texts that say the same. For two it takes no clustering, and no numpy."""
+    if len(texts) == 1:
+        return [[0]]
+    if len(texts) > 2:  # noqa: PLR2004
+        from loki_memory.consolidation.cluster import groups, same
+
+        return groups(texts, threshold, same)
+    is_near = meet(*(sketch(content(text)) for text in texts))
+    is_same = texts[0] == texts[1] or (is_near and sameness(*texts) >= threshold)
+    return [[0, 1]] if is_same else [[0], [1]]
 
 
 def _is_open(belief: Prose) -> bool:
@@ -143,7 +156,7 @@ def _repeated(snapshot: Snapshot, touched: Touched | None) -> Iterator[Step]:
         if one.id not in snapshot.archived and (touched is None or one.date in days):
             shelves[one.date, one.scope, marks(one.lesson)].append(one)
     for shelf in (shelf for shelf in shelves.values() if len(shelf) > 1):
-        for places in groups([one.lesson for one in shelf], snapshot.thresholds.merge, sameness):
+        for places in _groups([one.lesson for one in shelf], snapshot.thresholds.merge):
             kept, *rest = sorted((shelf[at] for at in places), key=lambda o: (_is_derived(o), o.id))
             why = f"says the same as {kept.id}"
             yield from (

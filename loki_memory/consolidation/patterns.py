@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loki_memory.consolidation.kinship import kinds, mark
-from loki_memory.consolidation.lesson import Lesson, Surroundings, lessons
+from loki_memory.consolidation.lesson import Lesson, Surroundings, Teaching, teaching
 from loki_memory.consolidation.lint import LONGEST, is_platitude
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import (
@@ -25,7 +25,6 @@ from loki_memory.consolidation.sources import (
     newest,
     replaced_because,
 )
-from loki_memory.consolidation.template import common
 from loki_memory.consolidation.traits import extension
 from loki_memory.models import Episode, LinkTo, Pattern, parse, tombstone_id
 from loki_memory.models.ids import digest
@@ -124,8 +123,11 @@ def _cluster(pattern: Pattern) -> str:
 def _found(scene: Scene) -> Found:
     found = Found([], [], {})
     snapshot = scene.snapshot
-    for cluster in kinds(snapshot):
-        learned = (_again if _is_known(cluster, scene) else _learned)(cluster, scene)
+    clusters = [(one, _is_known(one, scene)) for one in kinds(snapshot)]
+    again = [_again(one, scene) if is_known else None for one, is_known in clusters]
+    # What is new may be worked out elsewhere yet: it is asked for when all else is done.
+    for (cluster, is_known), taught in zip(clusters, again, strict=True):
+        learned = taught if is_known else _learned(cluster, scene)
         if learned and snapshot.rejected and tombstone_id(learned.value()) in snapshot.rejected:
             found.refused.append(learned)
             learned = None
@@ -165,17 +167,18 @@ def _is_over(pattern: Pattern) -> bool:
 
 def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
     least = scene.snapshot.thresholds.pattern_episodes
-    taught = lessons(cluster, least) if len(cluster) >= least else []
-    if not taught:
+    ahead = scene.snapshot.ahead("teachings")
+    found = ahead.get(mark(cluster)) or teaching(cluster, least)
+    if not found.lessons:
         return None
-    fields = _fields(cluster, taught, scene.surroundings)
+    fields = _fields(cluster, found, scene.surroundings)
     return None if is_platitude(fields["pattern"]) else _record(cluster, fields, scene)
 
 
 def _fields(
-    cluster: Sequence[Episode], taught: Sequence[Lesson], surroundings: Surroundings
+    cluster: Sequence[Episode], found: Teaching, surroundings: Surroundings
 ) -> dict[str, Any]:
-    goal = common(one.goal for one in cluster).rstrip(".:")
+    goal, taught = found
     said = [f"{goal}: " + "; ".join(_told(one) for one in taught[:many]) for many in (2, 1)]
     return {
         "pattern": next((text for text in said if len(text) <= LONGEST), said[-1]),

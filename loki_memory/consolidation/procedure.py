@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.habits import PRIVATE, Habit, Stratum
@@ -20,6 +21,21 @@ _CHECK = re.compile(
 _ERRORS = 3
 _TERSE = 2  # words: a fix of so few is a command, not what was changed
 _LINE = 160
+
+
+class Procedure(NamedTuple):
+    """What a habit comes to in words: it follows from episodes alone."""
+
+    when: str
+    prerequisites: list[str]
+    steps: list[str]
+    checks: list[str]
+
+
+def procedure(stratum: Stratum, habit: Habit) -> Procedure:
+    """The habit of a kind of goals in words."""
+    ran = checks(habit.evidence)
+    return Procedure(when(stratum), prerequisites(habit.evidence), steps(habit, ran), ran)
 
 
 def when(stratum: Stratum) -> str:

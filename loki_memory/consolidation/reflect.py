@@ -11,15 +11,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from heapq import nlargest
-from itertools import chain, pairwise
+from itertools import chain
 from math import fsum
 from typing import Any
 
+from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.likeness import jaccard, words
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.mishaps import key
 from loki_memory.consolidation.notices import gathering, trends
-from loki_memory.consolidation.sequences import Move, move
+from loki_memory.consolidation.sequences import Move
+from loki_memory.consolidation.setbacks import Response
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import (
     differs,
@@ -242,13 +243,11 @@ def _tried(head: str, template: str, episodes: Iterable[Episode]) -> Counter[Mov
 
 
 def _after(episode: Episode, head: str, template: str) -> Iterator[Move]:
-    """What was done after each occurrence of an error, unless it was just tried again."""
-    for action, then in pairwise(episode.action_log):
-        if action.error:
-            found = key(action.error, action.action, action.target or "")
-            # What a tool writes before the message is left out where an agent quotes it.
-            if found and found.head == head and found.template.endswith(template):
-                yield move(then) if move(then) != move(action) else Move("")
+    """What was done after each occurrence of an error."""
+    for one in map(Response._make, glance(episode).responses):
+        # What a tool writes before the message is left out where an agent quotes it.
+        if one.head == head and one.template.endswith(template):
+            yield one.move()
 
 
 def _name(child: AntiPattern) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 BANDS = 32  # finds a pair that shares 30 % of its words 19 times of 20
@@ -21,6 +21,17 @@ def sketch(terms: Iterable[str]) -> bytes:
     """The least hashes, two for each band; nothing if there are no terms."""
     least = [*map(min, zip(*map(_hashes, terms), strict=True))]
     return struct.pack(f"<{len(least)}H", *least)
+
+
+def meet(one: bytes, other: bytes) -> bool:
+    """Whether two sketches share a band."""
+    both = zip(_bands(one), _bands(other), strict=False)  # one of them may have none
+    return any(band == others for band, others in both)
+
+
+def _bands(sketched: bytes) -> Iterator[bytes]:
+    size = 2 * BITS // 8
+    return (sketched[at : at + size] for at in range(0, len(sketched), size))
 
 
 @lru_cache(maxsize=65536)

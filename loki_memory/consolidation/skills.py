@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from loki_memory.consolidation import procedure
 from loki_memory.consolidation.habits import PROPOSAL, Habit, Stratum, best_habit, strata
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.procedure import Troubles
+from loki_memory.consolidation.procedure import Procedure, Troubles, exit_criteria, procedure
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import ids_in, least_trusted, newest
 from loki_memory.consolidation.strangers import Strangers
@@ -25,9 +25,9 @@ SOURCE = "consolidation"
 
 def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """The skills that episodes teach; a kind of goal that is as it was teaches what it taught."""
-    anywhere = Strangers.of(snapshot)
-    if touched and touched.strangers == anywhere.mark:
-        anywhere.chance.update(touched.chance)
+    anywhere = Strangers.of(snapshot).knowing(touched)
+    ahead = snapshot.ahead("practices")
+    anywhere.chance.update(snapshot.ahead("chance"))
     troubles, written, told = Troubles(snapshot), Written(snapshot), feedback(snapshot)
     known = touched and Known(snapshot, touched, anywhere, troubles)
     put: list[Skill] = []
@@ -38,16 +38,17 @@ def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes
         if known and known.has(stratum):
             taught.update(_ids(stratum))
             continue
-        habit = best_habit(stratum, anywhere)
-        skill = habit and _skill(stratum, habit, snapshot, (troubles, told))
-        if not habit or not skill or lint(skill):
+        name = stratum.mark
+        found = ahead[name] if name in ahead else practice(stratum, anywhere)
+        skill = found and _skill(stratum, found, snapshot, (troubles, told))
+        if not found or not skill or lint(skill):
             continue
         replaced = written.before(skill, stratum)
         taught.add(skill.id)
         old = snapshot.records.get(skill.id)
         if old is None or old.document() != skill.document():
             put.append(skill)
-            steps.append(_step(skill, old is None, habit))
+            steps.append(_step(skill, old is None, found.habit))
         archive += [one.id for one in replaced]
         steps += [
             Step("superseded", one.id, one.title(), (), f"now {skill.id}") for one in replaced
@@ -56,6 +57,19 @@ def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes
         archive.append(one.id)
         steps.append(Step("retired", one.id, one.title(), (), "episodes no longer teach it"))
     return Changes(tuple(put), tuple(sorted(set(archive))), tuple(steps))
+
+
+class Practice(NamedTuple):
+    """A habit, and what it comes to in words."""
+
+    habit: Habit
+    words: Procedure
+
+
+def practice(stratum: Stratum, anywhere: Strangers) -> Practice | None:
+    """What successes of one kind do alike: it follows from episodes alone."""
+    habit = best_habit(stratum, anywhere)
+    return habit and Practice(habit, procedure(stratum, habit))
 
 
 class Known:
@@ -112,7 +126,7 @@ def _step(skill: Skill, is_new: bool, habit: Habit) -> Step:
 
 def _skill(
     stratum: Stratum,
-    habit: Habit,
+    found: Practice,
     snapshot: Snapshot,
     known: tuple[Troubles, Mapping[str, Feedback]],
 ) -> Skill | None:
@@ -124,16 +138,16 @@ def _skill(
             return None
     if {tombstone_id(stratum.name), tombstone_id(name)} & snapshot.rejected:
         return None
-    checks = procedure.checks(habit.evidence)
+    words = found.words
     written = Skill.from_sections(
         name,
-        procedure.when(stratum),
+        words.when,
         title=stratum.name.replace("-", " ").capitalize(),
-        prerequisites=procedure.prerequisites(habit.evidence),
-        steps=procedure.steps(habit, checks),
+        prerequisites=words.prerequisites,
+        steps=words.steps,
         common_errors=troubles.of(stratum),
-        exit_criteria=procedure.exit_criteria(checks),
-        metadata=_metadata(habit, told.get(f"skill-{name}", Feedback()), snapshot),
+        exit_criteria=exit_criteria(words.checks),
+        metadata=_metadata(found.habit, told.get(f"skill-{name}", Feedback()), snapshot),
     )
     marked = {**written.metadata, "loki-digest": digest("body", written.body)}
     return written.changed(metadata=marked | _reviewed(snapshot.records.get(written.id), written))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -107,6 +107,11 @@ class Snapshot:
     def expect(self, name: str, found: Callable[[], T | None]) -> None:
         """Something of that kind is being worked out elsewhere; `found` waits for it."""
         self._expected[name] = found
+
+    def ahead(self, name: str) -> Mapping[Any, Any]:
+        """What was worked out elsewhere of some things, by what tells each from others."""
+        nothing: Mapping[Any, Any] = {}
+        return self.once(name, lambda _: nothing)
 
     def with_changes(self, changes: Changes) -> Snapshot:
         """The snapshot as it is once changes are made; what they do not concern is taken over."""

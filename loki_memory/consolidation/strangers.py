@@ -12,7 +12,7 @@ from zlib import crc32
 
 from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.sequences import Move, Shared, contains, shared
-from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import Episode
 
 _SHARE = 0.3  # of the successes that must share a habit
@@ -48,6 +48,12 @@ class Strangers:
         return snapshot.once(
             "strangers", lambda those: cls(those.episodes, those.thresholds.skill_successes)
         )
+
+    def knowing(self, touched: Touched | None) -> Strangers:
+        """The same, with what the last run found that they share by chance."""
+        if touched and touched.strangers == self.mark:
+            self.chance.update(touched.chance)
+        return self
 
     def worth(self, one: Shared) -> float:
         """How many episodes do it, times how rare its moves are: ordinary moves explain little."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from loki_memory.consolidation.pipeline import Plan
     from loki_memory.consolidation.snapshot import Snapshot, Step, Thresholds, Touched
     from loki_memory.workspace import Workspace
+    from loki_memory.writing.beside import Ahead
 
     Progress = Callable[[int, int], None]
 
@@ -55,35 +56,40 @@ class Report(NamedTuple):
         return dict(sorted(found.items()))
 
 
-def consolidate(
-    workspace: Workspace,
-    day: str | None = None,
-    *,
-    plan_only: bool = False,
-    since: str | None = None,
-    progress: Progress | None = None,
-) -> Report:
+class Asked(NamedTuple):
+    """What is asked of a run."""
+
+    day: str | None = None  # as of which; that of the newest episode if there is none
+    plan_only: bool = False
+    since: str | None = None  # look only at what newer episodes touch
+    progress: Progress | None = None
+
+
+def consolidate(workspace: Workspace, asked: Asked = Asked()) -> Report:  # noqa: B008 - a value
     """Consolidate all that the project's files hold."""
-    as_of = _checked("day", day)[:10]
-    first = _ago(since or "", workspace.now()) or _checked("since", since, "24h, 7d, ")
-    if not plan_only:
+    since = _ago(asked.since or "", workspace.now()) or _checked("since", asked.since, "24h, 7d, ")
+    asked = asked._replace(day=_checked("day", asked.day)[:10], since=since)
+    if not asked.plan_only:
         take_over_checkpoints(workspace)
     with _no_collection():
-        report = _consolidated(workspace, as_of, first, plan_only, progress)
+        report = _consolidated(workspace, asked)
     _name_unread(workspace)
     return report
 
 
-def _consolidated(
-    workspace: Workspace, as_of: str, first: str, plan_only: bool, progress: Progress | None
-) -> Report:
+def _consolidated(workspace: Workspace, asked: Asked) -> Report:
     """One run, with the index up to date before and after; views are rendered once."""
-    workspace.catch_up()
-    try:
-        report, settle = _run(workspace, as_of, first, plan_only, progress)
-    except BaseException:
-        workspace.render_views()  # what was found by catching up
-        raise
+    from loki_memory.writing.beside import looking_ahead
+
+    with looking_ahead(workspace) as ahead:
+        workspace.catch_up()
+        if ahead:
+            ahead.go()
+        try:
+            report, settle = _run(workspace, asked, ahead)
+        except BaseException:
+            workspace.render_views()  # what was found by catching up
+            raise
     written = sorted(workspace.store.written)
     with meanwhile(settle, is_long=bool(written) and report.episodes >= MANY):
         workspace.take_in(written)
@@ -92,28 +98,29 @@ def _consolidated(
 
 
 def _run(
-    workspace: Workspace, as_of: str, first: str, plan_only: bool, progress: Progress | None
+    workspace: Workspace, asked: Asked, ahead: Ahead | None
 ) -> tuple[Report, Callable[[], None]]:
     """What was done, and what is to be done yet for the next run."""
     from loki_memory.consolidation import pipeline
     from loki_memory.consolidation.phases import ALL
     from loki_memory.writing.survey import Survey
 
-    survey = Survey(workspace)
-    if not first and (quiet := survey.quiet(as_of)):
-        return Report(quiet.day, plan_only, quiet.episodes, [], 0, 0), _nothing
-    before = survey.snapshot(as_of)
-    touched = _since(first, before) if first else survey.touched
-    plan = pipeline.consolidate(before, ALL, touched, progress)
+    survey, day = Survey(workspace), asked.day or ""
+    if not asked.since and (quiet := survey.quiet(day)):
+        return Report(quiet.day, asked.plan_only, quiet.episodes, [], 0, 0), _nothing
+    before = survey.snapshot(day, ahead)
+    touched = _since(asked.since, before) if asked.since else survey.touched
+    plan = pipeline.consolidate(before, ALL, touched, asked.progress)
     if plan.lost:
         raise WouldLoseBeliefs(plan.lost)
     settle: Callable[[], None] = _nothing
-    if not plan_only:
+    if not asked.plan_only:
         written = apply(workspace, plan, survey.etags())
-        if not first:
-            settle = partial(survey.settle, before, plan, written, as_of)
+        if not asked.since:
+            settle = partial(survey.settle, before, plan, written, day)
     counts = len(plan.put), len(plan.archive)
-    return Report(plan.day, plan_only, len(before.episodes), [*plan.steps], *counts), settle
+    report = Report(plan.day, asked.plan_only, len(before.episodes), [*plan.steps], *counts)
+    return report, settle
 
 
 def _nothing() -> None:

@@ -31,7 +31,8 @@ from loki_memory.writing.removal import archived
 if TYPE_CHECKING:
     from loki_memory.files.layout import Layout
 
-_FILE, _LEARNED = "consolidated", "learned"
+KEPT, _LEARNED = "consolidated", "learned"
+_TOLD_OFTEN = frozenset({str, tuple})
 _CHECK = 16  # bytes of a hash in front of what is kept
 # What may be added without touching what was there: everything else is looked at with all the rest.
 _ADDED = frozenset({"episode", "fact", "link", "learning"})
@@ -101,7 +102,7 @@ NOTHING = Settled("", {}, {}, {}, {}, frozenset(), "", (), (), None)
 
 def read(layout: Layout, limits: Thresholds) -> Settled:
     """What the last run left behind, and what was learned since; nothing if it does not fit."""
-    data = _bytes(layout.cache / _FILE)
+    data = _bytes(layout.cache / KEPT)
     if not data or data[:_CHECK] != _hash(data[_CHECK:], layout):
         return NOTHING
     plain = marshal.loads(data[_CHECK:])  # noqa: S302 - our own cache
@@ -135,24 +136,49 @@ def write(layout: Layout, known: Settled) -> None:
 
     Without the names of fields, which `marshal` does not know.
     """
+    one_of = _Shared()
     plain: tuple[Any, ...] = (
         known.program,
-        known.records,
-        {name: tuple(one) for name, one in known.glances.items()},
-        {name: tuple(one) for name, one in known.gists.items()},
-        {path: (*one[:2], one.seen and tuple(one.seen)) for path, one in known.archive.items()},
+        {one_of(name): etag for name, etag in known.records.items()},
+        {one_of(name): one_of.each(one) for name, one in known.glances.items()},
+        {one_of(name): one_of.each(one) for name, one in known.gists.items()},
+        {
+            path: (one.stamp, one.id, one.seen and one_of.each(one.seen))
+            for path, one in known.archive.items()
+        },
         known.clusters,
         known.strangers,
         known.chance,
-        tuple(map(tuple, known.kin)),
+        tuple((one.threshold, tuple(map(one_of.each, one.clusters))) for one in known.kin),
         known.quiet and tuple(known.quiet),
     )
     data = marshal.dumps(plain)
-    beside = layout.cache / f"{_FILE}.{os.getpid()}"
+    beside = layout.cache / f"{KEPT}.{os.getpid()}"
     with suppress(OSError):
         beside.write_bytes(_hash(data, layout) + data)
-        os.replace(beside, layout.cache / _FILE)
+        os.replace(beside, layout.cache / KEPT)
         (layout.cache / _LEARNED).unlink(missing_ok=True)
+
+
+class _Shared:
+    """Equal texts, and equal tuples, as one and the same: so they are written and read once.
+
+    Episodes speak of the same files, steps and circumstances all the time.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Any] = {}
+
+    def __call__(self, value: Any) -> Any:
+        known = self._known.get(value)
+        if known is None:
+            known = self.each(value) if type(value) is tuple else value
+            self._known[known] = known
+        return known
+
+    def each(self, values: Iterable[Any]) -> tuple[Any, ...]:
+        """The same values, each as it is known."""
+        return tuple([self(one) if type(one) in _TOLD_OFTEN else one for one in values])
 
 
 def learn(layout: Layout, episodes: Iterable[str], beliefs: Iterable[Rewritten]) -> None:

@@ -8,37 +8,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from loki_memory.beside import begin
+from loki_memory.consolidation import ahead
 from loki_memory.consolidation.gist import Gist, known_gist, with_gist
 from loki_memory.consolidation.glance import Glance, Outline, glance
-from loki_memory.consolidation.kinship import expect_kin, kin, related, traits
+from loki_memory.consolidation.kinship import kin, traits
 from loki_memory.consolidation.phases import looked_at
 from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
 from loki_memory.models import Belief, Episode, Memory
+from loki_memory.models.ids import digest
 from loki_memory.parts import parsed
 from loki_memory.writing import settled
-from loki_memory.writing.consolidating import MANY, Etags, Written, episode, thresholds
+from loki_memory.writing.consolidating import Etags, Written, episode, thresholds
 from loki_memory.writing.settled import Archived, Quiet, Row, Settled
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.pipeline import Plan
     from loki_memory.workspace import Workspace
+    from loki_memory.writing.beside import Ahead
 
 _NOT_READ = ("ledger", "handoff")
+_SAW = "saw"
 
 
 class Survey:
     """The records of the project's files, and those that were archived."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, known: Settled | None = None) -> None:
         self._workspace = workspace
         self._limits = thresholds(workspace.config)
-        self._known = settled.read(workspace.layout, self._limits)
+        self._known = known or kept(workspace)
         self._rows = list(_rows(workspace))
         self._stamps = settled.archive_stamps(workspace.layout)
         self._archive: dict[str, Memory] = {}
@@ -63,32 +66,35 @@ class Survey:
         known = self._known.records
         return frozenset(one.id for one in self._rows if known.get(one.id) != one.etag)
 
-    def snapshot(self, day: str) -> Snapshot:
-        """Memory as it is."""
-        relating = begin(self._related) if self._is_long() else None
+    def snapshot(self, day: str, beside: Ahead | None = None) -> Snapshot:
+        """Memory as it is; what a second process tells of the same episodes is expected."""
         self._archive = dict(self._archived())
         stones = (one.id for one in self._rows if one.kind == "tombstone")
         records = [*self._outlines(), *self._whole(of_beliefs=True)]
         archived, known = self._archive.values(), self._known_kin()
         snapshot = Snapshot(records, day, stones, self._limits, archived, known)
-        if relating:
-            expect_kin(snapshot, relating.result)
+        if beside and self.touched and beside.ask(_SAW) == self._saw():
+            ahead.expect(snapshot, beside.ask)
         return snapshot
+
+    def tell(self) -> Iterator[ahead.Told]:
+        """What follows from the episodes alone."""
+        if not self.touched:  # all is to be looked at, and beliefs are read in no time
+            return
+        yield _SAW, self._saw()
+        archived = (one for _, one in self._archived())
+        known = (*self._outlines(), *self._whole(of_beliefs=False))
+        alone = Snapshot(known, "", (), self._limits, archived, self._known_kin())
+        yield from ahead.tell(alone, self.touched)
+
+    def _saw(self) -> str:
+        """What all that is told goes back to."""
+        rows = (one[:3] for one in self._rows if one.kind == Episode.kind)
+        told = (sorted(rows), sorted(self._stamps.items()), sorted(self._known.clusters))
+        return digest(*map(repr, told))
 
     def _known_kin(self) -> tuple[Kin, ...]:
         return self._known.kin if self.touched else ()
-
-    def _is_long(self) -> bool:
-        """Whether relating episodes takes a while, and what is found at a glance is known."""
-        return bool(self.touched) and len(self._seen) >= MANY
-
-    def _related(self) -> list[tuple[Any, ...]]:
-        """Who is kin: beliefs have no say in it, and to read them takes as long."""
-        archived = (one for _, one in self._archived())
-        known = (*archived, *self._outlines(), *self._whole(of_beliefs=False))
-        episodes = {one.id: one for one in known if isinstance(one, Episode)}
-        found = related(episodes.values(), self._limits.cluster, self._known_kin())
-        return [tuple(one) for one in found]
 
     @cached_property
     def _seen(self) -> dict[str, Glance]:
@@ -160,6 +166,11 @@ class Survey:
             for path, stamp in {**self._stamps, **stamps}.items()
             if path in found
         }
+
+
+def kept(workspace: Workspace) -> Settled:
+    """What the last run left for this one."""
+    return settled.read(workspace.layout, thresholds(workspace.config))
 
 
 def _gists(records: Mapping[str, Memory | None]) -> Iterator[tuple[str, Gist]]:

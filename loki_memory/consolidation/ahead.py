@@ -1,0 +1,91 @@
+"""What follows from episodes alone, worked out ahead: beliefs have no say in it.
+
+To relate episodes, to find what new clusters teach and what new successes do alike takes as long as
+to read all beliefs, so the two go on side by side (`tell`, in a process of its own). What is told
+are plain values, each under a name as soon as it is there; who thinks about beliefs asks for it by
+that name, and works out what was not told (`expect`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from loki_memory.consolidation.habits import Habit, Stratum, strata
+from loki_memory.consolidation.kinship import kin, kinds, mark
+from loki_memory.consolidation.lesson import Lesson, Teaching, teaching
+from loki_memory.consolidation.procedure import Procedure
+from loki_memory.consolidation.sequences import Move
+from loki_memory.consolidation.skills import Practice, practice
+from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
+from loki_memory.consolidation.strangers import Strangers
+
+Told = tuple[str, Any]  # a name, and nothing but what `marshal` knows
+Ask = Callable[[str], Any]  # waits for what is told under a name; None if it is not
+
+
+def tell(alone: Snapshot, touched: Touched) -> Iterator[Told]:
+    """All that is new in a snapshot of episodes, in the order in which it is asked for."""
+    known = touched.clusters or frozenset()
+    yield "kin", [tuple(one) for one in kin(alone)]
+    least = alone.thresholds.pattern_episodes
+    marked = ((mark(one), one) for one in kinds(alone))
+    new = ((name, teaching(one, least)) for name, one in marked if name not in known)
+    yield "teachings", {name: (one.goal, [*map(tuple, one.lessons)]) for name, one in new}
+    goals = alone.once("strata", strata)
+    yield "strata", [(one.name, [episode.id for episode in one.episodes]) for one in goals]
+    anywhere = Strangers.of(alone).knowing(touched)
+    is_same = anywhere.mark == touched.strangers
+    due = (one for one in goals if not (is_same and one.mark in known))
+    yield "practices", {one.mark: _plain(practice(one, anywhere)) for one in due}
+    yield "chance", anywhere.chance
+
+
+def _plain(found: Practice | None) -> tuple[Any, ...] | None:
+    if found is None:
+        return None
+    moves = tuple(tuple(one) for one in found.habit.moves)
+    return moves, [one.id for one in found.habit.users], tuple(found.words)
+
+
+def expect(snapshot: Snapshot, ask: Ask) -> None:
+    """What is told will be asked for, when a phase needs it."""
+    snapshot.expect("kin", lambda: _told(ask, "kin", lambda those: [*map(Kin._make, those)]))
+    snapshot.expect("teachings", lambda: _told(ask, "teachings", _teachings))
+    snapshot.expect("strata", lambda: _told(ask, "strata", lambda those: _strata(snapshot, those)))
+    snapshot.expect(
+        "practices", lambda: _told(ask, "practices", lambda those: _practices(snapshot, those))
+    )
+    snapshot.expect("chance", lambda: ask("chance"))
+
+
+def _told(ask: Ask, name: str, read: Callable[[Any], Any]) -> Any:
+    found = ask(name)
+    return None if found is None else read(found)
+
+
+def _teachings(told: dict[str, Any]) -> dict[str, Teaching]:
+    return {
+        name: Teaching(goal, [*map(Lesson._make, lessons)])
+        for name, (goal, lessons) in told.items()
+    }
+
+
+def _strata(snapshot: Snapshot, told: list[tuple[str, list[str]]]) -> list[Stratum]:
+    by_id = {one.id: one for one in snapshot.episodes}
+    return [Stratum(name, [by_id[one] for one in ids]) for name, ids in told]
+
+
+def _practices(snapshot: Snapshot, told: dict[str, Any]) -> dict[str, Practice | None]:
+    goals = {one.mark: one for one in snapshot.once("strata", strata)}
+    return {name: _practice(goals[name], one) for name, one in told.items()}
+
+
+def _practice(stratum: Stratum, told: tuple[Any, ...] | None) -> Practice | None:
+    if told is None:
+        return None
+    moves, ids, words = told
+    inside = set(ids)
+    users = [one for one in stratum.episodes if one.id in inside]
+    others = [one for one in stratum.episodes if one.id not in inside]
+    return Practice(Habit(tuple(map(Move._make, moves)), users, others), Procedure._make(words))

@@ -1,0 +1,86 @@
+"""What went wrong in an episode, as it is told: errors with what resolved them, steps that failed,
+and what was done right after an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from loki_memory.consolidation.mishaps import key
+from loki_memory.consolidation.sequences import Move, move
+from loki_memory.models import Action, Episode
+from loki_memory.models.signature import salient
+
+_LONGEST = 160
+# `src/a.ts(12,5): error `, `7:48  error  `: where it was, which the next one is not.
+_PLACE = re.compile(
+    r"^(?:\S+?\(\d+,\d+\)|\S+?:\d+(?::\d+)?|\d+:\d+)[:\s-]+(?:error[:\s]+)?", re.IGNORECASE
+)
+_CHECK = re.compile(r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|\w*test|eslint|ci)\b")
+_FAILED = {"fail", "failed", "failure", "error"}
+
+_salient = lru_cache(maxsize=16384)(salient)
+
+
+class Resolved(NamedTuple):
+    """An error, and what resolved it."""
+
+    message: str
+    resolution: str
+
+
+class Response(NamedTuple):
+    """What was done right after an error; it has no name if that was just tried again."""
+
+    head: str  # of the error's key
+    template: str
+    made: str
+    place: str
+
+    def move(self) -> Move:
+        return Move(self.made, self.place)
+
+
+def resolved(episode: Episode) -> Iterator[Resolved]:
+    """The errors that an episode got over, and says how."""
+    for error in episode.errors_encountered:
+        if error.resolution and (error.message or error.type):
+            yield Resolved(error.message or error.type, error.resolution)
+
+
+def failed(episode: Episode) -> Iterator[str]:
+    """The steps that failed, each on a line; a check that fails did nothing wrong."""
+    for action in episode.action_log:
+        is_failure = action.error or (action.result or "").lower() in _FAILED
+        if is_failure and not _is_check(action):
+            yield line(_step(action))
+
+
+def responses(episode: Episode) -> Iterator[Response]:
+    """What was done after each error that has a key."""
+    for action, then in pairwise(episode.action_log):
+        found = action.error and key(action.error, action.action, action.target or "")
+        if found:
+            made = move(then) if move(then) != move(action) else Move("")
+            yield Response(found.head, found.template, *made)
+
+
+def _is_check(action: Action) -> bool:
+    return bool(_CHECK.search(f"{action.action} {action.target or ''}".replace("_", " ").lower()))
+
+
+def _step(action: Action) -> str:
+    done = " ".join(filter(None, (action.action, action.target)))
+    return f"{done}: {_salient(action.error)}" if action.error else done
+
+
+@lru_cache(maxsize=16384)
+def line(text: str) -> str:
+    """The line that tells, without the place that it points to."""
+    told = salient(text) if "\n" in text else text
+    told = " ".join(_PLACE.sub("", told.strip()).split()).rstrip(".")
+    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 1].rstrip()}…"
