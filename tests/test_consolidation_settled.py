@@ -137,7 +137,7 @@ def test_what_a_second_process_finds_and_keeps_is_what_one_would(
             assert record_files(two) == record_files(one)
     assert len(started) > len(TOLD) // 8
     assert None not in started
-    names = ("saw", "kin", "teachings", "strata", "practices", "chance")
+    names = ("saw", "glances", "kin", "teachings", "strata", "found", "chance")
     assert asked == dict.fromkeys(names, True)
 
 

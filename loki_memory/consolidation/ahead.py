@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from loki_memory.consolidation.habits import Habit, Stratum, strata
+from loki_memory.consolidation.glance import Glance, glance, with_glance
+from loki_memory.consolidation.habits import Stratum, strata
 from loki_memory.consolidation.kinship import kin, kinds, mark
 from loki_memory.consolidation.lesson import Lesson, Teaching, teaching
-from loki_memory.consolidation.procedure import Procedure
-from loki_memory.consolidation.sequences import Move
-from loki_memory.consolidation.skills import Practice, practice
+from loki_memory.consolidation.skills import practice
 from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
 from loki_memory.consolidation.strangers import Strangers
+from loki_memory.models import Episode
 
 Told = tuple[str, Any]  # a name, and nothing but what `marshal` knows
 Ask = Callable[[str], Any]  # waits for what is told under a name; None if it is not
@@ -27,6 +27,8 @@ Ask = Callable[[str], Any]  # waits for what is told under a name; None if it is
 def tell(alone: Snapshot, touched: Touched) -> Iterator[Told]:
     """All that is new in a snapshot of episodes, in the order in which it is asked for."""
     known = touched.clusters or frozenset()
+    new_ones = (one for one in alone.episodes if one.id in touched.ids)
+    yield "glances", {one.id: tuple(glance(one)) for one in new_ones}
     yield "kin", [tuple(one) for one in kin(alone)]
     least = alone.thresholds.pattern_episodes
     marked = ((mark(one), one) for one in kinds(alone))
@@ -35,27 +37,23 @@ def tell(alone: Snapshot, touched: Touched) -> Iterator[Told]:
     goals = alone.once("strata", strata)
     yield "strata", [(one.name, [episode.id for episode in one.episodes]) for one in goals]
     anywhere = Strangers.of(alone).knowing(touched)
-    is_same = anywhere.mark == touched.strangers
-    due = (one for one in goals if not (is_same and one.mark in known))
-    yield "practices", {one.mark: _plain(practice(one, anywhere)) for one in due}
+    due = [one for one in goals if one.mark not in anywhere.found]
+    for one in due:
+        practice(one, anywhere)
+    yield "found", {one.mark: anywhere.found[one.mark] for one in due}
     yield "chance", anywhere.chance
 
 
-def _plain(found: Practice | None) -> tuple[Any, ...] | None:
-    if found is None:
-        return None
-    moves = tuple(tuple(one) for one in found.habit.moves)
-    return moves, [one.id for one in found.habit.users], tuple(found.words)
-
-
 def expect(snapshot: Snapshot, ask: Ask) -> None:
-    """What is told will be asked for, when a phase needs it."""
+    """What is told will be asked for when a phase needs it; new episodes, whatever it needs."""
+    for name, seen in (ask("glances") or {}).items():
+        episode = snapshot.records.get(name)
+        if isinstance(episode, Episode):
+            with_glance(episode, Glance._make(seen))
     snapshot.expect("kin", lambda: _told(ask, "kin", lambda those: [*map(Kin._make, those)]))
     snapshot.expect("teachings", lambda: _told(ask, "teachings", _teachings))
     snapshot.expect("strata", lambda: _told(ask, "strata", lambda those: _strata(snapshot, those)))
-    snapshot.expect(
-        "practices", lambda: _told(ask, "practices", lambda those: _practices(snapshot, those))
-    )
+    snapshot.expect("found", lambda: ask("found"))
     snapshot.expect("chance", lambda: ask("chance"))
 
 
@@ -74,18 +72,3 @@ def _teachings(told: dict[str, Any]) -> dict[str, Teaching]:
 def _strata(snapshot: Snapshot, told: list[tuple[str, list[str]]]) -> list[Stratum]:
     by_id = {one.id: one for one in snapshot.episodes}
     return [Stratum(name, [by_id[one] for one in ids]) for name, ids in told]
-
-
-def _practices(snapshot: Snapshot, told: dict[str, Any]) -> dict[str, Practice | None]:
-    goals = {one.mark: one for one in snapshot.once("strata", strata)}
-    return {name: _practice(goals[name], one) for name, one in told.items()}
-
-
-def _practice(stratum: Stratum, told: tuple[Any, ...] | None) -> Practice | None:
-    if told is None:
-        return None
-    moves, ids, words = told
-    inside = set(ids)
-    users = [one for one in stratum.episodes if one.id in inside]
-    others = [one for one in stratum.episodes if one.id not in inside]
-    return Practice(Habit(tuple(map(Move._make, moves)), users, others), Procedure._make(words))

@@ -60,6 +60,11 @@ def glance(episode: Episode) -> Glance:
     return known
 
 
+def with_glance(episode: Episode, known: Glance) -> None:
+    """Give an episode what was taken from it elsewhere."""
+    episode.__dict__[_GLANCE] = known
+
+
 def _taken(episode: Episode) -> Glance:
     verdicts = tuple((one.id, one.helpful) for one in episode.recalled if one.helpful is not None)
     return Glance(

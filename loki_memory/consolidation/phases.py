@@ -16,6 +16,8 @@ After an episode was recorded only the first of them run, for what it met.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from loki_memory.consolidation.early import EARLY
 from loki_memory.consolidation.forget import forget
 from loki_memory.consolidation.habits import strata
@@ -44,9 +46,19 @@ ALL: Phases = (
 )
 
 
-def looked_at(snapshot: Snapshot) -> Touched:
-    """What a run over a snapshot has looked at, for the next one: nothing is new in it."""
+def looked_at(snapshot: Snapshot, changed: Collection[str] = ()) -> Touched:
+    """What a run over a snapshot has looked at, for the next one: nothing is new in it.
+
+    What was found of goals among whose episodes it changed some is found anew when it is needed.
+    """
     goals = snapshot.once("strata", strata)
-    marks = frozenset((*map(mark, kinds(snapshot)), *(one.mark for one in goals)))
+    marked = {one.mark: one for one in goals}
+    marks = frozenset((*map(mark, kinds(snapshot)), *marked))
     anywhere = Strangers.of(snapshot)
-    return Touched(frozenset(), marks, anywhere.mark, tuple(sorted(anywhere.chance.items())))
+    chance = tuple(sorted(anywhere.chance.items()))
+    found = {
+        name: anywhere.found[name]
+        for name, one in marked.items()
+        if name in anywhere.found and not any(episode.id in changed for episode in one.episodes)
+    }
+    return Touched(frozenset(), marks, anywhere.mark, chance, found)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loki_memory.consolidation.habits import PROPOSAL, Habit, Stratum, best_habit, strata
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.procedure import Procedure, Troubles, exit_criteria, procedure
+from loki_memory.consolidation.sequences import Move
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import ids_in, least_trusted, newest
 from loki_memory.consolidation.strangers import Strangers
@@ -26,7 +27,7 @@ SOURCE = "consolidation"
 def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """The skills that episodes teach; a kind of goal that is as it was teaches what it taught."""
     anywhere = Strangers.of(snapshot).knowing(touched)
-    ahead = snapshot.ahead("practices")
+    anywhere.found.update(snapshot.ahead("found"))
     anywhere.chance.update(snapshot.ahead("chance"))
     troubles, written, told = Troubles(snapshot), Written(snapshot), feedback(snapshot)
     known = touched and Known(snapshot, touched, anywhere, troubles)
@@ -38,8 +39,7 @@ def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes
         if known and known.has(stratum):
             taught.update(_ids(stratum))
             continue
-        name = stratum.mark
-        found = ahead[name] if name in ahead else practice(stratum, anywhere)
+        found = practice(stratum, anywhere)
         skill = found and _skill(stratum, found, snapshot, (troubles, told))
         if not found or not skill or lint(skill):
             continue
@@ -65,11 +65,29 @@ class Practice(NamedTuple):
     habit: Habit
     words: Procedure
 
+    def plain(self) -> tuple[Any, ...]:
+        """Nothing but what `marshal` knows: what it takes to make the same of the same goals."""
+        moves = tuple(tuple(one) for one in self.habit.moves)
+        return moves, tuple(one.id for one in self.habit.users), tuple(self.words)
+
+    @classmethod
+    def of(cls, stratum: Stratum, plain: tuple[Any, ...]) -> Practice:
+        moves, ids, words = plain
+        used = set(ids)
+        users = [one for one in stratum.episodes if one.id in used]
+        others = [one for one in stratum.episodes if one.id not in used]
+        return cls(Habit(tuple(map(Move._make, moves)), users, others), Procedure._make(words))
+
 
 def practice(stratum: Stratum, anywhere: Strangers) -> Practice | None:
-    """What successes of one kind do alike: it follows from episodes alone."""
-    habit = best_habit(stratum, anywhere)
-    return habit and Practice(habit, procedure(stratum, habit))
+    """What successes of one kind do alike; it follows from episodes alone, and is found once."""
+    name = stratum.mark
+    if name not in anywhere.found:
+        habit = best_habit(stratum, anywhere)
+        made = habit and Practice(habit, procedure(stratum, habit))
+        anywhere.found[name] = made and made.plain()
+    plain = anywhere.found[name]
+    return Practice.of(stratum, plain) if plain else None
 
 
 class Known:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.models import AntiPattern, Episode, Fact, Learning, Link, Memory, Pattern, Skill
@@ -158,6 +159,7 @@ class Touched(NamedTuple):
     clusters: frozenset[str] | None = None  # marks of those that the last run looked at; None: all
     strangers: str = ""  # the mark of the episodes that stood for all others
     chance: tuple[tuple[int, float], ...] = ()  # what as many of these share by chance is worth
+    found: Mapping[str, Any] = MappingProxyType({})  # what successes do alike and these do not
     learned: frozenset[str] = frozenset()  # of the new ones: the first phases ran for these
 
     def holds(self, ids: Iterable[str]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 from itertools import chain
 from math import ceil, fsum, inf, log
+from typing import Any
 from zlib import crc32
 
 from loki_memory.consolidation.glance import glance
@@ -40,6 +41,9 @@ class Strangers:
         self._held = {name: frozenset(made) for name, made in self._made.items()}
         self._holders = Counter(chain.from_iterable(self._held.values()))
         self.chance: dict[int, float] = {}  # by how many strangers it is the best of
+        # By the mark of a kind of goals: what its successes do alike that strangers do not, as
+        # plain values.
+        self.found: dict[str, Any] = {}
         self._users: dict[tuple[Move, ...], frozenset[str]] = {}
 
     @classmethod
@@ -50,9 +54,10 @@ class Strangers:
         )
 
     def knowing(self, touched: Touched | None) -> Strangers:
-        """The same, with what the last run found that they share by chance."""
+        """The same, with what the last run found that they share, and others do not."""
         if touched and touched.strangers == self.mark:
             self.chance.update(touched.chance)
+            self.found.update(touched.found)
         return self
 
     def worth(self, one: Shared) -> float:

@@ -76,6 +76,7 @@ class Settled(NamedTuple):
     clusters: frozenset[str]
     strangers: str
     chance: tuple[tuple[int, float], ...]
+    found: Mapping[str, Any]
     kin: tuple[Kin, ...]  # of episodes; those without any are left out
     quiet: Quiet | None  # if it changed nothing
     learned: frozenset[str] = frozenset()  # ids of episodes for which the first phases ran since
@@ -88,7 +89,8 @@ class Settled(NamedTuple):
         if not is_added or self.records.keys() - there or self.stamps() != archive:
             return None
         ids = frozenset(one.id for one in new)
-        return Touched(ids, self.clusters, self.strangers, self.chance, ids & self.learned)
+        since = ids & self.learned
+        return Touched(ids, self.clusters, self.strangers, self.chance, self.found, since)
 
     def stamps(self) -> dict[str, Stamp]:
         return {path: one.stamp for path, one in self.archive.items()}
@@ -97,7 +99,7 @@ class Settled(NamedTuple):
         return self.records == {one.id: one.etag for one in rows} and self.stamps() == archive
 
 
-NOTHING = Settled("", {}, {}, {}, {}, frozenset(), "", (), (), None)
+NOTHING = Settled("", {}, {}, {}, {}, frozenset(), "", (), {}, (), None)
 
 
 def read(layout: Layout, limits: Thresholds) -> Settled:
@@ -149,6 +151,7 @@ def write(layout: Layout, known: Settled) -> None:
         known.clusters,
         known.strangers,
         known.chance,
+        dict(known.found),
         tuple((one.threshold, tuple(map(one_of.each, one.clusters))) for one in known.kin),
         known.quiet and tuple(known.quiet),
     )

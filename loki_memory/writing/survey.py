@@ -135,8 +135,8 @@ class Survey:
 
     def settle(self, before: Snapshot, plan: Plan, written: Written, day: str) -> None:
         """Keep for the next run what this one left behind."""
-        looked = looked_at(before)
         changed = {one.id: one for one in plan.put}
+        looked = looked_at(before, changed)
         records = {one.id: one.etag for one in self._rows}
         records |= {one.id: one.after for one in written.records}
         for name in plan.archive:
@@ -152,6 +152,7 @@ class Survey:
             clusters=looked.clusters or frozenset(),
             strangers=looked.strangers,
             chance=looked.chance,
+            found=looked.found,
             kin=_kin(before, plan),
             quiet=Quiet(day, plan.day, len(before.episodes)) if is_quiet else None,
         )
