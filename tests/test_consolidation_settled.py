@@ -21,6 +21,7 @@ from loki_memory.consolidation.glance import Outline, glance
 from loki_memory.consolidation.kinship import kin
 from loki_memory.consolidation.phases import ALL, WEIGH, looked_at
 from loki_memory.consolidation.pipeline import consolidate
+from loki_memory.consolidation.setbacks import setbacks
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Touched
 from loki_memory.models import Pattern, parse
 from loki_memory.writing import beside as writing_beside
@@ -49,7 +50,10 @@ def test_what_is_new_alone_gives_what_everything_gives(
 @given(EPISODES)
 def test_an_episode_at_a_glance_is_compared_as_the_whole_is(episodes: list[Episode]) -> None:
     whole = Snapshot(episodes)
-    seen = [Outline.at(glance(one), one.id, lambda one=one: one) for one in whole.episodes]
+    seen = [
+        Outline.at(glance(one), one.id, lambda one=one: one, setbacks(one))
+        for one in whole.episodes
+    ]
     assert looked_at(Snapshot(seen)) == looked_at(whole)
     assert consolidate(Snapshot(seen), ALL) == consolidate(whole, ALL)
 
@@ -137,7 +141,7 @@ def test_what_a_second_process_finds_and_keeps_is_what_one_would(
             assert record_files(two) == record_files(one)
     assert len(started) > len(TOLD) // 8
     assert None not in started
-    names = ("saw", "glances", "kin", "teachings", "strata", "found", "chance")
+    names = ("saw", "kin", "teachings", "setbacks", "strata", "found", "chance")
     assert asked == dict.fromkeys(names, True)
 
 

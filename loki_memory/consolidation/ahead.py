@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from loki_memory.consolidation.glance import Glance, glance, with_glance
 from loki_memory.consolidation.habits import Stratum, strata
 from loki_memory.consolidation.kinship import kin, kinds, mark
 from loki_memory.consolidation.lesson import Lesson, Teaching, teaching
+from loki_memory.consolidation.setbacks import setbacks
 from loki_memory.consolidation.skills import practice
 from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
 from loki_memory.consolidation.strangers import Strangers
-from loki_memory.models import Episode
 
 Told = tuple[str, Any]  # a name, and nothing but what `marshal` knows
 Ask = Callable[[str], Any]  # waits for what is told under a name; None if it is not
@@ -27,13 +26,13 @@ Ask = Callable[[str], Any]  # waits for what is told under a name; None if it is
 def tell(alone: Snapshot, touched: Touched) -> Iterator[Told]:
     """All that is new in a snapshot of episodes, in the order in which it is asked for."""
     known = touched.clusters or frozenset()
-    new_ones = (one for one in alone.episodes if one.id in touched.ids)
-    yield "glances", {one.id: tuple(glance(one)) for one in new_ones}
     yield "kin", [tuple(one) for one in kin(alone)]
     least = alone.thresholds.pattern_episodes
     marked = ((mark(one), one) for one in kinds(alone))
     new = ((name, teaching(one, least)) for name, one in marked if name not in known)
     yield "teachings", {name: (one.goal, [*map(tuple, one.lessons)]) for name, one in new}
+    those = (one for one in alone.episodes if one.id in touched.ids)
+    yield "setbacks", {one.id: tuple(setbacks(one)) for one in those}
     goals = alone.once("strata", strata)
     yield "strata", [(one.name, [episode.id for episode in one.episodes]) for one in goals]
     anywhere = Strangers.of(alone).knowing(touched)
@@ -45,13 +44,10 @@ def tell(alone: Snapshot, touched: Touched) -> Iterator[Told]:
 
 
 def expect(snapshot: Snapshot, ask: Ask) -> None:
-    """What is told will be asked for when a phase needs it; new episodes, whatever it needs."""
-    for name, seen in (ask("glances") or {}).items():
-        episode = snapshot.records.get(name)
-        if isinstance(episode, Episode):
-            with_glance(episode, Glance._make(seen))
+    """What is told will be asked for, when a phase needs it."""
     snapshot.expect("kin", lambda: _told(ask, "kin", lambda those: [*map(Kin._make, those)]))
     snapshot.expect("teachings", lambda: _told(ask, "teachings", _teachings))
+    snapshot.expect("setbacks", lambda: ask("setbacks"))
     snapshot.expect("strata", lambda: _told(ask, "strata", lambda those: _strata(snapshot, those)))
     snapshot.expect("found", lambda: ask("found"))
     snapshot.expect("chance", lambda: ask("chance"))

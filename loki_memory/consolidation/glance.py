@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from loki_memory.consolidation.likeness import content, words
 from loki_memory.consolidation.sequences import Move, moves
-from loki_memory.consolidation.setbacks import failed, resolved, responses
+from loki_memory.consolidation.setbacks import Setbacks
 from loki_memory.consolidation.sketch import sketch
 from loki_memory.consolidation.summary import is_terse
 from loki_memory.consolidation.traits import circumstances, files, steps
@@ -41,9 +41,6 @@ class Glance(NamedTuple):
     circumstances: tuple[str, ...]
     made: tuple[tuple[str, str], ...]
     errors: int  # that it tells of
-    resolved: tuple[tuple[str, ...], ...]  # of these: what was met, and what helped
-    failed: tuple[str, ...]  # steps
-    responses: tuple[tuple[str, ...], ...]  # to errors
     verdicts: tuple[tuple[str, bool], ...]  # memories that helped, or did not
     names: tuple[str, ...]  # memories that it refers to
     is_terse: bool
@@ -58,11 +55,6 @@ def glance(episode: Episode) -> Glance:
     if known is None:
         known = episode.__dict__[_GLANCE] = _taken(episode)
     return known
-
-
-def with_glance(episode: Episode, known: Glance) -> None:
-    """Give an episode what was taken from it elsewhere."""
-    episode.__dict__[_GLANCE] = known
 
 
 def _taken(episode: Episode) -> Glance:
@@ -85,9 +77,6 @@ def _taken(episode: Episode) -> Glance:
         circumstances=tuple(sorted(circumstances(episode))),
         made=tuple((one.head, one.place) for one in moves(episode)),
         errors=len(episode.errors_encountered),
-        resolved=tuple(map(tuple, resolved(episode))),
-        failed=tuple(failed(episode)),
-        responses=tuple(map(tuple, responses(episode))),
         verdicts=verdicts,
         names=(*(link.to for link in episode.links), *(name for name, _ in verdicts)),
         is_terse=is_terse(episode),
@@ -109,8 +98,10 @@ class Outline(Episode):
         return outline
 
     @classmethod
-    def at(cls, seen: Glance, name: str, read: Callable[[], Memory]) -> Outline:
-        """The outline of an episode that was glanced at before."""
+    def at(
+        cls, seen: Glance, name: str, read: Callable[[], Memory], known: Setbacks | None = None
+    ) -> Outline:
+        """The outline of an episode that was glanced at before; `known` is what went wrong."""
         outline = cls.__new__(cls)
         outline.__dict__.update(
             id=name,
@@ -123,6 +114,7 @@ class Outline(Episode):
             importance=seen.importance,
             recalled=[Recalled.model_construct(id=one, helpful=so) for one, so in seen.verdicts],
             _glance=seen,
+            _setbacks=known,
             _read=read,
         )
         return outline

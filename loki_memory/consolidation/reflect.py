@@ -15,12 +15,11 @@ from itertools import chain
 from math import fsum
 from typing import Any
 
-from loki_memory.consolidation.glance import glance
 from loki_memory.consolidation.likeness import jaccard, words
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.notices import gathering, trends
 from loki_memory.consolidation.sequences import Move
-from loki_memory.consolidation.setbacks import Response
+from loki_memory.consolidation.setbacks import Response, hear, setbacks
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.consolidation.sources import (
     differs,
@@ -56,6 +55,7 @@ _NAMES, _LINE = 5, 200
 
 def reflect(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """Parents, sure remedies and topics that are new or have changed, and what was noticed."""
+    hear(snapshot)
     new = {one.id for one in snapshot.of(Belief) if is_touched(one, touched)}
     wanted = _by_id([*_generalised(snapshot, new), *_sure_remedies(snapshot, new)])
     made = [*_reflections(snapshot.of(AntiPattern)), *_reflections(snapshot.of(Pattern))]
@@ -244,7 +244,7 @@ def _tried(head: str, template: str, episodes: Iterable[Episode]) -> Counter[Mov
 
 def _after(episode: Episode, head: str, template: str) -> Iterator[Move]:
     """What was done after each occurrence of an error."""
-    for one in map(Response._make, glance(episode).responses):
+    for one in map(Response._make, setbacks(episode).responses):
         # What a tool writes before the message is left out where an agent quotes it.
         if one.head == head and one.template.endswith(template):
             yield one.move()

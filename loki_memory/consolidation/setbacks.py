@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from loki_memory.consolidation.mishaps import key
 from loki_memory.consolidation.sequences import Move, move
+from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import Action, Episode
 from loki_memory.models.signature import salient
 
@@ -23,7 +24,17 @@ _PLACE = re.compile(
 _CHECK = re.compile(r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|\w*test|eslint|ci)\b")
 _FAILED = {"fail", "failed", "failure", "error"}
 
+_SETBACKS = "_setbacks"  # where an episode keeps its own
+
 _salient = lru_cache(maxsize=16384)(salient)
+
+
+class Setbacks(NamedTuple):
+    """Nothing but texts and tuples of them: what `marshal` can keep."""
+
+    resolved: tuple[tuple[str, ...], ...] = ()
+    failed: tuple[str, ...] = ()
+    responses: tuple[tuple[str, ...], ...] = ()
 
 
 class Resolved(NamedTuple):
@@ -43,6 +54,35 @@ class Response(NamedTuple):
 
     def move(self) -> Move:
         return Move(self.made, self.place)
+
+
+NONE = Setbacks()
+
+
+def setbacks(episode: Episode) -> Setbacks:
+    """What went wrong in an episode; taken once."""
+    known: Setbacks | None = episode.__dict__.get(_SETBACKS)
+    if known is None:
+        known = Setbacks(
+            resolved=tuple(map(tuple, resolved(episode))),
+            failed=tuple(failed(episode)),
+            responses=tuple(map(tuple, responses(episode))),
+        )
+        with_setbacks(episode, known)
+    return known
+
+
+def with_setbacks(episode: Episode, known: Setbacks) -> None:
+    """Give an episode what was taken from it before, or elsewhere."""
+    episode.__dict__[_SETBACKS] = known
+
+
+def hear(snapshot: Snapshot) -> None:
+    """Give new episodes what was taken from them elsewhere."""
+    for name, told in snapshot.ahead("setbacks").items():
+        episode = snapshot.records.get(name)
+        if isinstance(episode, Episode):
+            with_setbacks(episode, Setbacks._make(told))
 
 
 def resolved(episode: Episode) -> Iterator[Resolved]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.consolidation.gist import Gist
 from loki_memory.consolidation.glance import Glance
+from loki_memory.consolidation.setbacks import Setbacks
 from loki_memory.consolidation.snapshot import Kin, Thresholds, Touched
 from loki_memory.files.layout import PRIVATE
 from loki_memory.sync import home_of
@@ -50,11 +51,12 @@ class Row(NamedTuple):
 
 
 class Archived(NamedTuple):
-    """A file in the archive; of an episode, what is known at a glance."""
+    """A file in the archive; of an episode, what is known at a glance, and what went wrong."""
 
     stamp: Stamp
     id: str
     seen: Glance | None
+    wrong: Setbacks
 
 
 class Quiet(NamedTuple):
@@ -71,6 +73,7 @@ class Settled(NamedTuple):
     program: str  # what decided: the code, and where it draws its lines
     records: dict[str, str]  # etags by id
     glances: dict[str, Glance]  # of the episodes among them
+    setbacks: dict[str, Setbacks]  # of those of the episodes that had some
     gists: dict[str, Gist]  # of the statements among them
     archive: dict[str, Archived]  # by path
     clusters: frozenset[str]
@@ -99,7 +102,7 @@ class Settled(NamedTuple):
         return self.records == {one.id: one.etag for one in rows} and self.stamps() == archive
 
 
-NOTHING = Settled("", {}, {}, {}, {}, frozenset(), "", (), {}, (), None)
+NOTHING = Settled("", {}, {}, {}, {}, {}, frozenset(), "", (), {}, (), None)
 
 
 def read(layout: Layout, limits: Thresholds) -> Settled:
@@ -115,6 +118,7 @@ def read(layout: Layout, limits: Thresholds) -> Settled:
     return kept._replace(
         records=_with_learned(kept.records, learned),
         glances={name: Glance._make(one) for name, one in kept.glances.items()},
+        setbacks={name: Setbacks._make(one) for name, one in kept.setbacks.items()},
         gists=_gists(kept.gists, learned),
         archive={path: _archived(*one) for path, one in kept.archive.items()},
         kin=tuple(map(Kin._make, kept.kin)),
@@ -129,8 +133,8 @@ def _gists(kept: Mapping[str, Gist], learned: Iterable[Sequence[str]]) -> dict[s
     return {name: Gist._make(one) for name, one in kept.items() if name not in rewritten}
 
 
-def _archived(stamp: Stamp, name: str, seen: Glance | None) -> Archived:
-    return Archived(stamp, name, Glance._make(seen) if seen else None)
+def _archived(stamp: Stamp, name: str, seen: Glance | None, wrong: Setbacks) -> Archived:
+    return Archived(stamp, name, Glance._make(seen) if seen else None, Setbacks._make(wrong))
 
 
 def write(layout: Layout, known: Settled) -> None:
@@ -143,9 +147,10 @@ def write(layout: Layout, known: Settled) -> None:
         known.program,
         {one_of(name): etag for name, etag in known.records.items()},
         {one_of(name): one_of.each(one) for name, one in known.glances.items()},
+        {one_of(name): one_of.each(one) for name, one in known.setbacks.items()},
         {one_of(name): one_of.each(one) for name, one in known.gists.items()},
         {
-            path: (one.stamp, one.id, one.seen and one_of.each(one.seen))
+            path: (one.stamp, one.id, one.seen and one_of.each(one.seen), one_of.each(one.wrong))
             for path, one in known.archive.items()
         },
         known.clusters,

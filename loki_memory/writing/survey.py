@@ -15,6 +15,7 @@ from loki_memory.consolidation.gist import Gist, known_gist, with_gist
 from loki_memory.consolidation.glance import Glance, Outline, glance
 from loki_memory.consolidation.kinship import kin, traits
 from loki_memory.consolidation.phases import looked_at
+from loki_memory.consolidation.setbacks import NONE, setbacks
 from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.codec import decode
@@ -24,7 +25,7 @@ from loki_memory.models.ids import digest
 from loki_memory.parts import parsed
 from loki_memory.writing import settled
 from loki_memory.writing.consolidating import Etags, Written, episode, thresholds
-from loki_memory.writing.settled import Archived, Quiet, Row, Settled
+from loki_memory.writing.settled import Archived, Quiet, Row, Settled, Stamp
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.pipeline import Plan
@@ -89,9 +90,13 @@ class Survey:
 
     def _saw(self) -> str:
         """What all that is told goes back to."""
-        rows = (one[:3] for one in self._rows if one.kind == Episode.kind)
-        told = (sorted(rows), sorted(self._stamps.items()), sorted(self._known.clusters))
-        return digest(*map(repr, told))
+        rows = (one.etag for one in self._rows if one.kind == Episode.kind)
+        told = (
+            *sorted(rows),
+            *map(str, sorted(self._stamps.items())),
+            *sorted(self._known.clusters),
+        )
+        return digest("", *told)
 
     def _known_kin(self) -> tuple[Kin, ...]:
         return self._known.kin if self.touched else ()
@@ -105,7 +110,8 @@ class Survey:
 
     def _outlines(self) -> Iterator[Outline]:
         for name, seen in self._seen.items():
-            yield Outline.at(seen, name, partial(episode, self._workspace, name))
+            read = partial(episode, self._workspace, name)
+            yield Outline.at(seen, name, read, self._known.setbacks.get(name, NONE))
 
     def _whole(self, *, of_beliefs: bool) -> Iterator[Memory]:
         """What is not known at a glance; without beliefs, episodes alone."""
@@ -128,7 +134,7 @@ class Survey:
             known = self._known.archive.get(path)
             if known and known.seen and known.stamp == stamp:
                 read = partial(_from_archive, self._workspace, path)
-                yield path, Outline.at(known.seen, known.id, read)
+                yield path, Outline.at(known.seen, known.id, read, known.wrong)
             else:
                 with suppress(InvalidRecord, NotFound):
                     yield path, _from_archive(self._workspace, path)
@@ -142,11 +148,13 @@ class Survey:
         for name in plan.archive:
             records.pop(name, None)
         live = {name: changed.get(name) or before.records.get(name) for name in records}
+        episodes = [one for one in live.values() if isinstance(one, Episode)]
         is_quiet = not (plan.put or plan.archive or plan.steps)
         after = Settled(
             program=settled.program_of(self._limits),
             records=records,
-            glances={name: glance(one) for name, one in live.items() if isinstance(one, Episode)},
+            glances={one.id: glance(one) for one in episodes},
+            setbacks={one.id: wrong for one in episodes if (wrong := setbacks(one)) != NONE},
             gists=dict(_gists(live)),
             archive=self._archive_after(before, written),
             clusters=looked.clusters or frozenset(),
@@ -163,7 +171,7 @@ class Survey:
         new = {path: before.records[name] for path, name in written.archived.items()}
         found = {**self._archive, **new}
         return {
-            path: Archived(stamp, found[path].id, _glanced(found[path]))
+            path: _archive_entry(stamp, found[path])
             for path, stamp in {**self._stamps, **stamps}.items()
             if path in found
         }
@@ -191,8 +199,10 @@ def _kin(before: Snapshot, plan: Plan) -> tuple[Kin, ...]:
     return tuple(one for one in kin(before) if len([*one.names()]) > 1)
 
 
-def _glanced(record: Memory) -> Glance | None:
-    return glance(record) if isinstance(record, Episode) else None
+def _archive_entry(stamp: Stamp, record: Memory) -> Archived:
+    if isinstance(record, Episode):
+        return Archived(stamp, record.id, glance(record), setbacks(record))
+    return Archived(stamp, record.id, None, NONE)
 
 
 def _rows(workspace: Workspace) -> Iterator[Row]:
