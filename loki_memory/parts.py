@@ -216,7 +216,8 @@ class Parts:
             if paths is None:
                 return self._sync(full=True)
             self._written.difference_update(paths)
-            return self._guarded(lambda: take_in(self.layout, self.index, paths, time.time_ns()))
+            now, store = time.time_ns(), self.store
+            return self._guarded(lambda: take_in(self.layout, self.index, paths, now, store=store))
 
     def leave_in_order(self) -> None:
         """Take in what this process wrote, so that whoever asks next need not.

@@ -143,7 +143,8 @@ class _Rendering:
         for one in listed:
             piece = stay.get(one.id)
             if piece is not None:
-                shown[one.id] = [*base.entries[one.id][:3], len(piece)]
+                known = base.entries[one.id]
+                shown[one.id] = known if known[-1] == len(piece) else [*known[:3], len(piece)]
             elif record := self._record_of(one.id):
                 entry = entry_of(record)
                 piece = _piece(entry)

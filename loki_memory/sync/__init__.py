@@ -37,6 +37,7 @@ from loki_memory.index.revision import PACKING, Stamps
 from loki_memory.sync.changes import Changes, Seen
 
 if TYPE_CHECKING:
+    from loki_memory.files.store import Store
     from loki_memory.index.index import Index
 
 Known = dict[str, tuple[int, bytes]]  # folders: their own mtime, the packed stamps of their files
@@ -137,18 +138,25 @@ def check(layout: Layout, index: Index, paths: Iterable[str], now_ns: int) -> Ch
 
 
 def take_in(
-    layout: Layout, index: Index, paths: Iterable[str], now_ns: int, *, wait: bool = True
+    layout: Layout,
+    index: Index,
+    paths: Iterable[str],
+    now_ns: int,
+    *,
+    wait: bool = True,
+    store: Store | None = None,
 ) -> Changes:
     """Take in files that this process has just written or removed, without a look at others.
 
     What somebody else did meanwhile is left to the next look, which finds it: of a folder only the
     stamps of these files change, and its own time does not. Without `wait`, all is left to it where
-    another process is at work or the index is not of this place.
+    another process is at work or the index is not of this place. `store` knows which views are as
+    they were rendered.
     """
     seen = _look_at_files(layout, index, (path for path in paths if kind_of(path)))
     if seen is None:
         return sync(layout, index, now_ns) if wait else Changes([], [], [], stale=True)
-    how = _Apply(wait)
+    how = _Apply(wait, store=store)
     return _apply(layout, index, seen, now_ns, how) if seen.folders else Changes([], [], [])
 
 
@@ -285,6 +293,7 @@ class _Apply(NamedTuple):
     anew: bool = False
     looked_at_all: bool = False
     progress: Progress | None = None
+    store: Store | None = None
 
 
 def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -> Changes:
@@ -297,7 +306,7 @@ def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -
                 from loki_memory.files.store import Store
                 from loki_memory.sync.intake import Intake
 
-                intake = Intake(Store(layout), revision, seen, how.progress)
+                intake = Intake(how.store or Store(layout), revision, seen, how.progress)
                 changes, unread = intake.run(), intake.unread
             revision.set_folders(_remembered(seen, unread, now_ns))
             if how.anew:
