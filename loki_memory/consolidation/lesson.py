@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from loki_memory.consolidation.glance import Glance, glance
 from loki_memory.consolidation.likeness import content, grams, jaccard, names
-from loki_memory.consolidation.setbacks import line, setbacks
+from loki_memory.consolidation.setbacks import failed, line, resolved
 from loki_memory.consolidation.template import common, medoid
 from loki_memory.models import Episode
 from loki_memory.models.normal import normal
@@ -64,7 +64,7 @@ def lessons(cluster: Sequence[Episode], least: int = 2) -> list[Lesson]:
 
 
 def _resolved(cluster: Sequence[Episode], least: int) -> list[Lesson]:
-    met = [Met(episode.id, *told) for episode in cluster for told in setbacks(episode).resolved]
+    met = [Met(episode.id, *told) for episode in cluster for told in resolved(episode)]
     return [
         Lesson(_trouble(those), _remedy(those), _wrong(cluster, those))
         for those in islice(_recurring(met, least), _MOST_LESSONS)
@@ -163,7 +163,7 @@ def _remedy(those: Sequence[Met]) -> str:
 def _wrong(cluster: Sequence[Episode], those: Sequence[Met]) -> str:
     """The step that failed where the error was met."""
     met_by = {one.episode for one in those}
-    there = (setbacks(episode).failed for episode in cluster if episode.id in met_by)
+    there = (failed(episode) for episode in cluster if episode.id in met_by)
     return medoid([*chain.from_iterable(there)])
 
 

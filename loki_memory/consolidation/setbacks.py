@@ -37,13 +37,6 @@ class Setbacks(NamedTuple):
     responses: tuple[tuple[str, ...], ...] = ()
 
 
-class Resolved(NamedTuple):
-    """An error, and what resolved it."""
-
-    message: str
-    resolution: str
-
-
 class Response(NamedTuple):
     """What was done right after an error; it has no name if that was just tried again."""
 
@@ -61,14 +54,28 @@ NONE = Setbacks()
 
 def setbacks(episode: Episode) -> Setbacks:
     """What went wrong in an episode; taken once."""
-    known: Setbacks | None = episode.__dict__.get(_SETBACKS)
+    known = _known(episode)
     if known is None:
-        known = Setbacks(
-            resolved=tuple(map(tuple, resolved(episode))),
-            failed=tuple(failed(episode)),
-            responses=tuple(map(tuple, responses(episode))),
-        )
+        answers = tuple(map(tuple, _responses(episode)))
+        known = Setbacks(resolved(episode), failed(episode), answers)
         with_setbacks(episode, known)
+    return known
+
+
+def resolved(episode: Episode) -> tuple[tuple[str, ...], ...]:
+    """The errors that an episode got over, and what resolved them."""
+    known = _known(episode)
+    return known.resolved if known else tuple(_resolved(episode))
+
+
+def failed(episode: Episode) -> tuple[str, ...]:
+    """The steps that failed, each on a line; a check that fails did nothing wrong."""
+    known = _known(episode)
+    return known.failed if known else tuple(_failed(episode))
+
+
+def _known(episode: Episode) -> Setbacks | None:
+    known: Setbacks | None = episode.__dict__.get(_SETBACKS)
     return known
 
 
@@ -85,22 +92,20 @@ def hear(snapshot: Snapshot) -> None:
             with_setbacks(episode, Setbacks._make(told))
 
 
-def resolved(episode: Episode) -> Iterator[Resolved]:
-    """The errors that an episode got over, and says how."""
+def _resolved(episode: Episode) -> Iterator[tuple[str, str]]:
     for error in episode.errors_encountered:
         if error.resolution and (error.message or error.type):
-            yield Resolved(error.message or error.type, error.resolution)
+            yield (error.message or error.type, error.resolution)
 
 
-def failed(episode: Episode) -> Iterator[str]:
-    """The steps that failed, each on a line; a check that fails did nothing wrong."""
+def _failed(episode: Episode) -> Iterator[str]:
     for action in episode.action_log:
         is_failure = action.error or (action.result or "").lower() in _FAILED
         if is_failure and not _is_check(action):
             yield line(_step(action))
 
 
-def responses(episode: Episode) -> Iterator[Response]:
+def _responses(episode: Episode) -> Iterator[Response]:
     """What was done after each error that has a key."""
     for action, then in pairwise(episode.action_log):
         found = action.error and key(action.error, action.action, action.target or "")

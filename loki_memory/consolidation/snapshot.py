@@ -84,13 +84,17 @@ class Snapshot:
     def of(self, model: type[M]) -> list[M]:
         """All records of a kind, in the order of their ids; of what was archived, only episodes."""
         if model not in self._of:
-            kinds = (kind for kind in self._types if issubclass(kind, model))
-            found = (one for kind in kinds for one in self._types[kind].values())
-            self._of[model] = sorted(filter(self._is_asked, found), key=lambda one: one.id)
+            found: dict[str, Memory] = {}
+            for kind in self._types:
+                if issubclass(kind, model):
+                    found.update(self._types[kind])
+            hidden = {
+                name
+                for name in found.keys() & self.archived
+                if not isinstance(found[name], Episode)
+            }
+            self._of[model] = [found[name] for name in sorted(found) if name not in hidden]
         return self._of[model]
-
-    def _is_asked(self, record: Memory) -> bool:
-        return record.id not in self.archived or isinstance(record, Episode)
 
     @property
     def episodes(self) -> list[Episode]:

@@ -34,6 +34,13 @@ class Stored(NamedTuple):
     etag: str
 
 
+class Fresh(NamedTuple):
+    """A record that was just written, and the etag of its file."""
+
+    record: Memory
+    etag: str
+
+
 class Store:
     """The memory files of one workspace."""
 
@@ -45,6 +52,7 @@ class Store:
         self._stones: dict[str, tuple[int, list[Tombstone]]] = {}
         self.rendered: dict[str, list[int]] = {}  # stamps of views that are known to be as rendered
         self.written: set[str] = set()  # paths, since somebody last looked here
+        self.fresh: dict[str, Fresh] = {}  # by path, what the last change wrote
 
     def read(self, path: str) -> Stored | None:
         """The file at a record's path; None if there is none. A failure is never "none"."""
@@ -120,6 +128,7 @@ class Change:
         self._store = store
         self._before: dict[str, Stored | None] = {}
         self._writes: dict[str, bytes | None] = {}
+        self._records: dict[str, Memory] = {}  # by path, those of which the file says all
 
     def read(self, path: str) -> Stored | None:
         """The file as it will be after what has been asked for so far."""
@@ -178,10 +187,13 @@ class Change:
         self._match(path, if_match)
         self.admit(record)
         self._set(path, data)
+        if record.keeps_id and not path.startswith(PRIVATE):  # others are told by their place too
+            self._records[path] = record
         return record
 
     def _set(self, path: str, data: bytes | None) -> None:
         self._writes[path] = data
+        self._records.pop(path, None)
         if path.startswith(_STONE_FOLDERS):
             self._are_stones = True
 
@@ -249,6 +261,11 @@ class Change:
         elif writes:
             intent.carry_out(self._store.layout, writes, partial(self._note, writes))
         self._store.written.update(path for path, *_ in writes)
+        self._store.fresh = {
+            path: Fresh(self._records[path], etag(data))
+            for path, data, _ in writes
+            if data is not None and path in self._records
+        }
 
     def _note(self, writes: Sequence[intent.Write]) -> None:
         """Tell the witness what was written, and over what."""

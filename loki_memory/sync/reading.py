@@ -26,7 +26,7 @@ from loki_memory.files.redaction import may_hold_secret, redact_value
 from loki_memory.files.scan import Stamp
 from loki_memory.files.store import Store, Stored, sealed
 from loki_memory.index.row import Entry, Row, entry_of
-from loki_memory.models import Edge
+from loki_memory.models import Edge, Memory
 
 _MANY = 4000  # files from which on a helper, which takes 0.2 s to start, saves time
 _CHUNK = 200
@@ -51,7 +51,17 @@ def read_file(store: Store, path: str, stamp: Stamp, known: str = "") -> Reading
         return Reading(path, "", None, [problem] if problem else [])
     if found.etag == known:
         return None
+    fresh = store.fresh.get(path)
+    if fresh and fresh.etag == found.etag:
+        return Reading(path, found.etag, *_entry(fresh.record, path, fresh.etag))
     return Reading(path, found.etag, *entry_in(path, found))
+
+
+def _entry(record: Memory, path: str, etag: str) -> tuple[Entry, list[Problem]]:
+    """What the index keeps of a record that the store has just let in."""
+    document = record.document()
+    problems = [both_changed(path, "another place")] if document.get("conflicts") else []
+    return entry_of(record, path, document, etag), problems
 
 
 def _stored(store: Store, path: str, stamp: Stamp) -> tuple[Stored | None, Problem | None]:
