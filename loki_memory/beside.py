@@ -51,6 +51,13 @@ class Beside:
                 os.waitpid(self._process, 0)
 
 
+def cores() -> int:
+    """How many cores this process may use: the machine can have more."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def begin(work: Callable[[], Any]) -> Beside | None:
     """Begin work that comes to one plain value, which is its result."""
     return begin_telling(lambda: (work(),))
@@ -61,7 +68,7 @@ def begin_telling(work: Callable[[], Iterable[Any]]) -> Beside | None:
     help, or is not safe to make.
     """
     is_alone = threading.active_count() == 1
-    if sys.platform != "linux" or (os.cpu_count() or 1) < 2 or not is_alone:  # noqa: PLR2004
+    if sys.platform != "linux" or cores() < 2 or not is_alone:  # noqa: PLR2004
         return None
     import fcntl  # which not every system has
 

@@ -99,7 +99,7 @@ def test_one_that_nobody_wants_any_more_is_ended() -> None:
 
 
 def test_on_one_core_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1})
     assert begin(lambda: 1) is None
 
 
