@@ -89,4 +89,4 @@ def _told(workspace: Workspace, wait: int, signal: int) -> Iterator[Any]:
     import_module("loki_memory.consolidation.relating")  # numpy, before anybody waits for it
     known = kept(workspace)
     if os.read(wait, len(_GO)):
-        yield from Survey(workspace, known).tell()
+        yield from Survey(workspace, known, of_beliefs=False).tell()

@@ -91,7 +91,10 @@ class Settled(NamedTuple):
         there = {one.id for one in rows}
         if not is_added or self.records.keys() - there or self.stamps() != archive:
             return None
-        ids = frozenset(one.id for one in new)
+        return self.with_new(frozenset(one.id for one in new))
+
+    def with_new(self, ids: frozenset[str]) -> Touched:
+        """What is new, if it is these records and nothing has changed."""
         since = ids & self.learned
         return Touched(ids, self.clusters, self.strangers, self.chance, self.found, since)
 

@@ -5,7 +5,7 @@ Episodes that the last run knew are taken at a glance, and read whole when their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
 from loki_memory.models import Belief, Episode, Memory
 from loki_memory.models.ids import digest
+from loki_memory.models.kinds import KINDS
 from loki_memory.parts import parsed
 from loki_memory.writing import settled
 from loki_memory.writing.consolidating import Etags, Written, episode, thresholds
@@ -32,18 +33,20 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
     from loki_memory.writing.beside import Ahead
 
-_NOT_READ = ("ledger", "handoff")
+_READ = tuple(kind for kind in KINDS if kind not in {"ledger", "handoff"})
 _SAW = "saw"
 
 
 class Survey:
-    """The records of the project's files, and those that were archived."""
+    """The records of the project's files, or episodes alone, and those that were archived."""
 
-    def __init__(self, workspace: Workspace, known: Settled | None = None) -> None:
+    def __init__(
+        self, workspace: Workspace, known: Settled | None = None, *, of_beliefs: bool = True
+    ) -> None:
         self._workspace = workspace
         self._limits = thresholds(workspace.config)
         self._known = known or kept(workspace)
-        self._rows = list(_rows(workspace))
+        self._rows = list(_rows(workspace, _READ if of_beliefs else (Episode.kind,)))
         self._stamps = settled.archive_stamps(workspace.layout)
         self._archive: dict[str, Memory] = {}
 
@@ -71,35 +74,29 @@ class Survey:
         """Memory as it is; what a second process tells of the same episodes is expected."""
         self._archive = dict(self._archived())
         stones = (one.id for one in self._rows if one.kind == "tombstone")
-        records = [*self._outlines(), *self._whole(of_beliefs=True)]
-        archived, known = self._archive.values(), self._known_kin()
+        records = [*self._outlines(), *self._whole()]
+        archived, known = self._archive.values(), self._known.kin if self.touched else ()
         snapshot = Snapshot(records, day, stones, self._limits, archived, known)
         if beside and self.touched and beside.ask(_SAW) == self._saw():
             ahead.expect(snapshot, beside.ask)
         return snapshot
 
     def tell(self) -> Iterator[ahead.Told]:
-        """What follows from the episodes alone."""
-        if not self.touched:  # all is to be looked at, and beliefs are read in no time
+        """What follows from the episodes alone, if there are but new ones."""
+        last = self._known
+        if not last.program:  # all is to be looked at, and beliefs are read in no time
             return
         yield _SAW, self._saw()
         archived = (one for _, one in self._archived())
-        known = (*self._outlines(), *self._whole(of_beliefs=False))
-        alone = Snapshot(known, "", (), self._limits, archived, self._known_kin())
-        yield from ahead.tell(alone, self.touched)
+        known = (*self._outlines(), *self._whole())
+        alone = Snapshot(known, "", (), self._limits, archived, last.kin)
+        yield from ahead.tell(alone, last.with_new(self._new))
 
     def _saw(self) -> str:
         """What all that is told goes back to."""
         rows = (one.etag for one in self._rows if one.kind == Episode.kind)
-        told = (
-            *sorted(rows),
-            *map(str, sorted(self._stamps.items())),
-            *sorted(self._known.clusters),
-        )
-        return digest("", *told)
-
-    def _known_kin(self) -> tuple[Kin, ...]:
-        return self._known.kin if self.touched else ()
+        archived = map(str, sorted(self._stamps.items()))
+        return digest("", *sorted(rows), *archived, *sorted(self._known.clusters))
 
     @cached_property
     def _seen(self) -> dict[str, Glance]:
@@ -113,10 +110,9 @@ class Survey:
             read = partial(episode, self._workspace, name)
             yield Outline.at(seen, name, read, self._known.setbacks.get(name, NONE))
 
-    def _whole(self, *, of_beliefs: bool) -> Iterator[Memory]:
-        """What is not known at a glance; without beliefs, episodes alone."""
-        rows = (row for row in self._rows if of_beliefs or row.kind == Episode.kind)
-        names = [row.id for row in rows if row.id not in self._seen]
+    def _whole(self) -> Iterator[Memory]:
+        """What is not known at a glance."""
+        names = [row.id for row in self._rows if row.id not in self._seen]
         sql = "SELECT kind, body FROM memories WHERE id IN ({})"
         for kind, body in self._workspace.index.ask_of(names, sql):
             yield self._with_gist(parsed(kind, body))
@@ -205,11 +201,11 @@ def _archive_entry(stamp: Stamp, record: Memory) -> Archived:
     return Archived(stamp, record.id, None, NONE)
 
 
-def _rows(workspace: Workspace) -> Iterator[Row]:
+def _rows(workspace: Workspace, kinds: Sequence[str]) -> Iterator[Row]:
     """The records in the project's files."""
-    marks = ",".join("?" * len(_NOT_READ))
-    sql = f"SELECT id, path, etag, kind FROM memories WHERE kind NOT IN ({marks})"  # noqa: S608
-    for row in map(Row._make, workspace.index.ask(sql, *_NOT_READ)):
+    marks = ",".join("?" * len(kinds))
+    sql = f"SELECT id, path, etag, kind FROM memories WHERE kind IN ({marks})"  # noqa: S608
+    for row in map(Row._make, workspace.index.ask(sql, *kinds)):
         if not row.path.startswith(PRIVATE) and not view_kind(row.path):
             yield row
 
