@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.merge import merge
+from loki_memory.consolidation.cluster import groups, same
+from loki_memory.consolidation.merge import _groups, merge
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import Belief, Fact, Learning, Memory, Pattern, parse
 
@@ -39,6 +41,28 @@ def test_the_one_with_more_evidence_stays_then_the_smaller_id() -> None:
     more = pattern("b", TWIN, source_episodes=["ep-1", "ep-2"])
     assert superseded(pattern("a", ONE), more) == {"sem-a": ["sem-b"]}
     assert superseded(pattern("a", ONE), pattern("b", TWIN)) == {"sem-b": ["sem-a"]}
+
+
+TEXTS = [
+    "Handlers need an explicit return type",
+    "Handlers need an explicit return type.",
+    "Handlers need explicit return types",
+    "Handlers never need an explicit return type",
+    "Route handlers need an explicit return type annotation",
+    "Use port 8080 for the proxy",
+    "Use port 8081 for the proxy",
+    "Use the proxy",
+    "the",
+    "",
+]
+
+
+@pytest.mark.parametrize(("one", "other"), [*product(TEXTS, TEXTS)])
+def test_two_are_told_apart_as_many_are(one: str, other: str) -> None:
+    """For two there is a shorter way; a third that is like neither changes nothing."""
+    far = "Zebras graze beyond distant mountains"
+    three = groups([one, other, far], 0.5, same)
+    assert [*_groups([one, other], 0.5), [2]] == three
 
 
 def test_nothing_is_lost_and_a_second_run_changes_nothing() -> None:

@@ -76,6 +76,27 @@ def test_what_was_written_changed_and_removed_is_indexed(three: Workspace) -> No
     assert three.index.digest() == digest_from_nothing(three)
 
 
+def test_what_somebody_wrote_over_ours_is_what_is_indexed(three: Workspace) -> None:
+    with three.store.change() as change:
+        put(change, "a", "Ours")
+        put(change, "d", "Ours too")
+        paths = change.paths()
+    by_hand(three, "a", "Theirs")
+    three.take_in(paths)
+    assert indexed(three) == ["Ours too", "Statement b", "Statement c", "Theirs"]
+    assert three.index.digest() == digest_from_nothing(three)
+
+
+def test_a_record_that_holds_a_conflict_is_a_problem_at_once(three: Workspace) -> None:
+    disputed = {"id": "fact-a", "statement": "Ours", "conflicts": [{"statement": "Theirs"}]}
+    with three.store.change() as change:
+        change.put(parse(Fact, disputed), path_of("a"))
+        paths = change.paths()
+    three.take_in(paths)
+    assert three.index.ask("SELECT path FROM problems") == [(path_of("a"),)]
+    assert three.index.digest() == digest_from_nothing(three)
+
+
 def test_the_first_record_of_a_folder_is_indexed(three: Workspace) -> None:
     with three.store.change() as change:
         stored = change.put(parse(Fact, {"statement": "For me alone", "scope": "local"}))
