@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import marshal
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -44,6 +43,8 @@ class Beside:
 
     def end(self) -> None:
         """Have no more of it: the copy changes nothing, so it may stop anywhere."""
+        import signal  # which nobody needs who only recalls
+
         self._answer.close()
         with suppress(ChildProcessError):  # somebody else took note of its end
             if not os.waitpid(self._process, os.WNOHANG)[0]:
