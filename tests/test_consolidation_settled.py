@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from processes import record_files
-from test_consolidation_branches import EPISODES, FACTS, SIDES, by_id, clone, split
+from test_consolidation_branches import EPISODES, FACTS, GOALS, SIDES, by_id, clone, split
+from test_consolidation_branches import episode as branch_episode
 from test_consolidation_cost import episode
 
 from loki_memory import Episode, Fact, Workspace, beside
@@ -201,6 +202,24 @@ def test_a_second_process_that_breaks_off_is_done_without(
             two.consolidate()
         one.consolidate()
         assert record_files(two) == record_files(one)
+
+
+def test_what_an_archived_episode_says_of_an_error_is_not_passed_over(tmp_path: Path) -> None:
+    """A fourth remedy is not listed; whoever comes with it again makes it the best confirmed."""
+    told = [
+        branch_episode(number, 0, GOALS[0], "POST", "success", [error], [0, 0]).document()
+        for number, error in enumerate((6, 7, 9, 8, 9))
+    ]
+    with Workspace.init(tmp_path / "kept") as kept, Workspace.init(tmp_path / "lost") as lost:
+        for ws in (kept, lost):
+            ids = [ws.record(one).id for one in told[:4]]
+            ws.consolidate()
+            ws.archive(ids[2])
+            ws.consolidate()
+            ws.record(told[4])
+        (lost.layout.cache / "consolidated").unlink()
+        assert kept.consolidate() == lost.consolidate()
+        assert record_files(kept) == record_files(lost)
 
 
 def test_recorded_episodes_are_what_is_new(

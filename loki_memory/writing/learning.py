@@ -36,11 +36,14 @@ def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
     first = run(Snapshot(new, thresholds=limits), EARLY, Touched(ids))
     beliefs = known.all(sorted({one.id for one in first.put} | _named(new)))
     beliefs += known.all(known.merged_into(one.id for one in beliefs))
-    sources = known.outlines({name for one in beliefs for name in _sources(one)} - ids)
+    cited = {name for one in beliefs for name in _sources(one)} - ids
+    sources = [*known.outlines(cited)]
     plan = run(Snapshot([*new, *beliefs, *sources], thresholds=limits), EARLY, Touched(ids))
     with suppress(FileChanged):
         written = apply(workspace, plan._replace(archive=()), known.etags)
-        settled.learn(workspace.layout, sorted(ids), written.records)
+        # Who was archived has a say too, and consolidation hears it.
+        done = ids if len(sources) == len(cited) else ()
+        settled.learn(workspace.layout, sorted(done), written.records)
 
 
 class _Known:
