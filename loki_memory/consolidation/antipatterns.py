@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from loki_memory.consolidation.mishaps import Mishap, brought_in, group, mishaps
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched, in_time
 from loki_memory.consolidation.sources import least_trusted, newest
 from loki_memory.models import AntiPattern, Episode, Learning, Resolution, parse, tombstone_id
 from loki_memory.models.base import Memory
@@ -101,11 +101,7 @@ def _known(snapshot: Snapshot, id_: str, met: list[Mishap], touched: Touched | N
 
 def _episodes(snapshot: Snapshot, ids: Iterable[str]) -> list[Episode]:
     records = (snapshot.records.get(one) for one in ids)
-    return sorted((one for one in records if isinstance(one, Episode)), key=_time)
-
-
-def _time(episode: Episode) -> tuple[str, str]:
-    return (episode.timestamp, episode.id)
+    return in_time(one for one in records if isinstance(one, Episode))
 
 
 def _anti_pattern(snapshot: Snapshot, id_: str, known: Known) -> AntiPattern:

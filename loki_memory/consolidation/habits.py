@@ -14,10 +14,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from loki_memory.consolidation.glance import Glance, glance
-from loki_memory.consolidation.kinship import in_time, kinds
+from loki_memory.consolidation.kinship import kinds
 from loki_memory.consolidation.likeness import FUNCTION_WORDS
 from loki_memory.consolidation.sequences import Move, contains
-from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.snapshot import Snapshot, in_time
 from loki_memory.consolidation.strangers import Strangers
 from loki_memory.consolidation.weigh import Feedback
 from loki_memory.models import Episode

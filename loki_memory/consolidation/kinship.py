@@ -51,16 +51,7 @@ def traits(episode: Episode) -> Traits:
     return Traits(seen.scope, seen.goal, seen.files, seen.steps)
 
 
-def in_time(episodes: Iterable[Episode]) -> list[Episode]:
-    """In the order of time, then of ids."""
-    return sorted(episodes, key=_time)
-
-
-def _time(episode: Episode) -> tuple[str, str]:
-    return (episode.timestamp, episode.id)
-
-
 def _kinds(snapshot: Snapshot) -> list[list[Episode]]:
     by_id = {one.id: one for one in snapshot.episodes}
     found = ([by_id[name] for name in ids] for those in kin(snapshot) for ids in those.clusters)
-    return sorted(found, key=lambda cluster: _time(cluster[0]))
+    return sorted(found, key=lambda cluster: (cluster[0].timestamp, cluster[0].id))

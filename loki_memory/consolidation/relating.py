@@ -12,9 +12,9 @@ import numpy as np
 
 from loki_memory.consolidation.cluster import Alike, average_link, parts
 from loki_memory.consolidation.glance import Glance, glance
-from loki_memory.consolidation.kinship import Traits, in_time, traits
+from loki_memory.consolidation.kinship import Traits, traits
 from loki_memory.consolidation.neighbours import Floats, Ints, bands
-from loki_memory.consolidation.snapshot import Kin
+from loki_memory.consolidation.snapshot import Kin, in_time
 from loki_memory.models import Episode
 
 _GOAL, _FILES, _STEPS = 0.6, 0.2, 0.2  # consolidation's reference document, 2.1

@@ -99,7 +99,7 @@ class Snapshot:
     @property
     def episodes(self) -> list[Episode]:
         """In the order of time, then of ids."""
-        return self.once("episodes", lambda those: sorted(those.of(Episode), key=_time))
+        return self.once("episodes", lambda those: in_time(those.of(Episode)))
 
     def once(self, name: str, make: Callable[[Snapshot], T]) -> T:
         """What follows from the episodes alone: worked out once for as long as these stay."""
@@ -149,8 +149,9 @@ class Snapshot:
         }
 
 
-def _time(episode: Episode) -> tuple[str, str]:
-    return (episode.timestamp, episode.id)
+def in_time(episodes: Iterable[Episode]) -> list[Episode]:
+    """In the order of time, then of ids."""
+    return sorted(episodes, key=lambda one: (one.timestamp, one.id))
 
 
 class Touched(NamedTuple):

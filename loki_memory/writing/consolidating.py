@@ -65,7 +65,7 @@ class Asked(NamedTuple):
     progress: Progress | None = None
 
 
-def consolidate(workspace: Workspace, asked: Asked = Asked()) -> Report:  # noqa: B008 - a value
+def consolidate(workspace: Workspace, asked: Asked) -> Report:
     """Consolidate all that the project's files hold."""
     since = _ago(asked.since or "", workspace.now()) or _checked("since", asked.since, "24h, 7d, ")
     asked = asked._replace(day=_checked("day", asked.day)[:10], since=since)
