@@ -28,7 +28,6 @@ from table import Row, Task, compared, in_turns, limited, machine, print_table, 
 
 import loki_memory
 from loki_memory import Workspace
-from loki_memory.hooks.log import log_file
 
 HERE = Path(__file__).resolve().parent
 BARE = [sys.executable, "-c", "pass"]
@@ -109,7 +108,7 @@ def ended(session: Session, local: Path, size: int, rounds: int) -> Row:
     """Apart from the others: what it hands over goes on while the next one is measured."""
     ours, floor = in_turns([session.task("SessionEnd", reason="other"), bare], rounds, warm=1)
     until = time.monotonic() + PATIENCE_SECONDS
-    while log_file(local).read_text(encoding="utf-8").count("not taken") <= rounds:
+    while (local / "hooks.log").read_text(encoding="utf-8").count("not taken") <= rounds:
         if time.monotonic() > until:
             sys.exit("what SessionEnd handed over has not come to its end")
         time.sleep(0.1)

@@ -26,12 +26,13 @@
     ├── StoreBusy              8   another process holds the store
     │   └── AlreadyWatched     8   another process watches the workspace
     ├── StoreFailed            9   the file system said no
+    │   └── LinkRefused        9   a symbolic link stands where memory is written
     ├── EverythingVanished    10   all memory files are gone at once
     ├── GitFailed             11   git could not do what was asked
     │   └── NotOnABranch      11   memory is not kept on a branch of its own
     └── NoAnswer              12   the watcher of the workspace does not do as it should
 
-The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 26 are what
+The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 27 are what
 `loki-mem check` found.
 """
 
@@ -287,6 +288,15 @@ class StoreFailed(LokiMemoryError):
             else "Nothing was changed; free space or mend permissions and repeat."
         )
         super().__init__(f"{path}: {reason}. {after}")
+
+
+class LinkRefused(StoreFailed):
+    def __init__(self, path: object) -> None:
+        LokiMemoryError.__init__(
+            self,
+            f"{path} is a symbolic link, and nothing below .loki is written through links. "
+            "Nothing was changed; delete the link (with `git rm` if git tracks it) and repeat.",
+        )
 
 
 class EverythingVanished(LokiMemoryError):

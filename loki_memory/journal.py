@@ -180,8 +180,6 @@ class Journal:
     def _append(self, path: str, line: dict[str, Any], limit: int, fold: Fold) -> bool:
         data = _json(line).encode() + b"\n"
         try:
-            if os.path.islink(self._folder):
-                return False
             disk.make_folder(self._folder)
             with locked(Path(self._folder, "lock"), _WAIT_SECONDS):
                 size, head = _write_at_end(path, data)
@@ -394,9 +392,7 @@ def _tail(path: str) -> bytes:
 
 def _write_at_end(path: str, data: bytes) -> tuple[int, bytes]:
     """Append whole or not at all, on a line of its own; returns the file's size and first bytes."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    fd = os.open(path, flags, 0o666)
+    fd = disk.open_to_change(path, append=True)
     try:
         size = os.fstat(fd).st_size
         if size and _bytes_at(fd, size - 1, 1) != b"\n":  # somebody died while writing

@@ -136,6 +136,7 @@ class MemoryTool:
             if not found.exists():
                 raise Refused(f"Error: The path {path} does not exist")
             if found.is_dir():
+                disk.refuse_links(found)
                 shutil.rmtree(found)
             else:
                 disk.remove(found)
@@ -150,7 +151,7 @@ class MemoryTool:
             if os.path.lexists(new):
                 raise Refused(f"Error: The destination {new_path} already exists")
             disk.make_folder(new.parent)
-            os.rename(old, new)
+            disk.move(old, new)
             disk.flush_folder(new.parent)
         return f"Successfully renamed {old_path} to {new_path}"
 

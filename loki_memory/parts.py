@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -17,31 +18,46 @@ from loki_memory import config as settings
 from loki_memory.errors import (
     FileChanged,
     InvalidRecord,
+    LinkRefused,
     LokiMemoryError,
     NotFound,
     StoreBusy,
     StoreFailed,
 )
-from loki_memory.files import intent
+from loki_memory.files import intent, zones
 from loki_memory.files.layout import (
     FOLDERS,
+    LOCAL,
+    MADE_HERE,
     PRIVATE,
     TOP_FOLDERS,
     Layout,
+    git_home,
+    is_made_here,
     layout,
     likely_places,
     view_kind,
-    zone_in_git,
 )
 from loki_memory.index.database import BUSY_SECONDS
 from loki_memory.index.index import Index, Summary
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import Kind
 from loki_memory.resources import template
-from loki_memory.sync import Changes, Freshness, Look, Progress, check, rebuild, sync, take_in
+from loki_memory.sync import (
+    Changes,
+    Freshness,
+    Look,
+    Progress,
+    check,
+    home_of,
+    rebuild,
+    sync,
+    take_in,
+)
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
     from loki_memory.beside import Beside
+    from loki_memory.files.problem import Problem
     from loki_memory.files.rendering import Listed
     from loki_memory.files.store import Change, Store
     from loki_memory.journal import Journal
@@ -54,6 +70,8 @@ _LOOK_AGAIN_SECONDS = 0.1
 # A process that asks again and again compares every file this often; in between, folders and the
 # files that it is about to show. Only an edit in place of a file that is not shown waits for it.
 _FULL_LOOK_SECONDS = 2.0
+# A line behind ours that would let git track what belongs to one machine.
+_SHOWS_ZONES = re.compile(rb"^!.*(?:local|cache|\*)", re.MULTILINE)
 _TAKEN_IN = 1000  # files that are taken in when a workspace is closed
 T = TypeVar("T")
 
@@ -64,6 +82,8 @@ class Parts:
     def __init__(self, place: Layout, *, is_user: bool = False) -> None:
         self.layout = place
         self.is_user = is_user
+        zones.close_to_others(place.local)
+        zones.close_to_others(place.cache)
         self.notices: list[str] = []
         self.progress: Progress | None = None  # told how many texts are embedded
         self._lock = RLock()
@@ -132,19 +152,19 @@ class Parts:
             if not config.exists():
                 disk.write_bytes(config, template("config.toml").encode())
             self._ignore_what_is_derived()
-            self._move_local_zone()
 
     def _ignore_what_is_derived(self) -> None:
         from loki_memory.files import disk
 
         path = self.layout.loki / ".gitignore"
         ours, other = self._ignored(), self._ignored(otherwise=True)
-        there = disk.read_bytes(path) or b""
+        there = disk.read_derived(path) or b""
         if other in there and (len(other) > len(ours) or ours not in there):
             disk.write_bytes(path, there.replace(other, ours))
-        elif ours not in there:
-            gap = b"\n" if there and not there.endswith(b"\n") else b""
-            disk.write_bytes(path, there + gap + ours)
+        elif ours not in there or _SHOWS_ZONES.search(there.rpartition(ours)[2]):
+            rest = there.replace(ours, b"")
+            gap = b"\n" if rest and not rest.endswith(b"\n") else b""
+            disk.write_bytes(path, rest + gap + ours)
 
     def _ignored(self, *, otherwise: bool = False) -> bytes:
         """What git shall not track; CONTINUITY.md is a matter of taste."""
@@ -152,19 +172,6 @@ class Parts:
         if bool(self.config.get("continuity.track")) != otherwise:
             lines = [line for line in lines if "continuity" not in line.lower()]
         return "".join(lines).encode()
-
-    def _move_local_zone(self) -> None:
-        """A local zone from before `git init` moves to where `git clean` does not reach."""
-        beside, target = self.layout.loki / "local", zone_in_git(self.layout.root)
-        if self.is_user or target is None or target.exists() or not beside.is_dir():
-            return
-        import shutil
-
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(beside, target)
-        self.layout = layout(self.layout.root)
-        self.__dict__.pop("store", None)
-        self.__dict__.pop("journal", None)
 
     def set_config(self, name: str, value: str) -> None:
         """Set a key in the workspace's config.toml."""
@@ -180,6 +187,24 @@ class Parts:
         if name == "continuity.track":
             with failures_named(self.layout.loki):
                 self._ignore_what_is_derived()
+
+    def zone_problems(self) -> list[Problem]:
+        """List links, and what others put into the zones of this machine."""
+        from loki_memory.history.repository import tracked
+
+        is_in_git = not self.is_user and git_home(self.layout.root) is not None
+        found = tracked(self.layout.root, zones.NEVER_TRACKED) if is_in_git else []
+        return zones.problems(self.layout, [file.path for file in found])
+
+    def note_in_log(self, name: str, text: str, *, may_hold_secret: bool = False) -> None:
+        """Append a line to a log of this machine."""
+        from loki_memory.files.log import append_line
+
+        if may_hold_secret:  # the patterns for secrets take 3 ms to load
+            from loki_memory.files.redaction import redact
+
+            text = redact(text)
+        append_line(self.layout.local / name, text)
 
     def sync(self, progress: Progress | None = None) -> Changes:
         """Take over edited views, bring the index up to date with the files, render the views.
@@ -253,10 +278,21 @@ class Parts:
         from loki_memory.files import views
 
         _ = self.config  # a workspace of a newer format is not written to
-        if not (self.layout.loki / ".gitignore").exists():
+        if not os.path.lexists(self.layout.loki / ".gitignore"):
             self.settle_in()
+        self.keep_zones_ignored()
         if views.edited_views(self.store, days=learning):
             self.sync()
+
+    def keep_zones_ignored(self) -> None:
+        """Put back what `.loki/.gitignore` must say, whatever a merge made of it."""
+        from loki_memory.files.store import failures_named
+
+        try:
+            with failures_named(self.layout.loki):
+                self._ignore_what_is_derived()
+        except StoreFailed as error:
+            self.notices.append(str(error))
 
     def look_up(self, memory_id: str) -> tuple[str, str] | None:
         """A memory's kind and JSON by a look at its one file; None where that does not suffice."""
@@ -516,10 +552,13 @@ class Parts:
         rejected = self.index.fingerprint("tombstone")  # what it names leaves the views
         prints = {kind: self.index.fingerprint(kind) ^ rejected for kind in views.SHOWN}
         written: list[str] = []
-        for kind in views.to_render(self.store, prints):
-            with suppress(FileChanged):  # an edit of this very moment: the next sync takes it over
-                written += render(self.store, kind, self._for_view(kind), self._record)
-        views.note_state(self.store, prints, written)
+        try:
+            for kind in views.to_render(self.store, prints):
+                with suppress(FileChanged):  # an edit of this moment: the next sync takes it over
+                    written += render(self.store, kind, self._for_view(kind), self._record)
+            views.note_state(self.store, prints, written)
+        except LinkRefused as error:  # memory is all there without its views
+            self.notices.append(str(error))
 
     def _for_view(self, kind: Kind) -> Iterator[Listed]:
         """Everything of a kind that stands in tracked files and was not rejected."""
@@ -569,8 +608,37 @@ class Changing:
 
 
 def user_home() -> Path:
-    """The folder of the user scope."""
-    return Path(os.environ.get("LOKI_HOME") or Path.home() / ".loki")
+    """The folder of the user scope; its user may have put it elsewhere and left a link."""
+    home = Path(os.environ.get("LOKI_HOME") or Path.home() / ".loki")
+    return home.resolve() if home.is_symlink() else home
+
+
+def opened_layout(root: Path) -> Layout:
+    """The layout of a workspace. A local zone of this machine from before `git init` moves in."""
+    place = layout(root)
+    beside = zones.stray(place)
+    if beside is None or place.local.exists() or not _is_of_this_machine(place, beside):
+        return place
+    if git_home(root) is not None:
+        from loki_memory.history.repository import tracked
+
+        if tracked(root, [f".loki/{LOCAL}"]):
+            return place
+    return zones.adopt(place)
+
+
+def _is_of_this_machine(place: Layout, beside: Path) -> bool:
+    """Whether this machine made a local zone, or had an index here before zones had a mark."""
+    if is_made_here(beside):
+        return True
+    path = place.cache / "index.db"
+    if beside.is_symlink() or (beside / MADE_HERE).exists() or not path.is_file():
+        return False
+    index = Index(path)
+    try:
+        return index.note("home") == home_of(place)
+    finally:
+        index.close()
 
 
 def parsed(kind: str, body: str) -> Memory:

@@ -29,11 +29,12 @@ from loki_memory.errors import (
     NotFound,
     StoreFailed,
 )
-from loki_memory.files.layout import Layout, find_workspace, layout
+from loki_memory.files.layout import Layout, find_workspace
+from loki_memory.files.zones import adopt
 from loki_memory.index.index import Summary
 from loki_memory.models.kinds import KINDS, STATUSES, Kind
 from loki_memory.models.normal import moment
-from loki_memory.parts import Changing, Parts, parsed, user_home
+from loki_memory.parts import Changing, Parts, opened_layout, parsed, user_home
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
     from loki_memory.files.problem import Problem
@@ -98,12 +99,20 @@ class Workspace(Parts):
         if not start.is_dir():
             raise NotAFolder(start)
         homes = (user_home().parent, Path.home())
-        place = layout(find_workspace(start, homes))
+        place = opened_layout(find_workspace(start, homes))
         return _KEPT.get(place) or cls(place, origin=origin)
 
     @classmethod
-    def init(cls, path: str | os.PathLike[str] = ".", *, origin: str = "agent") -> Workspace:
+    def init(
+        cls,
+        path: str | os.PathLike[str] = ".",
+        *,
+        origin: str = "agent",
+        adopt_local: bool = False,
+    ) -> Workspace:
         """Create `.loki/` in a folder, or complete one that is there. Touches nothing outside it.
+
+        `adopt_local` takes a `.loki/local` into use that was made elsewhere, as in a copied folder.
 
         >>> Workspace.init("/tmp/project")  # doctest: +SKIP
         """
@@ -112,7 +121,8 @@ class Workspace(Parts):
             os.path.realpath(h) for h in (user_home().parent, Path.home())
         }:
             raise NotAProject(root)
-        workspace = cls(layout(root), origin=origin)
+        place = opened_layout(root)
+        workspace = cls(adopt(place) if adopt_local else place, origin=origin)
         workspace.settle_in()
         return workspace
 
@@ -829,7 +839,7 @@ class Workspace(Parts):
         from loki_memory.files.problem import Problem
 
         self.refresh()
-        return [Problem(*row) for row in self.index.problems()]
+        return [*self.zone_problems(), *(Problem(*row) for row in self.index.problems())]
 
     def status(self) -> Status:
         """Is all well, and if not, what next."""

@@ -235,7 +235,7 @@ def test_a_rename_that_did_not_happen_is_noticed(
 ) -> None:
     """F07: success is said only of what is there."""
     _begin_again(ws)
-    monkeypatch.setattr(os, "replace", lambda *_: None)
+    monkeypatch.setattr(os, "replace", lambda *_, **__: None)
     with pytest.raises(StoreFailed):
         _carry_out(ws, CHANGES[name])
 

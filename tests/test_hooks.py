@@ -15,7 +15,7 @@ import pytest
 from claude_lines import SESSION, Transcript, shop
 
 from loki_memory import Workspace
-from loki_memory.hooks import log
+from loki_memory.files.log import append_line
 from loki_memory.hooks.answer import LIMIT, fenced
 from loki_memory.hooks.event import MOST_BYTES
 from loki_memory.hooks.response import EVENTS, Response, respond
@@ -80,7 +80,7 @@ def run(name: str, data: bytes, folder: Path, **environment: str) -> tuple[int, 
 
 
 def logged(ws: Workspace) -> str:
-    path = log.log_file(ws.layout.local)
+    path = ws.layout.local / "hooks.log"
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
@@ -519,17 +519,17 @@ def test_a_failure_is_one_line_and_a_line_in_the_log(ws: Workspace, project: Pat
 
 def test_the_log_stays_small(tmp_path: Path) -> None:
     for number in range(3000):
-        log.write(tmp_path, f"line {number} {'x' * 300}")
+        append_line(tmp_path / "hooks.log", f"line {number} {'x' * 300}")
     sizes = [path.stat().st_size for path in sorted(tmp_path.iterdir())]
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["hooks.log", "hooks.log.1"]
     assert sum(sizes) < 600_000
-    assert log.log_file(tmp_path).read_text().splitlines()[-1].startswith("line 2999 ")
+    assert (tmp_path / "hooks.log").read_text().splitlines()[-1].startswith("line 2999 ")
 
 
 def test_a_log_is_not_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("")
-    log.log_file(tmp_path).symlink_to(tmp_path / "elsewhere")
-    log.write(tmp_path, "a line")
+    (tmp_path / "hooks.log").symlink_to(tmp_path / "elsewhere")
+    append_line(tmp_path / "hooks.log", "a line")
     assert (tmp_path / "elsewhere").read_text() == ""
 
 

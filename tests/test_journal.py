@@ -30,7 +30,7 @@ def at(**later: float) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return tmp_path / "local" / "journal"
+    return tmp_path / ".loki" / "local" / "journal"
 
 
 @pytest.fixture
@@ -405,7 +405,7 @@ def test_links_are_not_followed(journal: Journal, folder: Path, tmp_path: Path, 
     target = tmp_path / "elsewhere"
     if name == "journal":
         target.mkdir()
-        folder.parent.mkdir()
+        folder.parent.mkdir(parents=True)
     else:
         target.write_text("precious\n")
         folder.mkdir(parents=True)

@@ -11,7 +11,7 @@ import click
 
 from loki_memory import __version__
 from loki_memory.cli.output import HELP, fail, wants_colour
-from loki_memory.errors import LokiMemoryError
+from loki_memory.errors import LokiMemoryError, StoreFailed
 
 # Which module has which command. Only the module of the command that runs is imported.
 GROUPS: dict[str, dict[str, str]] = {
@@ -164,6 +164,10 @@ def main() -> NoReturn:
     except (BrokenPipeError, SystemExit):  # who reads has seen enough; click exits by itself
         code = 0
     except OSError as error:
+        if error.filename:  # a file of memory that nobody else named
+            failed = StoreFailed(error.filename, error.strerror or str(error))
+            fail("StoreFailed", str(failed), failed.exit_code)
+            _leave(failed.exit_code)
         fail("OutputFailed", f"the output cannot be written: {error.strerror}.", _NO_OUTPUT)
         code = _NO_OUTPUT
     _leave(code)

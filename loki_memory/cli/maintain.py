@@ -25,7 +25,10 @@ _VERDICTS = {"ok": "green", "mended": "cyan", "warning": "yellow", "problem": "r
 @command("init")
 @click.argument("folder", default="", required=False)
 @click.option("--git", "mode", type=click.Choice(MODES), help="How git keeps memory here.")
-def init_command(session: Session, folder: str, mode: str | None) -> None:
+@click.option(
+    "--adopt-local", is_flag=True, help="Use a .loki/local of your own that was made elsewhere."
+)
+def init_command(session: Session, folder: str, mode: str | None, adopt_local: bool) -> None:
     """Create .loki/ in FOLDER (here), or complete it.
 
     Nothing outside .loki/ is touched.
@@ -34,7 +37,8 @@ def init_command(session: Session, folder: str, mode: str | None) -> None:
     Example:
       loki-mem init
     """
-    workspace = Workspace.init(folder or session.directory or ".", origin=origin())
+    where = folder or session.directory or "."
+    workspace = Workspace.init(where, origin=origin(), adopt_local=adopt_local)
     if mode:
         workspace.set_config("git.mode", mode)
     changes = workspace.sync()

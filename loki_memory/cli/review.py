@@ -38,7 +38,16 @@ _CHOICES = {
     "q": "quit",
 }
 # Named here so that help costs no pydantic; a test compares them with those of checking.py.
-_CHECKS = ["secret", "invalid", "lost", "dangling", "contradiction", "citation", "continuity"]
+_CHECKS = [
+    "secret",
+    "zone",
+    "invalid",
+    "lost",
+    "dangling",
+    "contradiction",
+    "citation",
+    "continuity",
+]
 
 
 @command("diff")
@@ -100,6 +109,7 @@ def check_command(
 
     \b
     20  secret         a file holds one
+    27  zone           a link, or a tracked file that belongs to one machine
     21  invalid        a file is no record
     22  lost           a belief is gone and nothing supersedes it
     23  dangling       evidence or a link leads nowhere

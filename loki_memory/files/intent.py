@@ -4,6 +4,8 @@ The new contents are staged in a folder beside the records and flushed; then a m
 where each belongs is put there, and with it the change is decided. What remains is renaming, which
 whoever holds the store next, after a crash too, completes. Without a marker, what is staged is
 discarded. A full disk shows itself while staging, when there is still nothing to undo.
+
+The marker names the inode of its folder, so that no clone can bring a change that is carried out.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,10 +45,7 @@ class Step(NamedTuple):
 
 
 def staging(layout: Layout) -> Path:
-    folder = layout.memory / ".txn"
-    if folder.is_symlink():
-        raise StoreFailed(folder, "is a symbolic link, which is not followed")
-    return folder
+    return layout.memory / ".txn"
 
 
 def carry_out(layout: Layout, writes: Sequence[Write], decided: Callable[[], None]) -> None:
@@ -69,13 +67,15 @@ def carry_out(layout: Layout, writes: Sequence[Write], decided: Callable[[], Non
 
 def heal(layout: Layout) -> None:
     """Complete what was decided and discard what was not. The caller holds the store."""
+    if staging(layout).is_symlink():  # nothing of ours
+        return
     marker = disk.read_bytes(staging(layout) / _MARKER)
     if marker is None:
         _discard(layout)
         return
     try:
         steps = _load(layout, marker)
-    except (ValueError, TypeError, StoreFailed):  # not ours: kept aside, never carried out
+    except (ValueError, TypeError, KeyError, StoreFailed):  # not ours: kept, never carried out
         _set_aside(layout)
         return
     _complete(layout, [step for step in steps if _is_still_wanted(layout, step)])
@@ -85,12 +85,13 @@ def _set_aside(layout: Layout) -> None:
     number = 1
     while os.path.lexists(aside := layout.memory / f"{REFUSED}{number}"):
         number += 1
-    staging(layout).replace(aside)
+    disk.move(staging(layout), aside)
 
 
 def waiting(layout: Layout) -> bool:
     """Whether a change was decided and is not yet carried out."""
-    return (staging(layout) / _MARKER).exists()
+    folder = staging(layout)
+    return (folder / _MARKER).exists() and not folder.is_symlink()
 
 
 def _stage(layout: Layout, writes: Sequence[Write]) -> list[Step]:
@@ -111,13 +112,18 @@ def _stage(layout: Layout, writes: Sequence[Write]) -> list[Step]:
 def _decide(layout: Layout, steps: Sequence[Step]) -> None:
     import orjson
 
-    disk.write_bytes(staging(layout) / _MARKER, orjson.dumps([list(step) for step in steps]))
+    folder = staging(layout)
+    marker = {"folder": os.lstat(folder).st_ino, "steps": [list(step) for step in steps]}
+    disk.write_bytes(folder / _MARKER, orjson.dumps(marker))
 
 
 def _load(layout: Layout, marker: bytes) -> list[Step]:
     import orjson
 
-    steps = [Step(*map(str, step)) for step in orjson.loads(marker)]
+    found = orjson.loads(marker)
+    if found["folder"] != os.lstat(staging(layout)).st_ino:
+        raise ValueError("staged in another folder")
+    steps = [Step(*map(str, step)) for step in found["steps"]]
     for step in steps:
         layout.file(step.path)  # refuses what leads out of the memory folder
         if step.staged and not step.staged.isdecimal():
@@ -144,8 +150,7 @@ def _complete(layout: Layout, steps: Sequence[Step]) -> None:
             if step.staged:
                 _move(f"{folder}/{step.staged}", target)
             else:
-                with suppress(FileNotFoundError):
-                    os.unlink(target)
+                disk.discard(target)
         _check_all_there(folder, steps, targets)
         for parent in sorted({os.path.dirname(target) for target in targets}):
             disk.flush_folder(parent)
@@ -164,17 +169,18 @@ def _check_all_there(folder: Path, steps: Sequence[Step], targets: Sequence[str]
 
 def _move(staged: str, target: str) -> None:
     try:
-        os.replace(staged, target)
+        disk.move(staged, target)
     except OSError as error:
         if error.errno != errno.EXDEV:  # the local zone may lie on another file system
             raise
         disk.write_bytes(target, disk.read_bytes(staged) or b"")
-        os.unlink(staged)
+        disk.discard(staged)
 
 
 def _discard(layout: Layout) -> None:
     folder = staging(layout)
     if folder.is_dir():
+        disk.refuse_links(folder)
         for path in folder.iterdir():
-            path.unlink(missing_ok=True)
+            disk.discard(path)
         folder.rmdir()

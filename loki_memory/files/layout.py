@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +20,9 @@ from loki_memory.models.kinds import Kind
 if TYPE_CHECKING:  # pydantic is not needed to find a folder
     from loki_memory.models import Memory
 
-PRIVATE = "local/"
+LOCAL = "local"  # the folder in `.loki` of what belongs to this machine
+PRIVATE = f"{LOCAL}/"
+MADE_HERE = ".made-here"  # the file in that folder which says that this machine made it
 ARCHIVE = "archive/"
 TEMPORARY = ".tmp-"  # what a killed writer may leave behind begins so
 FOLDERS: dict[str, Kind] = {
@@ -42,6 +45,10 @@ _VIEWS: dict[str, Kind] = {
     "episodic/index.json": "episode",
 }
 _DATED = re.compile(_DATE)
+# The zones that only their user may read: what belongs to this machine, and what is derived from it
+_OWN = re.compile(
+    r"/\.loki/(?:local(?:-\d+)?|cache)(?:/|\Z)|/loki-memory/(?:root|[0-9a-z]{10})(?:/|\Z)"
+)
 _DAY_VIEW = re.compile(rf"learnings/{_DATE}\.json")
 
 
@@ -70,7 +77,7 @@ class Layout(NamedTuple):
 def layout(root: Path) -> Layout:
     """The layout of the workspace whose `.loki` folder lies (or will lie) in `root`."""
     loki = root / ".loki"
-    for folder in (loki, loki / "memory", loki / "local"):
+    for folder in (loki, loki / "memory"):
         if folder.is_symlink():
             raise SymlinkedRoot(folder, folder.resolve())
     return Layout(root, loki, loki / "memory", local_zone(root, loki), loki / "cache")
@@ -94,12 +101,41 @@ def find_workspace(start: Path, homes: Iterable[Path]) -> Path:
 def local_zone(root: Path, loki: Path) -> Path:
     """The folder of this machine's own data.
 
-    In a git repository it lies under the common git directory, where `git clean -fdx` and the
-    removal of a worktree do not reach, apart for each workspace of a monorepo. A `.loki/local`
-    that exists (from before `git init`) goes on being used until `loki-mem init` moves it.
+    In a git repository it lies under the common git directory, where no clone can put anything and
+    where `git clean -fdx` and the removal of a worktree do not reach, apart for each workspace of a
+    monorepo. Elsewhere it is `.loki/local`, unless that was made by another machine: then it is
+    a folder whose name has the inode of `.loki`, which nobody who packs a folder can foresee.
     """
-    beside = loki / "local"
-    return beside if beside.is_dir() else zone_in_git(root) or beside
+    beside = loki / LOCAL
+    in_git = zone_in_git(root)
+    if in_git is not None:
+        return in_git
+    if not os.path.lexists(beside) or is_made_here(beside):
+        return beside
+    return loki / f"{LOCAL}-{os.stat(loki).st_ino}"
+
+
+def is_made_here(zone: Path) -> bool:
+    """Whether this machine made a local zone: its mark names the folder's own inode.
+
+    A copy, an archive and a clone have another inode.
+    """
+    try:
+        status = os.lstat(zone)
+        mark = (zone / MADE_HERE).read_bytes() if stat.S_ISDIR(status.st_mode) else b""
+    except OSError:
+        return False
+    return mark == made_here(status)
+
+
+def made_here(status: os.stat_result) -> bytes:
+    """The mark of a local zone."""
+    return f"{status.st_ino}\n".encode()
+
+
+def is_private(path: str) -> bool:
+    """Whether a path lies in a zone that only this machine's user may read."""
+    return _OWN.search(path) is not None
 
 
 def zone_in_git(root: Path) -> Path | None:

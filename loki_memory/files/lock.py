@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loki_memory.errors import StoreBusy
+from loki_memory.files import disk
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.0005, 0.02  # seconds; the lock is held for milliseconds
 
@@ -44,7 +45,7 @@ def locked(path: Path, seconds: float) -> Iterator[None]:
 def _acquire(path: Path, seconds: float) -> int:
     deadline, wait = time.monotonic() + seconds, _FIRST_WAIT
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | _flags(), 0o666)
+        fd = disk.open_to_change(path)
         if _try(fd, path):
             return fd
         os.close(fd)
@@ -66,10 +67,6 @@ def _try(fd: int, path: Path) -> bool:
             return False
         raise
     try:
-        return os.path.samestat(os.fstat(fd), os.stat(path))
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
     except FileNotFoundError:
         return False
-
-
-def _flags() -> int:
-    return getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)

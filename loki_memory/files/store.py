@@ -15,7 +15,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loki_memory.errors import FileChanged, IdTaken, InvalidRecord, RejectedValue, StoreFailed
+from loki_memory.errors import (
+    FileChanged,
+    IdTaken,
+    InvalidRecord,
+    LinkRefused,
+    RejectedValue,
+    StoreFailed,
+)
 from loki_memory.files import disk, intent, witness
 from loki_memory.files.codec import decode, encode_checked
 from loki_memory.files.etag import etag
@@ -63,6 +70,13 @@ class Store:
         """The same without its etag."""
         try:
             return disk.read_bytes(self.layout.file(path))
+        except OSError as error:
+            raise _named(error, path) from error
+
+    def derived(self, path: str) -> bytes | None:
+        """The same of a file that can be done without: a link in its place is no file."""
+        try:
+            return disk.read_derived(self.layout.file(path))
         except OSError as error:
             raise _named(error, path) from error
 
@@ -253,8 +267,6 @@ class Change:
         ]
         for path, *_ in writes:
             self._refuse_if_changed(path)
-        for folder in sorted({path.rpartition("/")[0] for path, *_ in writes}):
-            _refuse_links(self._store.layout, folder)
         if len(writes) == 1:
             self._single(writes[0].path, writes[0].data)
             self._note(writes)
@@ -339,14 +351,6 @@ def _data(stored: Stored | None) -> bytes | None:
     return stored.data if stored else None
 
 
-def _refuse_links(layout: Layout, folder: str) -> None:
-    """No folder on the way to a record may be a symbolic link: it could lead anywhere."""
-    while folder and folder != PRIVATE.rstrip("/"):
-        if os.path.islink(layout.file(folder)):
-            raise StoreFailed(layout.file(folder), "is a symbolic link, which is not followed")
-        folder = folder.rpartition("/")[0]
-
-
 @contextmanager
 def failures_named(path: str | Path, *, only: bool = False) -> Iterator[None]:
     """Turn what the file system says into an error that names the file; `only` this one."""
@@ -357,5 +361,7 @@ def failures_named(path: str | Path, *, only: bool = False) -> Iterator[None]:
 
 
 def _named(error: OSError, path: str | Path, *, only: bool = False) -> StoreFailed:
+    if error.strerror == disk.LINKED:
+        return LinkRefused(error.filename)
     named = path if only else error.filename or path
     return StoreFailed(named, error.strerror or str(error))

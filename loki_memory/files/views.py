@@ -98,7 +98,7 @@ class State(NamedTuple):
 
 
 def state(store: Store) -> State:
-    found = store.data(_STATE)
+    found = store.derived(_STATE)
     try:
         raw = json.loads(found) if found else {}
         return State(dict(raw["stamps"]), dict(raw["rendered"]))
@@ -171,7 +171,7 @@ def is_rendered(store: Store, path: str) -> bool:
         found = store.read(path)
     except StoreFailed:
         return False
-    return found is not None and found.etag == etag_in(store.data(base_path(path)))
+    return found is not None and found.etag == etag_in(store.derived(base_path(path)))
 
 
 def _is_settled(stamp: list[int], now_ns: int) -> bool:
@@ -180,7 +180,7 @@ def _is_settled(stamp: list[int], now_ns: int) -> bool:
 
 
 def read_base(store: Store, path: str) -> Base:
-    found = store.data(base_path(path))
+    found = store.derived(base_path(path))
     try:
         raw = orjson.loads(found) if found else {}
         return Base(str(raw.get("etag", "")), dict(raw.get("entries", {})))

@@ -12,7 +12,6 @@ conflict.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -29,7 +28,6 @@ if TYPE_CHECKING:  # the store notes its writes here
 
 LOCAL = "local/witness/"  # how chains of this machine are named
 _LONGEST_LINE = 1 << 13  # the longest path that Linux knows is half of it
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _BROKEN = ".broken"  # behind the name of a chain that was given up
 
 
@@ -87,9 +85,7 @@ def _place(memory: str) -> str:
 
 def _append(path: str, said: Iterable[Said]) -> None:
     """Write lines in one go; raises ValueError if the chain's last line makes no sense."""
-    if os.path.islink(os.path.dirname(path)):
-        raise OSError(errno.ELOOP, "is a symbolic link, which is not followed", path)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _FLAGS, 0o666)
+    fd = disk.open_to_change(path, append=True)
     try:
         os.write(fd, b"".join(_continued(_last_line(fd), said)))
     finally:
@@ -120,7 +116,7 @@ def _set_aside(path: str, suffix: str = "") -> None:
     stem, number = path.removesuffix(".jsonl"), 1
     while os.path.lexists(aside := f"{stem}~{number}.jsonl{suffix}"):
         number += 1
-    os.replace(path, aside)
+    disk.move(path, aside)
 
 
 def give_up(layout: Layout, names: Iterable[str]) -> None:
@@ -169,7 +165,7 @@ def _published_until(layout: Layout, writer: str, raw: Sequence[bytes]) -> int:
 
 
 def _flush(path: str) -> None:
-    fd = os.open(path, os.O_RDWR | _FLAGS)
+    fd = disk.open_to_change(path)
     try:
         os.fsync(fd)
     finally:

@@ -66,7 +66,36 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\
 _FILTER = re.compile(r"filter\..*\.(?:clean|smudge|process|required)")
 _FORMAT = "%H%x00%P%x00%an%x00%ae%x00%ct%x00%s%x00%b%x00%(trailers:only,unfold)"
 _FIELDS = _FORMAT.count("%x00") + 1
+_LINK = "120000"  # git's mode of a symbolic link
 _AT_ONCE = 1000  # blobs asked for in one breath: their contents are held in memory
+
+
+class Tracked(NamedTuple):
+    """A file that git tracks, by its path from the folder that was asked about."""
+
+    path: str
+    is_link: bool
+
+
+def tracked(folder: Path, paths: Sequence[str], commit: str = "") -> list[Tracked]:
+    """The files below some paths of a folder that git tracks, now or in a commit.
+
+    A plain process: `status` asks this, and gitpython takes 0.2 s to load.
+    """
+    listing = ("ls-tree", "-r", "-z", commit) if commit else ("ls-files", "--stage", "-z")
+    command = ["git", *_OPTIONS, *listing, "--", *paths]
+    try:
+        answer = subprocess.run(  # noqa: S603 - git, without anything a repository configures
+            command,
+            cwd=folder,
+            env={**os.environ, **_SILENT, **_OFFLINE},
+            capture_output=True,
+            check=False,
+        )
+    except OSError:  # git is not installed
+        return []
+    entries = (os.fsdecode(entry).partition("\t") for entry in answer.stdout.split(b"\0"))
+    return [Tracked(path, about.startswith(_LINK)) for about, _, path in entries if path]
 
 
 class Commit(NamedTuple):

@@ -14,13 +14,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from loki_memory.errors import LokiMemoryError
-from loki_memory.hooks import log
 from loki_memory.hooks.answer import output
 from loki_memory.hooks.event import Event, parsed
 
 if TYPE_CHECKING:  # an event about which there is nothing to do pays for nothing
     from loki_memory.workspace import Workspace
 
+LOG = "hooks.log"
 GUARD = "LOKI_HOOK"  # in the environment of whatever a hook starts
 # Which module answers which event, with a function of the event's name in small letters. Only that
 # one is imported: some of these run before every prompt.
@@ -112,12 +112,8 @@ def _answered(workspace: Workspace, event: Event, *, wait: bool) -> Response:
     out = output(event.name, done.text)
     told = ", ".join(filter(None, (f"{len(done.text)} characters" * bool(out), done.told)))
     if told:
-        _log(workspace, event.name, f"{event.session[:40]} {told}")
+        workspace.note_in_log(LOG, f"{workspace.now()} {event.name} {event.session[:40]} {told}")
     return Response(out, f"loki-mem: {done.told}\n" if done.aloud else "")
-
-
-def _log(workspace: Workspace, name: str, text: str) -> None:
-    log.write(workspace.layout.local, f"{workspace.now()} {name} {text}")
 
 
 class _Fence:
@@ -147,6 +143,7 @@ class _Fence:
         reason = f"{type(error).__name__}: {error}"
         if self.workspace:
             place = f"{Path(at.filename).name}:{at.lineno}"
-            _log(self.workspace, self.name, f"failed at {place}: {reason}")
+            said = f"{self.workspace.now()} {self.name} failed at {place}: {reason}"
+            self.workspace.note_in_log(LOG, said, may_hold_secret=True)
         self.said = f"loki-mem: hook {self.name}: {' '.join(reason.split())[:200]}\n"
         return True

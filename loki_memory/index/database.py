@@ -6,10 +6,11 @@ closed, drop SQLite's locks (POSIX says so).
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+
+from loki_memory.files import disk
 
 SCHEMA_VERSION = 6
 APPLICATION_ID = 0x6C6F6B69  # "loki"
@@ -136,5 +137,11 @@ def move_aside(path: Path) -> Path:
     for companion in _COMPANIONS:
         old, new = Path(f"{path}{companion}"), Path(f"{aside}{companion}")
         if old.exists():
-            os.replace(old, new)
+            disk.move(old, new)
     return aside
+
+
+def refuse_links(path: Path) -> None:
+    """Raise OSError if the database, its journal or a folder on the way to them is a link."""
+    for companion in _COMPANIONS:
+        disk.refuse_links(f"{path}{companion}")

@@ -11,16 +11,19 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
+from loki_memory.files import disk
 from loki_memory.index.database import (
     BUSY_SECONDS,
     Unusable,
     move_aside,
     open_for_reading,
     open_for_writing,
+    refuse_links,
 )
 from loki_memory.index.revision import COLUMNS, Rebuilding, Revision, Stamps
 
 _BUSY_MS = int(BUSY_SECONDS * 1000)
+_IGNORED = b"*\n"  # all that `.gitignore` of the cache says
 _AT_ONCE = 500  # names in one question
 _ALL_THAT_IT_SAYS = (
     f"SELECT {COLUMNS} FROM memories ORDER BY id",  # noqa: S608
@@ -84,7 +87,7 @@ class Index:
         if self._writer is not None:
             return self._writer
         if self._reader is None:
-            if self.path is None or not self.path.exists() or self.path.parent.is_symlink():
+            if self.path is None or not self.path.exists() or self._is_linked():
                 return self.writer()
             try:
                 self._reader = open_for_reading(self.path)
@@ -104,23 +107,31 @@ class Index:
         if self.path is None:
             return open_for_writing(None)
         try:
-            _make_cache(self.path.parent)
+            _make_room(self.path)
             return open_for_writing(self.path)
         except Unusable as error:
             aside = move_aside(self.path)
             self.notices.append(
                 f"the index could not be used ({error}); it was moved to {aside.name} and rebuilt"
             )
+            _make_room(self.path)
             return open_for_writing(self.path)
         except (OSError, sqlite3.OperationalError) as error:
             if "locked" in str(error):
                 raise
-            self.keep_in_memory(str(error))
+            self.keep_in_memory(_reason(error))
             return open_for_writing(None)
+
+    def _is_linked(self) -> bool:
+        try:
+            refuse_links(self.path or Path())
+        except OSError:
+            return True
+        return False
 
     def copy_to(self, path: Path) -> None:
         """Write all that it says into a new file."""
-        _make_cache(path.parent)
+        _make_room(path)
         with closing(sqlite3.connect(path)) as copy:
             self.reader().backup(copy)
 
@@ -321,14 +332,25 @@ class Index:
                 raise
 
 
-def _make_cache(folder: Path) -> None:
-    """A folder that git ignores by itself, whatever the project says."""
-    if folder.is_symlink():
-        raise OSError(f"{folder} is a symbolic link")
-    folder.mkdir(parents=True, exist_ok=True)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror == disk.LINKED:
+        return f"{error.filename} {error.strerror}"
+    return str(error)
+
+
+def _make_room(path: Path) -> None:
+    """Make an empty file that only its user may read, in a folder that git ignores by itself.
+
+    SQLite gives its journal the rights of the database. A database that is there stays closed: to
+    open and close it here would drop SQLite's locks.
+    """
+    refuse_links(path)
+    disk.make_folder(path.parent)
+    with suppress(FileExistsError):
+        disk.write_new(path, b"", durable=False)
+    ignore = path.parent / ".gitignore"
+    if disk.read_derived(ignore) != _IGNORED:
+        disk.replace_plainly(ignore, _IGNORED)
 
 
 def _filtered(

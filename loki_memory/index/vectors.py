@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from loki_memory.files import disk
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -165,7 +167,7 @@ class Vectors:
     def _write(self, entries: NDArray[Any], tokens: NDArray[np.uint32], before: int) -> None:
         if self.folder is None:
             raise OSError("kept in memory")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        disk.make_folder(self.folder)
         table, flat = self._paths()
         _extend(flat, before * 4, tokens.astype("<u4").tobytes())
         _extend(table, len(self._table) * self._entry.itemsize, entries.tobytes())
@@ -187,7 +189,7 @@ def _mapped(path: Path, entry: np.dtype[Any], count: int) -> NDArray[Any]:
 
 def _extend(path: Path, size: int, data: bytes) -> None:
     """Append after `size` bytes: what a killed writer left behind goes."""
-    with open(path, "ab") as file:
+    with open(disk.open_to_change(path, append=True), "ab") as file:
         file.truncate(size)
         file.write(data)
 
@@ -195,4 +197,4 @@ def _extend(path: Path, size: int, data: bytes) -> None:
 def _remove(paths: Sequence[Path]) -> None:
     for path in paths:
         with suppress(OSError):
-            path.unlink()
+            disk.discard(path)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.files import intent
+from loki_memory.files import disk, intent
 from loki_memory.files.layout import TEMPORARY
 from loki_memory.files.scan import scan
 from loki_memory.writing.pausing import why_off
@@ -39,7 +39,7 @@ class Status(NamedTuple):
 
 def status(workspace: Workspace) -> Status:
     place, index = workspace.layout, workspace.index
-    problems = index.one("SELECT count(*) FROM problems")
+    problems = index.one("SELECT count(*) FROM problems") + len(workspace.zone_problems())
     pending = [
         row[0]
         for row in index.ask(
@@ -150,7 +150,7 @@ def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:
         garbage = Garbage([str(path) for path in found], sum(p.stat().st_size for p in found))
         if not dry_run:
             for path in found:
-                path.unlink(missing_ok=True)
+                disk.discard(path)
     return garbage
 
 
@@ -165,7 +165,7 @@ def litter(workspace: Workspace) -> list[Path]:
         if name.startswith(TEMPORARY) or Path(folder).name.startswith(intent.REFUSED)
     ]
     staged = intent.staging(place)
-    if staged.is_dir() and not intent.waiting(place):
+    if staged.is_dir() and not staged.is_symlink() and not intent.waiting(place):
         found += staged.iterdir()
     return sorted(found)
 

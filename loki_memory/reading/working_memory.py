@@ -60,6 +60,7 @@ def continuity(
     """Harvest, render, replace the block; the path, and whether bytes changed."""
     path = continuity_path(workspace, agent)
     with failures_named(path):
+        disk.refuse_links(path)
         take_notes(workspace, disk.read_bytes(path) or b"", agent)
     goal = goal if goal is not None else last_goal(workspace, agent)
     now = what_matters(workspace, goal, agent, files, reader)

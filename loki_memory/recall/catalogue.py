@@ -8,7 +8,6 @@ which holds for one state of index and vectors only.
 from __future__ import annotations
 
 import marshal
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from zlib import crc32
 
 import numpy as np
 
+from loki_memory.files import disk
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.recall.corpus import NEVER, UNKNOWN_DAY, Catalogue, Corpus
 
@@ -264,25 +264,17 @@ def _rarity(tokens: NDArray[np.uint32], vocabulary: int, passages: int) -> NDArr
 
 def _write(file: Path, stamp: bytes, catalogue: Catalogue) -> None:
     """Complete or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_name(f"{file.name}.{os.getpid()}")
     arrays = [np.ascontiguousarray(array) for array in (*catalogue.corpus, *catalogue[1:-2])]
     shapes = [(array.dtype.str, array.size) for array in arrays]
     head = marshal.dumps((catalogue.sessions, catalogue.speakers, shapes))
-    try:
-        with open(scratch, "wb") as out:
-            body = b"".join([len(head).to_bytes(8, "little"), head, *(a.data for a in arrays)])
-            out.write(stamp + crc32(body).to_bytes(4, "little") + body)
-        os.replace(scratch, file)
-    finally:
-        with suppress(OSError):
-            scratch.unlink()
+    body = b"".join([len(head).to_bytes(8, "little"), head, *(array.data for array in arrays)])
+    disk.replace_plainly(file, stamp + crc32(body).to_bytes(4, "little") + body)
 
 
 def _read(file: Path, stamp: bytes) -> Catalogue | None:
     """The catalogue in a file; None if it holds another state, or is damaged."""
     try:
-        data = file.read_bytes()
+        data = disk.read_bytes(file) or b""
         if not data.startswith(stamp):
             return None
         body = len(stamp) + 4

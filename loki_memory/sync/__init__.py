@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import EverythingVanished
 from loki_memory.files.base import base_path, etag_in
-from loki_memory.files.disk import read_bytes
+from loki_memory.files.disk import read_bytes, read_derived
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout, kind_of, view_kind
 from loki_memory.files.scan import (
@@ -336,7 +336,7 @@ def _is_same(layout: Layout, index: Index, seen: Seen) -> bool:
     )
     try:
         known |= {
-            path: etag_in(read_bytes(layout.file(base_path(path))))
+            path: etag_in(read_derived(layout.file(base_path(path))))
             for path in filter(view_kind, seen.changed)
         }
         read = ((path, read_bytes(layout.file(path))) for path in seen.changed)

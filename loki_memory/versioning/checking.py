@@ -20,7 +20,7 @@ from loki_memory.models import RELATIONS, Belief, Citation, Link, Memory, tombst
 from loki_memory.models.tokens import tokens
 from loki_memory.versioning.citing import has_changed
 from loki_memory.versioning.edition import Edition, Records, of_folder, original
-from loki_memory.versioning.reviewing import Comparison, compare, editions, here
+from loki_memory.versioning.reviewing import Comparison, compare, editions, here, zone_problems
 from loki_memory.versioning.versioned import repository_if_any
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # The gravest first: it decides the exit code.
 EXIT_CODES = {
     "secret": 20,
+    "zone": 27,
     "invalid": 21,
     "lost": 22,
     "dangling": 23,
@@ -63,7 +64,7 @@ def check(
 ) -> list[Finding]:
     """All faults, the gravest first."""
     case = _case(workspace, spec)
-    found = [*_invalid(case), *_secrets(case), *_lost(case), *_dangling(case)]
+    found = [*_invalid(case), *_zones(case), *_secrets(case), *_lost(case), *_dangling(case)]
     found += [*_contradictions(case), *_citations(case)]
     if continuity_budget is not None:
         found += _continuity(workspace, continuity_budget)
@@ -122,6 +123,11 @@ def _invalid(case: Case) -> Iterator[Finding]:
     for path, reason in case.records.invalid.items():
         advice = "Mend the file; the README has the format."
         yield Finding("invalid", path, "", reason, advice)
+
+
+def _zones(case: Case) -> Iterator[Finding]:
+    for problem in zone_problems(case.workspace, case.edition.commit):
+        yield Finding("zone", problem.path, "", problem.reason, problem.advice)
 
 
 def _secrets(case: Case) -> Iterator[Finding]:

@@ -125,7 +125,7 @@ def one_at_a_time(workspace: Workspace) -> Iterator[None]:
     """Hold the lock of those who commit memory here; raises StoreBusy or StoreFailed."""
     local, seconds = workspace.layout.local, workspace.config.get("store.lock_seconds")
     with failures_named(local):
-        local.mkdir(parents=True, exist_ok=True)
+        disk.make_folder(local)
         with locked(local / "commit.lock", seconds):
             yield
 

@@ -184,7 +184,7 @@ def of_nothing(label: str) -> Edition:
 def _reader(layout: Layout) -> Callable[[Iterable[str]], Contents]:
     def read(paths: Iterable[str]) -> Contents:
         for path in paths:
-            data = disk.read_bytes(layout.file(path))
+            data = disk.read_derived(layout.file(path))  # links are told as problems
             if data is not None:
                 yield path, data
 

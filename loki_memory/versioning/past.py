@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from loki_memory.errors import GitFailed, ReadOnlyPast
 from loki_memory.files import disk
 from loki_memory.files.layout import Layout, kind_of, view_kind
+from loki_memory.files.store import failures_named
 from loki_memory.versioning.versioned import repository
 from loki_memory.workspace import Workspace
 
@@ -67,6 +68,8 @@ def as_of(workspace: Workspace, rev: str) -> Past:
     place = _layout(workspace.layout.cache / _FOLDER / commit)
     past = Past(place, origin=workspace.origin)
     past.commit_id, past.progress = commit, workspace.progress
+    with failures_named(place.root):
+        disk.refuse_links(place.root)
     if (place.root / _COMPLETE).exists():
         os.utime(place.root)
         return past

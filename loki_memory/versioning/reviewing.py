@@ -17,7 +17,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord, NotFound, UnknownRevision
+from loki_memory.files import zones
 from loki_memory.history.difference import Shift, differences
+from loki_memory.history.repository import tracked
 from loki_memory.history.review import Cause, Review, Unreadable
 from loki_memory.history.standing import reviews
 from loki_memory.models import Episode, Memory, Skill
@@ -34,6 +36,7 @@ from loki_memory.versioning.edition import (
 from loki_memory.versioning.versioned import repository, repository_if_any
 
 if TYPE_CHECKING:
+    from loki_memory.files.problem import Problem
     from loki_memory.history.repository import Repository
     from loki_memory.workspace import Workspace
 
@@ -89,7 +92,25 @@ def shifts(old: Records, new: Records) -> list[Shift]:
 
 def diff(workspace: Workspace, spec: str | None = None) -> Review:
     """What changed in memory between two points, in terms of belief, and from which episodes."""
-    return told(compare(*editions(workspace, spec)))
+    compared = compare(*editions(workspace, spec))
+    review = told(compared)
+    invalid = [
+        Unreadable(problem.path, problem.reason)
+        for problem in zone_problems(workspace, compared.after.commit)
+    ]
+    return review._replace(invalid=[*invalid, *review.invalid])
+
+
+def zone_problems(workspace: Workspace, commit: str = "") -> list[Problem]:
+    """Links, and files of zones that belong to one machine: here, or tracked in a commit."""
+    if not commit:
+        return workspace.zone_problems()
+    found = tracked(workspace.layout.root, [".loki"], commit)
+    return [
+        zones.link_problem(file.path) if file.is_link else zones.tracked_problem(file.path)
+        for file in found
+        if file.is_link or f"{file.path}/".startswith(zones.NEVER_TRACKED)
+    ]
 
 
 def compare(before: Edition, after: Edition) -> Comparison:

@@ -39,6 +39,9 @@ class Adding(Workspace):
     def store(self) -> Store:
         return _AddingStore(self.layout, self.config.get("store.lock_seconds"))
 
+    def keep_zones_ignored(self) -> None:
+        """Leave .gitignore to the next command: git tracks it."""
+
 
 class _AddingStore(Store):
     @contextmanager

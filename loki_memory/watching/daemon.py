@@ -258,7 +258,7 @@ def _detached(layout: Layout, environment: Mapping[str, str]) -> subprocess.Pope
     log = place(layout, "log")
     disk.make_folder(log.parent)
     program = [sys.executable, "-P", "-m", "loki_memory", "-C", str(layout.root), "watch", "--log"]
-    with log.open("ab") as output:
+    with open(disk.open_to_change(log, append=True), "ab") as output:
         return subprocess.Popen(  # noqa: S603 - this very program
             program,
             stdin=subprocess.DEVNULL,
@@ -287,6 +287,7 @@ def log_to_file(layout: Layout) -> Callable[[str], None]:
     """What tells into the log of a workspace; old logs are dropped."""
     path = place(layout, "log")
     disk.make_folder(path.parent)
+    disk.refuse_links(path)
     handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=_LOGS, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
     logger = logging.getLogger("loki_memory.watch")

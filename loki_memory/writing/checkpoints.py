@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from loki_memory.errors import InvalidRecord, StoreFailed
+from loki_memory.errors import InvalidRecord
 from loki_memory.files import disk
 from loki_memory.files.layout import place
 from loki_memory.files.lock import locked
@@ -142,17 +142,14 @@ def _file(workspace: Parts) -> str:
 
 def _held(workspace: Parts) -> AbstractContextManager[None]:
     folder = workspace.layout.local / "checkpoints"
-    if folder.is_symlink():
-        raise StoreFailed(folder, "is a symbolic link, which is not followed")
     disk.make_folder(folder)
     return locked(folder / "lock", workspace.config.get("store.lock_seconds"))
 
 
 def _append(path: str, line: bytes) -> None:
     """Add a line behind the last one, on a line of its own also where somebody died writing."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     is_new = not os.path.exists(path)
-    fd = os.open(path, flags, 0o666)
+    fd = disk.open_to_change(path, append=True)
     try:
         size = os.fstat(fd).st_size
         torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"

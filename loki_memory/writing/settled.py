@@ -24,6 +24,7 @@ from loki_memory.consolidation.gist import Gist
 from loki_memory.consolidation.glance import Glance
 from loki_memory.consolidation.setbacks import Setbacks
 from loki_memory.consolidation.snapshot import Kin, Thresholds, Touched
+from loki_memory.files import disk
 from loki_memory.files.layout import PRIVATE
 from loki_memory.sync import home_of
 from loki_memory.writing.consolidating import NO_FILE, Rewritten
@@ -164,11 +165,9 @@ def write(layout: Layout, known: Settled) -> None:
         known.quiet and tuple(known.quiet),
     )
     data = marshal.dumps(plain)
-    beside = layout.cache / f"{KEPT}.{os.getpid()}"
     with suppress(OSError):
-        beside.write_bytes(_hash(data, layout) + data)
-        os.replace(beside, layout.cache / KEPT)
-        (layout.cache / _LEARNED).unlink(missing_ok=True)
+        disk.replace_plainly(layout.cache / KEPT, _hash(data, layout) + data)
+        disk.discard(layout.cache / _LEARNED)
 
 
 class _Shared:
@@ -198,8 +197,10 @@ def learn(layout: Layout, episodes: Iterable[str], beliefs: Iterable[Rewritten])
     The episodes stay new to the others; the beliefs do not.
     """
     lines = "".join(_line(words, layout) for words in (*beliefs, *((one,) for one in episodes)))
-    with suppress(OSError), open(layout.cache / _LEARNED, "a", encoding="utf-8") as file:
-        file.write(lines)
+    with suppress(OSError):
+        fd = disk.open_to_change(layout.cache / _LEARNED, append=True)
+        with open(fd, "ab") as file:
+            file.write(lines.encode())
 
 
 def _line(words: Iterable[str], layout: Layout) -> str:

@@ -94,10 +94,10 @@ def crash(workspace: Workspace, change: Mapping[str, bytes | None], renames: int
 def _die(workspace: Workspace, change: Mapping[str, bytes | None], renames: int) -> NoReturn:
     left, replace = iter(range(renames)), os.replace
 
-    def replace_or_die(*names: Any) -> None:
+    def replace_or_die(*names: Any, **folders: Any) -> None:
         if next(left, None) is None:
             os._exit(1)
-        replace(*names)
+        replace(*names, **folders)
 
     os.replace = replace_or_die
     try:

@@ -1,0 +1,157 @@
+"""The zones of a workspace that belong to this machine, and what a clone put into them.
+
+The local zone and the cache are for their user's eyes only. A local zone in the workspace that
+another machine made, or that git tracks, and symbolic links below `.loki` are left alone and told
+as problems.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loki_memory.errors import StoreFailed
+from loki_memory.files import disk
+from loki_memory.files.layout import (
+    FOLDERS,
+    LOCAL,
+    MADE_HERE,
+    TOP_FOLDERS,
+    Layout,
+    layout,
+    made_here,
+)
+
+if TYPE_CHECKING:  # every command comes here, and few have problems
+    from loki_memory.files.problem import Problem
+
+NEVER_TRACKED = (f".loki/{LOCAL}/", ".loki/cache/")
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OWN = stat.S_IRWXU
+_SHOWN = 20  # links that are named; whoever plants more has made the point
+
+
+def close_to_others(zone: Path) -> None:
+    """Take every right of others to a zone away; done once, for the zone itself comes last."""
+    with suppress(OSError):
+        status = os.lstat(zone)
+        is_ours = os.name == "posix" and status.st_uid == os.geteuid()
+        if is_ours and stat.S_ISDIR(status.st_mode) and status.st_mode & _OTHERS:
+            _close(zone)
+            os.chmod(zone, status.st_mode & _OWN)
+
+
+def _close(zone: Path) -> None:
+    for _, folders, files, fd in os.fwalk(zone, topdown=False):
+        for name in (*folders, *files):
+            with suppress(OSError):
+                mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
+                if not stat.S_ISLNK(mode):
+                    os.chmod(name, mode & _OWN, dir_fd=fd)
+
+
+# -- a local zone in the workspace -----------------------------------------------------------------
+
+
+def stray(place: Layout) -> Path | None:
+    """The `.loki/local` that is not this machine's local zone; None if there is none."""
+    beside = place.loki / LOCAL
+    return beside if place.local != beside and os.path.lexists(beside) else None
+
+
+def adopt(place: Layout) -> Layout:
+    """Take a `.loki/local` that is the user's own, such as one of a copied project, into use."""
+    from loki_memory.files.store import failures_named
+
+    beside = stray(place)
+    if beside is None:
+        return place
+    if beside.is_symlink() or not beside.is_dir():
+        raise StoreFailed(beside, "is not a folder")
+    with failures_named(beside):
+        disk.write_bytes(beside / MADE_HERE, made_here(os.lstat(beside)))
+        adopted = layout(place.root)
+        if adopted.local == beside:
+            _take_along(place.local, beside)
+        else:
+            _move(beside, adopted.local)
+    return adopted
+
+
+def _move(beside: Path, zone: Path) -> None:
+    """Move a local zone to git's directory, where it belongs."""
+    import shutil
+
+    if zone.exists():
+        raise StoreFailed(zone, f"exists already; move what you need from {beside} there")
+    disk.make_folder(zone.parent)
+    shutil.move(beside, zone)
+
+
+def _take_along(old: Path, new: Path) -> None:
+    """Move the private records of the zone that was used meanwhile."""
+    for path in sorted((old / "memory").rglob("*.*")):
+        target = new / path.relative_to(old)
+        if path.is_file() and not target.exists():
+            disk.make_folder(target.parent)
+            disk.move(path, target)
+
+
+# -- what is told ----------------------------------------------------------------------------------
+
+
+def problems(place: Layout, tracked: Iterable[str]) -> list[Problem]:
+    """Everything in a workspace's zones that this machine did not put there."""
+    return [*map(tracked_problem, tracked), *_stray(place), *_links(place)]
+
+
+def tracked_problem(path: str) -> Problem:
+    """What is wrong with a file that git tracks in a zone of one machine."""
+    from loki_memory.files.problem import Problem
+
+    advice = f"Take it out with `git rm --cached '{path}'`, and look at who added it."
+    return Problem(path, "is tracked by git, and belongs to one machine only", advice=advice)
+
+
+def link_problem(path: str) -> Problem:
+    from loki_memory.files.problem import Problem
+
+    advice = "Delete the link, with `git rm` if git tracks it."
+    return Problem(path, disk.LINKED, advice=advice)
+
+
+def _stray(place: Layout) -> Iterator[Problem]:
+    from loki_memory.files.problem import Problem
+
+    if stray(place) is not None and not (place.loki / LOCAL).is_symlink():
+        yield Problem(
+            f".loki/{LOCAL}",
+            "was not made by this machine and is not read",
+            advice="Delete it; if it is yours, `loki-mem init --adopt-local` takes it into use.",
+        )
+
+
+def _links(place: Layout) -> Iterator[Problem]:
+    found = [name for name in _names(place) if (place.loki / name).is_symlink()]
+    return (link_problem(f".loki/{name}") for name in found[:_SHOWN])
+
+
+def _names(place: Layout) -> Iterator[str]:
+    """What may be a link and is no record: links among records are told when they are read."""
+    yield from (name for name in _listed(place.loki) if name != "memory")
+    yield from (f"memory/{name}" for name in sorted({*TOP_FOLDERS, *FOLDERS}))
+    for folder in ("cache", "continuity", "memory", "memory/.views", "memory/.txn"):
+        names = _listed(place.loki / folder)
+        yield from (f"{folder}/{name}" for name in names if name[0] == "." or folder != "memory")
+
+
+def _listed(folder: Path) -> list[str]:
+    if folder.is_symlink():
+        return []
+    with suppress(OSError):
+        return sorted(os.listdir(folder))
+    return []
