@@ -1,9 +1,9 @@
 """Settings: of the workspace, of the user, of the environment; each with its meaning.
 
 The workspace's `config.toml` comes with a clone and is data: a setting that names a path (a command
-or an address would be another) is read from the user's file or the environment only. What
-consolidation comes to must be the same in every clone: its settings are read from the workspace's
-file only.
+or an address would be another) is read from the user's file or the environment only. In a matter of
+privacy or trust the workspace may be stricter than its user, and not laxer. What consolidation
+comes to must be the same in every clone: its settings are read from the workspace's file only.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from loki_memory.errors import InvalidConfig, NewerFormat
 
 FORMAT = 1
+GIT_MODES = ("inline", "branch", "off")
 _ONLY_FORMAT = re.compile(r"(?:\s|#[^\n]*\n)*format\s*=\s*(\d+)(?:\s|#[^\n]*(?:\n|\Z))*\Z")
 _SWITCH = {"true": 1, "1": 1, "false": 0, "0": 0}
-_GUARD = "the user's config turned it on"
 _SHARED = "only the workspace's config.toml sets it, so that every clone consolidates alike"
 
 
@@ -34,9 +34,11 @@ class Setting(NamedTuple):
     is_switch: bool = False  # 0 or 1, written `false` or `true`
     names_path: bool = False
     shared: bool = False  # the workspace's own, so that all who work in it have the same
-    is_guard: bool = False  # a workspace may turn it on for itself, and not off for its user
     least: int = 0
     most: int | None = None
+    choices: tuple[str, ...] = ()  # the values that a text may have, the strictest last
+    # Of a setting of privacy or trust: whether the lower or the higher of two values is stricter.
+    stricter: Literal["", "lower", "higher"] = ""
 
     @property
     def variable(self) -> str:
@@ -49,6 +51,8 @@ class Setting(NamedTuple):
 
     @property
     def form(self) -> str:
+        if self.choices:
+            return f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
         if isinstance(self.default, str):
             return "a text"
         if self.is_switch:
@@ -58,11 +62,26 @@ class Setting(NamedTuple):
 
     def parsed(self, raw: Any) -> int | str | None:
         """What a file or a person wrote, as a value; None if it is none."""
+        if self.choices:
+            return raw if raw in self.choices else None
         if isinstance(self.default, str):
             return raw if isinstance(raw, str) else None
         if self.is_switch:
             return _SWITCH.get(str(raw).lower())
         return self._within(raw)
+
+    def widens(self, value: int | str, other: int | str) -> bool:
+        """Whether a value allows what another one does not, in a matter of privacy or trust."""
+        if self.stricter == "higher":
+            return self._rank(value) < self._rank(other)
+        return self.stricter == "lower" and self._rank(value) > self._rank(other)
+
+    def _rank(self, value: int | str) -> int:
+        return self.choices.index(value) if isinstance(value, str) else value
+
+    def written(self, value: int | str) -> str:
+        """A value as a person writes it."""
+        return str(bool(value)).lower() if self.is_switch else str(value)
 
     def _within(self, raw: Any) -> int | None:
         is_whole = isinstance(raw, int) and not isinstance(raw, bool)
@@ -103,6 +122,7 @@ SETTINGS = (
         30,
         "how long `gc` leaves what was forgotten restorable on this machine",
         "decision: a month to change one's mind",
+        stricter="lower",
     ),
     Setting(
         "embedding.model",
@@ -129,12 +149,15 @@ SETTINGS = (
         "whether sessions are captured and memories are put before agents",
         "decision: memory that does nothing unasked is of no use; one key stops it",
         is_switch=True,
+        stricter="lower",
     ),
     Setting(
         "capture.scope",
         "project",
         "where episodes of sessions are kept: `project` (with the code), `local` (this machine)",
         "decision: a team shares what it learns",
+        choices=("project", "local"),
+        stricter="higher",
     ),
     Setting(
         "capture.idle_minutes",
@@ -187,6 +210,8 @@ SETTINGS = (
         "inline",
         "how git keeps memory: inline (with the code), branch (on loki-memory) or off",
         "decision: memory that travels with the code is reviewed with it",
+        choices=GIT_MODES,
+        stricter="higher",
     ),
     Setting(
         "git.sign",
@@ -194,14 +219,15 @@ SETTINGS = (
         "whether commits of memory are signed, with an SSH key that needs no prompt",
         "decision: most repositories have no such key",
         is_switch=True,
+        stricter="higher",
     ),
     Setting(
         "trust.require_signature",
         0,
         "whether only what a signed or reviewed commit brought in is put before agents",
-        "decision: most repositories sign nothing; a user's `true` outweighs a workspace's `false`",
+        "decision: most repositories sign nothing",
         is_switch=True,
-        is_guard=True,
+        stricter="higher",
     ),
     Setting(
         "continuity.track",
@@ -209,6 +235,7 @@ SETTINGS = (
         "whether git tracks CONTINUITY.md",
         "decision: it changes with every task",
         is_switch=True,
+        stricter="lower",
     ),
     _consolidation(
         "cluster",
@@ -326,16 +353,17 @@ class Config(NamedTuple):
 
 
 def load(workspace: Path, user: Path, environment: Mapping[str, str] | None = None) -> Config:
-    """Read the settings; later sources win: default, user, workspace, environment."""
+    """Read the settings; later sources win: default, user, workspace, environment.
+
+    But a workspace's value of privacy or trust counts only if it is as strict as its user's.
+    """
     environment = os.environ if environment is None else environment
     config = Config({s.name: Value(s, s.default, "default") for s in SETTINGS}, [], [])
     if workspace == user:  # the user's own: nobody else's, and all there is
         _take(config, "user", user, {})
     else:
         _take(config, "user", user, {s.name: _SHARED for s in SETTINGS if s.shared})
-        on = {s.name: _GUARD for s in SETTINGS if s.is_guard and config.get(s.name)}
-        paths = {s.name: _path(s) for s in SETTINGS if s.names_path}
-        _take(config, "workspace", workspace, {**paths, **on})
+        _take(config, "workspace", workspace, {s.name: _path(s) for s in SETTINGS if s.names_path})
     for setting in SETTINGS:
         if setting.spelled in environment:
             _take_variable(config, setting, environment[setting.spelled])
@@ -367,11 +395,21 @@ def _path(setting: Setting) -> str:
 
 
 def _set(config: Config, name: str, raw: Any, source: str, where: object) -> None:
-    setting = config.values[name].setting
+    there = config.values[name]
+    setting = there.setting
     value = setting.parsed(raw)
     if value is None:
         raise InvalidConfig(where, f"{name} is {raw!r}; it must be {setting.form}.")
-    config.values[name] = Value(setting, value, source)
+    if (source, there.source) == ("workspace", "user") and setting.widens(value, there.value):
+        config.ignored.append(f"{name} in {where} is ignored: {_overruled(there, value)}")
+    else:
+        config.values[name] = Value(setting, value, source)
+
+
+def _overruled(there: Value, value: int | str) -> str:
+    written = there.setting.written
+    says = f"the user's config says {written(there.value)}, which is stricter"
+    return f"{says}; only a change there, or {there.setting.variable}, allows {written(value)}"
 
 
 def _setting(name: str) -> Setting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -197,3 +198,82 @@ def test_what_does_not_fit_is_refused_by_name(name: str, wrote: str, said: str) 
     with pytest.raises(InvalidConfig, match=said) as refused:
         chosen(name, wrote)
     assert name in str(refused.value)
+
+
+# -- a clone may narrow what its user allows, and never widen it -----------------------------------
+
+# Each setting of privacy or trust: a wide value, a strict one.
+NARROWING = [
+    ("memory.enabled", True, False),
+    ("capture.scope", "project", "local"),
+    ("git.mode", "inline", "off"),
+    ("git.mode", "inline", "branch"),
+    ("git.mode", "branch", "off"),
+    ("git.sign", False, True),
+    ("trust.require_signature", False, True),
+    ("continuity.track", True, False),
+    ("gc.keep_days", 60, 7),
+]
+
+
+def line(name: str, value: object) -> str:
+    return f"{name} = {json.dumps(value)}\n"
+
+
+def test_which_settings_are_a_matter_of_privacy_or_trust() -> None:
+    assert {one.name for one in SETTINGS if one.stricter} == {name for name, _, _ in NARROWING}
+
+
+@pytest.mark.parametrize(("name", "wide", "strict"), NARROWING)
+def test_a_workspace_does_not_widen_what_its_user_narrowed(
+    tmp_path: Path, name: str, wide: object, strict: object
+) -> None:
+    config = read(tmp_path, line(name, wide), line(name, strict))
+    assert (config.values[name].value, config.values[name].source) == (strict, "user")
+    (said,) = config.ignored
+    assert said.startswith(f"{name} in {tmp_path / 'workspace.toml'} is ignored: ")
+    assert f"the user's config says {_written(strict)}, which is stricter" in said
+
+
+@pytest.mark.parametrize(("name", "wide", "strict"), NARROWING)
+def test_a_workspace_narrows_what_its_user_left_wide(
+    tmp_path: Path, name: str, wide: object, strict: object
+) -> None:
+    for mine in (line(name, wide), line(name, strict), ""):
+        config = read(tmp_path, line(name, strict), mine)
+        assert (config.values[name].value, config.values[name].source) == (strict, "workspace")
+        assert config.ignored == []
+
+
+@pytest.mark.parametrize(("name", "wide", "strict"), NARROWING)
+def test_a_workspace_decides_where_its_user_said_nothing(
+    tmp_path: Path, name: str, wide: object, strict: object
+) -> None:
+    config = read(tmp_path, line(name, wide))
+    assert (config.values[name].value, config.values[name].source) == (wide, "workspace")
+
+
+@pytest.mark.parametrize(("name", "wide", "strict"), NARROWING)
+def test_the_environment_is_the_users_and_decides(
+    tmp_path: Path, name: str, wide: object, strict: object
+) -> None:
+    now = {"LOKI_" + name.replace(".", "_").upper(): str(wide)}
+    config = read(tmp_path, line(name, wide), line(name, strict), **now)
+    assert (config.values[name].value, config.values[name].source) == (wide, "environment")
+
+
+def _written(value: object) -> str:
+    return str(value).lower()
+
+
+@pytest.mark.parametrize("name", ["capture.scope", "git.mode"])
+@pytest.mark.parametrize("value", ["Local", "", " local", "of", "Inline"])
+def test_a_word_that_is_none_of_a_settings_values_is_said(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    for files in ({"workspace": line(name, value)}, {"user": line(name, value)}):
+        (file,) = files
+        with pytest.raises(InvalidConfig, match=rf"{file}\.toml: {name} is '{value}'; it must be"):
+            read(tmp_path, **files)
+    with pytest.raises(InvalidConfig, match=r"project or local|inline, branch or off"):
+        chosen(name, value)

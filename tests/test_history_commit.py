@@ -558,9 +558,8 @@ def test_memory_is_not_committed_where_that_is_turned_off(
 
 
 def test_a_mode_that_does_not_exist_is_refused(workspace: Workspace) -> None:
-    workspace.set_config("git.mode", "sideways")
-    with pytest.raises(InvalidConfig, match="inline, branch, off"):
-        commit(workspace)
+    with pytest.raises(InvalidConfig, match="inline, branch or off"):
+        workspace.set_config("git.mode", "sideways")
 
 
 def test_another_commit_under_way_is_waited_for_and_then_told(workspace: Workspace) -> None:

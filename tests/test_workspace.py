@@ -1114,10 +1114,10 @@ def test_later_sources_win(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> No
 def test_every_setting_can_be_set_and_keeps_comments(ws: Workspace, setting: Any) -> None:
     path = ws.layout.loki / "config.toml"
     path.write_text("# mine\nformat = 1  # do not touch\n", encoding="utf-8")
-    value = 1 if setting.is_switch else 7
+    value = setting.choices[-1] if setting.choices else 1 if setting.is_switch else 7
     ws.set_config(setting.name, str(value))
-    assert ws.config.get(setting.name) == value
-    assert Workspace.open(ws.layout.root).config.get(setting.name) == value
+    assert ws.config.values[setting.name].value == value
+    assert Workspace.open(ws.layout.root).config.values[setting.name].value == value
     text = path.read_text(encoding="utf-8")
     assert "# mine" in text
     assert "# do not touch" in text

@@ -9,7 +9,7 @@ import click
 from loki_memory.cli.common import Session, command, origin
 from loki_memory.cli.output import one_line, plural, remarks, safe, say, size, table
 from loki_memory.cli.progress import progress_bar
-from loki_memory.config import Config
+from loki_memory.config import GIT_MODES, Config
 from loki_memory.errors import InvalidConfig
 from loki_memory.workspace import Workspace
 
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from loki_memory.reading.status import Garbage
     from loki_memory.sync import Changes
 
-MODES = ("inline", "branch", "off")  # of git; importing them would cost every command 0.1 s
 _VERDICTS = {"ok": "green", "mended": "cyan", "warning": "yellow", "problem": "red"}
 
 
 @command("init")
 @click.argument("folder", default="", required=False)
-@click.option("--git", "mode", type=click.Choice(MODES), help="How git keeps memory here.")
+@click.option("--git", "mode", type=click.Choice(GIT_MODES), help="How git keeps memory here.")
 @click.option(
     "--adopt-local", is_flag=True, help="Use a .loki/local of your own that was made elsewhere."
 )

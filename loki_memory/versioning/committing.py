@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import GitFailed, InvalidConfig, InvalidRecord, StoreBusy, StoreFailed
+from loki_memory.errors import GitFailed, InvalidRecord, StoreBusy, StoreFailed
 from loki_memory.files import disk
 from loki_memory.files.codec import decode_with_document
 from loki_memory.files.layout import ARCHIVE, kind_of
@@ -45,7 +45,6 @@ from loki_memory.versioning.reviewing import shifts
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
-MODES = ("inline", "branch", "off")
 _HALF_MERGED = re.compile(rb"^<{7} .*^={7}.*^>{7} ", re.MULTILINE | re.DOTALL)
 _NO = {"false", "no", "off", "0"}  # as git's configuration says it
 _OFF = "git.mode is off"
@@ -85,11 +84,7 @@ class Wish(NamedTuple):
 
 def mode(workspace: Workspace) -> str:
     """How memory is kept in git here."""
-    chosen = workspace.config.text("git.mode")
-    if chosen not in MODES:
-        reason = f"is {chosen!r}; it must be one of {', '.join(MODES)}."
-        raise InvalidConfig("git.mode", reason)
-    return chosen
+    return workspace.config.text("git.mode")
 
 
 def commit(
