@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,8 +20,14 @@ from loki_memory.errors import InvalidConfig, NewerFormat
 
 FORMAT = 1
 GIT_MODES = ("inline", "branch", "off")
-_ONLY_FORMAT = re.compile(r"(?:\s|#[^\n]*\n)*format\s*=\s*(\d+)(?:\s|#[^\n]*(?:\n|\Z))*\Z")
+_ONLY_FORMAT = re.compile(r"(?:\s|#[^\n]*\n)*format\s*=\s*([0-9]{1,9})(?:\s|#[^\n]*(?:\n|\Z))*\Z")
 _SWITCH = {"true": 1, "1": 1, "false": 0, "0": 0}
+_MOST_BYTES = 64_000  # of a file: all settings with their meanings have a tenth of that
+_MOST_DOTS = 200  # on a line: `tomllib` takes 18 s for a key of 32,000 parts
+_LONGEST = 40  # characters of a value or a name in a message
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe in place of a file must not keep us waiting
+_DEEP = "is nested too deeply; settings stand in tables of one level. Mend or delete it."
 _SHARED = "only the workspace's config.toml sets it, so that every clone consolidates alike"
 
 
@@ -67,7 +74,7 @@ class Setting(NamedTuple):
         if isinstance(self.default, str):
             return raw if isinstance(raw, str) else None
         if self.is_switch:
-            return _SWITCH.get(str(raw).lower())
+            return _SWITCH.get(str(raw).lower()) if _is_plain(raw) else None
         return self._within(raw)
 
     def widens(self, value: int | str, other: int | str) -> bool:
@@ -85,9 +92,23 @@ class Setting(NamedTuple):
 
     def _within(self, raw: Any) -> int | None:
         is_whole = isinstance(raw, int) and not isinstance(raw, bool)
-        if not is_whole and not (isinstance(raw, str) and raw.isdecimal()):
+        if not _is_plain(raw) or not (is_whole or (isinstance(raw, str) and raw.isdecimal())):
             return None
         return int(raw) if self.least <= int(raw) <= (self.most or sys.maxsize) else None
+
+
+def _is_plain(raw: Any) -> bool:
+    """Whether a value is a text or a number that is short enough to convert and to show."""
+    if isinstance(raw, str):
+        return len(raw) <= _LONGEST
+    return isinstance(raw, float) or (isinstance(raw, int) and abs(raw) <= sys.maxsize)
+
+
+def _shown(raw: Any) -> str:
+    """A value as a message shows it."""
+    if isinstance(raw, str):
+        return repr(_cut(raw))
+    return repr(raw) if _is_plain(raw) else f"of type {type(raw).__name__}"
 
 
 def _consolidation(
@@ -372,11 +393,11 @@ def load(workspace: Path, user: Path, environment: Mapping[str, str] | None = No
 
 def _take(config: Config, source: str, path: Path, refused: Mapping[str, str]) -> None:
     """What a file says, without what it may not say; for that, the reason."""
-    for name, raw in _flat(_read(path)).items():
+    for name, raw in _read(path, follow=source == "user").items():
         if name == "format":
             _check_format(path, raw)
         elif name not in config.values:
-            config.unknown.append(f"{path}: {name}")
+            config.unknown.append(f"{path}: {_cut(name)}")
         elif name in refused:
             config.ignored.append(f"{name} in {path} is ignored: {refused[name]}")
         else:
@@ -399,7 +420,7 @@ def _set(config: Config, name: str, raw: Any, source: str, where: object) -> Non
     setting = there.setting
     value = setting.parsed(raw)
     if value is None:
-        raise InvalidConfig(where, f"{name} is {raw!r}; it must be {setting.form}.")
+        raise InvalidConfig(where, f"{name} is {_shown(raw)}; it must be {setting.form}.")
     if (source, there.source) == ("workspace", "user") and setting.widens(value, there.value):
         config.ignored.append(f"{name} in {where} is ignored: {_overruled(there, value)}")
     else:
@@ -419,25 +440,61 @@ def _setting(name: str) -> Setting:
     return found[0]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, *, follow: bool) -> dict[str, Any]:
+    """What a file sets, by the whole names of its keys; nothing if there is no file."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
+        text = _bytes(path, follow=follow).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidConfig(path, f"byte {error.start} is not UTF-8. Mend or delete it.") from None
+    except OSError as error:
+        raise InvalidConfig(path, f"cannot be read ({error.strerror}).") from error
+    if not text:
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidConfig(path, f"cannot be read ({error}).") from error
     # Most workspaces say only this, and the TOML reader costs 15 ms of every command.
     plain = _ONLY_FORMAT.match(text)
     return {"format": int(plain[1])} if plain else _parse(path, text)
 
 
+def _bytes(path: Path, *, follow: bool) -> bytes:
+    """A file's content, empty if there is none. Users link to their own; what a clone links to is
+    not read.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | _NONBLOCK | (0 if follow else _NOFOLLOW))
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except OSError:
+        if not follow and path.is_symlink():
+            reason = "is a symbolic link, which is not followed. Put a file in its place."
+            raise InvalidConfig(path, reason) from None
+        raise
+    try:
+        return _content(path, file)
+    finally:
+        os.close(file)
+
+
+def _content(path: Path, file: int) -> bytes:
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode):
+        raise InvalidConfig(path, "is not a file. Remove it.")
+    if found.st_size > _MOST_BYTES:
+        raise InvalidConfig(path, f"has more than {_MOST_BYTES // 1000} kB. Mend or delete it.")
+    return os.read(file, _MOST_BYTES)
+
+
 def _parse(path: Path, text: str) -> dict[str, Any]:
     import tomllib
 
+    if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+        raise InvalidConfig(path, _DEEP)
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidConfig(path, f"is not valid TOML: {error}. Mend or delete it.") from error
+        return _flat(tomllib.loads(text))
+    except ValueError as error:  # a number of too many digits is no TOMLDecodeError
+        reason = _cut(str(error).partition(";")[0], 200)
+        raise InvalidConfig(path, f"is not valid TOML: {reason}. Mend or delete it.") from error
+    except RecursionError:
+        raise InvalidConfig(path, _DEEP) from None
 
 
 def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -450,9 +507,14 @@ def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def _cut(text: str, longest: int = _LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
 def _check_format(path: Path, found: Any) -> None:
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise InvalidConfig(path, f"format is {found!r}; it must be {FORMAT}.")
+    is_whole = isinstance(found, int) and not isinstance(found, bool) and _is_plain(found)
+    if not is_whole or found < 0:
+        raise InvalidConfig(path, f"format is {_shown(found)}; it must be {FORMAT}.")
     if found > FORMAT:
         raise NewerFormat(path, found, FORMAT)
 
@@ -464,7 +526,7 @@ def chosen(name: str, written: str, *, by_user: bool = False) -> int | str:
         raise InvalidConfig(name, f"a workspace cannot set it: {_path(setting)}.")
     value = setting.parsed(written)
     if value is None:
-        raise InvalidConfig(name, f"{written!r} is not {setting.form}.")
+        raise InvalidConfig(name, f"{_shown(written)} is not {setting.form}.")
     return value
 
 
@@ -472,7 +534,10 @@ def edited(text: str, name: str, value: int | str) -> str:
     """A config file's text with one key set; comments and order stay as they are."""
     import tomlkit
 
-    document = tomlkit.parse(text)
+    try:
+        document = tomlkit.parse(text)
+    except (ValueError, RecursionError):  # it takes less depth than `tomllib` does
+        raise InvalidConfig("config.toml", _DEEP) from None
     table: Any = document
     *tables, key = name.split(".")
     for part in tables:

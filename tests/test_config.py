@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -277,3 +278,72 @@ def test_a_word_that_is_none_of_a_settings_values_is_said(
             read(tmp_path, **files)
     with pytest.raises(InvalidConfig, match=r"project or local|inline, branch or off"):
         chosen(name, value)
+
+
+# -- whatever a clone brings is answered in one sentence -------------------------------------------
+
+DEEP = 3000
+BROKEN = {
+    "dotted keys": ("a." * DEEP + "a = 1\n").encode(),
+    "a file of one dotted key": ("a." * 31_900 + "a = 1\n").encode(),
+    "tables": ("[" + "a." * DEEP + "a]\nb = 1\n").encode(),
+    "arrays": ("a = " + "[" * DEEP + "]" * DEEP + "\n").encode(),
+    "inline tables": ("a = " + "{a = " * DEEP + "1" + "}" * DEEP + "\n").encode(),
+    "a setting of arrays": ("memory.enabled = " + "[" * 300 + "]" * 300 + "\n").encode(),
+    "a long number": b"recall.floor = 1" + b"0" * 5000 + b"\n",
+    "a long hexadecimal number": b"recall.floor = 0x" + b"f" * 5000 + b"\n",
+    "a long switch": b"memory.enabled = 0x" + b"f" * 5000 + b"\n",
+    "a long format": b"format = 1" + b"0" * 5000 + b"\n",
+    "a long hexadecimal format": b"format = 0x" + b"f" * 5000 + b"\n",
+    "foreign digits": "format = \u0661\n".encode(),
+    "no UTF-8": b"format = 1\n# \xff\n",
+    "a long file": b"#" * (1 << 20) + b"\n",
+    "a long text": b'capture.scope = "' + b"x" * 10_000 + b'"\n',
+}
+
+
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN.keys())
+@pytest.mark.parametrize("whose", ["workspace", "user"])
+def test_what_cannot_be_taken_is_one_sentence_that_names_the_file(
+    tmp_path: Path, whose: str, data: bytes
+) -> None:
+    read(tmp_path)
+    (tmp_path / f"{whose}.toml").write_bytes(data)
+    with pytest.raises(InvalidConfig, match=rf"\A.*{whose}\.toml: .*\.\Z") as refused:
+        load(tmp_path / "workspace.toml", tmp_path / "user.toml", {})
+    assert len(str(refused.value)) < 300 + len(str(tmp_path))
+
+
+def test_a_number_in_the_environment_may_be_of_any_length(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match="LOKI_RECALL_FLOOR"):
+        read(tmp_path, LOKI_RECALL_FLOOR="1" * 5000)
+
+
+def test_setting_a_key_in_a_file_that_is_nested_too_deeply_is_said() -> None:
+    text = "a = " + "[" * DEEP + "]" * DEEP + "\n"
+    with pytest.raises(InvalidConfig, match=r"config\.toml.*nested too deeply"):
+        edited(text, "recall.floor", 50)
+
+
+@pytest.mark.parametrize("whose", ["workspace", "user"])
+def test_a_folder_or_a_pipe_in_place_of_the_file_is_said(tmp_path: Path, whose: str) -> None:
+    read(tmp_path)
+    path = tmp_path / f"{whose}.toml"
+    for make in (os.mkdir, os.mkfifo):
+        path.unlink(missing_ok=True)
+        make(path)
+        with pytest.raises(InvalidConfig, match=rf"{whose}\.toml: is not a file"):
+            load(tmp_path / "workspace.toml", tmp_path / "user.toml", {})
+        if path.is_dir():
+            path.rmdir()
+
+
+def test_a_link_is_followed_for_the_user_and_not_for_a_workspace(tmp_path: Path) -> None:
+    mine = written(tmp_path / "dotfiles.toml", "recall.floor = 60\n")
+    workspace, user = tmp_path / "workspace.toml", tmp_path / "user.toml"
+    user.symlink_to(mine)
+    assert load(workspace, user, {}).get("recall.floor") == 60
+    assert load(user, user, {}).get("recall.floor") == 60
+    workspace.symlink_to(mine)
+    with pytest.raises(InvalidConfig, match=r"workspace\.toml: is a symbolic link"):
+        load(workspace, user, {})
