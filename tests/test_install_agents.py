@@ -233,6 +233,7 @@ def test_a_program_with_no_name_is_called_by_its_place(
         (".claude/settings.json", '{"hooks": {"Stop": {}}}', r"`hooks\.Stop` is not a list"),
         (".mcp.json", '{"mcpServers": 1}', "`mcpServers` is not an object"),
         (".mcp.json", "[" * 100_000, "JSON|nested"),
+        (".mcp.json", f'{{"a": 1{"0" * 5000}}}', "too many digits"),
     ],
 )
 def test_settings_that_are_broken_are_named_and_nothing_is_written(
@@ -341,12 +342,23 @@ def test_a_codex_server_that_somebody_named_is_kept(ws: Workspace) -> None:
     assert config.read_text() == text
 
 
-def test_a_broken_codex_configuration_is_named(ws: Workspace, project: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("model = \n", "is not valid TOML .*line 1"),
+        (f"model = {'[' * 3000}{']' * 3000}\n", "is not valid TOML .*recursion"),
+        (f"model = 1{'0' * 5000}\n", "is not valid TOML .*digits"),
+    ],
+    ids=["no value", "nested", "digits"],
+)
+def test_a_broken_codex_configuration_is_named(
+    ws: Workspace, project: Path, text: str, told: str
+) -> None:
     config = Path.home() / ".codex" / "config.toml"
     config.parent.mkdir()
-    config.write_text("model = \n")
+    config.write_text(text)
     before = tree(project, Path.home())
-    with pytest.raises(InvalidConfig, match=r"config\.toml: is not valid TOML .*line 1"):
+    with pytest.raises(InvalidConfig, match=rf"config\.toml: {told}"):
         install(ws, "codex")
     assert tree(project, Path.home()) == before
 

@@ -111,7 +111,7 @@ def _servers(text: str | None, path: Path) -> dict[str, Any]:
     """The servers that a configuration names; raises InvalidConfig where it is not TOML."""
     try:
         servers = tomllib.loads(text or "").get("mcp_servers", {})
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of too many digits or brackets
         raise InvalidConfig(
             path, f"is not valid TOML ({error}). Nothing was written; mend the file and repeat."
         ) from None

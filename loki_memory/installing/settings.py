@@ -166,6 +166,8 @@ def _read(text: str | None, path: Path) -> tuple[str, dict[str, Any]]:
         raise _broken(f"{path}:{error.lineno}:{error.colno}", reason) from None
     except RecursionError:
         raise _broken(path, "is nested too deeply") from None
+    except ValueError:
+        raise _broken(path, "has a number of too many digits") from None
     if not isinstance(found, dict):
         raise _broken(path, "is not an object")
     return text, found
