@@ -134,7 +134,7 @@ def test_a_brief_leaves_continuity_and_all_of_memory_as_they_are(
     before = content(ws.layout.loki)
     fire(project, "SessionStart", source="startup")
     fire(project, "UserPromptSubmit", prompt=f"{RULE}?")
-    fire(project, "PostCompact", trigger="auto")
+    fire(project, "SessionStart", source="compact")
     assert content(ws.layout.loki) == before
 
 
@@ -185,7 +185,7 @@ def test_a_session_is_told_a_thing_once_until_it_loses_its_context(
     assert RULE in fire(project, "UserPromptSubmit", prompt=RULE)
     assert fire(project, "UserPromptSubmit", prompt=RULE) == ""
     assert RULE in fire(project, "UserPromptSubmit", prompt=RULE, session_id="another")
-    fire(project, "PostCompact", trigger="auto")
+    fire(project, "SessionStart", source="compact")
     assert RULE in fire(project, "UserPromptSubmit", prompt=RULE)
 
 
@@ -407,8 +407,8 @@ def test_a_session_that_is_resumed_or_compacted_is_told_of_what_it_was_asked(
 ) -> None:
     ws.remember("The cart is documented in README.md", kind="pattern")
     fire(project, "PreCompact", transcript_path=str(transcript), trigger="auto")
-    for name, source in (("PostCompact", ""), ("SessionStart", "compact")):
-        told = fire(project, name, transcript_path=str(transcript), source=source)
+    for source in ("resume", "compact"):
+        told = fire(project, "SessionStart", transcript_path=str(transcript), source=source)
         assert "[goal] Thanks! Now document the cart" in told
         assert "The cart is documented in README.md" in told
     assert "[goal]" not in fire(project, "SessionStart", source="startup")
@@ -462,12 +462,21 @@ def test_a_process_ends_well_whatever_it_is_given(ws: Workspace, project: Path) 
     assert run("Nonsense", b"{}", project) == (0, "", told)
 
 
+def test_settings_of_an_older_version_get_no_answer_after_a_compaction(
+    ws: Workspace, project: Path
+) -> None:
+    """Clients show an answer as an error of fifty lines."""
+    ws.remember(RULE, kind="pattern")
+    given = {"cwd": str(project), "session_id": SESSION, "trigger": "auto"}
+    assert run("PostCompact", json.dumps(given).encode(), project) == (0, "", "")
+
+
 def test_a_prompt_of_many_pages_is_answered(ws: Workspace, project: Path) -> None:
     ws.remember(RULE, kind="pattern")
     assert RULE in fire(project, "UserPromptSubmit", prompt=f"{RULE}\n" + "pasted " * 100_000)
 
 
-@pytest.mark.parametrize("name", sorted(set(EVENTS) - {"WorktreeRemove"}))
+@pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("off", ["setting", "malformed", "pause"])
 def test_where_memory_is_off_nothing_is_said_or_noted(
     name: str, off: str, ws: Workspace, project: Path, transcript: Path

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import git
-from test_hooks import fire, logged, raw
+from test_hooks import fire, logged, raw, run
 
 from loki_memory import Workspace
+from loki_memory.hooks.response import Response
 from loki_memory.writing.checkpoints import waiting_checkpoints
 
 # -- agents ----------------------------------------------------------------------------------------
@@ -81,14 +83,20 @@ def facts(root: Path) -> set[str]:
     return {one.title() for one in Workspace.open(root).list(kind="fact")}
 
 
+def left(worktree: Path, **given: Any) -> Response:
+    """An agent is about to leave a worktree."""
+    given = given or {"action": "remove", "discard_changes": True}
+    return raw(worktree, "PreToolUse", {}, tool_name="ExitWorktree", tool_input=given)
+
+
 def test_what_a_worktree_remembers_and_did_not_commit_is_kept(
     worktree: Path, project: Path
 ) -> None:
     Workspace.open(worktree).remember("C is new")
-    response = raw(project, "WorktreeRemove", {}, worktree_path=str(worktree))
+    response = left(worktree)
     assert response.err == "loki-mem: uncommitted memory of the worktree: 1 kept here\n"
     assert facts(project) == {"A is known", "B is known", "C is new"}
-    assert raw(project, "WorktreeRemove", {}, worktree_path=str(worktree)).err == ""
+    assert left(worktree).err == ""
 
 
 def test_what_is_taken_here_is_laid_aside_and_nothing_is_overwritten(
@@ -99,7 +107,7 @@ def test_what_is_taken_here_is_laid_aside_and_nothing_is_overwritten(
     there.correct(known.id, confidence=0.3)
     path = there.where(known.id)
     before = here.where(known.id).read_bytes()
-    response = raw(worktree, "WorktreeRemove", {}, worktree_path=str(worktree))
+    response = left(worktree)
     assert response.err.startswith("loki-mem: uncommitted memory of the worktree: 1 laid aside in ")
     assert here.where(known.id).read_bytes() == before
     (aside,) = here.layout.local.glob("salvaged/wt-*/semantic/facts/*.json")
@@ -110,7 +118,7 @@ def test_what_a_worktree_committed_needs_no_salvage(worktree: Path, project: Pat
     with Workspace.open(worktree) as there:
         there.remember("C is new")
         there.commit()
-    assert raw(project, "WorktreeRemove", {}, worktree_path=str(worktree)).err == ""
+    assert left(worktree).err == ""
     assert facts(project) == {"A is known", "B is known"}
 
 
@@ -121,7 +129,7 @@ def test_only_worktrees_of_this_repository_are_salvaged(
         other.remember("Somebody else's")
     git(tmp_path / "other", "init", "-q")
     for path in (tmp_path / "other", project, tmp_path / "nowhere"):
-        assert raw(project, "WorktreeRemove", {}, worktree_path=str(path)).err == ""
+        assert left(path) == Response()
     assert facts(project) == {"A is known", "B is known"}
 
 
@@ -129,12 +137,40 @@ def test_links_in_a_worktree_are_not_followed(worktree: Path, project: Path) -> 
     secret = project.parent / "secret.json"
     secret.write_text(json.dumps({"statement": "The password"}))
     os.symlink(secret, worktree / ".loki/memory/semantic/facts/fact-x.json")
-    assert raw(project, "WorktreeRemove", {}, worktree_path=str(worktree)).err == ""
+    assert left(worktree).err == ""
     assert facts(project) == {"A is known", "B is known"}
 
 
 def test_memory_is_kept_also_while_nothing_is_captured(worktree: Path, project: Path) -> None:
     Workspace.open(worktree).remember("C is new")
     Workspace.open(project).pause()
-    raw(project, "WorktreeRemove", {}, worktree_path=str(worktree))
+    left(worktree)
     assert "C is new" in facts(project)
+
+
+def test_a_worktree_that_stays_needs_no_salvage(worktree: Path, project: Path) -> None:
+    Workspace.open(worktree).remember("C is new")
+    assert left(worktree, action="keep") == Response()
+    assert facts(project) == {"A is known", "B is known"}
+
+
+def test_other_tools_are_no_reason_to_salvage(worktree: Path, project: Path) -> None:
+    Workspace.open(worktree).remember("C is new")
+    assert raw(worktree, "PreToolUse", {}, tool_name="Bash", tool_input={}) == Response()
+    assert facts(project) == {"A is known", "B is known"}
+
+
+def test_settings_of_an_older_version_salvage_and_do_not_claim_that_the_worktree_is_gone(
+    worktree: Path, project: Path, tmp_path: Path
+) -> None:
+    """To Claude Code success means that the worktree is gone, and failure that it stays."""
+    Workspace.open(worktree).remember("C is new")
+    response = raw(project, "WorktreeRemove", {}, worktree_path=str(worktree))
+    assert (response.out, response.code) == ("", 1)
+    assert "uncommitted memory of the worktree: 1 kept here" in response.err
+    assert "`loki-mem install claude-code` takes it out" in response.err
+    assert "C is new" in facts(project)
+    given = json.dumps({"cwd": str(tmp_path), "worktree_path": str(tmp_path / "wt")}).encode()
+    code, out, err = run("WorktreeRemove", given, tmp_path)
+    assert (code, out) == (1, "")
+    assert err.startswith("loki-mem: this hook removes no worktree")

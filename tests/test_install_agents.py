@@ -136,6 +136,43 @@ def test_an_older_hook_of_ours_is_replaced(ws: Workspace, project: Path) -> None
     assert hooks_in(path) == {"Stop": [{"matcher": "*", "hooks": [theirs]}]}
 
 
+def older_settings(theirs: dict[str, Any]) -> dict[str, Any]:
+    """Hooks as an older version wrote them, among those of somebody else."""
+    ours = {"type": "command", "command": "loki-mem hook PostCompact", "timeout": 10}
+    removal = {"type": "command", "command": "loki-mem hook WorktreeRemove", "timeout": 30}
+    return {
+        "hooks": {
+            "PostCompact": [{"hooks": [theirs]}, {"hooks": [ours]}],
+            "WorktreeRemove": [{"hooks": [removal]}],
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json")]
+)
+def test_events_that_are_not_registered_any_more_are_taken_out(
+    ws: Workspace, project: Path, name: str, file: str
+) -> None:
+    theirs = {"type": "command", "command": "say compacted"}
+    (project / file).parent.mkdir()
+    for do in (install, uninstall):
+        (project / file).write_text(json.dumps(older_settings(theirs), indent=2))
+        do(ws, name, user=False)
+        hooks = hooks_in(project / file)
+        assert hooks["PostCompact"] == [{"hooks": [theirs]}]
+        assert "WorktreeRemove" not in hooks
+    assert list(hooks) == ["PostCompact"]
+
+
+def test_an_event_of_others_that_is_no_list_is_left_alone(ws: Workspace, project: Path) -> None:
+    path = project / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"hooks": {"Unheard": {"of": 1}}}')
+    install(ws, "claude-code")
+    assert json.loads(path.read_text())["hooks"]["Unheard"] == {"of": 1}
+
+
 def test_the_server_joins_others(ws: Workspace, project: Path) -> None:
     path = project / ".mcp.json"
     path.write_text('{"mcpServers":{"github":{"type":"http","url":"https://x"}}}')

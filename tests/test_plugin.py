@@ -40,16 +40,15 @@ EVENTS = re.compile(
 OURS = [
     "SessionStart",
     "UserPromptSubmit",
+    "PreToolUse",
     "PostToolUse",
     "PostToolUseFailure",
     "Stop",
     "PreCompact",
-    "PostCompact",
     "SubagentStart",
     "SubagentStop",
     "TaskCompleted",
     "SessionEnd",
-    "WorktreeRemove",
 ]
 COMMAND_FIELDS = {"description", "argument-hint", "allowed-tools"}
 SKILL_FIELDS = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
@@ -120,11 +119,16 @@ def test_every_event_of_ours_is_hooked_once() -> None:
     assert all(len(groups) == len(groups[0]["hooks"]) == 1 for groups in hooks.values())
 
 
+def test_before_a_tool_only_leaving_a_worktree_starts_a_process() -> None:
+    (group,) = read(PLUGIN / "hooks" / "hooks.json")["hooks"]["PreToolUse"]
+    assert group["matcher"] == "ExitWorktree"
+
+
 def test_what_is_answered_to_the_agent_is_waited_for() -> None:
     """What an asynchronous hook says comes a turn too late for a brief or a lesson."""
     hooks = read(PLUGIN / "hooks" / "hooks.json")["hooks"]
     waited = {event for event, (group,) in hooks.items() if not group["hooks"][0].get("async")}
-    assert {"SessionStart", "UserPromptSubmit", "PostToolUseFailure", "PostCompact"} <= waited
+    assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUseFailure"} <= waited
     assert not {"PostToolUse", "Stop"} & waited
 
 

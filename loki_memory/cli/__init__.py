@@ -54,8 +54,7 @@ def run() -> NoReturn:
     if sys.argv[1:2] == ["hook"] and len(sys.argv) == _HOOK and sys.argv[2].isalpha():
         from loki_memory.hooks.program import run as answer
 
-        answer(sys.argv[2])
-        sys.exit(0)
+        sys.exit(answer(sys.argv[2]))
     from loki_memory.cli.main import main
 
     main()

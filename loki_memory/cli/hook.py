@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 
@@ -18,8 +19,8 @@ def hook_command(session: Session, event: str, wait: bool) -> None:
 
     Prints what the session should know as JSON that Claude Code and Codex understand, or nothing.
     Exits with 0 whatever happens; the log in this machine's own zone tells what did. Events are
-    SessionStart, UserPromptSubmit, PostToolUse, PostToolUseFailure, Stop, PreCompact, PostCompact,
-    SubagentStart, SubagentStop, TaskCompleted, SessionEnd and WorktreeRemove.
+    SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PostToolUseFailure, Stop, PreCompact,
+    SubagentStart, SubagentStop, TaskCompleted and SessionEnd.
 
     \b
     Example:
@@ -27,3 +28,5 @@ def hook_command(session: Session, event: str, wait: bool) -> None:
     """
     response = answer(event, folder=session.directory, wait=wait)
     session.show(json.loads(response.out or "{}"), lambda: show(response))
+    if response.code:
+        sys.exit(response.code)

@@ -1,4 +1,4 @@
-"""`loki-mem hook EVENT` as a process: JSON in, JSON or nothing out, and never a failure."""
+"""`loki-mem hook EVENT` as a process: JSON in, JSON or nothing out."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ def answer(name: str, *, folder: str | None = None, wait: bool = False) -> Respo
     return respond(name, data, os.environ, folder=folder, wait=wait)
 
 
-def run(name: str) -> None:
-    """Answer, and print that."""
-    show(answer(name))
+def run(name: str) -> int:
+    """Answer, and print that; returns the exit code."""
+    response = answer(name)
+    show(response)
+    return response.code
 
 
 def show(response: Response) -> None:

@@ -3,6 +3,10 @@
 A hook never fails a session: whatever goes wrong here is a line in the log and one on stderr, and
 the harness sees success. Nothing at all is said where there is no workspace, where memory is turned
 off or paused, and to a process that a hook of ours has started (LOKI_HOOK).
+
+Settings that an older version wrote may name events that are not registered any more. `PostCompact`
+is answered with nothing, since clients accept no answer to it. `WorktreeRemove` is answered with a
+failure: success would tell Claude Code that the hook has removed the worktree.
 """
 
 from __future__ import annotations
@@ -27,19 +31,25 @@ GUARD = "LOKI_HOOK"  # in the environment of whatever a hook starts
 EVENTS = {
     "SessionStart": "session",
     "UserPromptSubmit": "prompt",
+    "PreToolUse": "worktree",
     "PostToolUse": "tool",
     "PostToolUseFailure": "tool",
     "Stop": "session",
     "PreCompact": "session",
-    "PostCompact": "session",
     "SubagentStart": "team",
     "SubagentStop": "team",
     "TaskCompleted": "team",
     "SessionEnd": "session",
-    "WorktreeRemove": "worktree",
 }
+RETIRED = {"PostCompact": "", "WorktreeRemove": "worktree"}
 HANDED_OVER = {"SessionEnd"}  # they have a second part, for a process that outlives the session
-ALWAYS = {"WorktreeRemove"}  # also while nothing is captured: it keeps what is there
+# Also while nothing is captured: they only keep what is there.
+ALWAYS = {"PreToolUse", "WorktreeRemove"}
+_LEAVING = "ExitWorktree"  # the tool by which an agent leaves a worktree, and may have it removed
+_NOT_REMOVED = (
+    "loki-mem: this hook removes no worktree, and is not needed any more; "
+    "`loki-mem install claude-code` takes it out\n"
+)
 
 
 class Done(NamedTuple):
@@ -51,10 +61,11 @@ class Done(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What a hook prints; it always exits with 0."""
+    """What a hook prints, and its exit code."""
 
     out: str = ""
     err: str = ""
+    code: int = 0
 
 
 class Listener(Protocol):
@@ -77,8 +88,20 @@ def respond(
     """
     if environment.get(GUARD) and not wait:
         return Response()
-    if name not in EVENTS:
+    if name not in EVENTS and name not in RETIRED:
         return Response(err=f"loki-mem: {name!r} is no event that memory answers\n")
+    if name == "PostCompact":
+        return Response()
+    response = _guarded(name, data, environment, folder=folder, wait=wait)
+    if name == "WorktreeRemove":
+        return Response(err=response.err + _NOT_REMOVED, code=1)
+    return response
+
+
+def _guarded(
+    name: str, data: bytes, environment: Mapping[str, str], *, folder: str | None, wait: bool
+) -> Response:
+    """The response to an event, in which an error is a line on stderr."""
     fence = _Fence(name)
     with fence:
         event = parsed(name, data)
@@ -94,6 +117,8 @@ def _workspace(event: Event, folder: str) -> Workspace | None:
     """The workspace of a folder; None if that has none, or none that is to be asked."""
     if event.name == "PostToolUse" and event.transcript:
         return None  # the transcript tells it; this runs after every call
+    if event.name == "PreToolUse" and event.text("tool_name") != _LEAVING:
+        return None
     from loki_memory.workspace import Workspace
     from loki_memory.writing.pausing import why_off
 
@@ -105,7 +130,7 @@ def _workspace(event: Event, folder: str) -> Workspace | None:
 
 
 def _answered(workspace: Workspace, event: Event, *, wait: bool) -> Response:
-    module = import_module(f"loki_memory.hooks.{EVENTS[event.name]}")
+    module = import_module(f"loki_memory.hooks.{(EVENTS | RETIRED)[event.name]}")
     name = event.name.lower() + ("_afterwards" if wait and event.name in HANDED_OVER else "")
     listener: Listener = getattr(module, name)
     done = listener(workspace, event)

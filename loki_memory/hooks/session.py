@@ -46,11 +46,6 @@ def precompact(workspace: Workspace, event: Event) -> Done:
     return Done(told=told)
 
 
-def postcompact(workspace: Workspace, event: Event) -> Done:
-    """The session has lost its context: say again what matters for what it was asked."""
-    return Done(_brief(workspace, event, _last_prompt(workspace, event)))
-
-
 def stop(workspace: Workspace, event: Event) -> Done:
     """The agent rests: what it did so far is read, and told once the session has ended."""
     return Done(told=_staged(workspace, event))

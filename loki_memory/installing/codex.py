@@ -39,7 +39,6 @@ _EVENTS = (
     "UserPromptSubmit",
     "PostToolUse",
     "PreCompact",
-    "PostCompact",
     "SubagentStart",
     "SubagentStop",
     "Stop",

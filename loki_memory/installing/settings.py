@@ -54,8 +54,10 @@ def hooks_removed(site: Site, path: Path) -> Edit:
 
 
 def with_hooks(text: str | None, hooks: Hooks, path: Path) -> str:
-    """Settings with our hooks, each event's once."""
+    """Settings with our hooks, each event's once, and none of ours for any other event."""
     text, found = _read(text, path)
+    others = _object(found, "hooks", path).items()
+    retired = [event for event, there in others if event not in hooks and isinstance(there, list)]
     for event, groups in hooks.items():
         there = _list(found, event, path)
         if all(group in there for group in groups) and len(list(_ours(there))) == len(groups):
@@ -63,6 +65,8 @@ def with_hooks(text: str | None, hooks: Hooks, path: Path) -> str:
         text = _without_event(text, event, path)
         for group in groups:
             text = json_text.append(text, ("hooks", event), group)
+    for event in retired:
+        text = _without_event(text, event, path)
     return text
 
 
