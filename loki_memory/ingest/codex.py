@@ -2,13 +2,20 @@
 
 The first line tells the session and its folder; the others name neither, and have no ids of their
 own: a call has one, and a prompt is known by its moment and words.
+
+A rollout holds what went to the model and came from it (`response_item`), and what happened
+(`event_msg`). Up to 0.140 a prompt is an event, and calls and their results are response items.
+Since 0.148 a prompt, a command that ended and a patch that was applied are each an event
+`item_completed`, and calls and results stand there as response items too. Both tell a call by the
+same id, so that each is one turn, whichever is read first. A command that runs on after its call
+was answered is the one case of two results: what it said so far, and later how it ended.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -26,14 +33,46 @@ from loki_memory.ingest.turn import (
 )
 from loki_memory.models.ids import digest
 
-_LINES = {"session_meta", "turn_context", "compacted", "event_msg", "response_item"}
+# Lines that tell nothing of the work itself.
+_SILENT = {
+    "session_meta",
+    "turn_context",
+    "compacted",
+    "world_state",
+    "token_usage_record",
+    "inter_agent_communication",
+}
 _SHELLS = {"shell", "shell_command", "exec_command", "local_shell", "container.exec"}
+_POLLING = "write_stdin"  # asks a command that runs on what it has said since
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
 _RESULTS = {"function_call_output", "custom_tool_call_output"}
 _PATCH = "*** Begin Patch"
 _PATCHED = re.compile(r"^\*\*\* (?:Update File|Add File|Delete File|Move to): (.+)$", re.MULTILINE)
-_EXIT = re.compile(r"(?:Process exited with code|[Ee]xit code:?) (\d+)")
 _ADDED = re.compile(r"<(environment_context|user_instructions)>.*?(?:</\1>|\Z)", re.DOTALL)
+# What the harness puts before the output of a command, and again before that of a patch.
+_HEADER = re.compile(
+    r"(?=Exit|Chunk|Wall|Process|Original|Total)(?:Exit code: (-?\d+)(?:\n|\Z))?"
+    r"(?:Chunk ID: .*(?:\n|\Z))?(?:Wall time: .*(?:\n|\Z))?"
+    r"(?:Process (?:exited with code (-?\d+)|running with session ID (.*))(?:\n|\Z))?"
+    r"(?:Original token count: .*(?:\n|\Z))?(?:Total output lines: .*(?:\n|\Z))?"
+    r"(?:Output:(?:\n|\Z)|\Z)"
+)
+_INNER = re.compile(
+    r"Exit code: (-?\d+)\nWall time: .*\n(?:Total output lines: .*\n)?Output:(?:\n|\Z)"
+)
+# What it says where it carried out nothing.
+_REFUSED = re.compile(
+    r"unsupported (?:custom tool )?call|apply_patch verification failed|exec_command failed"
+    r"|failed to parse function arguments"
+)
+
+
+class _Ended(NamedTuple):
+    """What a call gave back, and whether it failed or still runs."""
+
+    text: str
+    failed: bool = False
+    running: bool = False
 
 
 class Codex:
@@ -41,90 +80,189 @@ class Codex:
 
     name = "codex"
 
-    def __init__(self, session: str, cwd: str, branch: str) -> None:
+    def __init__(self, session: str, cwd: str, branch: str, *, has_items: bool = False) -> None:
         self._base = Turn("", session, "", "", cwd=cwd, branch=branch, agent=self.name)
+        self._has_items = has_items
 
     @classmethod
     def reading(cls, first: Mapping[str, Any]) -> Self | None:
         """The dialect of a file that begins with this value; None if it is no rollout."""
-        about = first.get("payload")
-        if first.get("type") != "session_meta" or not isinstance(about, Mapping):
+        about = _fields(first, "payload")
+        session = _text(about, "id")
+        if first.get("type") != "session_meta" or not session:
             return None
-        git = about.get("git") if isinstance(about.get("git"), Mapping) else {}
-        names = (about.get("id"), about.get("cwd"), (git or {}).get("branch"))
-        session, cwd, branch = (one if isinstance(one, str) else "" for one in names)
-        return cls(session, cwd, branch) if session else None
+        branch = _text(_fields(about, "git"), "branch")
+        has_items = about.get("history_mode") == "paginated"
+        return cls(session, _text(about, "cwd"), branch, has_items=has_items)
 
     def turns(self, value: Mapping[str, Any]) -> list[Turn] | None:
-        item, at = value.get("payload"), instant(value.get("timestamp"))
-        if value.get("type") not in _LINES or not isinstance(item, Mapping) or not at:
+        kind, item, at = _text(value, "type"), value.get("payload"), instant(value.get("timestamp"))
+        if not isinstance(item, Mapping) or not at:
             return None
         base = self._base._replace(at=at)
-        if value["type"] == "event_msg":
-            found = _event(base, item)
-        elif value["type"] == "response_item":
-            found = _item(base, item)
-        else:
-            found = None
-        return [found] if found else []
+        if kind == "event_msg":
+            return _event(base, item)
+        if kind == "response_item":
+            found = _response(base, item)
+            return found and [turn for turn in found if not self._is_poll(turn)]
+        return [] if kind in _SILENT else None
+
+    def _is_poll(self, turn: Turn) -> bool:
+        """Whether a call only asks how a command goes on of which an item tells how it ended."""
+        return self._has_items and turn.tool == _POLLING
 
 
-def _event(base: Turn, item: Mapping[str, Any]) -> Turn | None:
-    kind, text = item.get("type"), item.get("message")
+def _event(base: Turn, event: Mapping[str, Any]) -> list[Turn] | None:
+    kind = _text(event, "type")
     if kind == "turn_aborted":
-        return base._replace(kind=STOP, key=f"{base.session}:{base.at}:stop")
-    text = asked(_ADDED.sub(" ", text)) if kind == "user_message" and isinstance(text, str) else ""
+        return [base._replace(kind=STOP, key=f"{base.session}:{base.at}:stop")]
+    if kind == "user_message":
+        return _prompt(base, event.get("message"))
+    if kind == "item_completed":
+        return _item(base, _fields(event, "item"))
+    return [] if kind else None
+
+
+def _prompt(base: Turn, typed: Any) -> list[Turn] | None:
+    """What somebody typed; None if it is no text."""
+    if not isinstance(typed, str):
+        return None
+    text = asked(_ADDED.sub(" ", typed))
     key = digest("prompt", base.session, base.at, text)
-    return base._replace(kind=PROMPT, key=key, text=text) if text else None
+    return [base._replace(kind=PROMPT, key=key, text=text)] if text else []
 
 
-def _item(base: Turn, item: Mapping[str, Any]) -> Turn | None:
-    kind, call = item.get("type"), item.get("call_id")
-    if not isinstance(call, str) or not call:
+def _item(base: Turn, item: Mapping[str, Any]) -> list[Turn] | None:
+    kind, call = _text(item, "type"), _text(item, "id")
+    if kind == "UserMessage":
+        return _prompt(base, _joined(item.get("content")))
+    if kind not in {"CommandExecution", "FileChange"}:
+        return [] if kind else None
+    if not call:
+        return None
+    return _command(base, call, item) if kind == "CommandExecution" else _patch(base, call, item)
+
+
+def _command(base: Turn, call: str, item: Mapping[str, Any]) -> list[Turn] | None:
+    """A command that ended: what was run, and what came of it."""
+    line, code = _line(item.get("command")), item.get("exit_code")
+    if not line:
+        return None
+    failed = _text(item, "status") in {"failed", "declined"} or _is_failure(code)
+    said = _text(item, "aggregated_output") or _text(item, "stdout") + _text(item, "stderr")
+    return [*_called(base, call, "shell", line), _result(base, call, _Ended(said, failed))]
+
+
+def _patch(base: Turn, call: str, item: Mapping[str, Any]) -> list[Turn] | None:
+    """Files that were changed, or were to be."""
+    changes = _fields(item, "changes")
+    moved = (_text(_fields(changes, path), "move_path") for path in changes)
+    files = tuple(given(path) for path in (*changes, *moved) if path)
+    if not files:
+        return None
+    failed = _text(item, "status") in {"failed", "declined"}
+    said = _text(item, "stderr") or _text(item, "stdout")
+    return [_patched(base, call, files), _result(base, call, _Ended(said, failed))]
+
+
+def _response(base: Turn, item: Mapping[str, Any]) -> list[Turn] | None:
+    kind, call = _text(item, "type"), _text(item, "call_id")
+    if kind not in _RESULTS and kind not in _CALLS:
+        return [] if kind else None
+    if not call:
         return None
     if kind in _RESULTS:
-        output, failed = _ended(item.get("output"))
-        text = answered(output, failed=failed)
-        return base._replace(kind=RESULT, key=f"{call}:out", call=call, text=text, failed=failed)
-    if kind not in _CALLS:
+        ended = _ended(item.get("output"))
+        return [_result(base, call, ended)] if ended else None
+    tool, raw = _tool(item), item.get(_CALLS[kind])
+    if not tool or not isinstance(raw, str | Mapping):
         return None
-    tool = str(item.get("name") or "local_shell")
-    return _call(base._replace(kind=CALL, key=f"{call}:in", call=call), tool, item[_CALLS[kind]])
+    return _called(base, call, tool, _given(raw))
 
 
-def _call(base: Turn, tool: str, raw: Any) -> Turn | None:
-    text = _text(raw)
+def _tool(item: Mapping[str, Any]) -> str:
+    """The name of a tool; of another server's with the server before it, as other agents do."""
+    name, server = _text(item, "name"), _text(item, "namespace")
+    if "name" not in item:
+        return "local_shell"
+    return f"{server.rstrip('_')}__{name}" if server.startswith("mcp__") and name else name
+
+
+def _called(base: Turn, call: str, tool: str, text: str) -> list[Turn]:
+    """A call, unless it asks memory itself."""
     if _PATCH in text:
-        files = tuple(map(given, _PATCHED.findall(text)))
-        return base._replace(tool="apply_patch", text=files[0] if files else "", files=files)
+        return [_patched(base, call, tuple(map(given, _PATCHED.findall(text))))]
     tool = "shell" if tool in _SHELLS else tool
-    return None if is_ours(tool, text) else base._replace(tool=tool, text=given(text))
+    if is_ours(tool, text):
+        return []
+    return [base._replace(kind=CALL, key=f"{call}:in", call=call, tool=tool, text=given(text))]
 
 
-def _text(raw: Any) -> str:
+def _patched(base: Turn, call: str, files: tuple[str, ...]) -> Turn:
+    first = files[0] if files else ""
+    return base._replace(
+        kind=CALL, key=f"{call}:in", call=call, tool="apply_patch", text=first, files=files
+    )
+
+
+def _result(base: Turn, call: str, ended: _Ended) -> Turn:
+    key = f"{call}:so-far" if ended.running else f"{call}:out"
+    text = answered(ended.text, failed=ended.failed)
+    return base._replace(kind=RESULT, key=key, call=call, text=text, failed=ended.failed)
+
+
+def _given(raw: str | Mapping[str, Any]) -> str:
     """What a call was given: of a shell the command, else the first text."""
     fields = _decoded(raw)
     if not isinstance(fields, Mapping):
         return raw if isinstance(raw, str) else ""
-    command = fields.get("command") or fields.get("cmd")
-    if isinstance(command, list):
-        words = [str(word) for word in command]
-        return words[2] if words[1:2] in (["-c"], ["-lc"]) and words[2:] else " ".join(words)
-    texts = (one for one in (command, *fields.values()) if isinstance(one, str) and one)
+    line = _line(fields.get("command") or fields.get("cmd"))
+    texts = (one for one in (line, *fields.values()) if isinstance(one, str) and one)
     return next(texts, "")
 
 
-def _ended(output: Any) -> tuple[str, bool]:
-    """What a call gave back, and whether it failed."""
+def _line(command: Any) -> str:
+    """A command as a person types it, without the shell that it was given to."""
+    if not isinstance(command, list):
+        return command if isinstance(command, str) else ""
+    words = [word for word in command if isinstance(word, str)]
+    return words[2] if words[1:2] in (["-c"], ["-lc"]) and words[2:] else " ".join(words)
+
+
+def _ended(output: Any) -> _Ended | None:
+    """What the result of a call says; None if it is no result."""
     told = _decoded(output)
     if not isinstance(told, Mapping):
-        text = output if isinstance(output, str) else ""
-        code = _EXIT.search(text[:400])
-        return text, bool(code and code[1] != "0")
-    about = told.get("metadata")
-    code = about.get("exit_code") if isinstance(about, Mapping) else None
-    text = told.get("output") or told.get("content") or ""
-    return str(text), code not in {None, 0} or told.get("success") is False
+        text = _joined(output)
+        return None if text is None else _unwrapped(text)
+    ended = _unwrapped(_joined(told.get("output")) or _joined(told.get("content")) or "")
+    failed = _is_failure(_fields(told, "metadata").get("exit_code")) or told.get("success") is False
+    return ended._replace(failed=ended.failed or failed)
+
+
+def _unwrapped(text: str) -> _Ended:
+    """What a command said, without the lines that the harness put before it."""
+    header = _HEADER.match(text)
+    if header is None:
+        return _Ended(text, failed=_REFUSED.match(text) is not None)
+    codes, text = [header[1], header[2]], text[header.end() :]
+    if inner := _INNER.match(text):
+        codes, text = [inner[1]], text[inner.end() :]
+    failed = any(code and code.strip("-0") for code in codes)
+    return _Ended(text, failed, running=header[3] is not None)
+
+
+def _is_failure(code: Any) -> bool:
+    return isinstance(code, int) and code != 0
+
+
+def _joined(content: Any) -> str | None:
+    """A text, which may come in parts; None if it is none."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    return "\n".join(text for part in content if (text := _text(part, "text")))
 
 
 def _decoded(raw: Any) -> Any:
@@ -132,3 +270,15 @@ def _decoded(raw: Any) -> Any:
         return orjson.loads(raw) if isinstance(raw, str) and raw.startswith("{") else raw
     except orjson.JSONDecodeError:
         return raw
+
+
+def _text(fields: Any, name: str) -> str:
+    """A field that holds a text, in which no character is cut in half; empty if it holds none."""
+    value = fields.get(name) if isinstance(fields, Mapping) else None
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def _fields(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A field that holds an object; an empty one if it holds none."""
+    value = fields.get(name)
+    return value if isinstance(value, Mapping) else {}
