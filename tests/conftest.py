@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from loki_memory import Workspace
 from loki_memory.resources import resource
 
 # The same examples at every run: a change is judged by itself. LOKI_TEST_LONG looks further.
-settings.register_profile("fixed", derandomize=True)
-if not os.environ.get("LOKI_TEST_LONG"):
-    settings.load_profile("fixed")
+# Neither fails because a machine is busy: no example has a deadline.
+_BUSY = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("long", deadline=None, suppress_health_check=_BUSY)
+settings.register_profile("fixed", settings.get_profile("long"), derandomize=True)
+settings.load_profile("long" if os.environ.get("LOKI_TEST_LONG") else "fixed")
 
 
 @pytest.fixture(autouse=True)

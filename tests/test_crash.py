@@ -279,5 +279,5 @@ def test_a_killed_rebuild_leaves_no_process_behind(ws: Workspace, project: Path)
     while process.poll() is None and not children.read_text().strip():
         pass
     process.kill()
-    _, complaint = process.communicate(timeout=30)  # ends when all who hold the pipes are gone
+    _, complaint = process.communicate(timeout=300)  # ends when all who hold the pipes are gone
     assert process.returncode == -signal.SIGKILL, complaint

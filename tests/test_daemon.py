@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_watcher import FAILED, wait_for, write_episode
+from test_watcher import FAILED, PATIENCE, wait_for, write_episode
 
 import loki_memory
 from loki_memory import Workspace
@@ -27,7 +27,6 @@ from loki_memory.watching.daemon import Answer, Listener, Request
 from loki_memory.watching.watcher import is_watched, place
 
 PROGRAM = [sys.executable, "-c", "from loki_memory.cli import program; program()"]
-STOP_SECONDS = 2.0
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are watched by /proc")
 
 
@@ -101,9 +100,9 @@ def answered(project: Path, *words: str, given: bytes = b"", **variables: str) -
     os.chdir(project)
     os.environ.update(variables)
     try:
-        connection = wire.reach(wire.address(project / ".loki"), 5)
+        connection = wire.reach(wire.address(project / ".loki"), PATIENCE)
         with socket.socket(fileno=connection.detach()) as open_:
-            open_.settimeout(5)
+            open_.settimeout(PATIENCE)
             assert wire.receive(open_) == [errand.GREETING]
             wire.send(open_, errand.request(words, given))
             parts = wire.receive(open_)
@@ -145,14 +144,14 @@ def test_a_second_watcher_is_refused(watched: int, project: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_time_and_leaves_nothing(
+def test_a_signal_ends_it_and_leaves_nothing(
     ws: Workspace, project: Path, watched: int, how: signal.Signals
 ) -> None:
     children = Path(f"/proc/{watched}/task/{watched}/children").read_text(encoding="utf-8")
     assert children.split() == []
     handle = os.pidfd_open(watched)
     signal.pidfd_send_signal(handle, how)
-    ended, _, _ = select.select([handle], [], [], STOP_SECONDS)
+    ended, _, _ = select.select([handle], [], [], PATIENCE)
     os.close(handle)
     assert ended
     assert not is_watched(ws.layout)

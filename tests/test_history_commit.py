@@ -38,7 +38,7 @@ class Project:
     def git(self, *args: str, check: bool = True) -> str:
         command = ["git", *args]
         done = subprocess.run(
-            command, cwd=self.root, check=check, capture_output=True, text=True, timeout=60
+            command, cwd=self.root, check=check, capture_output=True, text=True, timeout=300
         )
         return done.stdout
 
@@ -621,7 +621,7 @@ def test_processes_that_commit_at_once_lose_nothing(made: Project, workspace: Wo
         subprocess.Popen([sys.executable, "-c", WRITER, made.root, str(number)], env=environment)
         for number in range(4)
     ]
-    assert [writer.wait(timeout=120) for writer in writers] == [0] * 4
+    assert [writer.wait(timeout=300) for writer in writers] == [0] * 4
     commit(workspace)
     facts = [path for path in made.committed() if "/facts/" in path]
     assert len(facts) == 1 + 16

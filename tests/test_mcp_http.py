@@ -26,7 +26,7 @@ from loki_memory.errors import StoreFailed
 from loki_memory.mcp.http import token
 
 PROGRAM = [sys.executable, "-c", "from loki_memory.cli import program; program()", "mcp"]
-LONG = 60.0
+LONG = 300.0
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
 

@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters
 from loki_memory import Workspace
 
 PROGRAM = ["-c", "from loki_memory.cli import program; program()", "mcp"]
-LONG = 60.0  # seconds that something may take on a machine that is busy
+LONG = 300.0  # seconds that something may take on a machine that is busy
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,

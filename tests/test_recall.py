@@ -920,7 +920,7 @@ def test_two_processes_that_ask_a_fresh_store_both_get_their_answer(full: Worksp
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    answers = [process.communicate(timeout=60)[0].splitlines() for process in both]
+    answers = [process.communicate(timeout=300)[0].splitlines() for process in both]
     assert [process.returncode for process in both] == [0, 0]
     expected = ids(full.recall("contract tests database", k=3))
     assert [answer[0] for answer in answers] == [repr(expected)] * 2

@@ -22,7 +22,7 @@ from loki_memory.watching.background import Adding, Background, tracked_by_git
 from loki_memory.watching.bell import Bell, Ears, file_system, is_noise
 from loki_memory.watching.watcher import Watcher, is_watched, leading
 
-PATIENCE = 30.0  # seconds until a test gives up: far more than anything takes
+PATIENCE = 300.0  # seconds until a test gives up: far more than anything takes
 FAILED = {
     "goal": "Fix the build",
     "outcome": "failure",
