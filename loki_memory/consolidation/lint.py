@@ -1,4 +1,4 @@
-"""Beliefs that nobody can use: platitudes, and records without substance or evidence."""
+"""Beliefs that nobody can use: platitudes, records without substance or evidence, planted ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 
 from loki_memory.consolidation.likeness import content, names, stem
 from loki_memory.consolidation.template import GAP, LEFT_OUT
-from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern
+from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern, Skill
+from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 
 LONGEST = 600  # characters: a belief is a statement, not a report
 _MOST_CONDITIONS = 3
@@ -79,6 +80,18 @@ def lint(record: Memory) -> list[str]:
         found += _unusable(record)
     if isinstance(record, AntiPattern) and any(not one.do.strip() for one in record.resolutions):
         found.append("has an empty resolution")
+    return found + _planted(record)
+
+
+def _planted(record: Memory) -> list[str]:
+    """What somebody may have had a command print, so that it is learned."""
+    found: list[str] = []
+    if isinstance(record, AntiPattern) and gives_instructions(record.what_fails):
+        found.append("repeats what an output says to its reader")
+    passage = record.passage()
+    said = record.body if isinstance(record, Skill) else f"{passage.title}\n{passage.text}"
+    if pipes_download(said):
+        found.append("pipes a download into a shell")
     return found
 
 

@@ -2,7 +2,8 @@
 
 An error is told by the episode itself (`errors_encountered`) or by an action that failed. What
 resolved it is what the episode says, else the first later success of the same command; where that
-is a corrected form of what failed, the names that were exchanged say it best.
+is a corrected form of what failed, the names that were exchanged say it best. Nothing is taken
+from what an output says to its reader, and what pipes a download into a shell resolved nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from loki_memory.models import Action, Episode, signature
 from loki_memory.models.command import head, is_shell
 from loki_memory.models.ids import digest
 from loki_memory.models.normal import normal
+from loki_memory.models.prompt_injection import pipes_download, without_instructions
 from loki_memory.models.signature import Key, told
 
 
@@ -144,7 +146,7 @@ def _terms(text: str) -> frozenset[str]:
 @lru_cache(maxsize=16384)
 def complaint(error: str) -> str:
     """The line of an error that says what went wrong."""
-    return signature.complaint(error)
+    return signature.complaint(without_instructions(error))
 
 
 def key(error: str, action: str, target: str) -> Key | None:
@@ -189,6 +191,8 @@ def _mishap(episode: Episode, known: _Known) -> Mishap:
 def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:
     log = episode.action_log
     failed = (log[met.step].target or "") if met.step >= 0 else ""
+    if pipes_download(met.resolution):
+        return _Remedy()
     if met.resolution:
         if failed and _is_corrected(failed, met.resolution):
             return _exchange(failed, met.resolution, found.param)
@@ -203,6 +207,8 @@ def _later(log: list[Action], found: Key) -> _Remedy:
         fixed = _command(later)
         if not _has_worked(later) or head(later.action, fixed) != found.head or not fixed:
             continue
+        if pipes_download(later.target or ""):
+            return _Remedy()
         if fixed == failed:
             return _Remedy(_repair(log[1 : at + 1]))
         if failed.split()[:1] == fixed.split()[:1] or _is_corrected(failed, fixed):

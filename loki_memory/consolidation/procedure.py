@@ -13,6 +13,7 @@ from loki_memory.consolidation.sequences import Move, is_command, move
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.consolidation.sources import is_live
 from loki_memory.models import Action, AntiPattern, Episode
+from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 
 _COMMON = 0.8  # of the evidence: what is called common
 _CHECK = re.compile(
@@ -141,7 +142,8 @@ class Troubles:
 
 
 def _is_told(error: AntiPattern) -> bool:
-    return len(_line(error.prevention or "").split()) > _TERSE
+    planted = gives_instructions(error.what_fails) or pipes_download(error.prevention or "")
+    return len(_line(error.prevention or "").split()) > _TERSE and not planted
 
 
 def _symptom(error: AntiPattern) -> str:

@@ -14,6 +14,7 @@ from loki_memory.consolidation.mishaps import key
 from loki_memory.consolidation.sequences import Move, move
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import Action, Episode
+from loki_memory.models.prompt_injection import pipes_download, without_instructions
 from loki_memory.models.signature import salient
 
 _LONGEST = 160
@@ -94,8 +95,9 @@ def hear(snapshot: Snapshot) -> None:
 
 def _resolved(episode: Episode) -> Iterator[tuple[str, str]]:
     for error in episode.errors_encountered:
-        if error.resolution and (error.message or error.type):
-            yield (error.message or error.type, error.resolution)
+        met = without_instructions(error.message or error.type)
+        if met and error.resolution and not pipes_download(error.resolution):
+            yield (met, error.resolution)
 
 
 def _failed(episode: Episode) -> Iterator[str]:
@@ -120,7 +122,8 @@ def _is_check(action: Action) -> bool:
 
 def _step(action: Action) -> str:
     done = " ".join(filter(None, (action.action, action.target)))
-    return f"{done}: {_salient(action.error)}" if action.error else done
+    met = _salient(without_instructions(action.error or ""))
+    return f"{done}: {met}" if met else done
 
 
 @lru_cache(maxsize=16384)

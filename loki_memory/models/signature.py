@@ -4,6 +4,7 @@ The line that says what went wrong is found among the lines around it, and what 
 occurrence to the next (numbers, addresses, paths, moments) is masked. What stands in quotes names
 the thing that failed: the signature keeps it, the broader class masks it too. The key of an error
 adds the command that met it; by it consolidation knows an error, by the signature recall does.
+What an output says to its reader is no part of either (`prompt_injection`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from loki_memory.models.command import head
+from loki_memory.models.prompt_injection import without_instructions
 
 _LONGEST = 240  # an error line that is longer says the rest in data
 _LINES = 400  # of a log: the first and the last lines tell what failed
@@ -145,7 +147,7 @@ class Key(NamedTuple):
 
 def signature(error: str) -> Signature | None:
     """The signature of an error message or of the output that holds one; None if there is none."""
-    line = complaint(error)
+    line = complaint(without_instructions(error))
     if not line:
         return None
     broad, names = _split(line)
@@ -159,7 +161,7 @@ def key(error: str, action: str = "", target: str = "") -> Key | None:
     """The key of an error that an action met; None if the text is no error, or says no more
     than that there was one.
     """
-    line = complaint(error)
+    line = complaint(without_instructions(error))
     template = _template(line) if line else ""
     return Key(head(action, target, line), template, param(line)) if template else None
 
