@@ -135,15 +135,10 @@ def test_a_workspace_cannot_turn_off_what_its_user_turned_on(
 
 
 def test_a_warning_that_verify_doubts_is_not_told(ws: Workspace) -> None:
-    ws.record(
-        {
-            "goal": "Build the parser",
-            "outcome": "success",
-            "errors_encountered": [
-                {"type": "make", "message": "fatal: no rule to make target", "resolution": "fix it"}
-            ],
-        }
-    )
+    error = {"type": "make", "message": "fatal: no rule to make target", "resolution": "fix it"}
+    for number in range(3):  # one alone makes a candidate
+        goal = {"goal": f"Build the parser {number}", "session": f"s-{number}"}
+        ws.record({**goal, "outcome": "success", "errors_encountered": [error]})
     [path] = ws.layout.memory.glob("semantic/anti-patterns/*.json")
     assert "no rule to make target" in ws.continuity_block(GOAL)
     whole = path.read_text(encoding="utf-8")

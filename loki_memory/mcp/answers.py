@@ -92,6 +92,7 @@ class Told(TypedDict):
     text: str
     confidence: float | None
     evidence: int
+    status: str
 
 
 class Briefing(Answer):

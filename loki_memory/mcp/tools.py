@@ -128,6 +128,7 @@ def _told(memories: Iterable[told.Told]) -> list[Told]:
             text=one.text,
             confidence=one.confidence,
             evidence=one.evidence,
+            status=one.status,
         )
         for one in memories
     ]

@@ -1,13 +1,16 @@
 """The gist of a memory: its lesson in a line, read from the record's JSON.
 
 A title says what a memory is about. What is put before an agent unasked must say what to do:
-the resolution with the error, the right way with the rule.
+the resolution with the error, the right way with the rule. What an error says to its reader is
+left out, and so is a remedy that pipes a download into a shell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from loki_memory.models.prompt_injection import pipes_download, without_instructions
 
 # A line has 300 characters: room for three complaints and what helped against the first.
 _SYMPTOM, _REMEDY, _REMEDIES = 76, 50, 1
@@ -42,8 +45,14 @@ def family_gist(
 def _best(record: Mapping[str, Any]) -> str:
     """The remedy that most episodes speak for; empty if they speak against all."""
     resolutions = [one for one in _list(record.get("resolutions")) if isinstance(one, Mapping)]
-    best = max((one for one in resolutions if _support(one) >= 0), key=_support, default={})
-    return _text(best.get("do") or record.get("prevention"))
+    sound = [one for one in resolutions if _support(one) >= 0 and _remedy(one.get("do"))]
+    best = max(sound, key=_support, default={})
+    return _remedy(best.get("do") or record.get("prevention"))
+
+
+def _remedy(value: Any) -> str:
+    text = _text(value)
+    return "" if pipes_download(text) else text
 
 
 def _short(text: str, longest: int) -> str:
@@ -60,9 +69,16 @@ def _episode(record: Mapping[str, Any]) -> str:
     goal = _text(context.get("goal")) if isinstance(context, Mapping) else ""
     outcome = _text(record.get("outcome"))
     errors = [one for one in _list(record.get("errors_encountered")) if isinstance(one, Mapping)]
-    met = [_led(e.get("message") or e.get("type"), e.get("resolution")) for e in errors]
+    met = [
+        _led(_printed(one.get("message") or one.get("type")), _remedy(one.get("resolution")))
+        for one in errors
+    ]
     known = f"{goal} ({outcome})" if outcome not in {"", "unknown"} else goal
     return "; met: ".join(filter(None, (known, "; ".join(filter(None, met[:2])))))
+
+
+def _printed(value: Any) -> str:
+    return without_instructions(value) if isinstance(value, str) else ""
 
 
 def _skill(record: Mapping[str, Any]) -> str:

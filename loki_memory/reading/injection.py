@@ -1,13 +1,14 @@
-"""What an agent is told unasked: the context before a task.
+"""What an agent is told: the context before a task.
 
-Only what this project's own people and agents have seen is injected; what was imported or comes
-from outside waits until it is asked for. Order is stable (by id within a group), so that a prompt
+Only what this project's own people and agents have seen is put into a context; what was imported
+or comes from outside waits until it is asked for. Where nobody asked for a context either, it holds
+only what is proven (`recall.gate`). Order is stable (by id within a group), so that a prompt
 cache holds while memory does not change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.continuity.line import bullet
@@ -15,7 +16,7 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.models.tokens import tokens
 from loki_memory.reading.mistakes import mistakes
 from loki_memory.reading.recalling import Wish, note_shown, recall
-from loki_memory.reading.told import Told, line, told_of
+from loki_memory.reading.told import Told, line, told_as, told_of
 from loki_memory.reading.withholding import withheld
 from loki_memory.recall.recollection import Recollection
 
@@ -133,32 +134,42 @@ def found_for(
     files: Sequence[str],
     error: str,
     held: Collection[str],
+    *,
+    unasked: bool = False,
 ) -> tuple[dict[str, list[tuple[Recollection, Told]]], str, int]:
     """Each group, best first, without what is held back; all empty where memory is turned off."""
     if is_off(workspace):
         return {name: [] for name in _GROUPS}, "", 0
     wish = Wish(goal, _LOOKED_AT, files=files, error=error)
-    hits, _ = recall(workspace, wish.asked(workspace.now(), injected=True), phase=phase)
+    asked = wish.asked(workspace.now(), injected=True, unasked=unasked)
+    hits, _ = recall(workspace, asked, phase=phase)
     best = hits[0].score if hits else 0.0
     near = [hit for hit in hits if hit.score >= _NEAR * best and hit.id not in held]
     groups: dict[str, list[tuple[Recollection, Told]]] = {}
     for name, group in _GROUPS.items():
         chosen = [hit for hit in near if hit.kind in group.kinds][: group.most]
         if name == "avoid_these":
-            groups[name] = warnings(workspace, chosen, held)
+            groups[name] = warnings(workspace, chosen, held, unasked=unasked)
         else:
-            groups[name] = [(hit, told_of(workspace, hit)) for hit in chosen]
+            groups[name] = with_text((hit, told_of(workspace, hit)) for hit in chosen)
     return groups, hits.task, hits.filtered
 
 
 def warnings(
-    workspace: Workspace, hits: Sequence[Recollection], held: Collection[str]
+    workspace: Workspace,
+    hits: Sequence[Recollection],
+    held: Collection[str],
+    *,
+    unasked: bool = False,
 ) -> list[tuple[Recollection, Told]]:
     """What went wrong before: near the goal, and whatever the goal is."""
-    return [
-        (hit, Told(hit.id, hit.kind, text, hit.confidence, hit.evidence, hit.score))
-        for hit, text in mistakes(workspace, hits, WARNINGS, held)
-    ]
+    found = mistakes(workspace, hits, WARNINGS, held, unasked=unasked)
+    return with_text((hit, told_as(hit, text)) for hit, text in found)
+
+
+def with_text(found: Iterable[tuple[Recollection, Told]]) -> list[tuple[Recollection, Told]]:
+    """Those that have something to say."""
+    return [(hit, told) for hit, told in found if told.text]
 
 
 def _within(

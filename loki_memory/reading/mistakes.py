@@ -21,15 +21,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from loki_memory.models.command import head
+from loki_memory.models.prompt_injection import without_instructions
 from loki_memory.models.signature import signature, told
 from loki_memory.reading.gist import family_gist, gist
+from loki_memory.reading.told import tellable
+from loki_memory.recall.gate import PROVEN, TRUSTED
 from loki_memory.recall.recollection import Recollection
 
 if TYPE_CHECKING:
     from loki_memory.parts import Parts
     from loki_memory.workspace import Workspace
 
-TRUSTED = "origin NOT IN ('import', 'external')"
 _HALF_LIFE = 30  # days; of the decayed counters in the study the one that foretold reuse best
 _MEMBERS = 3  # complaints that a line tells
 _FIRST = 5  # lines of families, before what else is near the goal
@@ -57,6 +59,7 @@ class Member(NamedTuple):
     met: Mapping[str, str]  # session -> its last day; none if somebody only said so
     episodes: Sequence[str]  # newest last
     kind: str = "anti-pattern"
+    status: str = "active"
 
     @property
     def head(self) -> str:
@@ -153,18 +156,24 @@ def ordered(found: Iterable[Family], near: Mapping[str, int]) -> list[Family]:
 
 
 def mistakes(
-    workspace: Workspace, hits: Sequence[Recollection], most: int, held: Collection[str] = ()
+    workspace: Workspace,
+    hits: Sequence[Recollection],
+    most: int,
+    held: Collection[str] = (),
+    *,
+    unasked: bool = False,
 ) -> list[tuple[Recollection, str]]:
     """The warnings for a task, best first, each with its line, without those that are held back;
-    `hits` are near the goal.
+    `hits` are near the goal. Unasked, only those that are proven.
     """
-    members = list(_members(workspace, held))
+    members = list(_members(workspace, held, unasked=unasked))
     known = {_group(one.id, one.text) for one in members}
     members += [
-        Member(hit.id, hit.title, hit.confidence, {}, [], hit.kind)
+        Member(hit.id, hit.title, hit.confidence, {}, [], hit.kind, hit.status)
         for hit in hits
         if _group(hit.id, hit.title) not in known  # a learning says what its family says
     ]
+    members = [one for one in members if _is_told(workspace, one)]
     best = ordered(families(members), _near(hits))
     near = {one.id: one for one in members}
     chosen = _chosen(best, [near[hit.id] for hit in hits if hit.id in near])
@@ -191,24 +200,33 @@ def _near(hits: Iterable[Recollection]) -> dict[str, int]:
     return near
 
 
-def _members(workspace: Parts, held: Collection[str]) -> Iterator[Member]:
+def _is_told(workspace: Workspace, member: Member) -> bool:
+    """Whether a warning may be told; its record is read where its words give a reason to ask."""
+    if without_instructions(member.text) == member.text:
+        return True
+    return bool(tellable(member.kind, _record(workspace, member.id), member.text))
+
+
+def _members(workspace: Parts, held: Collection[str], *, unasked: bool) -> Iterator[Member]:
+    gate = f"{TRUSTED} AND {PROVEN}" if unasked else TRUSTED
     rows = workspace.index.ask(
-        "SELECT m.id, m.title, m.confidence, coalesce(e.target, ''), coalesce(ep.at, ''), "  # noqa: S608
-        "coalesce(ep.session, '') FROM live AS m "
+        "SELECT m.id, m.title, m.confidence, m.status, coalesce(e.target, ''), "  # noqa: S608
+        "coalesce(ep.at, ''), coalesce(ep.session, '') FROM live AS m "
         "LEFT JOIN edges AS e ON e.source = m.id AND e.relation = 'derived_from' "
         "LEFT JOIN memories AS ep ON ep.id = e.target "
-        f"WHERE m.kind = 'anti-pattern' AND m.{TRUSTED} ORDER BY m.id, e.target"
+        f"WHERE m.kind = 'anti-pattern' AND {gate} ORDER BY m.id, e.target"
     )
-    members: dict[str, tuple[str, float | None, dict[str, str], list[str]]] = {}
-    for name, title, confidence, episode, at, session in rows:
-        _, _, met, episodes = members.setdefault(name, (title, confidence, {}, []))
+    members: dict[str, tuple[str, float | None, str, dict[str, str], list[str]]] = {}
+    for name, title, confidence, status, episode, at, session in rows:
+        known = members.setdefault(name, (title, confidence, status, {}, []))
+        met, episodes = known[3:]
         if episode:
             day = at[:10] or _day(episode)
             met[session or episode] = max(day, met.get(session or episode, ""))
             episodes += [] if episode in held else [episode]
-    for name, (title, confidence, met, episodes) in members.items():
+    for name, (title, confidence, status, met, episodes) in members.items():
         if name not in held:
-            yield Member(name, title, confidence, met, episodes)
+            yield Member(name, title, confidence, met, episodes, status=status)
 
 
 def _day(episode: str) -> str:
@@ -225,7 +243,13 @@ def _recollection(family: Family, hits: Iterable[Recollection]) -> Recollection:
         return known._replace(evidence=max(met, known.evidence))
     why = (f"met in {met} episodes",) if met else ()
     return Recollection(
-        first.id, first.kind, first.text, why=why, confidence=first.confidence, evidence=met
+        first.id,
+        first.kind,
+        first.text,
+        why=why,
+        confidence=first.confidence,
+        evidence=met,
+        status=first.status,
     )
 
 
@@ -235,7 +259,8 @@ def _line(workspace: Workspace, family: Family) -> str:
     typed = _commonest(label for label, _ in samples) or family.head
     if len(members) == 1:
         title, record = told(members[0].complaint, typed), _record(workspace, members[0].id)
-        return gist(members[0].kind, title, {**record, "what_fails": title} if typed else record)
+        record = {**record, "what_fails": title} if typed else record
+        return tellable(members[0].kind, record, gist(members[0].kind, title, record))
     each = [(one.complaint, _record(workspace, one.id)) for one in members]
     return family_gist(typed, _announcement(family, samples), each)
 
@@ -268,7 +293,7 @@ def _samples(workspace: Workspace, family: Family) -> Iterator[tuple[str, str]]:
     for name in family.episodes[-_SAMPLES:] if family.head else ():
         for error in _record(workspace, name).get("errors_encountered") or ():
             if isinstance(error, Mapping) and head("shell", str(error.get("type"))) == family.head:
-                yield str(error["type"]), str(error.get("message") or "")
+                yield str(error["type"]), without_instructions(str(error.get("message") or ""))
 
 
 def _announcement(family: Family, samples: Iterable[tuple[str, str]]) -> str:

@@ -70,7 +70,7 @@ class Wish(NamedTuple):
     status: str | None = None
     under: str | None = None
 
-    def asked(self, now: str, *, injected: bool = False) -> Asked:
+    def asked(self, now: str, *, injected: bool = False, unasked: bool = False) -> Asked:
         """The question as it is put; raises InvalidRecord for what could never fit anything."""
         kinds = tuple(self.kinds or ())
         _check("kind", kinds, KINDS)
@@ -93,6 +93,7 @@ class Wish(NamedTuple):
             under=self.under or "",
             now=now,
             injected=injected,
+            unasked=unasked,
         )
 
 

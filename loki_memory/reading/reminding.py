@@ -3,7 +3,7 @@
 Before a prompt is worked on: what bears on it, a few lines, and each of them once in a session
 until that has lost its context. After a tool failed: what helped when the same error was met
 before. Both come from what this project's own people and agents have seen; nothing is told that is
-not near enough, or that nobody vouches for.
+not near enough, that nobody vouches for, or that does not pass the gate (`recall.gate`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from loki_memory.models.tokens import tokens
 from loki_memory.reading.recalling import Wish, note_shown, recall, shown
 from loki_memory.reading.withholding import withheld
+from loki_memory.recall.gate import MENDED, PROVEN, TRUSTED
 from loki_memory.recall.recollection import Recollection
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _LOOKED_AT = 8  # hits, of which some may be held back
 _LESSONS = 2  # after a failure
 _NEAR = 0.4  # of the best score, as for all that is injected
 _ASKED = 2_000  # characters of a prompt: what comes after is pasted
-_TRUSTED = "m.origin NOT IN ('import', 'external')"
 # A session that began, or lost what it had read, is told everything anew. What its subagents are
 # told they keep to themselves.
 _BEGINNINGS = ("hook:SessionStart", "hook:PostCompact")
@@ -38,14 +38,14 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
     if not asked:
         return ""
     wish = Wish(asked, _LOOKED_AT)
-    hits, _ = recall(workspace, wish.asked(workspace.now(), injected=True))
+    hits, _ = recall(workspace, wish.asked(workspace.now(), injected=True, unasked=True))
     known = told_before(workspace, session)
     held = withheld(workspace)
     near = [hit for hit in hits if hit.score >= _NEAR * hits[0].score and hit.id not in held]
-    fresh = [hit for hit in near[:_LINES] if hit.id not in known]
+    fresh = _worded(workspace, (hit for hit in near[:_LINES] if hit.id not in known))
     if fresh:
-        note_shown(workspace, surface, asked, fresh, session)
-    return _lines(workspace, fresh)
+        note_shown(workspace, surface, asked, [hit for hit, _ in fresh], session)
+    return "".join(line for _, line in fresh)
 
 
 def lesson(
@@ -58,13 +58,14 @@ def lesson(
     found = signature(error)
     if found is None:
         return ""
-    known = _lessons(workspace, f"error:{found.exact}", head(tool, target, error))[:_LESSONS]
+    lessons = _lessons(workspace, f"error:{found.exact}", head(tool, target, error))
+    known = _worded(workspace, lessons)[:_LESSONS]
     if known:
-        told = [(hit.id, tokens(shown(hit))) for hit in known]
+        told = [(hit.id, tokens(shown(hit))) for hit, _ in known]
         workspace.journal.shown(
             told, surface=surface, query=found.exact, session=session, now=workspace.now()
         )
-    return _lines(workspace, known)
+    return "".join(line for _, line in known)
 
 
 def without_private(text: str) -> str:
@@ -103,31 +104,33 @@ def _shown(workspace: Workspace, session: str) -> Iterator[tuple[str, set[str]]]
 
 def _lessons(workspace: Workspace, mark: str, by: str) -> list[Recollection]:
     """Warnings that know an error and what to do about it, the surest first; of those that name a
-    command, the ones about the command that met it, if there are such.
+    command, the ones about the command that met it, if there are such. A candidate is one of them
+    if it knows what mended the error.
     """
     workspace.look_again()
     rows = workspace.index.ask(
-        "SELECT m.id, m.title, m.confidence, "  # noqa: S608 - a constant
+        "SELECT m.id, m.title, m.confidence, m.status, "  # noqa: S608 - constants
         "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from') "
         "AS evidence FROM live AS m JOIN marks AS k ON k.memory = m.row "
-        f"WHERE k.mark = ? AND m.kind = 'anti-pattern' AND {_TRUSTED} "
-        "AND (json_array_length(m.body, '$.resolutions') > 0 "
-        "OR json_extract(m.body, '$.prevention') <> '') "
+        f"WHERE k.mark = ? AND m.kind = 'anti-pattern' AND {TRUSTED} "
+        f"AND ({MENDED} OR {PROVEN} AND (json_array_length(m.body, '$.resolutions') > 0 "
+        "OR json_extract(m.body, '$.prevention') <> '')) "
         "ORDER BY m.confidence DESC, evidence DESC, m.id",
         mark,
     )
     held = withheld(workspace)
     known = [
-        Recollection(name, "anti-pattern", title, confidence=confidence, evidence=evidence)
-        for name, title, confidence, evidence in rows
+        Recollection(name, "anti-pattern", title, confidence=sure, evidence=evidence, status=status)
+        for name, title, sure, status, evidence in rows
         if name not in held
     ]
     return [hit for hit in known if hit.title.endswith(f"(running {by})")] or known
 
 
-def _lines(workspace: Workspace, hits: Iterable[Recollection]) -> str:
+def _worded(workspace: Workspace, hits: Iterable[Recollection]) -> list[tuple[Recollection, str]]:
+    """Memories that have something to say, each with its line."""
     from loki_memory.continuity.line import bullet
     from loki_memory.reading.told import line, told_of
 
-    told = (bullet(line(told_of(workspace, hit))) for hit in hits)
-    return "".join(f"{one}\n" for one in told if one)
+    told = ((hit, bullet(line(told_of(workspace, hit)))) for hit in hits)
+    return [(hit, f"{text}\n") for hit, text in told if text]

@@ -23,12 +23,12 @@ from loki_memory.files.store import failures_named
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
 from loki_memory.reading.gist import gist
-from loki_memory.reading.injection import EPISODES, found_for, is_off, warnings
-from loki_memory.reading.mistakes import TRUSTED
+from loki_memory.reading.injection import EPISODES, found_for, is_off, warnings, with_text
 from loki_memory.reading.recalling import note_shown
 from loki_memory.reading.standings import handoffs_to, ledgers
-from loki_memory.reading.told import Told, line, told_of
+from loki_memory.reading.told import Told, line, tellable, told_of
 from loki_memory.reading.withholding import withheld
+from loki_memory.recall.gate import TRUSTED
 from loki_memory.recall.recollection import Recollection
 
 if TYPE_CHECKING:
@@ -106,10 +106,10 @@ def continuity_path(workspace: Workspace, agent: str) -> Path:
 def what_matters(
     workspace: Workspace, goal: str, agent: str, files: Sequence[str], reader: Reader = _NOBODY
 ) -> Now:
-    """Memories for a goal, warnings, and where the agents stand."""
+    """Memories for a goal, warnings, and where the agents stand: what is told unasked."""
     held = withheld(workspace)
     if goal.strip():
-        found, _, _ = found_for(workspace, goal, "", files, "", held)
+        found, _, _ = found_for(workspace, goal, "", files, "", held, unasked=True)
     else:
         found = {} if is_off(workspace) else _without_goal(workspace, held)
     hits = [hit for group in found.values() for hit, _ in group]
@@ -138,22 +138,23 @@ def _without_goal(
     """Nobody said what is next: the warnings that come again, and what happened last."""
     workspace.look_again()
     rows = workspace.index.ask(
-        f"SELECT id, kind, title FROM live WHERE kind = 'episode' AND {TRUSTED} "  # noqa: S608
+        f"SELECT id, kind, title FROM live AS m WHERE kind = 'episode' AND {TRUSTED} "  # noqa: S608
         "ORDER BY at DESC, id",
     )
     latest = (Recollection(*row) for row in rows if row[0] not in held)
     return {
-        "avoid_these": warnings(workspace, (), held),
-        "episodes": [(hit, told_of(workspace, hit)) for hit in islice(latest, EPISODES)],
+        "avoid_these": warnings(workspace, (), held, unasked=True),
+        "episodes": with_text((hit, told_of(workspace, hit)) for hit in islice(latest, EPISODES)),
     }
 
 
 def _handoffs(workspace: Workspace, agent: str, held: Collection[str]) -> list[Line]:
-    return [
-        Line(one.id, one.kind, gist(one.kind, one.title(), one.document()))
+    told = (
+        Line(one.id, one.kind, tellable(one.kind, {}, gist(one.kind, one.title(), one.document())))
         for one in handoffs_to(workspace, agent, held)
         if one.state == "open"
-    ]
+    )
+    return [line for line in told if line.text]
 
 
 def _ledger(workspace: Workspace, agent: str, held: Collection[str]) -> list[str]:
@@ -164,6 +165,7 @@ def _ledger(workspace: Workspace, agent: str, held: Collection[str]) -> list[str
             told += [
                 f"{one.agent_id}: {name.replace('_', ' ')}: {text}"
                 for name, text in _stand(one.document())
+                if tellable(one.kind, {}, text)
             ]
     return told[:_STANDINGS]
 

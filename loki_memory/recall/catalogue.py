@@ -20,6 +20,7 @@ import numpy as np
 from loki_memory.files import disk
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.recall.corpus import NEVER, UNKNOWN_DAY, Catalogue, Corpus
+from loki_memory.recall.gate import PROVEN, TRUSTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,16 +31,16 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-_VERSION = 2  # of the file
+_VERSION = 3  # of the file
 _BATCH = 2000  # texts that are embedded and written at a time
-_ROWS = """
+_ROWS = f"""
 SELECT
   m.row, m.session, m.at, m.agent, m.kind, j.status, m.scope, m.until, m.size,
-  m.origin IN ('import', 'external'), p.row, p.key
+  NOT ({TRUSTED}), NOT ({PROVEN}), p.row, p.key
 FROM passages AS p JOIN memories AS m ON m.row = p.memory JOIN judged AS j ON j.row = m.row
 WHERE m.kind NOT IN ('link', 'tombstone')
 ORDER BY m.session, m.at, m.id, p.row
-"""
+"""  # noqa: S608 - constants
 _EMPTY = np.zeros(0, np.int32)
 
 
@@ -72,9 +73,10 @@ def _make(
     index: Index, vectors: Vectors, embedding: Embedding, progress: Progress | None
 ) -> Catalogue:
     rows = index.ask(_ROWS)
-    memory, session, at, agent, kind, status, scope, until, size, foreign, passage, key = (
-        zip(*rows, strict=True) if rows else ((),) * 12
+    memory, session, at, agent, kind, status, scope, until, size, *gate, passage, key = (
+        zip(*rows, strict=True) if rows else ((),) * 13
     )
+    foreign, unproven = gate
     keys = np.array(key, np.uint64)
     entry = _entries(index, vectors, embedding, keys, progress)
     of_row = np.array(memory, np.int32)
@@ -110,6 +112,7 @@ def _make(
         until=_ends([until[n][:10] for n in first.tolist()]),
         size=np.array(size, np.int32)[first],
         foreign=np.array(foreign, np.uint8)[first],
+        unproven=np.array(unproven, np.uint8)[first],
         passage=np.array(passage, np.int32),
         entry=entry,
         norm=norm,

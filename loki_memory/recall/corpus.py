@@ -47,6 +47,7 @@ class Catalogue(NamedTuple):
     until: Ints  # … the day from which on it does not hold; a day that never comes if it does
     size: Ints  # … bytes of the whole record
     foreign: Codes  # 1 where the memory was imported or comes from outside
+    unproven: Codes  # 1 where it is not told unasked: `gate.PROVEN`
     passage: Ints  # per passage: its row in the index, and in the full text
     entry: Ints  # per passage: its entry among the vectors; -1 for none
     norm: Floats  # per passage: length of its vector less half of the mean

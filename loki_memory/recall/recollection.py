@@ -60,4 +60,5 @@ class Asked(NamedTuple):
     status: str = ""
     under: str = ""  # a topic: only what stands below it
     now: str = ""  # the present moment, for age and freshness
-    injected: bool = False  # shown to an agent unasked: only what this project's own work gave
+    injected: bool = False  # put into a context: only what this project's own work gave
+    unasked: bool = False  # and nobody asked for one: only what is proven

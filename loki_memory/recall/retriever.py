@@ -207,7 +207,7 @@ class Retriever:
         own = store.sessions.index(asked.session) if asked.session in store.sessions else -2
         allowed &= (store.scope != _SESSION) | (corpus.session == own)
         if asked.injected:
-            allowed &= store.foreign == 0
+            allowed &= _passing(store, unasked=asked.unasked)
         if asked.now and not status and not way.is_named:
             allowed &= store.until > _day(asked.now)
         if asked.under:
@@ -351,6 +351,12 @@ def _text(query: str, error: str) -> str:
 
 def _day(moment: str) -> int:
     return int(np.datetime64(moment[:10]).astype(np.int64))
+
+
+def _passing(store: Catalogue, *, unasked: bool) -> Mask:
+    """What may be put into a context: see `gate`."""
+    trusted: Mask = store.foreign == 0
+    return trusted & (store.unproven == 0) if unasked else trusted
 
 
 def _among(codes: NDArray[np.uint8], wanted: Sequence[int]) -> Mask:

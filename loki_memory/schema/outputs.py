@@ -421,6 +421,7 @@ class ToldOutput(TypedDict):
     confidence: float | None
     evidence: int
     score: float
+    status: str
 
 
 class ContextOutput(TypedDict):

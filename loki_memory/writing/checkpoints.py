@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from loki_memory.parts import Parts
     from loki_memory.workspace import Workspace
 
+_OUTSIDE = ("external", "import")
 _SETS = ("patterns_learned", "handoffs")  # of the context: what was learned or taken on stays so
 
 
@@ -71,7 +72,10 @@ def told(agent: str, fields: Mapping[str, Any], now: str, origin: str) -> Ledger
 
 
 def joined(there: Ledger | None, new: Ledger) -> Ledger:
-    """A ledger with what is new: of two checkpoints the later has the word, field by field."""
+    """A ledger with what is new: of two checkpoints the later has the word, field by field.
+
+    What was imported, or comes from outside, stays so: its words are still in it.
+    """
     if there is None:
         return new
     first, last = there.document(), new.document()
@@ -82,7 +86,9 @@ def joined(there: Ledger | None, new: Ledger) -> Ledger:
         both = [*_part(first, "context").get(name, ()), *_part(last, "context").get(name, ())]
         inner["context"] |= {name: both} if both else {}
     given = {name: value for name, value in inner.items() if value}
-    return parse(Ledger, {**first, **last, **given})
+    outside = next((one for one in _OUTSIDE if one in {there.origin, new.origin}), None)
+    origin = {"origin": outside} if outside else {}
+    return parse(Ledger, {**first, **last, **given, **origin})
 
 
 def put(workspace: Workspace, change: Change, new: Ledger) -> Ledger:

@@ -22,6 +22,9 @@ from loki_memory.installing.edits import Edit, block_added, changed
 from loki_memory.installing.managed import MARKDOWN, find
 from loki_memory.installing.site import Site
 from loki_memory.models.ids import slug
+from loki_memory.reading.told import tellable
+from loki_memory.reading.withholding import withheld
+from loki_memory.recall.gate import PROVEN, TRUSTED
 
 if TYPE_CHECKING:
     from loki_memory.models import Memory
@@ -35,7 +38,6 @@ _FRAME = 6  # lines: marks, seal and the gaps around them
 _FRONT = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
 _POINTER = re.compile(r"\[[^\]]*\]\(([^)\s]+\.md)\)")
 _SAID = ("anti-pattern", "pattern", "skill", "fact")
-_UNTRUSTED = {"import", "external"}
 _HEAD = """\
 ## Project memory
 
@@ -158,17 +160,16 @@ def told(workspace: Workspace, path: Path) -> Edit:
 
 def _lines(workspace: Workspace) -> Iterator[str]:
     """One line for each memory that may be shown unasked, the surest of each kind first."""
+    sql = f"SELECT m.id FROM live AS m WHERE {TRUSTED} AND {PROVEN}"  # noqa: S608 - constants
+    workspace.refresh(wait=True)
+    passed = {name for (name,) in workspace.index.ask(sql)} - withheld(workspace)
     for kind in _SAID:
         records = workspace.list(kind=kind, scope="project")  # type: ignore[arg-type]
-        for record in sorted(filter(_is_ours, records), key=_by_confidence):
+        for record in sorted(records, key=_by_confidence):
             name = record.id.removeprefix("skill-") if kind == "skill" else record.id
-            yield bullet(Line(name, kind, record.title()))
-
-
-def _is_ours(record: Memory) -> bool:
-    document = record.document()
-    origin = document.get("origin") or document.get("metadata", {}).get("loki-origin")
-    return origin not in _UNTRUSTED
+            text = tellable(kind, record.document(), record.title())
+            if record.id in passed and text:
+                yield bullet(Line(name, kind, text))
 
 
 def _by_confidence(record: Memory) -> tuple[float, str]:

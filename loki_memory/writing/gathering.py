@@ -18,8 +18,8 @@ from loki_memory.models.normal import normal
 from loki_memory.models.signature import complaint
 from loki_memory.models.team import is_addressed
 from loki_memory.parts import parsed
-from loki_memory.reading.mistakes import TRUSTED
 from loki_memory.reading.standings import ledger_of
+from loki_memory.recall.gate import TRUSTED
 from loki_memory.versioning.citing import blob_id, content
 from loki_memory.writing.verdict import failing_now, is_verdict
 
@@ -89,7 +89,7 @@ def _known(workspace: Workspace, work: Work) -> dict[str, Any]:
 
 def _work(workspace: Workspace, agent: str) -> Work:
     since = _last_handoff(workspace, agent)
-    ledger = ledger_of(workspace, agent)
+    ledger = ledger_of(workspace, agent, held=())
     is_new = ledger is not None and ledger.when() > since
     return Work(since, _episodes(workspace, agent, since), ledger if is_new else None)
 
@@ -103,7 +103,7 @@ def _last_handoff(workspace: Workspace, agent: str) -> str:
 def _episodes(workspace: Workspace, agent: str, since: str) -> list[Episode]:
     own = _names(workspace, "episode", agent)
     rows = workspace.index.ask(
-        "SELECT body FROM live WHERE kind = 'episode' AND scope = 'project' "  # noqa: S608
+        "SELECT body FROM live AS m WHERE kind = 'episode' AND scope = 'project' "  # noqa: S608
         f"AND {TRUSTED} AND at > ? AND agent IN ({_marks(own)}) ORDER BY at DESC, id LIMIT ?",
         since,
         *own,
@@ -194,7 +194,7 @@ def _helpful(workspace: Workspace, work: Work) -> list[str]:
     named |= set(work.ledger.context.patterns_learned if work.ledger else ())
     ids = sorted(named)
     rows = workspace.index.ask(
-        f"SELECT id FROM live WHERE scope = 'project' AND {TRUSTED} "  # noqa: S608
+        f"SELECT id FROM live AS m WHERE scope = 'project' AND {TRUSTED} "  # noqa: S608
         f"AND id IN ({_marks(ids)}) ORDER BY id LIMIT ?",
         *ids,
         _PATTERNS,

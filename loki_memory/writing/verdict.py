@@ -19,7 +19,7 @@ from loki_memory.models.ids import digest
 from loki_memory.models.normal import moment
 from loki_memory.models.signature import complaint
 from loki_memory.parts import parsed
-from loki_memory.reading.mistakes import TRUSTED
+from loki_memory.recall.gate import TRUSTED
 from loki_memory.writing.reports import Failure, Verdict, verdict_in
 
 if TYPE_CHECKING:
@@ -221,9 +221,9 @@ def _verdicts(workspace: Workspace, until: str = "") -> Iterator[tuple[str, Epis
     """What gates said, newest first, each verdict with the name of its gate."""
     workspace.refresh(wait=True)
     rows = workspace.index.ask(
-        "SELECT body, substr(tag.value, 6) FROM live, json_each(body, '$.tags') AS tag "  # noqa: S608
+        "SELECT body, substr(tag.value, 6) FROM live AS m, json_each(body, '$.tags') AS tag "  # noqa: S608
         f"WHERE kind = 'episode' AND scope = 'project' AND {TRUSTED} AND (? = '' OR at <= ?) "
-        "AND substr(tag.value, 1, 5) = 'gate:' ORDER BY at DESC, live.id LIMIT ?",
+        "AND substr(tag.value, 1, 5) = 'gate:' ORDER BY at DESC, m.id LIMIT ?",
         until,
         until,
         _BACK,
