@@ -362,13 +362,16 @@ class Workspace(Parts):
 
     def add_skill(self, skill: Skill | str) -> Skill:
         """Write a skill, given as a Skill or as the Markdown of a SKILL.md."""
+        from loki_memory.writing.publishing import accept
         from loki_memory.writing.remembering import complete_skill
 
         record = complete_skill(skill, self.origin)
         self.before_write()
         self.know_strangers("skills")
         path = self.place_of(record.id) or ""
-        return self.store.write(record, path)  # type: ignore[return-value]
+        stored: Skill = self.store.write(record, path)  # type: ignore[assignment]
+        accept(self.layout, stored)
+        return stored
 
     def correct(self, memory_id: str, **fields: Any) -> Memory:
         """Change fields of a memory; what they said before is kept in its `history`.
@@ -378,14 +381,25 @@ class Workspace(Parts):
         from loki_memory.writing.remembering import corrected
 
         with self._changing(memory_id) as (change, path, record):
-            return change.put(corrected(record, fields, self.now()[:10], self.origin), path)
+            new = change.put(corrected(record, fields, self.now()[:10], self.origin), path)
+        return self._changed(record, new)
+
+    def _changed(self, record: Memory, new: Memory) -> Memory:
+        """What somebody here made of a record; a skill that was accepted stays so."""
+        from loki_memory.models import Skill
+        from loki_memory.writing.publishing import accept_change
+
+        if isinstance(record, Skill) and isinstance(new, Skill):
+            accept_change(self.layout, record, new)
+        return new
 
     def pin(self, memory_id: str, pinned: bool = True) -> Memory:
         """Keep a memory from being forgotten by age; `pinned=False` lets go of it."""
         from loki_memory.writing.remembering import with_field
 
         with self._changing(memory_id) as (change, path, record):
-            return change.put(with_field(record, "pinned", pinned), path)
+            new = change.put(with_field(record, "pinned", pinned), path)
+        return self._changed(record, new)
 
     def link(self, a: str, relation: str, b: str) -> Link:
         """State how one memory relates to another.
@@ -490,14 +504,22 @@ class Workspace(Parts):
 
         return consolidate(self, Asked(day, plan_only, since, self.progress))
 
-    def publish_skills(self, target: str, plan_only: bool = False) -> list[Deed]:
+    def publish_skills(
+        self,
+        target: str,
+        plan_only: bool = False,
+        names: Collection[str] = (),
+        every: bool = False,
+    ) -> list[Deed]:
         """Copy the skills to where agents look: `claude` (.claude/skills) or `agents`.
 
-        >>> ws.publish_skills("claude")  # doctest: +SKIP
+        Those that were learned or accepted on this machine. `names` accepts some, `every` all.
+
+        >>> ws.publish_skills("claude", names=["run-tests"])  # doctest: +SKIP
         """
         from loki_memory.writing.publishing import publish
 
-        return publish(self, target, plan_only=plan_only)
+        return publish(self, target, names=names, every=every, plan_only=plan_only)
 
     def withdraw_skills(self, target: str, plan_only: bool = False) -> list[Deed]:
         """Take the copies of skills away again; those that somebody changed stay."""

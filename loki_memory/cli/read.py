@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from loki_memory.models.kinds import KINDS
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Summary
+    from loki_memory.installing.edits import Deed
     from loki_memory.journal import Uses
     from loki_memory.models import Memory
     from loki_memory.reading.economics import Economics
@@ -221,27 +223,38 @@ def learnings_command(session: Session, since: str | None, limit: int | None) ->
 @click.argument("name", required=False)
 @click.option("--add", "file", metavar="FILE", help="Add the skill in this Markdown file.")
 @click.option("--publish", type=click.Choice(_PUBLISHED_TO), help="Copy them to where agents look.")
+@click.option("--all", "every", is_flag=True, help="With --publish: accept all of them.")
 @click.option("--withdraw", type=click.Choice(_PUBLISHED_TO), help="Take those copies away.")
 def skills_command(
     session: Session,
     name: str | None,
     file: str | None,
     publish: str | None,
+    every: bool,
     withdraw: str | None,
 ) -> None:
     """List the skills, show one by NAME, add or publish them.
 
     Published skills lie in .claude/skills or .agents/skills; `consolidate` keeps them in step.
+    Agents carry out what stands there. So a skill is published that was learned or added on this
+    machine; one that came with a clone or a merge waits until NAME, or --all, accepts it.
 
     \b
     Example:
       loki-mem skills api-endpoint-implementation
+      loki-mem skills api-endpoint-implementation --publish claude
     """
     from loki_memory.cli.common import finish_writing
 
     workspace = session.open()
+    if every and not publish:
+        raise click.UsageError("--all is for --publish.")
     if publish or withdraw:
-        _publish(session, workspace, publish, withdraw)
+        deeds = workspace.withdraw_skills(withdraw) if withdraw else []
+        if publish:
+            names = [name] if name else []
+            deeds += workspace.publish_skills(publish, names=names, every=every)
+        _tell_published(session, workspace, deeds)
     elif file is not None:
         try:
             text = Path(file).read_text(encoding="utf-8")
@@ -260,13 +273,9 @@ def skills_command(
         )
 
 
-def _publish(
-    session: Session, workspace: Workspace, publish: str | None, withdraw: str | None
-) -> None:
+def _tell_published(session: Session, workspace: Workspace, deeds: Sequence[Deed]) -> None:
     from loki_memory.cli.install import tell_deeds
 
-    deeds = workspace.withdraw_skills(withdraw) if withdraw else []
-    deeds += workspace.publish_skills(publish) if publish else []
     shown = [deed._replace(diff="") for deed in deeds]
     session.show({"deeds": shown}, lambda: tell_deeds(shown))
     if not shown:

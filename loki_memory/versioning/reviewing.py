@@ -249,7 +249,8 @@ def accept(workspace: Workspace, memory_id: str) -> Memory:
     """Note in a belief that somebody read it and let it stand.
 
     What a person accepted is that person's word from then on: its origin is `owner`, and
-    consolidation only moves its evidence. What an agent accepts is noted, and trusted as before.
+    consolidation only moves its evidence; a skill may be published as it is. What an agent accepts
+    is noted, and trusted as before.
     """
     workspace.before_write()
     path = workspace.record_path(workspace.resolve(memory_id))
@@ -257,7 +258,12 @@ def accept(workspace: Workspace, memory_id: str) -> Memory:
         raise NotFound(memory_id)
     mark = {"by": _reader(workspace), "at": workspace.now()[:10], "origin": workspace.origin}
     with Changing(workspace.store, memory_id, path) as (change, path, record):
-        return change.put(_reviewed(record, mark), path)
+        read = change.put(_reviewed(record, mark), path)
+    if isinstance(read, Skill) and workspace.origin == "owner":
+        from loki_memory.writing import publishing
+
+        publishing.accept(workspace.layout, read)
+    return read
 
 
 def _reader(workspace: Workspace) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.beside import meanwhile
 from loki_memory.errors import InvalidRecord, NotFound, WouldLoseBeliefs
 from loki_memory.files.layout import place
-from loki_memory.models import Episode
+from loki_memory.models import Episode, Skill
 from loki_memory.parts import parsed
 from loki_memory.writing.checkpoints import take_over_checkpoints
 from loki_memory.writing.removal import archive, keep_copy
@@ -218,6 +218,7 @@ def apply(workspace: Workspace, plan: Plan, etags: Etags) -> Written:
     The index is brought up to date later.
     """
     written = Written([], {})
+    learned: list[Skill] = []
     if not (plan.put or plan.archive):
         return written
     with workspace.store.change() as change:
@@ -230,8 +231,13 @@ def apply(workspace: Workspace, plan: Plan, etags: Etags) -> Written:
             after = change.read(path or place(stored))
             told = (one.etag if one else NO_FILE for one in (before, after))
             written.records.append(Rewritten(record.id, *told))
+            learned += [stored] if isinstance(stored, Skill) else []
         for name in plan.archive:
             written.archived[archive(change, etags[name][0])] = name
+    if learned:
+        from loki_memory.writing.publishing import accept
+
+        accept(workspace.layout, *learned)
     return written
 
 
