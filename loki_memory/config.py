@@ -393,6 +393,9 @@ def load(workspace: Path, user: Path, environment: Mapping[str, str] | None = No
 
 def _take(config: Config, source: str, path: Path, refused: Mapping[str, str]) -> None:
     """What a file says, without what it may not say; for that, the reason."""
+    if source == "workspace" and path.is_symlink():
+        config.ignored.append(f"{path} is ignored: it is a symbolic link, which is not followed")
+        return
     for name, raw in _read(path, follow=source == "user").items():
         if name == "format":
             _check_format(path, raw)
@@ -463,11 +466,6 @@ def _bytes(path: Path, *, follow: bool) -> bytes:
         file = os.open(path, os.O_RDONLY | _NONBLOCK | (0 if follow else _NOFOLLOW))
     except (FileNotFoundError, NotADirectoryError):
         return b""
-    except OSError:
-        if not follow and path.is_symlink():
-            reason = "is a symbolic link, which is not followed. Put a file in its place."
-            raise InvalidConfig(path, reason) from None
-        raise
     try:
         return _content(path, file)
     finally:

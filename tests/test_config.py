@@ -344,6 +344,10 @@ def test_a_link_is_followed_for_the_user_and_not_for_a_workspace(tmp_path: Path)
     user.symlink_to(mine)
     assert load(workspace, user, {}).get("recall.floor") == 60
     assert load(user, user, {}).get("recall.floor") == 60
+    user.unlink()
     workspace.symlink_to(mine)
-    with pytest.raises(InvalidConfig, match=r"workspace\.toml: is a symbolic link"):
-        load(workspace, user, {})
+    config = load(workspace, user, {})
+    assert config.values["recall.floor"].source == "default"
+    assert config.ignored == [
+        f"{workspace} is ignored: it is a symbolic link, which is not followed"
+    ]

@@ -28,6 +28,7 @@ FILES = (
     "CONTINUITY.md",
     "continuity/eng-001.md",
     ".gitignore",
+    "config.toml",
     "memory/semantic/patterns.json",
     "memory/.views/semantic-facts.json",
 )

@@ -327,7 +327,7 @@ def test_what_both_sides_changed_waits_as_it_was_merged(clones: tuple[Clone, Clo
     assert ana.published() == mine
 
 
-@pytest.mark.parametrize("published", ["memory/witness", "cache"])
+@pytest.mark.parametrize("published", ["memory/witness", "cache", "local"])
 def test_a_branch_cannot_bring_the_acceptance_with_it(
     clones: tuple[Clone, Clone], published: str
 ) -> None:

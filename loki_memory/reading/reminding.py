@@ -28,7 +28,7 @@ _NEAR = 0.4  # of the best score, as for all that is injected
 _ASKED = 2_000  # characters of a prompt: what comes after is pasted
 # A session that began, or lost what it had read, is told everything anew. What its subagents are
 # told they keep to themselves.
-_BEGINNINGS = ("hook:SessionStart", "hook:PostCompact")
+_BEGINNINGS = ("hook:SessionStart",)
 _TELLING = (*_BEGINNINGS, "hook:UserPromptSubmit")
 
 
