@@ -16,7 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loki_memory.files import redaction
-from loki_memory.files.redaction import find_secrets, may_hold_secret, redact, redact_value
+from loki_memory.files.redaction import (
+    clip,
+    clip_end,
+    find_secrets,
+    may_hold_secret,
+    redact,
+    redact_value,
+)
 
 
 def some(length: int, characters: str = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC") -> str:
@@ -300,6 +307,7 @@ def test_a_value_of_an_unusual_shape_is_replaced_as_a_whole(text: str, value: st
 
 
 KEY_HEADER = "-----BEGIN " + "PRIVATE KEY-----"
+KEY_FOOTER = "-----END " + "RSA PRIVATE KEY-----"
 PEM = (
     "-----BEGIN {0}PRIVATE KEY{1}-----\n"
     + some(64)
@@ -334,6 +342,47 @@ def test_a_private_key_is_replaced_as_a_whole(before: str, key: str, after: str)
 def test_two_private_keys_are_two_secrets() -> None:
     text = f"{PEM.format('', '')}\nand\n{PEM.format('EC ', '')}"
     assert redact(text) == "[REDACTED:private_key]\nand\n[REDACTED:private_key]"
+
+
+@pytest.mark.parametrize(
+    "join", ["\n", "\\n", "\\\\n", " ", "\n   12\u2192", "\n> ", '\\n"\n"', "\r\n"]
+)
+@pytest.mark.parametrize("cut", [30, 60, 90, 130, 150])
+def test_the_end_of_a_private_key_is_replaced_with_what_stands_before_it(
+    join: str, cut: int
+) -> None:
+    lines = "\n".join(["MII" + some(61), some(64), some(64), "q" + some(31) + "==", KEY_FOOTER])
+    text = f"the last lines:\n{lines[cut:]}\nrest".replace("\n", join)
+    assert "[REDACTED:private_key]" in redact(text)
+    assert not any(some(64)[at : at + 12] in redact(text) for at in range(52))
+    assert redact(text).startswith("the last lines:")
+    assert redact(text).endswith("rest")
+
+
+@pytest.mark.parametrize(
+    "before", ["it ends with ", "", "A key\nends with\n", "see the certificate "]
+)
+def test_a_footer_without_a_key_stays(before: str) -> None:
+    assert redact(f"{before}{KEY_FOOTER}") == f"{before}{KEY_FOOTER}"
+
+
+@pytest.mark.parametrize(("kind", "token"), TOKENS)
+def test_a_text_is_redacted_before_it_is_cut(kind: str, token: str) -> None:
+    text, whole = f"use {token} here", f"use [REDACTED:{kind}] here"
+    for length in (4, 10, 4 + len(token) // 2, len(text) - 6):
+        assert whole.startswith(clip(text, length))
+        assert whole.endswith(clip_end(text, length))
+
+
+def test_a_cut_splits_no_placeholder() -> None:
+    text = "one " + "ghp_" + some(36) + " two"
+    heads = {clip(text, length) for length in range(40)}
+    assert heads >= {"one ", "one [REDACTED:github_pat]"}
+    assert not any("[" in head and "]" not in head for head in heads)
+    tails = {clip_end(text, length) for length in range(1, 40)}
+    assert tails >= {" two", "[REDACTED:github_pat] two"}
+    assert not any("]" in tail and "[" not in tail for tail in tails)
+    assert clip("short", 100) == clip_end("short", 100) == "short"
 
 
 BENIGN = """\
@@ -624,7 +673,7 @@ PIECES = st.sampled_from(
         *("password", "token", "secret key", "pass", "Bearer ", "Basic ", LOGIN, JWT, PASSWORD),
         *("=", ": ", " is ", '"', "'", "\\", "\\n", "\n", " ", "://", "@", ":", "[", "]", "-", "_"),
         *("[REDACTED:password]", "[REDACTED:", "REDACTED", "-----BEGIN", "-----END", "-----"),
-        *(PEM.format("RSA ", ""), KEY_HEADER, "\u0130", "\u212a", "é", "\ud800"),
+        *(PEM.format("RSA ", ""), KEY_HEADER, KEY_FOOTER, "\u0130", "\u212a", "é", "\ud800"),
     ]
 )
 TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=12).map("".join)
@@ -697,6 +746,9 @@ HOSTILE = [
     KEY_HEADER + " ",
     KEY_HEADER + "\n",
     KEY_HEADER + "\n-----END",
+    KEY_FOOTER,
+    KEY_FOOTER + " ",
+    "MII " * 5000 + KEY_FOOTER,
     "password",
     "password=",
     "password1=",

@@ -8,6 +8,9 @@ After a name, only a value that reads like a credential counts. Left alone by ch
 (`summer-2024`, `token1`; in quotes after "password" they count), several words, references
 (variables, calls, paths, URLs) and values that say they are placeholders ("<key>", "xxxx",
 "your-key-1"). A placeholder in the exact shape of a vendor's token is replaced like the token.
+
+Half a secret has no format any more. So a text that has to be short is redacted before it is cut,
+never after: `clip` and `clip_end` do both.
 """
 
 from __future__ import annotations
@@ -170,7 +173,7 @@ FORMATS = (
     # It has no prefix (the first part is the bot's id), so it counts in a text about Discord only.
     Rule("discord_token", ("iscord",), r"\b[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,}+"),
 )
-_MARKS = (b"-----BEGIN", *(mark.encode() for rule in FORMATS for mark in rule.marks))
+_MARKS = (b"-----BEGIN", b"-----END", *(mark.encode() for rule in FORMATS for mark in rule.marks))
 
 # Authorization headers, looked for in the text in lower case.
 HEADERS = (
@@ -190,6 +193,14 @@ _PRIVATE_KEY = (
     r"(?a)-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
     r"(?=\s{0,8}[\r\n]|\\{1,4}[nr]|\W{0,16}[A-Za-z0-9+/]{16})"
 )
+# The end of a key whose beginning was cut off (`tail key.pem`): the lines of base64 before the
+# footer, each perhaps behind a line number or a quotation mark.
+_KEY_FOOTER = r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_WORDS = r"\\+[nrt]|([^\s\"'`\\]+)"  # what stands between spaces, quotes and escaped spaces
+_KEY_LINE = r"(?:\d{1,6}\W{1,3})?[A-Za-z0-9+/=]{%s,}\W?|[\d|>#*:+,;\-]{1,8}"
+_SHORT_LINE, _FULL_LINE = _KEY_LINE % 1, _KEY_LINE % 8  # the last may be short
+_RANDOM_LINE = r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z0-9+/=]{16}"
+_LONGEST_KEY = 16_384  # RSA with 16,384 bits has 12,700 characters
 
 
 def _name(kind: str, stem: str, pattern: str) -> Rule:
@@ -289,6 +300,9 @@ _SHORTEST = 6
 _SHORTEST_TEXT = 8  # a URL with a password of three letters and nothing else
 _SHORTEST_RANDOM = 4  # "e2e" in a value of words is one of them
 _LONGER_THAN_WORDS = 20
+# What is put in place of a secret.
+_PLACED = r"\[REDACTED:\w{1,40}\]"
+_LONGEST_PLACED = 52
 
 
 def find_secrets(text: str) -> list[Secret]:
@@ -300,6 +314,7 @@ def find_secrets(text: str) -> list[Secret]:
     # From the most precise rules to the least.
     found = (
         *_private_keys(text),
+        *_ends_of_keys(text),
         *(_tokens(text) if _may_hold_token(data) else ()),
         *_matches(FORMATS, text, text),
         *_matches(HEADERS, lowered, text),
@@ -319,6 +334,29 @@ def redact(text: str) -> str:
     while secrets := find_secrets(text):
         text = _replaced(text, secrets)
     return text
+
+
+def clip(text: str, longest: int) -> str:
+    """The beginning of a text, without secrets and without part of a placeholder."""
+    clean = redact(text)
+    if len(clean) <= longest:
+        return clean
+    return clean[: _placeholder_at(clean, longest)[0]]
+
+
+def clip_end(text: str, longest: int) -> str:
+    """The end of a text, without secrets and without part of a placeholder."""
+    clean = redact(text)
+    if len(clean) <= longest:
+        return clean
+    return clean[_placeholder_at(clean, len(clean) - longest)[1] :]
+
+
+def _placeholder_at(text: str, place: int) -> tuple[int, int]:
+    """Where the placeholder begins and ends that a cut would split; else the place of the cut."""
+    around = re.compile(_PLACED).finditer(text, max(0, place - _LONGEST_PLACED))
+    spans = (found.span() for found in around)
+    return next((span for span in spans if span[0] < place < span[1]), (place, place))
 
 
 def redact_value(value: object) -> object:
@@ -376,6 +414,29 @@ def _end_of_key(text: str, start: int) -> int:
         return len(text)
     dashes = text.find("-----", footer + 8, footer + 64)
     return dashes + 5 if dashes >= 0 else footer + 8
+
+
+def _ends_of_keys(text: str) -> Iterator[Secret]:
+    """Ends of private keys, with as much of the key as stands before them."""
+    begin = 0
+    for footer in re.finditer(_KEY_FOOTER, text) if "-----END" in text else ():
+        start = _start_of_key(text, max(begin, footer.start() - _LONGEST_KEY), footer.start())
+        if start < footer.start():
+            yield Secret("private_key", start, footer.end())
+        begin = footer.end()
+
+
+def _start_of_key(text: str, begin: int, footer: int) -> int:
+    """Where the lines of a key begin; the footer's place if nothing before it looks random."""
+    found = re.compile(_KEY_WORDS).finditer(text, begin, footer)
+    words = [word for word in found if word[1]]
+    start, is_random = footer, False
+    for word in reversed(words):
+        shape = _SHORT_LINE if word is words[-1] else _FULL_LINE
+        if not re.fullmatch(shape, word[0], re.ASCII):
+            break
+        start, is_random = word.start(), is_random or bool(re.search(_RANDOM_LINE, word[0]))
+    return start if is_random else footer
 
 
 def _tokens(text: str) -> Iterator[Secret]:
