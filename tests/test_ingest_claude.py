@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from claude_lines import Transcript
 
+from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.claude import ClaudeCode
 from loki_memory.ingest.turn import CALL, END, PROMPT, RESULT, STOP, Turn
 
@@ -106,16 +107,42 @@ def test_work_on_a_file_of_that_name_is_remembered() -> None:
     [
         {"type": "something-new", "uuid": "a", "sessionId": "b"},
         {"sessionId": "b", "messages": []},
-        {"type": "user", "message": {"content": "hi"}},
-        {"type": "user", "uuid": "a", "sessionId": "b", "timestamp": "soon", "message": {}},
     ],
 )
 def test_what_it_does_not_know_is_none(line: dict[str, Any]) -> None:
     assert ClaudeCode().turns(line) is None
 
 
-@pytest.mark.parametrize("content", [None, 7, [7], [{"type": "image"}], [{"type": "tool_use"}]])
-def test_a_message_of_any_shape_is_no_error(content: Any) -> None:
+@pytest.mark.parametrize("content", [None, [{"type": "image"}], [{"type": "tool_use"}]])
+def test_a_message_without_words_tells_nothing(content: Any) -> None:
     told = Transcript().say("x")
     told.lines[0]["message"]["content"] = content
     assert turns(told) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("type", [], "type: is a list, not text"),
+        ("type", {"user": 1}, "type: is an object, not text"),
+        ("uuid", 7, "uuid: is a number, not text"),
+        ("uuid", None, "uuid: is missing"),
+        ("sessionId", "x" * 5000, "sessionId: is longer than 4,096 characters"),
+        ("timestamp", "soon", "timestamp: is no moment"),
+        ("timestamp", "0999-12-31T23:59:59Z", "timestamp: is no moment"),
+        ("timestamp", "1000-01-01T00:00:00+14:00", "timestamp: is no moment"),
+        ("timestamp", "9999-12-31T23:59:59-12:00", "timestamp: is no moment"),
+        ("cwd", ["/"], "cwd: is a list, not text"),
+        ("isMeta", "no", "isMeta: is text, not true or false"),
+        ("message", "hi", "message: is no object"),
+        ("message", {"content": 7}, "message.content: is neither text nor a list of objects"),
+        ("message", {"content": [7]}, "message.content: is neither text nor a list of objects"),
+        ("message", {"content": [{"type": "text", "text": 7}]}, "text: is a number, not text"),
+    ],
+)
+def test_a_field_of_another_shape_is_refused_by_name(name: str, value: Any, reason: str) -> None:
+    told = Transcript().say("x")
+    told.lines[0][name] = value
+    with pytest.raises(InvalidRecord) as error:
+        turns(told)
+    assert str(error.value).startswith(reason)

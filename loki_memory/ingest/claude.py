@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.turn import (
     CALL,
     END,
@@ -15,9 +16,13 @@ from loki_memory.ingest.turn import (
     Turn,
     answered,
     asked,
+    flag_in,
     given,
-    instant,
+    id_in,
+    instant_in,
     is_ours,
+    name_in,
+    text_in,
 )
 
 # Events that tell nothing of the work itself.
@@ -76,76 +81,92 @@ class ClaudeCode:
         return None if "payload" in first else cls()
 
     def turns(self, value: Mapping[str, Any]) -> list[Turn] | None:
-        kind, message = value.get("type"), value.get("message")
+        kind = text_in(value, "type")
         if kind in _SILENT:
             return []
-        if kind not in {"user", "assistant"} or not isinstance(message, Mapping):
+        if kind not in {"user", "assistant"}:
             return None
-        if value.get("isCompactSummary"):
+        if flag_in(value, "isCompactSummary"):
             return []
-        if not (value.get("uuid") and value.get("sessionId") and instant(value.get("timestamp"))):
-            return None
-        return list(_turns(value, str(kind), message.get("content")))
+        return list(_turns(value, kind, _blocks(value)))
 
 
-def _turns(event: Mapping[str, Any], kind: str, content: Any) -> Iterator[Turn]:
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    for number, block in enumerate(blocks if isinstance(blocks, list) else ()):
-        if isinstance(block, Mapping):
-            base = _base(event, f"{event['uuid']}:{number}")
-            found = _of_assistant(base, block) if kind == "assistant" else _of_user(base, block)
-            if found and not (found.kind == PROMPT and _is_hidden(event)):
-                yield found
+def _turns(event: Mapping[str, Any], kind: str, blocks: Sequence[Mapping[str, Any]]) -> list[Turn]:
+    """The turns of a message, one for each block that tells of one."""
+    base, is_hidden = _base(event), _is_hidden(event)
+    found: list[Turn] = []
+    for number, block in enumerate(blocks):
+        named = base._replace(key=f"{base.key}:{number}")
+        turn = _of_assistant(named, block) if kind == "assistant" else _of_user(named, block)
+        if turn and not (turn.kind == PROMPT and is_hidden):
+            found.append(turn)
+    return found
+
+
+def _blocks(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What a message consists of. Raises InvalidRecord if that is no message."""
+    message = event.get("message")
+    if not isinstance(message, Mapping):
+        raise InvalidRecord("is no object", field="message")
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return _objects(content, "message.content")
+
+
+def _objects(content: Any, name: str) -> list[Mapping[str, Any]]:
+    """Blocks, none if there is no content. Raises InvalidRecord for what holds anything else."""
+    blocks = [] if content is None else content
+    if not isinstance(blocks, list) or not all(isinstance(one, Mapping) for one in blocks):
+        raise InvalidRecord("is neither text nor a list of objects", field=name)
+    return blocks
 
 
 def _is_hidden(event: Mapping[str, Any]) -> bool:
     """What a program wrote in the user's name, and what one agent asked of another."""
-    return bool(event.get("isMeta") or event.get("isSidechain"))
+    return flag_in(event, "isMeta") or flag_in(event, "isSidechain")
 
 
-def _base(event: Mapping[str, Any], key: str) -> Turn:
-    cwd, branch = event.get("cwd"), event.get("gitBranch")
+def _base(event: Mapping[str, Any]) -> Turn:
     return Turn(
-        key,
-        str(event["sessionId"]),
-        instant(event["timestamp"]),
+        id_in(event, "uuid"),
+        id_in(event, "sessionId"),
+        instant_in(event, "timestamp"),
         "",
-        cwd=cwd if isinstance(cwd, str) else "",
-        branch=branch if isinstance(branch, str) else "",
+        cwd=name_in(event, "cwd"),
+        branch=name_in(event, "gitBranch"),
         agent=ClaudeCode.name,
     )
 
 
 def _of_assistant(base: Turn, block: Mapping[str, Any]) -> Turn | None:
-    tool, given_ = block.get("name"), block.get("input")
-    if block.get("type") != "tool_use" or not isinstance(tool, str):
+    if text_in(block, "type") != "tool_use":
         return None
+    tool, given_ = name_in(block, "name"), block.get("input")
     fields = given_ if isinstance(given_, Mapping) else {}
     target = next((v for n in _TARGETS if isinstance(v := fields.get(n), str) and v), "")
-    if is_ours(tool, target):
+    if not tool or is_ours(tool, target):
         return None
     files = tuple(given(v) for n in _FILES if isinstance(v := fields.get(n), str) and v)
-    call = str(block.get("id") or "")
+    call = name_in(block, "id")
     return base._replace(kind=CALL, tool=tool, text=given(target), call=call, files=files)
 
 
 def _of_user(base: Turn, block: Mapping[str, Any]) -> Turn | None:
-    if block.get("type") == "tool_result":
-        failed = block.get("is_error") is True
+    if text_in(block, "type") == "tool_result":
+        failed = flag_in(block, "is_error")
         text = answered(_ENVELOPE.sub("", _told(block.get("content"))), failed=failed)
-        call = str(block.get("tool_use_id") or "")
+        call = name_in(block, "tool_use_id")
         return base._replace(kind=RESULT, text=text, call=call, failed=failed)
-    typed = block.get("text")
-    return _typed(base, typed) if isinstance(typed, str) else None
+    return _typed(base, text_in(block, "text"))
 
 
 def _told(content: Any) -> str:
     """The text of a result, which may come in blocks."""
     if isinstance(content, str):
         return content
-    blocks = content if isinstance(content, list) else ()
-    texts = (one.get("text") for one in blocks if isinstance(one, Mapping))
-    return "\n".join(text for text in texts if isinstance(text, str))
+    blocks = _objects(content, "content of a tool's result")
+    return "\n".join(filter(None, (text_in(block, "text") for block in blocks)))
 
 
 def _typed(base: Turn, text: str) -> Turn | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from loki_memory.files.redaction import clip, clip_end
 from loki_memory.ingest.boundaries import Stretch, stretches
 from loki_memory.ingest.outcome import commit, judged
 from loki_memory.ingest.repair import resolution
@@ -146,7 +147,7 @@ def _action(step: Step, begin: str) -> dict[str, Any]:
     if step.target:
         action["target"] = _cut(step.target, _TARGET)
     if step.met_error:
-        action["error"] = complaint(step.answer)[:_LINE]
+        action["error"] = clip(complaint(step.answer), _LINE)
     elif not step.worked:
         action["result"] = "failed" if step.failed else "not finished"
     return action
@@ -165,7 +166,7 @@ def _message(text: str) -> str:
     """An error as it was shown: its beginning and its end, and between them what went wrong."""
     if len(text) <= _HEAD + _TAIL:
         return text
-    head, tail, line = text[:_HEAD], text[-_TAIL:], complaint(text)[:_LINE]
+    head, tail, line = clip(text, _HEAD), clip_end(text, _TAIL), clip(complaint(text), _LINE)
     told = "" if line in head or line in tail else f"{line}\n"
     return f"{head}\n…\n{told}{tail}"
 
@@ -176,4 +177,4 @@ def _seconds(begin: str, end: str) -> float:
 
 def _cut(text: str, longest: int) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+    return line if len(line) <= longest else clip(line, longest - 1).rstrip() + "…"

@@ -9,15 +9,18 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from loki_memory.errors import InvalidRecord
+from loki_memory.files.redaction import clip
 from loki_memory.ingest.claude import ClaudeCode
 from loki_memory.ingest.codex import Codex
 from loki_memory.ingest.lines import Piece, Value, opened, pieces
 from loki_memory.ingest.staged import Staging
-from loki_memory.ingest.turn import Dialect, Turn
+from loki_memory.ingest.turn import Dialect, Turn, checked, text_in
 from loki_memory.ingest.watermark import Mark, Marks, fingerprint
 
 DIALECTS: tuple[type[Dialect], ...] = (ClaudeCode, Codex)
 _FIRST = 50  # values among which one names the folder
+_KIND = 60  # characters of a type that nobody knows
 _AT_ONCE = 2000  # pieces between two marks: what a crash makes us read again
 
 
@@ -65,17 +68,24 @@ class _Batch:
             self.counts["refused"] += piece.lines
             self.reasons.append(Refused(self.mark.path, piece.line, piece.refused))
             return
-        self.counts["read"] += piece.lines
-        for value in piece.values:
-            self._turns(value)
+        reasons = list(filter(None, map(self._refused, piece.values)))
+        self.counts["refused" if reasons else "read"] += piece.lines
+        self.reasons += [Refused(self.mark.path, piece.line, reason) for reason in reasons]
 
-    def _turns(self, value: Value) -> None:
-        found = self.dialect.turns(value) if self.dialect else None
+    def _refused(self, value: Value) -> str:
+        """Take the turns of a value; why it is refused, empty if it is not."""
+        try:
+            kind = text_in(value, "type")
+            turns = self.dialect.turns(value) if self.dialect else None
+            found = None if turns is None else [checked(turn) for turn in turns]
+        except InvalidRecord as error:
+            return f"cannot be read ({error.field} {error.reason})".replace("( ", "(")
         if found is None:
-            self.unknown[str(value.get("type") or "no type")] += 1
-            return
+            self.unknown[clip(kind, _KIND) or "no type"] += 1
+            return ""
         self.turns += found
         self.sessions.update(dict.fromkeys(turn.session for turn in found))
+        return ""
 
 
 def read(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loki_memory.files.redaction import clip
 from loki_memory.ingest.step import Step
 
 _WITHIN = 25  # steps: what succeeds later belongs to something else
@@ -41,5 +42,5 @@ def _told(between: Sequence[Step], failed: Step, later: Step) -> str:
     if not failed.is_shell:
         return ", then ".join([*names, later.tool]) if names else ""
     if later.target != failed.target:
-        return " ".join(later.target.split())[:_SHOWN]
+        return clip(" ".join(later.target.split()), _SHOWN)
     return ", then ".join([*names, "the same command"]) if names else ""

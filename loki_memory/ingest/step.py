@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from loki_memory.files.redaction import clip
 from loki_memory.ingest.turn import CALL, RESULT, Turn
 from loki_memory.models.command import head, is_shell
 from loki_memory.models.signature import complaint
@@ -38,7 +39,7 @@ class Step(NamedTuple):
             return self.tool
         parts = (part for part in _CHAIN.split(self.target) if head(self.tool, part) == self.head)
         words = next(parts, self.target).split("|")[0].split()
-        return " ".join(words[:_WORDS])[:_LABEL]
+        return clip(" ".join(words[:_WORDS]), _LABEL)
 
     @property
     def heads(self) -> list[str]:

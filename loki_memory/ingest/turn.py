@@ -2,6 +2,10 @@
 
 Staged turns hold only what episodes are made of: what was asked, which tool was called on what, and
 how it ended. What a tool answered is kept as far as it tells that; what an agent said is not.
+
+This is the edge at which a transcript's values become text. Secrets and halves of characters are
+replaced here, before anything is cut, and what is no text where text belongs is refused: whatever
+is staged can be turned into an episode.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, Self
 
+from loki_memory.errors import InvalidRecord
+from loki_memory.files.redaction import clip, clip_end, find_secrets, redact
 from loki_memory.models.command import is_shell
 
 PROMPT, CALL, RESULT, STOP, END = "prompt", "call", "result", "stop", "end"
@@ -21,7 +27,8 @@ _DONE = 2000  # of a command
 _SAID = 300  # of a result that is no error: git says here what it committed
 _HEAD, _TAIL = 1200, 800  # of an error: what went wrong stands at the top or at the bottom
 
-_INSTANT = "%Y-%m-%dT%H:%M:%S.%f"
+_LONGEST_NAME = 4096  # characters of an id or a folder, as long as a path may be
+_FIRST_YEAR = 1000  # before it, dates are not written with four digits everywhere
 _PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 # What memory put into the session: the block of CONTINUITY.md, and what hooks inject.
 _OURS = re.compile(
@@ -56,6 +63,9 @@ class Turn(NamedTuple):
         return (self.at, _ORDER.get(self.kind, 0), self.key)
 
 
+_NAMES = ("key", "session", "tool", "call", "cwd", "branch", "agent")
+
+
 class Dialect(Protocol):
     """How one agent writes its transcripts; there is one for each file that is read."""
 
@@ -66,7 +76,58 @@ class Dialect(Protocol):
         """The dialect for a file; None if it is not written in it."""
 
     def turns(self, value: Mapping[str, Any]) -> list[Turn] | None:
-        """The turns that a value tells, perhaps none; None if it is no value of this dialect."""
+        """The turns that a value tells, perhaps none; None if it is no value of this dialect.
+
+        Raises InvalidRecord for one that should tell a turn and cannot.
+        """
+
+
+# -- fields of a transcript's values ---------------------------------------------------------------
+
+
+def text_in(value: Mapping[str, Any], name: str) -> str:
+    """A field that holds text; empty if it is absent. Raises InvalidRecord for anything else."""
+    found = value.get(name)
+    if found is None or isinstance(found, str):
+        return found or ""
+    raise InvalidRecord(f"is {_shape(found)}, not text", field=name)
+
+
+def name_in(value: Mapping[str, Any], name: str) -> str:
+    """Like `text_in`, for a name, an id or a folder: what is too long to be one is refused."""
+    found = text_in(value, name)
+    if len(found) > _LONGEST_NAME:
+        raise InvalidRecord(f"is longer than {_LONGEST_NAME:,} characters", field=name)
+    return found
+
+
+def id_in(value: Mapping[str, Any], name: str) -> str:
+    """Like `name_in`, for what must be there."""
+    found = name_in(value, name)
+    if not found:
+        raise InvalidRecord("is missing", field=name)
+    return found
+
+
+def flag_in(value: Mapping[str, Any], name: str) -> bool:
+    """A field that is true or false; false if it is absent. Raises InvalidRecord otherwise."""
+    found = value.get(name)
+    if found is None or isinstance(found, bool):
+        return bool(found)
+    raise InvalidRecord(f"is {_shape(found)}, not true or false", field=name)
+
+
+def instant_in(value: Mapping[str, Any], name: str) -> str:
+    """A field that holds a moment, as turns are ordered by. Raises InvalidRecord for others."""
+    found = instant(id_in(value, name))
+    if not found:
+        raise InvalidRecord("is no moment", field=name)
+    return found
+
+
+def _shape(value: object) -> str:
+    kinds = {bool: "true or false", dict: "an object", list: "a list", str: "text"}
+    return kinds.get(type(value), "a number")
 
 
 def instant(text: object) -> str:
@@ -75,35 +136,65 @@ def instant(text: object) -> str:
         when = datetime.fromisoformat(text) if isinstance(text, str) else None
         if when is None:
             return ""
-        when = when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
+        when = when.astimezone(UTC) if when.tzinfo else when
     except (ValueError, OverflowError):
         return ""
-    return f"{when.strftime(_INSTANT)[:-3]}Z"
+    if when.year < _FIRST_YEAR:
+        return ""
+    return f"{when.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def checked(turn: Turn) -> Turn:
+    """A turn that may be staged, its names without secrets. Raises InvalidRecord if it is none."""
+    if not is_sound(turn):
+        raise InvalidRecord("no episode can be made of it")
+    names: dict[str, Any] = {name: whole(getattr(turn, name)) for name in _NAMES}
+    if find_secrets("\n".join(names.values())):
+        names = {name: redact(text) for name, text in names.items()}
+    return turn._replace(**names)
+
+
+def is_sound(turn: Turn) -> bool:
+    """Whether an episode can be made of a turn: its fields are what they should be."""
+    texts = (*(getattr(turn, name) for name in _NAMES), turn.text, *turn.files)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(turn.failed, bool):
+        return False
+    too_long = any(len(getattr(turn, name)) > _LONGEST_NAME for name in _NAMES)
+    return not too_long and turn.kind in _ORDER and instant(turn.at) == turn.at
+
+
+def whole(text: str) -> str:
+    """Text without halves of surrogate pairs, which no file can hold."""
+    return text if text.isascii() else _HALF.sub("\ufffd", text)
+
+
+# -- what is kept of a text ------------------------------------------------------------------------
 
 
 def clean(text: str) -> str:
     """Text without what is private and without what memory itself said."""
     if "<" in text:
         text = _OURS.sub(" ", _PRIVATE.sub(" ", text))
-    return _HALF.sub("\ufffd", text).strip()
+    return whole(text).strip()
 
 
 def asked(text: str) -> str:
-    return clean(text)[:_ASKED]
+    return clip(clean(text), _ASKED)
 
 
 def given(text: str) -> str:
-    return clean(text)[:_DONE]
+    return clip(clean(text), _DONE)
 
 
 def answered(text: str, *, failed: bool) -> str:
     """What of a tool's answer tells how it ended."""
     text = clean(text)
     if not failed:
-        return text[:_SAID]
+        return clip(text, _SAID)
+    text = redact(text)
     if len(text) <= _HEAD + _TAIL:
         return text
-    return f"{text[:_HEAD]}\n…\n{text[-_TAIL:]}"
+    return f"{clip(text, _HEAD)}\n…\n{clip_end(text, _TAIL)}"
 
 
 def is_ours(tool: str, target: str) -> bool:
