@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,10 +67,43 @@ def test_a_number_is_no_event() -> None:
     assert found.refused == "is no JSON object"
 
 
-def test_half_a_surrogate_pair_is_read() -> None:
-    (found,) = read('{"a": "\\ud83d"}\n')
-    assert found.refused == ""
-    assert len(found.values) == 1
+@pytest.mark.parametrize(
+    ("spelled", "text"),
+    [
+        (r"\ud83d", "\ufffd"),
+        (r"\uDE00 x", "\ufffd x"),
+        (r"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (r"\\ud83d", "\\ud83d"),
+        (r"\\\ud83d", "\\\ufffd"),
+    ],
+)
+def test_half_a_surrogate_pair_is_read_as_one_character(spelled: str, text: str) -> None:
+    (found,) = read(f'{{"{spelled}": "\\ud800 {spelled}"}}\n')
+    assert found.values == ({text: f"\ufffd {text}"},)
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_what_is_nested_too_deeply_is_refused(opening: str) -> None:
+    first, second = read(opening * 3000 + '\n{"a": 1}\n')
+    assert first.refused == "is nested too deeply"
+    assert second.values == ({"a": 1},)
+
+
+@pytest.mark.parametrize("number", ["1e400", "NaN", "1" + "0" * 400, "-Infinity"])
+def test_a_number_that_nobody_can_hold_keeps_nothing_else_out(number: str) -> None:
+    pieces = read(f'{{"a": {number}}}\n{{"a": 1}}\n')
+    assert pieces[1].values == ({"a": 1},)
+
+
+@pytest.mark.parametrize("unit", ["{}", "{} ", '{"\\ud800":1}'])
+def test_a_line_of_very_many_values_is_read_in_time(unit: str) -> None:
+    (found,) = read(unit * 100_000 + "\n")
+    assert len(found.values) == 100_000
+
+
+def test_a_value_over_very_many_lines_is_read_in_time() -> None:
+    (found,) = read("[\n{}\n" + ",{}\n" * 100_000 + "]\n")
+    assert len(found.values) == 100_001
 
 
 def test_the_last_line_waits_until_it_is_complete() -> None:

@@ -3,13 +3,15 @@
 Usually a value is a line. Agents that were killed or ran twice also leave several values glued on
 one line, and some tools write one value over many lines (it opens with a bare bracket and closes
 with one in the first column). What is none of these is refused with its reason and the next line is
-read. The last line, while it has no end and makes no sense, waits: somebody is writing it.
+read. The last line, while it has no end and makes no sense, waits: somebody is writing it. Half a
+surrogate pair, which no file can hold, is read as U+FFFD.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -20,7 +22,11 @@ LONGEST = 16 << 20  # bytes of a value: a screenshot has a few millions, and one
 _SKIPPED = 1 << 20  # bytes at once of a line that is too long
 _MARK = b"\xef\xbb\xbf"  # that some editors put first
 _OPENING = {b"{", b"["}
-_SPACE = " \t\r\n"
+_GAP = re.compile(r"[ \t\r\n]*")
+# An escape in JSON; group 1 is half of a surrogate pair whose other half is not beside it.
+_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
 
 Value = dict[str, Any]
 
@@ -55,16 +61,18 @@ def pieces(stream: IO[bytes], start: int = 0, line: int = 0) -> Iterator[Piece]:
     """What a stream holds from a byte on; `line` lines stand before it."""
     stream.seek(start)
     spread: list[_Line] = []  # the lines of a value that is not complete yet
+    size = 0  # of them
     for one in _lines(stream, start, line):
         text = one.data.removeprefix(_MARK).strip()
-        if spread and (one.data[:2] == b'{"' or _size(spread) > LONGEST):
+        if spread and (one.data[:2] == b'{"' or size > LONGEST):
             yield from (_refused(early, "is part of no value") for early in spread)
-            spread = []
+            spread, size = [], 0
         if spread or (text in _OPENING and one.is_whole):
             spread.append(one)
+            size += len(one.data)
             if len(spread) > 1 and one.data[:1] in {b"}", b"]"}:
                 yield _joined(spread)
-                spread = []
+                spread, size = [], 0
         elif text or one.is_long:
             yield _piece(one, text)
     if spread:
@@ -81,10 +89,6 @@ def _lines(stream: IO[bytes], at: int, number: int) -> Iterator[_Line]:
             at += len(rest)
             is_whole = rest.endswith(b"\n")
         yield _Line(number, at, b"" if is_long else data, is_whole, is_long)
-
-
-def _size(lines: list[_Line]) -> int:
-    return sum(len(one.data) for one in lines)
 
 
 def _refused(line: _Line, reason: str) -> Piece:
@@ -113,21 +117,33 @@ def _values(text: bytes) -> tuple[tuple[Value, ...], str]:
     except orjson.JSONDecodeError:
         pass
     try:
-        return _objects(_glued(text.decode()))
+        return _objects(_glued(_with_whole_characters(text.decode())))
     except UnicodeDecodeError:
         return (), "is not UTF-8"
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        return (), "is nested too deeply"
+    except ValueError as error:
         return (), f"is not JSON ({str(error).partition(':')[0]})"
 
 
+def _with_whole_characters(text: str) -> str:
+    """JSON in which half a surrogate pair is spelled as the character that stands for such."""
+    return _ESCAPE.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
+
+
 def _glued(text: str) -> list[Any]:
-    """Values that follow each other; also what orjson is too strict for: half a surrogate pair."""
-    decoder, at, found = json.JSONDecoder(), 0, []
-    while text[at:].lstrip(_SPACE):
-        at += len(text[at:]) - len(text[at:].lstrip(_SPACE))
-        value, at = decoder.raw_decode(text, at)
+    """Values that follow each other."""
+    decoder, at, found = json.JSONDecoder(), _after_gap(text, 0), []
+    while at < len(text):
+        value, end = decoder.raw_decode(text, at)
         found.append(value)
+        at = _after_gap(text, end)
     return found
+
+
+def _after_gap(text: str, at: int) -> int:
+    gap = _GAP.match(text, at)
+    return gap.end() if gap else at
 
 
 def _objects(values: list[Any]) -> tuple[tuple[Value, ...], str]:
