@@ -10,6 +10,7 @@ import click
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, remarks, say, table
 from loki_memory.cli.progress import progress_bar
+from loki_memory.errors import InvalidRecord
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -33,7 +34,9 @@ def ingest_command(
 
     Without PATHS (files, or folders of .jsonl and .jsonl.gz) it takes the sessions that agents had
     in this repository, once they have rested; what is named is taken at once, whatever it belongs
-    to. Read again, a transcript adds nothing. `consolidate` then learns from the episodes.
+    to. Read again, a transcript adds nothing. `consolidate` then learns from the episodes. Lines
+    that cannot be read are named and counted; a session that cannot be told is named, waits, and
+    makes the exit code 4.
 
     \b
     Example:
@@ -49,6 +52,8 @@ def ingest_command(
         done = workspace.ingest(paths or None, source)
     session.show(done, lambda: _tell(done))
     remarks(workspace)
+    if done.failed and not follow:
+        raise click.exceptions.Exit(InvalidRecord.exit_code)
     while follow and not done.off:
         time.sleep(_POLL_SECONDS)
         done = workspace.ingest(paths or None, source)
@@ -95,6 +100,8 @@ def _tell(done: Ingested) -> None:
         say(f"{plural(done.staged, 'session')} wait; `loki-mem staged` says for what")
     for one in done.reasons[:_SHOWN]:
         note(f"{one.path}{f':{one.line}' if one.line else ''} {one.reason}")
+    for failed in done.failed:
+        note(f"session {failed.session} could not be told: {failed.reason}")
     for path in done.rewritten:
         note(f"{path} was written anew and was read from its beginning")
     for kind, times in done.unknown.items():

@@ -11,7 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
+
+import orjson
 
 from loki_memory.files.redaction import clip, clip_end
 from loki_memory.ingest.boundaries import Stretch, stretches
@@ -31,6 +34,8 @@ _ERRORS = 30
 _TARGET = 200  # characters of what an action was done to
 _HEAD, _TAIL = 500, 200  # of an error
 _LINE = 240  # of the line that says what went wrong
+_TOOL = 100  # of a tool's name
+_PATHS = 60_000  # bytes of a list of files: about a thousand; a record has at most a megabyte
 # Goals by their words, in the terms that recall has for tasks; the first that fits decides.
 _PHASES = (
     ("review", re.compile(r"\b(?:review|audit)\w*", re.IGNORECASE)),
@@ -66,7 +71,7 @@ def _documents(stretch: Stretch) -> Iterator[dict[str, Any]]:
 
 
 def _document(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
-    files = touched(done, stretch.home)
+    files = Touched(*map(_within, touched(done, stretch.home)))
     stopped = any(turn.kind == STOP for turn in stretch.turns)
     document = {
         **_head(stretch, "episode"),
@@ -119,6 +124,12 @@ def _phase(goal: str, has_changed: bool) -> str:
     return phase or ("implementation" if has_changed else "exploration")
 
 
+def _within(paths: Sequence[str]) -> list[str]:
+    """The first paths, as many as a record has room for."""
+    sizes = accumulate(len(orjson.dumps(path)) for path in paths)
+    return [path for path, size in zip(paths, sizes, strict=True) if size <= _PATHS]
+
+
 def _produced(done: Sequence[Step], files: Touched, home: str) -> list[str]:
     """Files that were written whole."""
     written = touched([step for step in done if step.tool == "Write"], home).changed
@@ -143,7 +154,8 @@ def _shown(count: int, failing: Sequence[int]) -> list[int]:
 
 
 def _action(step: Step, begin: str) -> dict[str, Any]:
-    action: dict[str, Any] = {"t": round(_seconds(begin, step.at)), "action": step.tool}
+    seconds = round(_seconds(begin, step.at))
+    action: dict[str, Any] = {"t": seconds, "action": clip(step.tool, _TOOL)}
     if step.target:
         action["target"] = _cut(step.target, _TARGET)
     if step.met_error:
@@ -155,7 +167,7 @@ def _action(step: Step, begin: str) -> dict[str, Any]:
 
 def _error(done: Sequence[Step], at: int) -> dict[str, Any]:
     error = {
-        "type": done[at].label,
+        "type": clip(done[at].label, _TOOL),
         "message": _message(done[at].answer),
         "resolution": resolution(done, at),
     }

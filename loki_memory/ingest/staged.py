@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from loki_memory.files import disk
-from loki_memory.ingest.turn import END, PROMPT, Turn
+from loki_memory.ingest.turn import END, PROMPT, Turn, is_sound
 from loki_memory.models.ids import file_stem
 
 
@@ -67,7 +67,9 @@ class Staging:
             places = sorted((turn.order(), at) for at, turn in _entries(log))
             for _, at in places:
                 log.seek(at)
-                yield _turn(log.readline())
+                turn = _turn(log.readline())
+                if turn is not None:
+                    yield turn
 
     def sessions(self) -> list[Session]:
         """Those of which more was read than episodes were made of."""
@@ -151,7 +153,9 @@ def _raw(log: Any) -> Iterator[tuple[int, bytes]]:
 
 def _entries(log: Any) -> Iterator[tuple[int, Turn]]:
     for at, line in _raw(log):
-        yield at, _turn(line)
+        turn = _turn(line)
+        if turn is not None:
+            yield at, turn
 
 
 def _read(path: Path) -> Iterator[Turn]:
@@ -160,6 +164,11 @@ def _read(path: Path) -> Iterator[Turn]:
             yield from (turn for _, turn in _entries(log))
 
 
-def _turn(line: bytes) -> Turn:
-    turn = Turn._make(orjson.loads(line))
-    return turn._replace(files=tuple(turn.files))
+def _turn(line: bytes) -> Turn | None:
+    """The turn of a line; None if no episode can be made of it."""
+    try:
+        turn = Turn._make(orjson.loads(line))
+        turn = turn._replace(files=tuple(turn.files))
+    except (ValueError, TypeError):
+        return None
+    return turn if is_sound(turn) else None

@@ -39,7 +39,8 @@ _OURS = re.compile(
 _OUR_TOOL = re.compile(r"mcp__(?:plugin_)?loki[\w-]*__|memory_\w+$|handoff_\w+$")
 _OUR_COMMAND = re.compile(r"(?:^|[;&|]\s*)(?:uvx? +(?:run +)?|python3? -m +)?loki[-_]mem(?:ory)?\b")
 _FOREIGN = re.compile(r"mcp__|Web(?:Fetch|Search)$|web_search$")
-_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: UTF-8 has no such thing
+# Halves of surrogate pairs, which UTF-8 does not have, and NUL, which no record may hold.
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class Turn(NamedTuple):
@@ -148,7 +149,7 @@ def checked(turn: Turn) -> Turn:
     """A turn that may be staged, its names without secrets. Raises InvalidRecord if it is none."""
     if not is_sound(turn):
         raise InvalidRecord("no episode can be made of it")
-    names: dict[str, Any] = {name: whole(getattr(turn, name)) for name in _NAMES}
+    names: dict[str, Any] = {name: writable(getattr(turn, name)) for name in _NAMES}
     if find_secrets("\n".join(names.values())):
         names = {name: redact(text) for name, text in names.items()}
     return turn._replace(**names)
@@ -163,9 +164,9 @@ def is_sound(turn: Turn) -> bool:
     return not too_long and turn.kind in _ORDER and instant(turn.at) == turn.at
 
 
-def whole(text: str) -> str:
-    """Text without halves of surrogate pairs, which no file can hold."""
-    return text if text.isascii() else _HALF.sub("\ufffd", text)
+def writable(text: str) -> str:
+    """Text with U+FFFD in place of each character that no record may hold."""
+    return text if text.isprintable() else _UNWRITABLE.sub("\ufffd", text)
 
 
 # -- what is kept of a text ------------------------------------------------------------------------
@@ -175,7 +176,7 @@ def clean(text: str) -> str:
     """Text without what is private and without what memory itself said."""
     if "<" in text:
         text = _OURS.sub(" ", _PRIVATE.sub(" ", text))
-    return whole(text).strip()
+    return writable(text).strip()
 
 
 def asked(text: str) -> str:

@@ -18,6 +18,13 @@ class RefusedOutput(TypedDict):
     reason: str
 
 
+class FailedOutput(TypedDict):
+    """A session that could not be told as episodes; it waits for the next `ingest`."""
+
+    session: str
+    reason: str
+
+
 class IngestedOutput(TypedDict):
     """Printed by `ingest`: read + refused + waiting = lines."""
 
@@ -33,6 +40,7 @@ class IngestedOutput(TypedDict):
     changed: int
     errors: int
     staged: int
+    failed: list[FailedOutput]
     off: str
 
 

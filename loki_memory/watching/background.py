@@ -26,6 +26,7 @@ from loki_memory.workspace import FEW, Workspace
 
 if TYPE_CHECKING:
     from loki_memory.models import Episode
+    from loki_memory.writing.ingesting import Failed
 
 _PASSES = 3  # through what is new, in one round; what comes later rings
 _QUIET_SECONDS = 5.0  # without changes, before views are rendered
@@ -103,6 +104,7 @@ class Background:
         self._last: _Look | None = None
         self._transcripts: set[tuple[str, int, int]] = set()
         self._looked_for_transcripts = float("-inf")
+        self._failed: set[Failed] = set()  # sessions that could not be told
         self._views_wait = True
         self._fresh = 0  # episodes since the last consolidation, or its plan
         self._changed = quiet_since  # when memory last changed
@@ -176,6 +178,9 @@ class Background:
             return
         done = ingest(self.workspace, only_add=True)
         self._transcripts = there
+        for failed in sorted(set(done.failed) - self._failed):
+            self._tell(f"session {failed.session} could not be told: {failed.reason}")
+        self._failed = set(done.failed)
         if done.episodes:
             self._tell(f"ingested {_counted(done.episodes, 'episode')}")
             self._note(ingested=self.standing.ingested + done.episodes)

@@ -19,10 +19,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import InvalidRecord
+from loki_memory.errors import InvalidRecord, LokiMemoryError, StoreBusy
 from loki_memory.files import disk
 from loki_memory.files.layout import ARCHIVE, place
 from loki_memory.files.lock import locked
+from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named, sealed
 from loki_memory.ingest.episodes import episodes
 from loki_memory.ingest.found import belongs, places, tops, transcripts
@@ -46,6 +47,7 @@ _REASONS = 100  # refused lines that a report names; it counts all
 _AT_ONCE = 100  # episodes that are held in memory and written together
 _WRITTEN = {"new": 1, "changed": 1, "known": 0, "left": 0}
 _SCOPES = ("project", "local")
+_DUE = "`loki-mem ingest` tells it, or says why it cannot"
 _LOCK_SECONDS = 60.0  # another process may be reading a gigabyte
 
 
@@ -64,7 +66,15 @@ class Ingested(NamedTuple):
     changed: int = 0  # that went on
     errors: int = 0  # in both
     staged: int = 0  # sessions that wait
+    failed: tuple[Failed, ...] = ()
     off: str = ""  # why nothing was captured
+
+
+class Failed(NamedTuple):
+    """A session that could not be told, and why; it waits, and the next run tries again."""
+
+    session: str
+    reason: str
 
 
 class Waiting(NamedTuple):
@@ -82,6 +92,7 @@ class _Told(NamedTuple):
     new: int = 0
     changed: int = 0
     errors: int = 0
+    failed: Failed | None = None
 
 
 def ingest(
@@ -113,7 +124,7 @@ def ingest(
             staging, marks = Staging(folder / "sessions"), Marks(folder / "marks")
             reads = _read_all(files, staging, marks, dialects, progress)
             due = _due(workspace, staging, reads, is_named=named is not None)
-            told = [_tell(workspace, staging, session, only_add=only_add) for session in due]
+            told = [_tried(workspace, staging, session, only_add=only_add) for session in due]
             return _report(reads, told, len(staging.sessions()))
 
 
@@ -123,7 +134,8 @@ def staged(workspace: Workspace) -> list[Waiting]:
     staging, marks = Staging(folder / "sessions"), Marks(folder / "marks")
     now, idle = workspace.now(), workspace.config.get("capture.idle_minutes")
     sessions = [
-        Waiting(one.name, one.turns, one.last, _why(one, now, idle)) for one in staging.sessions()
+        Waiting(one.name, one.turns, one.last, _why(one, now, idle) or _DUE)
+        for one in staging.sessions()
     ]
     files = [
         Waiting(one.path, one.waiting, "", "its last line is not complete")
@@ -161,7 +173,8 @@ def _found(workspace: Workspace) -> list[Path]:
     folders = tops(workspace.layout.root)
     found: list[Path] = []
     for path in transcripts(one for one in places(os.environ) if one.is_dir()):
-        with suppress(OSError, EOFError, zlib.error):  # what cannot be opened is nobody's
+        # What cannot be opened, or began in a folder that cannot be, is nobody's.
+        with suppress(OSError, ValueError, EOFError, zlib.error):
             found += [path] if belongs(path, folders) else []
     return found
 
@@ -214,6 +227,16 @@ def _why(session: Session, now: str, idle: int) -> str:
     if session.ended or rests >= idle * 60:
         return ""
     return f"it is under way: its last turn is {max(0, int(rests // 60))} of {idle} minutes old"
+
+
+def _tried(workspace: Workspace, staging: Staging, session: str, *, only_add: bool) -> _Told:
+    """Tell a session; one that cannot be told does not keep the others from it."""
+    try:
+        return _tell(workspace, staging, session, only_add=only_add)
+    except StoreBusy:  # so it is for all of them
+        raise
+    except (LokiMemoryError, ValueError) as error:
+        return _Told(failed=Failed(session, redact(str(error))))
 
 
 def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: bool) -> _Told:
@@ -329,4 +352,5 @@ def _report(reads: Sequence[Read], told: Sequence[_Told], waiting: int) -> Inges
         changed=sum(one.changed for one in told),
         errors=sum(one.errors for one in told),
         staged=waiting,
+        failed=tuple(one.failed for one in told if one.failed),
     )

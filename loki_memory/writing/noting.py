@@ -21,7 +21,7 @@ from loki_memory.ingest.claude import ClaudeCode
 from loki_memory.ingest.found import belongs, tops
 from loki_memory.ingest.reading import DIALECTS, read
 from loki_memory.ingest.staged import Staging
-from loki_memory.ingest.turn import END, PROMPT, Turn, instant
+from loki_memory.ingest.turn import END, PROMPT, Turn, checked, instant
 from loki_memory.ingest.watermark import Marks
 from loki_memory.models.ids import digest
 
@@ -126,7 +126,7 @@ def _add(workspace: Workspace, turns: Iterable[Turn]) -> None:
     with failures_named(folder):
         disk.make_folder(folder)
         with locked(folder / ".lock", _LOCK_SECONDS):
-            _staging(workspace).add(turns)
+            _staging(workspace).add(map(checked, turns))
 
 
 def _staging(workspace: Workspace) -> Staging:
