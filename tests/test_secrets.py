@@ -191,3 +191,17 @@ def test_no_part_of_a_secret_in_a_note_is_kept(repo: Workspace, secret: str) -> 
     assert repo.list()
     repo.commit()
     assert found(repo, secret) == []
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_no_part_of_a_secret_in_a_skill_is_kept(repo: Workspace, secret: str) -> None:
+    """Its name and its description come from its title."""
+    line = secret.replace("\n", " ")
+    repo.add_skill(f"# Deploy with {line}\n\n## Steps\n1. Deploy\n")
+    for text in around(line, 1024):
+        repo.add_skill(f"---\nname: deploy\n---\n# {text}\n\n## Steps\n1. Deploy\n")
+    repo.commit()
+    assert found(repo, secret) == []
+    lowered = {run.lower().decode() for run in runs(secret)}
+    names = [path.name for path in repo.layout.loki.rglob("*")]
+    assert not [name for name in names for run in lowered if run in name]

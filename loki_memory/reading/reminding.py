@@ -34,7 +34,7 @@ _TELLING = (*_BEGINNINGS, "hook:UserPromptSubmit")
 
 def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> str:
     """Lines about what a prompt asks for; empty where nothing is near enough."""
-    asked = without_private(prompt)[:_ASKED]
+    asked = _beginning(without_private(prompt))
     if not asked:
         return ""
     wish = Wish(asked, _LOOKED_AT)
@@ -66,6 +66,15 @@ def lesson(
             told, surface=surface, query=found.exact, session=session, now=workspace.now()
         )
     return "".join(line for _, line in known)
+
+
+def _beginning(text: str) -> str:
+    """As much of a prompt as is looked for; what is cut has lost its secrets before."""
+    if len(text) <= _ASKED:
+        return text
+    from loki_memory.files.redaction import clip
+
+    return clip(text, _ASKED)
 
 
 def without_private(text: str) -> str:

@@ -19,6 +19,7 @@ from loki_memory.continuity.line import Line
 from loki_memory.continuity.render import Now, render
 from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
+from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
@@ -62,7 +63,7 @@ def continuity(
     with failures_named(path):
         disk.refuse_links(path)
         take_notes(workspace, disk.read_bytes(path) or b"", agent)
-    goal = goal if goal is not None else last_goal(workspace, agent)
+    goal = redact(goal) if goal is not None else last_goal(workspace, agent)
     now = what_matters(workspace, goal, agent, files, reader)
     block = render(now, _limit(workspace, budget))
     changed = False
@@ -89,7 +90,7 @@ def block_text(
     reader: Reader = _NOBODY,
 ) -> str:
     """The block alone, nothing written."""
-    goal = goal if goal is not None else last_goal(workspace, agent)
+    goal = redact(goal) if goal is not None else last_goal(workspace, agent)
     now = what_matters(workspace, goal, agent, files, reader)
     return render(now, _limit(workspace, budget))
 
@@ -185,8 +186,12 @@ def _stand(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def take_notes(workspace: Workspace, text: bytes, agent: str) -> int:
-    """Make memory of what an agent noted under its own headings, each note once."""
-    notes = harvest(text)
+    """Make memory of what an agent noted under its own headings, each note once.
+
+    Secrets are replaced first, because a long note is cut.
+    """
+    clean = redact(text.decode("utf-8", "surrogateescape"))
+    notes = harvest(clean.encode("utf-8", "surrogateescape"))
     path = workspace.layout.local / "harvested"
     known = set((disk.read_bytes(path) or b"").decode("ascii", "ignore").split())
     fresh = {digest("note", note.kind, note.text): note for note in notes}
@@ -208,7 +213,7 @@ def _keep(workspace: Workspace, note: Noted, agent: str) -> None:
 
 
 def last_goal(workspace: Workspace, agent: str) -> str:
-    return _goals(workspace).get(agent, "")
+    return redact(_goals(workspace).get(agent, ""))
 
 
 def _goals(workspace: Workspace) -> dict[str, str]:

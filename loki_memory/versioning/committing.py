@@ -91,7 +91,7 @@ def commit(
     workspace: Workspace, agent: str = "", *, subject: str = "", dry_run: bool = False
 ) -> Committed:
     """Commit what changed in memory, and nothing else. Never raises because of git."""
-    wish, how = Wish(agent, subject, dry_run), mode(workspace)
+    wish, how = Wish(redact(agent), redact(subject), dry_run), mode(workspace)
     if how == "off":
         return Committed(reason=_OFF)
     try:
@@ -261,7 +261,8 @@ def composed(
     old = {path: blobs[changed[path].blob] for path in files if changed[path].blob}
     new = {path: file.data for path, file in files.items() if file}
     after = _records(repository, new)
-    changes = shifts(_records(repository, old), after)
+    found = shifts(_records(repository, old), after)
+    changes = [shift._replace(title=redact(shift.title)) for shift in found]  # they are cut
     subject, body = message(changes, len({name for one in changes for name in one.caused_by}))
     trailers = {
         "Loki-Agent": wish.agent or ", ".join(_agents(after)),

@@ -169,10 +169,12 @@ def advanced(record: Memory, status: str, fields: Mapping[str, Any]) -> Handoff:
 
 def complete_skill(skill: Skill | str, origin: str) -> Skill:
     """A skill with everything that the agentskills format asks for, and where it came from."""
+    from loki_memory.files.redaction import clip, redact
+
     if isinstance(skill, str):
         from loki_memory.files.codec import read_skill
 
-        document = read_skill("", skill.encode(errors="surrogatepass"))
+        document = read_skill("", redact(skill).encode(errors="surrogatepass"))
         if not document.get("name"):
             from loki_memory.models.ids import slug
 
@@ -180,7 +182,7 @@ def complete_skill(skill: Skill | str, origin: str) -> Skill:
             document["name"] = slug(title, 64) or f"skill-{digest('skill', title)}"
         skill = parse(Skill, document)
     metadata = {**skill.metadata, "loki-origin": origin}
-    description = skill.description or skill.title()[:1024]
+    description = skill.description or clip(skill.title(), 1024)
     return skill.changed(description=description, metadata=metadata)
 
 

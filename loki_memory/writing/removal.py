@@ -19,6 +19,7 @@ from loki_memory.errors import FileChanged, InvalidRecord, NotFound, NothingToUn
 from loki_memory.files.codec import MAX_BYTES, decode, read_json
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout
+from loki_memory.files.redaction import redact
 from loki_memory.files.store import Change, Store, sealed
 from loki_memory.index.index import Index
 from loki_memory.models import AntiPattern, Belief, Memory, Skill, Tombstone
@@ -86,7 +87,7 @@ def forget(store: Store, index: Index, memory_id: str, why: str, today: str) -> 
             new = change.put(_without(record, gone), path)
             references[path] = {"before": there.data.decode(), "after": etag(sealed(new)[1])}
             result.changed.append(name)
-        kept = {"why": why, "on": today, "files": files, "references": references}
+        kept = {"why": redact(why), "on": today, "files": files, "references": references}
         change.render(f"{_FORGOTTEN}{memory_id}.json", orjson.dumps(kept))
     return result
 

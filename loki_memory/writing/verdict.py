@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import GitFailed, InvalidRecord, NotFound
+from loki_memory.files.redaction import clip, clip_end, redact
 from loki_memory.models import Episode
 from loki_memory.models.ids import digest
 from loki_memory.models.normal import moment
@@ -166,10 +167,11 @@ def _errors(failures: Sequence[Failure]) -> Iterator[dict[str, str]]:
 
 def _cut(message: str) -> str:
     """A long message as its beginning and its end, with the line that says what went wrong."""
+    message = redact(message)
     if len(message) <= _MESSAGE:
         return message
     half, line = _MESSAGE // 2, complaint(message)
-    head, tail = message[:half], message[-half:]
+    head, tail = clip(message, half), clip_end(message, half)
     return "\n".join([head, "…", *([line] if line not in head + tail else []), tail])
 
 
