@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -185,8 +188,6 @@ def test_an_episode_that_was_taken_out_does_not_come_back(
 
 
 def test_without_this_machines_notes_nothing_is_told_twice(ws: Workspace, tmp_path: Path) -> None:
-    import shutil
-
     path = shop().write(tmp_path / "a.jsonl")
     ingest(ws, [path])
     before = memory(ws)
@@ -234,6 +235,93 @@ def test_what_a_session_was_shown_is_joined_to_its_episode(
     ingest(ws, [shop().write(path)])
     assert [one.id for one in told(ws)[0].recalled] == [fact.id]
     assert told(ws)[0].outcome == "success"
+
+
+# -- staged turns that were told -------------------------------------------------------------------
+
+
+def logs(ws: Workspace) -> list[Path]:
+    return sorted((ws.layout.local / "ingest" / "sessions").glob("*.jsonl"))
+
+
+def age(ws: Workspace, days: int) -> None:
+    then = time.time() - days * 86_400
+    for log in logs(ws):
+        os.utime(log, (then, then))
+
+
+def test_staged_turns_that_were_told_are_cleared_after_a_while(
+    ws: Workspace, tmp_path: Path
+) -> None:
+    ingest(ws, [shop().write(tmp_path / "a.jsonl")])
+    (log,) = logs(ws)
+    ws.gc()
+    assert logs(ws) == [log]
+    age(ws, 31)
+    assert ws.gc(dry_run=True).files == [str(log)]
+    assert logs(ws) == [log]
+    before = memory(ws)
+    assert ws.gc().files == [str(log)]
+    assert logs(ws) == []
+    assert memory(ws) == before
+    assert staged(ws) == []
+
+
+def test_staged_turns_that_wait_are_not_cleared(ws: Workspace, tmp_path: Path) -> None:
+    ingest(ws, [shop().write(tmp_path / "a.jsonl", 6)])
+    ingest(ws, [shop().write(tmp_path / "a.jsonl")], only_add=True)
+    age(ws, 400)
+    assert ws.gc().files == []
+    assert len(logs(ws)) == 1
+
+
+@pytest.mark.parametrize("forgetting", ["nothing", "marks", "half a clearing"])
+def test_a_session_that_goes_on_after_its_turns_were_cleared_is_told_from_there(
+    ws: Workspace, tmp_path: Path, forgetting: str
+) -> None:
+    """Nothing is told twice, and what was told is left as it is."""
+    path = tmp_path / "a.jsonl"
+    ingest(ws, [shop().write(path)])
+    made = logs(ws)[0].with_suffix(".json")
+    note = made.read_bytes()
+    age(ws, 31)
+    ws.gc()
+    if forgetting == "marks":
+        shutil.rmtree(ws.layout.local / "ingest" / "marks")
+    if forgetting == "half a clearing":
+        made.write_bytes(note)
+    before = memory(ws)
+    longer = shop().wait(400).say("Now round the total").call("Edit", file_path="cart.py")
+    done = ingest(ws, [longer.write(path)])
+    assert (done.episodes, done.changed, done.staged) == (1, 0, 0)
+    assert before.items() <= memory(ws).items()
+    assert [one.goal for one in told(ws)][2:] == ["Now round the total"]
+    longer.call("Bash", "5 passed", command="pytest")
+    done = ingest(ws, [longer.write(path)])
+    assert (done.episodes, done.changed) == (0, 1)
+    assert before.items() <= memory(ws).items()
+
+
+@pytest.mark.parametrize("lines", [6, 14])
+@pytest.mark.parametrize("by", ["ingest", "gc"])
+def test_what_was_staged_with_secrets_is_redacted_by_the_next_run(
+    ws: Workspace, tmp_path: Path, lines: int, by: str
+) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    path = tmp_path / "a.jsonl"
+    ingest(ws, [shop().write(path, lines)])
+    (log,) = logs(ws)
+    log.write_bytes(log.read_bytes().replace(b"Fix the total", b"Fix " + secret.encode()))
+    (log.parent / ".redacted").unlink()
+    made = log.with_suffix(".json")
+    note = json.loads(made.read_text())
+    made.write_text(json.dumps({**note, "size": log.stat().st_size}))
+    if by == "gc":
+        ws.gc()
+    done = ingest(ws, [shop().write(path)])
+    assert secret not in log.read_text()
+    assert done.staged == 0
+    assert done.episodes == (1 if lines == 6 else 0)
 
 
 # -- the sessions of this repository ---------------------------------------------------------------

@@ -138,8 +138,9 @@ def _tell_diagnosis(found: Diagnosis) -> None:
 def gc_command(session: Session, dry_run: bool) -> None:
     """Clear away what is no longer needed.
 
-    That is: litter of killed writers, indexes that were set aside, and what was forgotten longer
-    ago than gc.keep_days. Memory itself is never touched.
+    That is: litter of killed writers, indexes that were set aside, and what was forgotten, or read
+    of sessions that were told as episodes, longer ago than gc.keep_days. Memory itself is never
+    touched.
 
     \b
     Example:

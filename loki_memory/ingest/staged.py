@@ -1,8 +1,10 @@
 """Staged turns: what was read of each session, on this machine, until episodes are made of it.
 
 A session has a log, to which turns are appended in the order in which they were read, each once,
-and a note of what was made of it: how much of the log, and which episodes. The log stays, because a
-session may go on, and what came before tells what the rest means.
+and a note of what was made of it: how much of the log, and which episodes. The log stays for a
+while, because a session may go on, and what came before tells what the rest means. Once it is
+cleared, hashes of the turns' keys are left: a session that goes on all the same is told from there,
+and what was told before is not told again.
 """
 
 from __future__ import annotations
@@ -16,8 +18,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from loki_memory.files import disk
-from loki_memory.ingest.turn import END, PROMPT, Turn, is_sound
+from loki_memory.files.redaction import redact
+from loki_memory.ingest.turn import END, PROMPT, Turn, checked, is_sound, writable
 from loki_memory.models.ids import file_stem
+
+_HASH = 8  # bytes that stand for a turn's key
+_STAMP = ".redacted"  # a file beside the logs: all of them are
 
 
 class Made(NamedTuple):
@@ -71,20 +77,44 @@ class Staging:
                 if turn is not None:
                     yield turn
 
+    def redact_earlier(self) -> None:
+        """Redact, once, what was staged before turns were redacted on their way in."""
+        stamp = self._folder / _STAMP
+        if stamp.exists():
+            return
+        for path in sorted(self._folder.glob("*.jsonl")):
+            self._redact(path)
+        disk.write_bytes(stamp, b"")
+
+    def told(self) -> list[Path]:
+        """The logs of which everything was told."""
+        paths = sorted(self._folder.glob("*.jsonl"))
+        return [path for path in paths if not self._waiting(path.stem)]
+
+    def clear(self, path: Path) -> None:
+        """Remove a log, and keep only what tells its turns from new ones."""
+        session = next((turn.session for turn in _read(path)), "")
+        if session:
+            hashes = sorted(self._keys(session))
+            data = b"".join(one.to_bytes(_HASH) for one in hashes)
+            disk.write_bytes(self._place(session, "keys"), data)
+        disk.remove(path)
+        disk.remove(path.with_suffix(".json"))
+
     def sessions(self) -> list[Session]:
         """Those of which more was read than episodes were made of."""
         names = sorted(path.stem for path in self._folder.glob("*.jsonl"))
         return [found for name in names if (found := self._waiting(name))]
 
     def made(self, session: str) -> Made:
-        data = disk.read_bytes(f"{self._folder}/{file_stem(session)}.json")
+        data = disk.read_bytes(self._place(session, "json"))
         try:
             return Made(**orjson.loads(data)) if data else Made(session)
         except (ValueError, TypeError):
             return Made(session)
 
     def set_made(self, made: Made) -> None:
-        path = f"{self._folder}/{file_stem(made.session)}.json"
+        path = self._place(made.session, "json")
         disk.write_bytes(path, orjson.dumps(made._asdict(), option=orjson.OPT_SORT_KEYS))
 
     def size(self, session: str) -> int:
@@ -105,12 +135,34 @@ class Staging:
             asked = asked or turn.kind == PROMPT
         return Session(first.session, turns, last, ended, asked)
 
+    def _redact(self, path: Path) -> None:
+        """Write a log anew if it holds secrets; what waits to be told goes on waiting."""
+        before = path.read_bytes()
+        turns = [_redacted(turn) for turn in _read(path)]
+        after = b"".join(orjson.dumps(list(turn)) + b"\n" for turn in turns)
+        if not turns or after == before:
+            return
+        made = self.made(turns[0].session)
+        is_told = made.size >= len(before)
+        if not is_told:
+            self.set_made(made._replace(size=0))
+        disk.write_bytes(path, after)
+        if is_told:
+            self.set_made(made._replace(size=len(after)))
+
     def _log(self, session: str) -> Path:
-        return self._folder / f"{file_stem(session)}.jsonl"
+        return self._place(session, "jsonl")
+
+    def _place(self, session: str, ending: str) -> Path:
+        return self._folder / f"{file_stem(session)}.{ending}"
 
     def _keys(self, session: str) -> set[int]:
         if session not in self._known:
-            self._known[session] = {_hashed(one.key) for one in _read(self._log(session))}
+            cleared = disk.read_bytes(self._place(session, "keys")) or b""
+            starts = range(0, len(cleared), _HASH)
+            hashes = {int.from_bytes(cleared[at : at + _HASH]) for at in starts}
+            staged = {_hashed(turn.key) for turn in _read(self._log(session))}
+            self._known[session] = hashes | staged
         return self._known[session]
 
     def _append(self, session: str, data: bytes) -> None:
@@ -118,6 +170,8 @@ class Staging:
         disk.make_folder(self._folder)
         path = self._log(session)
         is_new = not path.exists()
+        if is_new:  # what was made of a log that was cleared says nothing of this one
+            disk.remove(self._place(session, "json"))
         with path.open("ab") as log:
             log.truncate(_whole(path))
             log.write(data)
@@ -128,7 +182,7 @@ class Staging:
 
 
 def _hashed(key: str) -> int:
-    return int.from_bytes(blake2b(key.encode(), digest_size=8).digest())
+    return int.from_bytes(blake2b(key.encode(), digest_size=_HASH).digest())
 
 
 def _whole(path: Path) -> int:
@@ -172,3 +226,8 @@ def _turn(line: bytes) -> Turn | None:
     except (ValueError, TypeError):
         return None
     return turn if is_sound(turn) else None
+
+
+def _redacted(turn: Turn) -> Turn:
+    files = tuple(redact(name) for name in turn.files)
+    return checked(turn)._replace(text=redact(writable(turn.text)), files=files)

@@ -141,13 +141,16 @@ class Garbage(NamedTuple):
 
 def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:
     """Only a holder of the store may judge temporary files: a living writer holds it too."""
+    from loki_memory.writing.ingesting import clear_told
     from loki_memory.writing.removal import forgotten_files
 
     keep = workspace.config.get("gc.keep_days") * _DAY_SECONDS
+    logs = clear_told(workspace, lambda path: _is_older(path, keep), dry_run=dry_run)
     with workspace.store.change():
         found = [*litter(workspace), *_set_aside(workspace)]
         found += [p for p in forgotten_files(workspace.layout) if _is_older(p, keep)]
-        garbage = Garbage([str(path) for path in found], sum(p.stat().st_size for p in found))
+        sizes = {**{path: path.stat().st_size for path in found}, **logs}
+        garbage = Garbage([str(path) for path in sizes], sum(sizes.values()))
         if not dry_run:
             for path in found:
                 disk.discard(path)

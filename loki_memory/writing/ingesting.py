@@ -122,6 +122,7 @@ def ingest(
         disk.make_folder(folder)
         with locked(folder / ".lock", _LOCK_SECONDS):
             staging, marks = Staging(folder / "sessions"), Marks(folder / "marks")
+            staging.redact_earlier()
             reads = _read_all(files, staging, marks, dialects, progress)
             due = _due(workspace, staging, reads, is_named=named is not None)
             told = [_tried(workspace, staging, session, only_add=only_add) for session in due]
@@ -143,6 +144,23 @@ def staged(workspace: Workspace) -> list[Waiting]:
         if one.waiting
     ]
     return [*sessions, *files]
+
+
+def clear_told(
+    workspace: Workspace, is_old: Callable[[Path], bool], *, dry_run: bool
+) -> dict[Path, int]:
+    """Clear old logs of sessions that were told; returns each with its size."""
+    folder = _folder(workspace)
+    if not folder.is_dir():
+        return {}
+    staging, seconds = Staging(folder / "sessions"), workspace.config.get("store.lock_seconds")
+    with failures_named(folder), locked(folder / ".lock", seconds):
+        found = {path: path.stat().st_size for path in staging.told() if is_old(path)}
+        if not dry_run:
+            for path in found:
+                staging.clear(path)
+            staging.redact_earlier()
+    return found
 
 
 def to_be_taken(workspace: Workspace) -> list[Path]:
