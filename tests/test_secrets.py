@@ -20,6 +20,7 @@ from test_files_redaction import JWT, KEY_FOOTER, PEM, some
 
 from loki_memory import Workspace
 from loki_memory.hooks.response import respond
+from loki_memory.writing.importing import import_memory
 from loki_memory.writing.ingesting import ingest
 
 RUN = 12  # characters in a row that nobody guesses
@@ -205,3 +206,36 @@ def test_no_part_of_a_secret_in_a_skill_is_kept(repo: Workspace, secret: str) ->
     lowered = {run.lower().decode() for run in runs(secret)}
     names = [path.name for path in repo.layout.loki.rglob("*")]
     assert not [name for name in names for run in lowered if run in name]
+
+
+@pytest.mark.parametrize("name", ["github", "key"])
+def test_a_session_with_secrets_read_in_pieces_gives_the_same_bytes_as_at_once(
+    ws: Workspace, tmp_path: Path, name: str
+) -> None:
+    told = session(SECRETS[name])
+    for lines in (7, 30, 60, len(told.lines)):
+        ingest(ws, [told.write(tmp_path / "a.jsonl", lines)])
+    with Workspace.init(tmp_path / "other") as other:
+        ingest(other, [told.write(tmp_path / "b.jsonl")])
+        assert bytes_of(ws) == bytes_of(other) != {}
+
+
+def bytes_of(ws: Workspace) -> dict[str, bytes]:
+    folder = ws.layout.memory / "episodic"
+    return {path.name: path.read_bytes() for path in folder.rglob("episode-*.json")}
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_no_part_of_a_secret_that_another_system_noted_is_kept(
+    repo: Workspace, tmp_path: Path, secret: str
+) -> None:
+    line = secret.replace("\n", " ")
+    notes = "".join(f"- {text}\n" for text in around(line, 2000))
+    path = tmp_path / "MEMORY.md"
+    path.write_text(f"# Deploying\n{notes}\n## Use {line} here\n- It opens the gate\n")
+    assert import_memory(repo, "claude-memory", path).facts
+    repo.sync()
+    assert repo.commit().commit
+    assert found(repo, secret) == []
+    lowered = {run.lower() for run in runs(secret)}
+    assert not [path for path, data in written(repo) for run in lowered if run in data]

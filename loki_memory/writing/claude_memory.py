@@ -88,8 +88,10 @@ def _files_in(place: Path) -> list[Path]:
 
 
 def statements(path: Path) -> list[Statement]:
-    """What a file says; raises InvalidRecord where it cannot be read."""
-    text = _text(path)
+    """What a file says, without secrets; raises InvalidRecord where it cannot be read."""
+    from loki_memory.files.redaction import redact
+
+    text = redact(_text(path))  # first: long notes are cut, and sections become tags
     front = _FRONT.match(text)
     about = _about(front[1], path) if front else {}
     body = _without_ours(text[front.end() if front else 0 :], path)
