@@ -176,6 +176,27 @@ def test_a_refused_line_is_named_with_its_file_its_number_and_its_field(
     assert f"{path}:1 cannot be read (type is an object, not text)" in said.output
 
 
+def test_a_line_that_a_hook_refused_is_named_by_the_next_ingest(
+    ws: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    work = Transcript(cwd=str(ws.layout.root)).say("Fix the cart").call("Bash", command="ls")
+    given = {"session_id": work.session, "cwd": work.cwd, "transcript_path": str(path)}
+    data = json.dumps(given).encode()
+    path.write_text('{"type": []}\n' + work.text())
+    assert respond("Stop", data, {}).err == ""
+    with path.open("a") as file:
+        file.write('{"type": 7}\n')
+    assert respond("SessionEnd", data, {}, wait=True).err == ""
+    assert [one.goal for one in episodes(ws)] == ["Fix the cart"]
+    done = ingest(ws, [path])
+    assert [(one.line, one.reason) for one in done.reasons] == [
+        (1, "cannot be read (type is a list, not text)"),
+        (5, "cannot be read (type is a number, not text)"),
+    ]
+    assert ingest(ws, [path]).reasons == ()
+
+
 def test_the_good_values_of_a_glued_line_are_taken(ws: Workspace, tmp_path: Path) -> None:
     first, second = (json.dumps(line) for line in shop().lines[:2])
     (tmp_path / "a.jsonl").write_text(f'{first}{{"type": 7}}{second}\n')

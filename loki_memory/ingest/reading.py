@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.files.redaction import clip
@@ -21,6 +21,7 @@ from loki_memory.ingest.watermark import Mark, Marks, fingerprint
 DIALECTS: tuple[type[Dialect], ...] = (ClaudeCode, Codex)
 _FIRST = 50  # values among which one names the folder
 _KIND = 60  # characters of a type that nobody knows
+_UNTOLD = 100  # refused lines of a file that are kept until somebody looks
 _AT_ONCE = 2000  # pieces between two marks: what a crash makes us read again
 
 
@@ -89,13 +90,22 @@ class _Batch:
 
 
 def read(
-    path: Path, staging: Staging, marks: Marks, dialects: Sequence[type[Dialect]] = DIALECTS
+    path: Path,
+    staging: Staging,
+    marks: Marks,
+    dialects: Sequence[type[Dialect]] = DIALECTS,
+    *,
+    in_background: bool = False,
 ) -> Read:
-    """Stage what a transcript holds that was not read yet. Raises OSError, EOFError."""
+    """Stage what a transcript holds that was not read yet. Raises OSError, EOFError.
+
+    Lines that are refused in the background, where nobody looks, are kept in the mark and told of
+    by the next run in the foreground.
+    """
     status = os.stat(path)
     mark = marks.of(path)
     if mark.fits(status):
-        return Read(str(path), sessions=tuple(mark.sessions))
+        return _known(mark, marks, in_background=in_background)
     with opened(path) as stream:
         start = _start(stream, mark)
         batch = _Batch(_dialect(stream, dialects), start)
@@ -106,11 +116,31 @@ def read(
                 if path.suffix != ".gz":  # to look back in it means to unpack it again
                     _mark(batch, stream, marks)
         batch.mark = batch.mark._replace(
-            size=status.st_size, changed=status.st_mtime_ns, waiting=batch.counts["waiting"]
+            size=status.st_size,
+            changed=status.st_mtime_ns,
+            waiting=batch.counts["waiting"],
+            refused=_untold(mark, batch) if in_background else [],
         )
         _stage(batch, staging)
         _mark(batch, stream, marks)
-    return _told(batch, was_rewritten=start.end < mark.end)
+    found = _told(batch, was_rewritten=start.end < mark.end)
+    return found._replace(reasons=(*_refused_before(mark), *found.reasons))
+
+
+def _known(mark: Mark, marks: Marks, *, in_background: bool) -> Read:
+    """A file in which nothing is new."""
+    if mark.refused and not in_background:
+        marks.set(mark._replace(refused=[]))
+    return Read(mark.path, sessions=tuple(mark.sessions), reasons=_refused_before(mark))
+
+
+def _refused_before(mark: Mark) -> tuple[Refused, ...]:
+    return tuple(Refused(mark.path, line, reason) for line, reason in mark.refused)
+
+
+def _untold(mark: Mark, batch: _Batch) -> list[list[Any]]:
+    new = [[refused.line, refused.reason] for refused in batch.reasons]
+    return [*mark.refused, *new][:_UNTOLD]
 
 
 def _dialect(stream: IO[bytes], dialects: Sequence[type[Dialect]]) -> Dialect | None:

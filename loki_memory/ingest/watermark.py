@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import orjson
 
@@ -31,6 +31,7 @@ class Mark(NamedTuple):
     size: int = -1  # of the file, and when it was changed: while both stay there is nothing new
     changed: int = 0
     sessions: list[str] = []  # noqa: RUF012 - never changed: those that it holds
+    refused: list[list[Any]] = []  # noqa: RUF012 - never changed: lines nobody was told of, and why
 
     def fits(self, status: os.stat_result) -> bool:
         return (self.size, self.changed) == (status.st_size, status.st_mtime_ns)

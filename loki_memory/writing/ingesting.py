@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -123,7 +124,8 @@ def ingest(
         with locked(folder / ".lock", _LOCK_SECONDS):
             staging, marks = Staging(folder / "sessions"), Marks(folder / "marks")
             staging.redact_earlier()
-            reads = _read_all(files, staging, marks, dialects, progress)
+            read_ = partial(read, staging=staging, marks=marks, dialects=dialects)
+            reads = _read_all(files, partial(read_, in_background=only_add), progress)
             due = _due(workspace, staging, reads, is_named=named is not None)
             told = [_tried(workspace, staging, session, only_add=only_add) for session in due]
             return _report(reads, told, len(staging.sessions()))
@@ -198,17 +200,13 @@ def _found(workspace: Workspace) -> list[Path]:
 
 
 def _read_all(
-    files: Sequence[Path],
-    staging: Staging,
-    marks: Marks,
-    dialects: Sequence[type[Dialect]],
-    progress: Progress | None,
+    files: Sequence[Path], read_one: Callable[[Path], Read], progress: Progress | None
 ) -> list[Read]:
     """Read each file; one that cannot be read does not keep the others from it."""
     reads = []
     for number, path in enumerate(files, 1):
         try:
-            reads.append(read(path, staging, marks, dialects))
+            reads.append(read_one(path))
         except (OSError, EOFError, zlib.error) as error:
             reads.append(Read(str(path), reasons=(Refused(str(path), 0, _reason(error)),)))
         if progress is not None:

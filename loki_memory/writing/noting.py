@@ -40,7 +40,8 @@ def stage_transcript(workspace: Workspace, path: str) -> bool:
     with failures_named(folder):
         disk.make_folder(folder)
         with locked(folder / ".lock", _LOCK_SECONDS):
-            read(Path(path), Staging(folder / "sessions"), Marks(folder / "marks"), DIALECTS)
+            marks = Marks(folder / "marks")
+            read(Path(path), Staging(folder / "sessions"), marks, DIALECTS, in_background=True)
     return True
 
 
