@@ -80,7 +80,7 @@ class _Batch:
             turns = self.dialect.turns(value) if self.dialect else None
             found = None if turns is None else [checked(turn) for turn in turns]
         except InvalidRecord as error:
-            return f"cannot be read ({error.field} {error.reason})".replace("( ", "(")
+            return f"cannot be read ({' '.join(filter(None, (error.field, error.reason)))})"
         if found is None:
             self.unknown[clip(kind, _KIND) or "no type"] += 1
             return ""

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from loki_memory.files import disk
-from loki_memory.files.redaction import redact
-from loki_memory.ingest.turn import END, PROMPT, Turn, checked, is_sound, writable
+from loki_memory.ingest.turn import END, PROMPT, Turn, checked, is_sound
 from loki_memory.models.ids import file_stem
 
 _HASH = 8  # bytes that stand for a turn's key
@@ -138,7 +137,7 @@ class Staging:
     def _redact(self, path: Path) -> None:
         """Write a log anew if it holds secrets; what waits to be told goes on waiting."""
         before = path.read_bytes()
-        turns = [_redacted(turn) for turn in _read(path)]
+        turns = [checked(turn) for turn in _read(path)]
         after = b"".join(orjson.dumps(list(turn)) + b"\n" for turn in turns)
         if not turns or after == before:
             return
@@ -226,8 +225,3 @@ def _turn(line: bytes) -> Turn | None:
     except (ValueError, TypeError):
         return None
     return turn if is_sound(turn) else None
-
-
-def _redacted(turn: Turn) -> Turn:
-    files = tuple(redact(name) for name in turn.files)
-    return checked(turn)._replace(text=redact(writable(turn.text)), files=files)

@@ -64,7 +64,7 @@ class Turn(NamedTuple):
         return (self.at, _ORDER.get(self.kind, 0), self.key)
 
 
-_NAMES = ("key", "session", "tool", "call", "cwd", "branch", "agent")
+_NAMES = ("key", "session", "tool", "call", "cwd", "branch", "agent")  # fields that are short
 
 
 class Dialect(Protocol):
@@ -146,13 +146,21 @@ def instant(text: object) -> str:
 
 
 def checked(turn: Turn) -> Turn:
-    """A turn that may be staged, its names without secrets. Raises InvalidRecord if it is none."""
+    """A turn as it may be staged, without secrets. Raises InvalidRecord if it is none.
+
+    Whichever way a text came here, this is the last door before the disk.
+    """
     if not is_sound(turn):
         raise InvalidRecord("no episode can be made of it")
-    names: dict[str, Any] = {name: writable(getattr(turn, name)) for name in _NAMES}
-    if find_secrets("\n".join(names.values())):
-        names = {name: redact(text) for name, text in names.items()}
-    return turn._replace(**names)
+    texts = "\n".join((*(getattr(turn, name) for name in _NAMES), turn.text, *turn.files))
+    if not (_UNWRITABLE.search(texts) or find_secrets(texts)):
+        return turn
+    fields: dict[str, Any] = {name: _safe(getattr(turn, name)) for name in (*_NAMES, "text")}
+    return turn._replace(**fields, files=tuple(map(_safe, turn.files)))
+
+
+def _safe(text: str) -> str:
+    return redact(writable(text))
 
 
 def is_sound(turn: Turn) -> bool:
