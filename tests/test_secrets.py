@@ -239,3 +239,21 @@ def test_no_part_of_a_secret_that_another_system_noted_is_kept(
     assert found(repo, secret) == []
     lowered = {run.lower() for run in runs(secret)}
     assert not [path for path, data in written(repo) for run in lowered if run in data]
+
+
+def test_an_error_that_names_a_secret_is_known_again_and_journaled_without_it(
+    repo: Workspace, tmp_path: Path
+) -> None:
+    secret = SECRETS["github"]
+    error = f"Error: cannot log in with {secret} to the registry"
+    for number in range(2):
+        told = Transcript(f"s-{number}").say("Publish the package")
+        told.call("Bash", error, failed=True, command="npm publish")
+        told.call("Bash", "ok", command="npm publish --registry local")
+        ingest(repo, [told.write(tmp_path / f"{number}.jsonl")])
+    repo.consolidate()
+    use = {"tool_name": "Bash", "tool_input": {"command": "npm publish"}, "tool_use_id": "t"}
+    event = {"session_id": "s-3", "cwd": str(repo.layout.root), **use, "error": error}
+    response = respond("PostToolUseFailure", json.dumps(event).encode(), {})
+    assert "--registry local" in response.out
+    assert found(repo, secret) == []

@@ -52,9 +52,11 @@ def lesson(
     workspace: Workspace, error: str, tool: str, target: str, session: str, surface: str
 ) -> str:
     """What helped against this very error before, best first; empty if nothing is known."""
+    from loki_memory.files.redaction import redact
     from loki_memory.models.command import head
     from loki_memory.models.signature import signature
 
+    error = redact(error)  # as it was stored, and as it may be journaled
     found = signature(error)
     if found is None:
         return ""
