@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Self
 
 import orjson
 
+from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.turn import (
     CALL,
     PROMPT,
@@ -28,8 +29,9 @@ from loki_memory.ingest.turn import (
     answered,
     asked,
     given,
-    instant,
+    instant_in,
     is_ours,
+    text_in,
 )
 from loki_memory.models.ids import digest
 
@@ -96,16 +98,17 @@ class Codex:
         return cls(session, _text(about, "cwd"), branch, has_items=has_items)
 
     def turns(self, value: Mapping[str, Any]) -> list[Turn] | None:
-        kind, item, at = _text(value, "type"), value.get("payload"), instant(value.get("timestamp"))
-        if not isinstance(item, Mapping) or not at:
-            return None
+        kind = text_in(value, "type")
+        if kind not in {"event_msg", "response_item"}:
+            return [] if kind in _SILENT else None
+        item, at = value.get("payload"), instant_in(value, "timestamp")
+        if not isinstance(item, Mapping):
+            raise InvalidRecord("is no object", field="payload")
         base = self._base._replace(at=at)
-        if kind == "event_msg":
-            return _event(base, item)
-        if kind == "response_item":
-            found = _response(base, item)
-            return found and [turn for turn in found if not self._is_poll(turn)]
-        return [] if kind in _SILENT else None
+        found = _event(base, item) if kind == "event_msg" else _response(base, item)
+        if found is None:
+            raise InvalidRecord("does not hold what its type should", field="payload")
+        return [turn for turn in found if not self._is_poll(turn)]
 
     def _is_poll(self, turn: Turn) -> bool:
         """Whether a call only asks how a command goes on of which an item tells how it ended."""

@@ -171,7 +171,7 @@ class Staging:
         is_new = not path.exists()
         if is_new:  # what was made of a log that was cleared says nothing of this one
             disk.remove(self._place(session, "json"))
-        with path.open("ab") as log:
+        with open(disk.open_to_change(path, append=True), "ab") as log:
             log.truncate(_whole(path))
             log.write(data)
             log.flush()

@@ -2,7 +2,8 @@
 
 A mark is moved only after what was read is safely staged. It remembers what stood at the beginning
 and just before it: a file in which something else stands there now was written anew and is read
-from its beginning. What is known of it is not staged twice, because every turn has a name.
+from its beginning. So is one that was read by a version which understood less of it. What is known
+of it is not staged twice, because every turn has a name.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import orjson
 from loki_memory.files import disk
 from loki_memory.models.ids import digest
 
+READER = 2  # 1: Codex up to 0.147
 _BLOCK = 4096  # bytes at either end of what was read that are remembered
 
 
@@ -32,6 +34,7 @@ class Mark(NamedTuple):
     changed: int = 0
     sessions: list[str] = []  # noqa: RUF012 - never changed: those that it holds
     refused: list[list[Any]] = []  # noqa: RUF012 - never changed: lines nobody was told of, and why
+    reader: int = READER  # the version that read it
 
     def fits(self, status: os.stat_result) -> bool:
         return (self.size, self.changed) == (status.st_size, status.st_mtime_ns)
@@ -45,8 +48,10 @@ class Marks:
 
     def of(self, path: Path) -> Mark:
         """The mark of a transcript; one at its beginning if there is none that can be read."""
-        found = _decoded(disk.read_bytes(self._place(path)))
-        return found or Mark(os.path.abspath(path))
+        found = _decoded(disk.read_bytes(self._place(path))) or Mark(os.path.abspath(path))
+        if found.reader == READER:
+            return found
+        return Mark(found.path, sessions=found.sessions, refused=found.refused)
 
     def set(self, mark: Mark) -> None:
         disk.write_bytes(self._place(Path(mark.path)), orjson.dumps(mark._asdict()))
@@ -62,7 +67,7 @@ class Marks:
 
 def _decoded(data: bytes | None) -> Mark | None:
     try:
-        return Mark(**orjson.loads(data)) if data else None
+        return Mark(**{"reader": 1, **orjson.loads(data)}) if data else None
     except (ValueError, TypeError):
         return None
 
