@@ -141,7 +141,7 @@ SETTINGS = (
     Setting(
         "gc.keep_days",
         30,
-        "how long `gc` leaves what was forgotten restorable on this machine",
+        "how long `gc` leaves what was forgotten, or read of told sessions, on this machine",
         "decision: a month to change one's mind",
         stricter="lower",
     ),

@@ -182,6 +182,16 @@ def test_no_part_of_a_secret_in_a_report_is_kept(repo: Workspace, secret: str) -
 
 
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_no_part_of_a_secret_in_an_agents_report_is_kept(repo: Workspace, secret: str) -> None:
+    for text in around(secret.replace("\n", " "), 300):
+        given = {"session_id": "s", "teammate_name": "eng-1", "task_subject": text}
+        respond("TaskCompleted", json.dumps(given).encode(), {}, folder=str(repo.layout.root))
+    assert repo.take_over_checkpoints()
+    repo.commit()
+    assert found(repo, secret) == []
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
 def test_no_part_of_a_secret_in_a_note_is_kept(repo: Workspace, secret: str) -> None:
     """The note itself is the agent's and stays as it is."""
     path = repo.layout.loki / "CONTINUITY.md"

@@ -15,7 +15,6 @@ from loki_memory.models.ids import file_stem
 from loki_memory.workspace import Workspace
 
 _ROLES = ("eng-", "qa-", "ops-", "review-")
-_LINE = 300
 
 
 def subagentstart(workspace: Workspace, event: Event) -> Done:
@@ -32,7 +31,9 @@ def subagentstop(workspace: Workspace, event: Event) -> Done:
     agent = event.text("agent_type")
     if not agent or not _has_part(workspace, agent):
         return Done()
-    said = _first_line(event.text("last_assistant_message"))
+    from loki_memory.writing.checkpoints import headline
+
+    said = headline(event.text("last_assistant_message"))
     return _checkpoint(workspace, agent, event, {"last_report": said} if said else {})
 
 
@@ -41,8 +42,10 @@ def taskcompleted(workspace: Workspace, event: Event) -> Done:
     agent, task = event.text("teammate_name"), event.text("task_subject")
     if not agent or not task:
         return Done()
+    from loki_memory.writing.checkpoints import headline
+
     number = _known(workspace, agent).get("tasks_completed") or 0
-    fields = {"tasks_completed": number + 1, "last_task": _first_line(task)}
+    fields = {"tasks_completed": number + 1, "last_task": headline(task)}
     return _checkpoint(workspace, agent, event, fields)
 
 
@@ -77,8 +80,3 @@ def _ledger(body: str) -> Any:
     from loki_memory.models import Ledger, parse
 
     return parse(Ledger, orjson.loads(body))
-
-
-def _first_line(text: str) -> str:
-    lines = (line.strip() for line in text.splitlines())
-    return next(filter(None, lines), "")[:_LINE]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _OUTSIDE = ("external", "import")
 _SETS = ("patterns_learned", "handoffs")  # of the context: what was learned or taken on stays so
+_LINE = 300  # characters of a report in a ledger
 
 
 def note_checkpoint(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
@@ -41,6 +42,14 @@ def note_checkpoint(workspace: Workspace, agent: str, fields: Mapping[str, Any])
     with failures_named(_file(workspace)), _held(workspace):
         _append(_file(workspace), line)
     return ledger
+
+
+def headline(text: str) -> str:
+    """The first line of what an agent said, without secrets and short enough for a ledger."""
+    from loki_memory.files.redaction import clip
+
+    lines = (line.strip() for line in text.splitlines())
+    return clip(next(filter(None, lines), ""), _LINE)
 
 
 def waiting_checkpoints(workspace: Parts) -> dict[str, Ledger]:
