@@ -36,6 +36,7 @@ from loki_memory.files.layout import (
     is_made_here,
     layout,
     likely_places,
+    may_be_tracked,
     view_kind,
 )
 from loki_memory.index.database import BUSY_SECONDS
@@ -190,11 +191,12 @@ class Parts:
 
     def zone_problems(self) -> list[Problem]:
         """List links, and what others put into the zones of this machine."""
-        from loki_memory.history.repository import tracked
+        paths: list[str] = []
+        if not self.is_user and may_be_tracked(self.layout.root, zones.NEVER_TRACKED):
+            from loki_memory.history.repository import tracked
 
-        is_in_git = not self.is_user and git_home(self.layout.root) is not None
-        found = tracked(self.layout.root, zones.NEVER_TRACKED) if is_in_git else []
-        return zones.problems(self.layout, [file.path for file in found])
+            paths = [file.path for file in tracked(self.layout.root, zones.NEVER_TRACKED)]
+        return zones.problems(self.layout, paths)
 
     def note_in_log(self, name: str, text: str, *, may_hold_secret: bool = False) -> None:
         """Append a line to a log of this machine."""

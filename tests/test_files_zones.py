@@ -179,6 +179,22 @@ def test_a_tracked_file_in_a_private_zone_is_told_everywhere(project: Path, path
         assert f".loki/{path}" in run(project, "diff", *span).out
 
 
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_a_tracked_file_is_found_in_a_monorepo_and_in_any_version_of_gits_index(
+    tmp_path: Path, version: str
+) -> None:
+    git(tmp_path, "init", "-q")
+    root = tmp_path / "packages" / "shop"
+    Workspace.init(root).remember("A")
+    plant_local_zone(root)
+    git(root, "add", "-A")
+    git(root, "update-index", "--index-version", version)
+    assert Workspace.open(root).status().problems == 1  # the zone itself
+    git(root, "add", "-Af", ".loki/local")
+    found = [problem.path for problem in Workspace.open(root).problems()]
+    assert found == [f".loki/local/{FACT}", ".loki/local"]
+
+
 def test_a_branch_that_brings_a_link_is_held_up_by_check(project: Path) -> None:
     in_git(project)
     (project / ".loki/memory/semantic/facts/x.json").symlink_to("/etc/hostname")
