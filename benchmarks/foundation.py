@@ -32,13 +32,13 @@ from table import Row, Spread, compared, in_turns, limited, machine, print_table
 
 import loki_memory
 from loki_memory import Workspace
+from loki_memory.editing.statements import statement
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import kind_of, place
 from loki_memory.index.index import Index
 from loki_memory.models import MODELS, Fact, parse
 from loki_memory.models.kinds import Kind
 from loki_memory.sync import rebuild, sync
-from loki_memory.writing.remembering import statement
 
 HERE = Path(__file__).resolve().parent
 SIZES = (1_000, 10_000, 100_000)

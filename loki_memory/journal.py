@@ -30,7 +30,7 @@ from loki_memory.files import disk
 from loki_memory.files.lock import locked
 
 if TYPE_CHECKING:  # only statistics ask for it
-    from loki_memory.reading.economics import Economics
+    from loki_memory.economics import Economics
 
 _DAY = 86_400
 _HALF_LIFE = 30 * _DAY  # of 7, 14, 30 and 90 days, 14 and 30 foretold best what is needed next
@@ -144,7 +144,7 @@ class Journal:
 
     def economics(self, since: str | None = None) -> Economics:
         """What was offered, opened and saved; `since` counts from that day on."""
-        from loki_memory.reading.economics import economics
+        from loki_memory.economics import economics
 
         first, opened = (since or "")[:10], _Day()
         for name, day in list(self._tallied().days.items()):
@@ -439,7 +439,7 @@ def _folded_uses(data: bytes, now: str) -> list[Any]:
 
 def _folded_shown(data: bytes, now: str) -> list[Any]:  # noqa: ARG001 - days do not depend on it
     """The older half as totals of its days, the newer half as it is."""
-    from loki_memory.reading.economics import totals
+    from loki_memory.economics import totals
 
     middle = data.find(b"\n", len(data) // 2) + 1
     return [*(total.line() for total in totals(_lines(data[:middle]))), data[middle:]]

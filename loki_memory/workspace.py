@@ -31,41 +31,41 @@ from loki_memory.errors import (
 )
 from loki_memory.files.layout import Layout, find_workspace
 from loki_memory.files.zones import adopt
+from loki_memory.home import Changing, Parts, opened_layout, parsed, user_home
 from loki_memory.index.index import Summary
 from loki_memory.models.kinds import KINDS, STATUSES, Kind
-from loki_memory.models.normal import moment
-from loki_memory.parts import Changing, Parts, opened_layout, parsed, user_home
+from loki_memory.models.text import moment
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
+    from loki_memory.browse.doctor import Diagnosis
+    from loki_memory.browse.graph import Graph
+    from loki_memory.browse.status import Garbage, Stats, Status
+    from loki_memory.browse.topics import Branch, Timeline, Topics
+    from loki_memory.consolidation.run import Report
+    from loki_memory.economics import Economics
+    from loki_memory.editing.removal import Forgotten
     from loki_memory.files.problem import Problem
-    from loki_memory.history.difference import Shift
+    from loki_memory.history.belief_diff import Shift
+    from loki_memory.history.bisect import Turn
+    from loki_memory.history.blame import Blame, Step
+    from loki_memory.history.branch_mode import Exchanged
+    from loki_memory.history.check import Finding
+    from loki_memory.history.commit import Committed
+    from loki_memory.history.resolve import Resolved
+    from loki_memory.history.revert import Reverted
     from loki_memory.history.review import Review
-    from loki_memory.installing.edits import Deed
+    from loki_memory.ingest.pause import Pause
+    from loki_memory.ingest.replay import Replay
+    from loki_memory.ingest.run import Ingested, Waiting
+    from loki_memory.injection.context import Context
+    from loki_memory.injection.log import Injection
+    from loki_memory.install.edits import Deed
+    from loki_memory.integrity.verify import Verified
+    from loki_memory.interop.import_memory import Imported
     from loki_memory.journal import Uses
     from loki_memory.models import Episode, Handoff, Ledger, Link, Memory, Skill, Tombstone
-    from loki_memory.reading.brief import Brief
-    from loki_memory.reading.disclosure import Branch, Timeline, Topics
-    from loki_memory.reading.doctor import Diagnosis
-    from loki_memory.reading.economics import Economics
-    from loki_memory.reading.graph import Graph
-    from loki_memory.reading.injection import Context
-    from loki_memory.reading.injections import Injection
-    from loki_memory.reading.status import Garbage, Stats, Status
-    from loki_memory.recall.recollection import Recollections
-    from loki_memory.versioning.bisecting import Turn
-    from loki_memory.versioning.checking import Finding
-    from loki_memory.versioning.committing import Committed
-    from loki_memory.versioning.resolving import Resolved
-    from loki_memory.versioning.reverting import Reverted
-    from loki_memory.versioning.sharing import Exchanged
-    from loki_memory.versioning.tracing import Blame, Step
-    from loki_memory.versioning.verifying import Verified
-    from loki_memory.writing.consolidating import Report
-    from loki_memory.writing.importing import Imported
-    from loki_memory.writing.ingesting import Ingested, Waiting
-    from loki_memory.writing.pausing import Pause
-    from loki_memory.writing.removal import Forgotten
-    from loki_memory.writing.replaying import Replay
+    from loki_memory.recall.result import Recollections
+    from loki_memory.team.brief import Brief
 
 _KEPT: dict[Layout, Workspace] = {}  # open in this process, with what they have read
 FEW = 100  # episodes at once that are work just done; more are an import
@@ -180,8 +180,8 @@ class Workspace(Parts):
 
         >>> ws.record({"goal": "Fix the build", "outcome": "success"})  # doctest: +SKIP
         """
+        from loki_memory.consolidation.feedback import completed, create
         from loki_memory.models import Episode
-        from loki_memory.writing.feedback import completed, create
 
         if isinstance(episode, (Episode, Mapping)):
             return self.record([episode])[0]
@@ -208,13 +208,13 @@ class Workspace(Parts):
 
     def _learn_from(self, episodes: Iterable[Episode]) -> None:
         """A lesson is there for the next task: the first phases of consolidation, at once."""
-        from loki_memory.writing.feedback import teaches
+        from loki_memory.consolidation.feedback import teaches
 
         for one in episodes:
             self.journal.outcome(one.session or one.id, one.outcome, now=self.now())
         told = [one for one in episodes if one.scope == "project" and teaches(one)]
         if told and not self.is_user:
-            from loki_memory.writing.learning import learn
+            from loki_memory.consolidation.learn_now import learn
 
             try:
                 learn(self, told)
@@ -239,7 +239,7 @@ class Workspace(Parts):
 
         >>> ws.record_verdict(Path("junit.xml").read_bytes()).outcome  # doctest: +SKIP
         """
-        from loki_memory.writing.verdict import Told, record_verdict
+        from loki_memory.ingest.gate import Told, record_verdict
 
         return record_verdict(self, report, Told(gate, goal, outcome, agent, task))
 
@@ -252,13 +252,13 @@ class Workspace(Parts):
 
         >>> ws.ingest(["session.jsonl"]).episodes  # doctest: +SKIP
         """
-        from loki_memory.writing.ingesting import ingest
+        from loki_memory.ingest.run import ingest
 
         return ingest(self, paths, source, progress=self.progress)
 
     def staged(self) -> list[Waiting]:
         """What was read of sessions and is not told as episodes yet, and why."""
-        from loki_memory.writing.ingesting import staged
+        from loki_memory.ingest.run import staged
 
         return staged(self)
 
@@ -267,19 +267,19 @@ class Workspace(Parts):
 
         >>> ws.pause("2h").until  # doctest: +SKIP
         """
-        from loki_memory.writing.pausing import pause
+        from loki_memory.ingest.pause import pause
 
         return pause(self, span)
 
     def resume(self) -> bool:
         """Capture and inject again; says whether it was paused."""
-        from loki_memory.writing.pausing import resume
+        from loki_memory.ingest.pause import resume
 
         return resume(self)
 
     def replay(self, episode: str) -> Replay:
         """An episode step by step, and what became of each file that it touched."""
-        from loki_memory.writing.replaying import replay
+        from loki_memory.ingest.replay import replay
 
         return replay(self, episode)
 
@@ -325,9 +325,9 @@ class Workspace(Parts):
 
         >>> ws.remember("We deploy on Fridays", by="ana", importance=0.9)  # doctest: +SKIP
         """
+        from loki_memory.editing.statements import remember, statement
         from loki_memory.files.layout import place
         from loki_memory.models import tombstone_id
-        from loki_memory.writing.remembering import remember, statement
 
         record = statement(
             text,
@@ -362,8 +362,8 @@ class Workspace(Parts):
 
     def add_skill(self, skill: Skill | str) -> Skill:
         """Write a skill, given as a Skill or as the Markdown of a SKILL.md."""
-        from loki_memory.writing.publishing import accept
-        from loki_memory.writing.remembering import complete_skill
+        from loki_memory.editing.statements import complete_skill
+        from loki_memory.interop.publish_skills import accept
 
         record = complete_skill(skill, self.origin)
         self.before_write()
@@ -378,7 +378,7 @@ class Workspace(Parts):
 
         >>> ws.correct("sem-001", confidence=0.5)  # doctest: +SKIP
         """
-        from loki_memory.writing.remembering import corrected
+        from loki_memory.editing.statements import corrected
 
         with self._changing(memory_id) as (change, path, record):
             new = change.put(corrected(record, fields, self.now()[:10], self.origin), path)
@@ -386,8 +386,8 @@ class Workspace(Parts):
 
     def _changed(self, record: Memory, new: Memory) -> Memory:
         """What somebody here made of a record; a skill that was accepted stays so."""
+        from loki_memory.interop.publish_skills import accept_change
         from loki_memory.models import Skill
-        from loki_memory.writing.publishing import accept_change
 
         if isinstance(record, Skill) and isinstance(new, Skill):
             accept_change(self.layout, record, new)
@@ -395,7 +395,7 @@ class Workspace(Parts):
 
     def pin(self, memory_id: str, pinned: bool = True) -> Memory:
         """Keep a memory from being forgotten by age; `pinned=False` lets go of it."""
-        from loki_memory.writing.remembering import with_field
+        from loki_memory.editing.statements import with_field
 
         with self._changing(memory_id) as (change, path, record):
             new = change.put(with_field(record, "pinned", pinned), path)
@@ -428,7 +428,7 @@ class Workspace(Parts):
 
         >>> ws.checkpoint({"agent_id": "qa-001", "current_task": "task-7"})  # doctest: +SKIP
         """
-        from loki_memory.writing.team import checkpoint
+        from loki_memory.team.handoffs import checkpoint
 
         return checkpoint(self, ledger)
 
@@ -437,19 +437,19 @@ class Workspace(Parts):
 
         >>> ws.check_in("qa-001", current_task="task-7")  # doctest: +SKIP
         """
-        from loki_memory.writing.team import check_in
+        from loki_memory.team.handoffs import check_in
 
         return check_in(self, agent, fields)
 
     def note_checkpoint(self, agent: str, **fields: Any) -> Ledger:
         """The same from background work: it waits on this machine until a command writes it."""
-        from loki_memory.writing.checkpoints import note_checkpoint
+        from loki_memory.team.ledgers import note_checkpoint
 
         return note_checkpoint(self, agent, fields)
 
     def take_over_checkpoints(self) -> list[Ledger]:
         """Write the checkpoints that wait into the ledgers, and say which those are."""
-        from loki_memory.writing.checkpoints import take_over_checkpoints
+        from loki_memory.team.ledgers import take_over_checkpoints
 
         return take_over_checkpoints(self)
 
@@ -463,7 +463,7 @@ class Workspace(Parts):
 
         >>> ws.hand_off("eng-1", "qa-1", "Added search", needs_testing=["paging"])  # doctest: +SKIP
         """
-        from loki_memory.writing.team import hand_off
+        from loki_memory.team.handoffs import hand_off
 
         return hand_off(self, from_agent, to_agent, what_was_done, context)
 
@@ -471,13 +471,13 @@ class Workspace(Parts):
         self, from_agent: str, to_agent: str, what_was_done: str | None = None, **context: Any
     ) -> Handoff:
         """The handoff that `hand_off` would write; nothing is written."""
-        from loki_memory.writing.team import draft
+        from loki_memory.team.handoffs import draft
 
         return draft(self, from_agent, to_agent, what_was_done, context)
 
     def accept(self, handoff_id: str, by: str | None = None) -> Handoff:
         """Take on a handoff that is open; the receiver's ledger refers to it."""
-        from loki_memory.writing.team import accept
+        from loki_memory.team.handoffs import accept
 
         return accept(self, self._changing(handoff_id), by)
 
@@ -485,7 +485,7 @@ class Workspace(Parts):
         self, handoff_id: str, note: str | None = None, status: str = "done"
     ) -> Handoff:
         """Say that a handoff is `done`, or has `expired`."""
-        from loki_memory.writing.team import close_handoff
+        from loki_memory.team.handoffs import close_handoff
 
         return close_handoff(self, self._changing(handoff_id), note, status)
 
@@ -500,7 +500,7 @@ class Workspace(Parts):
 
         >>> ws.consolidate().counts()  # doctest: +SKIP
         """
-        from loki_memory.writing.consolidating import Asked, consolidate
+        from loki_memory.consolidation.run import Asked, consolidate
 
         return consolidate(self, Asked(day, plan_only, since, self.progress))
 
@@ -517,19 +517,19 @@ class Workspace(Parts):
 
         >>> ws.publish_skills("claude", names=["run-tests"])  # doctest: +SKIP
         """
-        from loki_memory.writing.publishing import publish
+        from loki_memory.interop.publish_skills import publish
 
         return publish(self, target, names=names, every=every, plan_only=plan_only)
 
     def withdraw_skills(self, target: str, plan_only: bool = False) -> list[Deed]:
         """Take the copies of skills away again; those that somebody changed stay."""
-        from loki_memory.writing.publishing import withdraw
+        from loki_memory.interop.publish_skills import withdraw
 
         return withdraw(self, target, plan_only=plan_only)
 
     def keep_skills_in_step(self) -> list[Deed]:
         """Publish again where skills are published; says what changed."""
-        from loki_memory.writing.publishing import keep_in_step
+        from loki_memory.interop.publish_skills import keep_in_step
 
         return keep_in_step(self)
 
@@ -544,7 +544,7 @@ class Workspace(Parts):
 
         >>> ws.import_memory("claude-memory").known  # doctest: +SKIP
         """
-        from loki_memory.writing.importing import import_memory
+        from loki_memory.interop.import_memory import import_memory
 
         place = None if path is None else Path(path)
         return import_memory(self, source, place, scope=scope, plan_only=plan_only)
@@ -556,7 +556,7 @@ class Workspace(Parts):
         plan_only: bool = False,
     ) -> Deed:
         """List this project's memories in a block of another system's index."""
-        from loki_memory.writing.importing import write_back
+        from loki_memory.interop.import_memory import write_back
 
         return write_back(self, source, None if path is None else Path(path), plan_only=plan_only)
 
@@ -567,8 +567,8 @@ class Workspace(Parts):
 
         >>> ws.reject("fact-7m2c9k4xq1", why="we never did that")  # doctest: +SKIP
         """
+        from loki_memory.editing.statements import tombstone
         from loki_memory.models import Belief
-        from loki_memory.writing.remembering import tombstone
 
         with self._changing(memory_id) as (change, path, record):
             stone = change.put(tombstone(record, why, self.now()[:10], self.origin))
@@ -581,7 +581,7 @@ class Workspace(Parts):
 
         Git keeps its history, and `restore` brings it back on this machine.
         """
-        from loki_memory.writing.removal import forget
+        from loki_memory.editing.removal import forget
 
         self.before_write()
         home = self._up_to_date(memory_id)
@@ -591,7 +591,7 @@ class Workspace(Parts):
 
     def archive(self, memory_id: str) -> str:
         """Take a memory out of index and views; returns where its file is kept."""
-        from loki_memory.writing.removal import archive
+        from loki_memory.editing.removal import archive
 
         with self._changing(memory_id) as (change, path, _):
             kept = archive(change, path)
@@ -602,7 +602,7 @@ class Workspace(Parts):
 
     def restore(self, memory_id: str) -> Memory:
         """Undo an archive, a forget or a reject; a summarised episode is whole again."""
-        from loki_memory.writing.removal import is_summary, lift
+        from loki_memory.editing.removal import is_summary, lift
 
         self.before_write()
         try:
@@ -615,7 +615,7 @@ class Workspace(Parts):
         return self.get(memory_id)
 
     def _restore_somewhere(self, memory_id: str) -> None:
-        from loki_memory.writing.removal import restore
+        from loki_memory.editing.removal import restore
 
         try:
             restore(self.store, memory_id)
@@ -665,7 +665,7 @@ class Workspace(Parts):
 
         >>> [hit.title for hit in ws.recall("why does the build fail?")]  # doctest: +SKIP
         """
-        from loki_memory.reading.recalling import Wish, note_shown, recall
+        from loki_memory.recall.recall import Wish, note_shown, recall
 
         wish = Wish(query, k, kinds, task, files, error, deep, scope, session, status, under)
         if as_of is not None:
@@ -679,13 +679,13 @@ class Workspace(Parts):
 
         >>> ws.as_of("2026-01-20").list(kind="pattern")  # doctest: +SKIP
         """
-        from loki_memory.versioning.past import as_of
+        from loki_memory.history.as_of import as_of
 
         return as_of(self, rev)
 
     def explain(self, query: str, k: int = 5, **options: Any) -> list[dict[str, float]]:
         """How each hit of `recall` came by its score: the parts that were added up."""
-        from loki_memory.reading.recalling import Wish, recall
+        from loki_memory.recall.recall import Wish, recall
 
         return recall(self, Wish(query, k, **options).asked(self.now()))[1]
 
@@ -702,7 +702,7 @@ class Workspace(Parts):
 
         >>> ws.context("Add a PATCH endpoint").avoid_these  # doctest: +SKIP
         """
-        from loki_memory.reading.injection import context
+        from loki_memory.injection.context import context
 
         return context(self, goal, phase or "", tuple(files), error or "", budget, session)
 
@@ -721,7 +721,7 @@ class Workspace(Parts):
 
         >>> ws.continuity(goal="Add a PATCH endpoint")  # doctest: +SKIP
         """
-        from loki_memory.reading.working_memory import Reader, continuity
+        from loki_memory.continuity.file import Reader, continuity
 
         return continuity(self, goal, agent or "", tuple(files), budget, Reader(session))[0]
 
@@ -736,7 +736,7 @@ class Workspace(Parts):
         surface: str = "continuity",
     ) -> str:
         """The block that `continuity` would write, or would have written; nothing is written."""
-        from loki_memory.reading.working_memory import Reader, block_text, last_goal
+        from loki_memory.continuity.file import Reader, block_text, last_goal
 
         if goal is None:
             goal = last_goal(self, agent or "")
@@ -749,13 +749,13 @@ class Workspace(Parts):
 
         >>> print(ws.resume_brief("eng-001-backend").text())  # doctest: +SKIP
         """
-        from loki_memory.reading.brief import resume_brief
+        from loki_memory.team.brief import resume_brief
 
         return resume_brief(self, agent, budget)
 
     def handoff_brief(self, handoff: Handoff, budget: int = 800) -> Brief:
         """What whoever takes on a handoff needs, within a budget of tokens."""
-        from loki_memory.reading.brief import handoff_brief
+        from loki_memory.team.brief import handoff_brief
 
         return handoff_brief(self, handoff, budget)
 
@@ -764,14 +764,14 @@ class Workspace(Parts):
 
         >>> ws.explore("fact-7m2c9k4xq1", depth=1).children  # doctest: +SKIP
         """
-        from loki_memory.reading.disclosure import branch
+        from loki_memory.browse.topics import branch
 
         memory_id = self.resolve(memory_id)
         return branch(self._up_to_date(memory_id).index, memory_id, depth)
 
     def traverse(self, memory_id: str, way: str) -> list[Summary]:
         """From a memory to its `children`, its `parent`, or its `associations` (links)."""
-        from loki_memory.reading.disclosure import WAYS, beside
+        from loki_memory.browse.topics import WAYS, beside
 
         if way not in WAYS:
             raise InvalidRecord(f"{way!r} is not a way", advice=f"Use one of: {', '.join(WAYS)}.")
@@ -842,7 +842,7 @@ class Workspace(Parts):
 
     def is_unverified(self, memory_id: str) -> bool:
         """Whether the last `verify` found that nobody vouches for what this memory says."""
-        from loki_memory.versioning.doubts import doubts
+        from loki_memory.integrity.unverified import doubts
 
         home, path = self._find(memory_id)
         doubted = doubts(home.layout).get(path)
@@ -865,14 +865,14 @@ class Workspace(Parts):
 
     def status(self) -> Status:
         """Is all well, and if not, what next."""
-        from loki_memory.reading.status import status
+        from loki_memory.browse.status import status
 
         self.refresh()
         return status(self)
 
     def stats(self) -> Stats:
         """What there is, counted."""
-        from loki_memory.reading.status import stats
+        from loki_memory.browse.status import stats
 
         self.refresh()
         return stats(self)
@@ -882,7 +882,7 @@ class Workspace(Parts):
 
         >>> [told.id for told in ws.injections()[-1].memories]  # doctest: +SKIP
         """
-        from loki_memory.reading.injections import injections
+        from loki_memory.injection.log import injections
 
         return injections(self, session)
 
@@ -895,7 +895,7 @@ class Workspace(Parts):
 
         >>> [topic.title for topic in ws.topics().topics]  # doctest: +SKIP
         """
-        from loki_memory.reading.disclosure import overview, topics
+        from loki_memory.browse.topics import overview, topics
 
         found = (home.answer(partial(topics, home.index)) for home in self._homes())
         return overview((topic for each in found for topic in each), budget)
@@ -905,7 +905,7 @@ class Workspace(Parts):
 
         >>> ws.timeline(since="2026-01-12").blockers  # doctest: +SKIP
         """
-        from loki_memory.reading.disclosure import timeline, within
+        from loki_memory.browse.topics import timeline, within
 
         since, now = _check_filters(None, None, since), self.now()
         found = (home.answer(partial(timeline, home.index, since, now)) for home in self._homes())
@@ -916,7 +916,7 @@ class Workspace(Parts):
 
         >>> ws.graph("sem-001", depth=2).edges  # doctest: +SKIP
         """
-        from loki_memory.reading.graph import neighbourhood
+        from loki_memory.browse.graph import neighbourhood
 
         if memory_id.startswith("file:"):
             self.refresh()
@@ -932,7 +932,7 @@ class Workspace(Parts):
 
         >>> ws.commit().subject  # doctest: +SKIP
         """
-        from loki_memory.versioning.committing import commit
+        from loki_memory.history.commit import commit
 
         if not dry_run:
             self.take_over_checkpoints()
@@ -944,7 +944,7 @@ class Workspace(Parts):
 
         >>> ws.pull().what  # doctest: +SKIP
         """
-        from loki_memory.versioning.sharing import pull
+        from loki_memory.history.branch_mode import pull
 
         return pull(self, remote)
 
@@ -953,7 +953,7 @@ class Workspace(Parts):
 
         >>> ws.push().what  # doctest: +SKIP
         """
-        from loki_memory.versioning.sharing import push
+        from loki_memory.history.branch_mode import push
 
         return push(self, remote)
 
@@ -962,19 +962,19 @@ class Workspace(Parts):
 
         >>> ws.diff("main...HEAD").counts()  # doctest: +SKIP
         """
-        from loki_memory.versioning.reviewing import diff
+        from loki_memory.history.review import diff
 
         return diff(self, span)
 
     def review(self, since: str | None = None) -> tuple[Review, list[Shift]]:
         """The same up to the working tree, and of that the beliefs that nobody has reviewed."""
-        from loki_memory.versioning.reviewing import open_questions
+        from loki_memory.history.review import open_questions
 
         return open_questions(self, since)
 
     def approve(self, memory_id: str) -> Memory:
         """Let a belief stand, as somebody who has read it."""
-        from loki_memory.versioning.reviewing import accept
+        from loki_memory.history.review import accept
 
         return accept(self, self.resolve(memory_id))
 
@@ -982,7 +982,7 @@ class Workspace(Parts):
         self, span: str | None = None, *, continuity_budget: int | None = None
     ) -> list[Finding]:
         """What should not be merged, the gravest first."""
-        from loki_memory.versioning.checking import check
+        from loki_memory.history.check import check
 
         return check(self, span, continuity_budget=continuity_budget)
 
@@ -991,19 +991,19 @@ class Workspace(Parts):
 
         `adopt` takes for good what was found: of these ids, or all of it if none is named.
         """
-        from loki_memory.versioning.verifying import verify
+        from loki_memory.integrity.verify import verify
 
         return verify(self, adopt=adopt, fix=fix)
 
     def verify_news(self, most: int = 3000) -> Verified | None:
         """As `verify`, if anything changed since and there are no more records than this."""
-        from loki_memory.versioning.verifying import verify_news
+        from loki_memory.integrity.verify import verify_news
 
         return verify_news(self, most)
 
     def mend_conflicts(self, *, plan_only: bool = False) -> list[Resolved]:
         """Merge both sides of every memory file that a merge left with a conflict."""
-        from loki_memory.versioning.resolving import resolve
+        from loki_memory.history.resolve import resolve
 
         return resolve(self, plan_only=plan_only)
 
@@ -1012,13 +1012,13 @@ class Workspace(Parts):
 
         >>> [source.agent for source in ws.blame("sem-001").sources]  # doctest: +SKIP
         """
-        from loki_memory.versioning.tracing import blame
+        from loki_memory.history.blame import blame
 
         return blame(self, self.resolve(memory_id))
 
     def log(self, memory_id: str | None = None, limit: int | None = None) -> list[Step]:
         """The commits that changed memory, or one memory, newest first, in belief terms."""
-        from loki_memory.versioning.tracing import log
+        from loki_memory.history.blame import log
 
         return log(self, memory_id and self.resolve(memory_id), limit)
 
@@ -1034,13 +1034,13 @@ class Workspace(Parts):
 
         >>> ws.bisect("flaky tests", expect="sem-001").step.subject  # doctest: +SKIP
         """
-        from loki_memory.versioning.bisecting import bisect
+        from loki_memory.history.bisect import bisect
 
         return bisect(self, query, expect or reject or "", bool(expect), between, k)
 
     def revert(self, name: str) -> Reverted:
         """Undo what one run or commit did to beliefs, and commit that; later changes stay."""
-        from loki_memory.versioning.reverting import revert
+        from loki_memory.history.revert import revert
 
         return revert(self, name)
 
@@ -1048,7 +1048,7 @@ class Workspace(Parts):
 
     def doctor(self, *, deep: bool = False, fix: bool = False) -> Diagnosis:
         """Examine the workspace; with `fix`, mend what can be mended without loss."""
-        from loki_memory.reading.doctor import examine
+        from loki_memory.browse.doctor import examine
 
         return examine(self, deep=deep, fix=fix)
 
@@ -1056,7 +1056,7 @@ class Workspace(Parts):
         """Clear what is no longer needed: litter of killed writers, old indexes, what was
         forgotten long ago. Memory is never touched.
         """
-        from loki_memory.reading.status import collect_garbage
+        from loki_memory.browse.status import collect_garbage
 
         return collect_garbage(self, dry_run=dry_run)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as some
 from loki_memory import Handoff, Workspace
 from loki_memory.errors import NoLedger
 from loki_memory.models import parse
-from loki_memory.reading.brief import Brief, _within, handoff_brief, resume_brief
-from loki_memory.writing.checkpoints import note_checkpoint
+from loki_memory.team.brief import Brief, _within, handoff_brief, resume_brief
+from loki_memory.team.ledgers import note_checkpoint
 
 
 @pytest.fixture(autouse=True)

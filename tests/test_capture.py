@@ -13,7 +13,7 @@ from loki_memory import Workspace
 from loki_memory.cli.main import cli
 from loki_memory.errors import InvalidRecord
 from loki_memory.hooks.response import respond
-from loki_memory.writing.pausing import paused, why_off
+from loki_memory.ingest.pause import paused, why_off
 
 NOON, LATER = "2026-03-02T12:00:00Z", "2026-03-02T14:00:00Z"
 RULE = "Handlers of the router need an explicit return type"

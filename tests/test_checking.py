@@ -16,8 +16,8 @@ from loki_memory import Workspace
 from loki_memory.cli.review import check_command
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import place
+from loki_memory.history.check import CHECKS, EXIT_CODES, Finding, check, exit_code
 from loki_memory.models import Episode, Fact, Link, Memory, Pattern, parse
-from loki_memory.versioning.checking import CHECKS, EXIT_CODES, Finding, check, exit_code
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 EP1 = "ep-2026-01-06-0000000001"

@@ -242,13 +242,13 @@ def test_an_episode_is_stored_even_if_nothing_can_be_learned_from_it_now(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process holds the store from the moment on at which the episode is on disk."""
+    from loki_memory.consolidation import learn_now
     from loki_memory.errors import StoreBusy
-    from loki_memory.writing import learning
 
     def busy(*_: object) -> None:
         raise StoreBusy("the store", 10)
 
-    monkeypatch.setattr(learning, "learn", busy)
+    monkeypatch.setattr(learn_now, "learn", busy)
     episode = ws.record(EPISODES[0])
     assert ws.get(episode.id).title() == "Implement POST /api/todos endpoint"
     assert "not learned from yet" in ws.notices[-1]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.consolidation.antipatterns import antipatterns
-from loki_memory.consolidation.mishaps import mishaps
+from loki_memory.consolidation.anti_patterns import antipatterns
+from loki_memory.consolidation.failures import mishaps
 from loki_memory.consolidation.snapshot import Snapshot, Thresholds, Touched
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.models import (
@@ -21,7 +21,7 @@ from loki_memory.models import (
     parse,
     tombstone_id,
 )
-from loki_memory.models.signature import signature
+from loki_memory.models.error_signature import signature
 
 TS7030 = "src/todos.ts(12,5): error TS7030: Not all code paths return a value."
 NO_TABLE = "Table 'shop.carts' doesn't exist"

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from loki_memory.consolidation.phases import ALL
 from loki_memory.consolidation.pipeline import Plan, consolidate
+from loki_memory.consolidation.provenance import is_live
 from loki_memory.consolidation.snapshot import Snapshot
-from loki_memory.consolidation.sources import is_live
-from loki_memory.history.merging import merge
+from loki_memory.history.merge import merge
 from loki_memory.models import Episode, Fact, Memory, parse
 
 Documents = dict[str, dict[str, Any]]

@@ -8,16 +8,8 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.consolidation.cluster import (
-    Alike,
-    average_link,
-    clusters,
-    each,
-    groups,
-    same,
-)
-from loki_memory.consolidation.neighbours import bands, keys_of
-from loki_memory.consolidation.sketch import sketch
+from loki_memory.consolidation.average_link import Alike, average_link, clusters, each, groups, same
+from loki_memory.consolidation.minhash import bands, keys_of, sketch
 
 STATEMENTS = [
     "Stale editor diagnostics show errors that the compiler does not see",

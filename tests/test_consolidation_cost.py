@@ -12,9 +12,9 @@ from processes import record_files
 
 from loki_memory import Episode, Workspace
 from loki_memory.consolidation import pipeline
-from loki_memory.consolidation.early import EARLY
-from loki_memory.consolidation.glance import Outline
-from loki_memory.consolidation.mishaps import mishaps
+from loki_memory.consolidation.failures import mishaps
+from loki_memory.consolidation.features import Outline
+from loki_memory.consolidation.first_phases import EARLY
 from loki_memory.consolidation.pipeline import Plan, consolidate
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import parse

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loki_memory import Workspace
-from loki_memory.consolidation.antipatterns import antipatterns
-from loki_memory.consolidation.forget import forget
-from loki_memory.consolidation.kinship import traits
+from loki_memory.consolidation.anti_patterns import antipatterns
+from loki_memory.consolidation.archive import forget
+from loki_memory.consolidation.clustering import traits
 from loki_memory.consolidation.phases import ALL
 from loki_memory.consolidation.pipeline import consolidate
-from loki_memory.consolidation.sequences import moves
 from loki_memory.consolidation.snapshot import Snapshot, Thresholds
+from loki_memory.consolidation.step_sequences import moves
 from loki_memory.consolidation.summary import summary
-from loki_memory.consolidation.traits import circumstances
+from loki_memory.consolidation.work_context import circumstances
 from loki_memory.errors import NotFound
 from loki_memory.models import (
     AntiPattern,

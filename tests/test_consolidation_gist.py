@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loki_memory.consolidation.gist import Gist, gist, known_gist, with_gist
-from loki_memory.consolidation.likeness import content, marks
+from loki_memory.consolidation.features import Gist, gist, known_gist, with_gist
+from loki_memory.consolidation.links import relate
 from loki_memory.consolidation.merge import merge
 from loki_memory.consolidation.pipeline import Phase
-from loki_memory.consolidation.relate import relate
+from loki_memory.consolidation.similarity import content, marks
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import Fact, Pattern, parse
 

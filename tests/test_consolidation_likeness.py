@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loki_memory.consolidation.likeness import (
-    adds,
-    grams,
-    jaccard,
-    marks,
-    opposed,
-    stem,
-    words,
-)
+from loki_memory.consolidation.similarity import adds, grams, jaccard, marks, opposed, stem, words
 
 
 def test_names_of_code_count_with_their_parts() -> None:

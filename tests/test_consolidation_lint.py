@@ -12,11 +12,11 @@ from test_consolidation import EPISODES as REFERENCE
 from test_consolidation_branches import EPISODES, FACTS
 
 from loki_memory import Workspace
+from loki_memory.consolidation.input import Survey
 from loki_memory.consolidation.lint import is_platitude, lint
 from loki_memory.consolidation.phases import ALL
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import AntiPattern, Episode, Fact, Memory, Pattern, Skill, parse
-from loki_memory.writing.survey import Survey
 
 
 @pytest.mark.parametrize(

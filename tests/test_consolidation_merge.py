@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.cluster import groups, same
+from loki_memory.consolidation.average_link import groups, same
 from loki_memory.consolidation.merge import _groups, merge
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import Belief, Fact, Learning, Memory, Pattern, parse

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.kinship import kindred
+from loki_memory.consolidation.clustering import kindred
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.patterns import pattern_id, patterns
 from loki_memory.consolidation.phases import looked_at

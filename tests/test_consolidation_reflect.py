@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.antipatterns import antipatterns
+from loki_memory.consolidation.anti_patterns import antipatterns
 from loki_memory.consolidation.reflect import reflect, summary
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.consolidation.weigh import weigh

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.relate import relate, weight
+from loki_memory.consolidation.links import relate, weight
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import AntiPattern, Episode, Fact, Link, Memory, Pattern, Skill, parse
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loki_memory.consolidation.sequences import (
+from loki_memory.consolidation.step_sequences import (
     GAP,
     LONGEST,
     Move,

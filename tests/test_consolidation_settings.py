@@ -9,8 +9,8 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.config import SETTINGS
+from loki_memory.consolidation.run import thresholds
 from loki_memory.consolidation.snapshot import Thresholds
-from loki_memory.writing.consolidating import thresholds
 
 SHARED = [setting for setting in SETTINGS if setting.shared]
 LIKENESS = {"cluster", "merge", "confident"}  # in hundredths

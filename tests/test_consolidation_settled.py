@@ -17,17 +17,16 @@ from test_consolidation_cost import episode
 
 from loki_memory import Episode, Fact, Workspace, beside
 from loki_memory.beside import Beside, begin_telling
-from loki_memory.consolidation import ahead, sources
-from loki_memory.consolidation.glance import Outline, glance
-from loki_memory.consolidation.kinship import kin
+from loki_memory.consolidation import ahead, provenance, run, run_cache
+from loki_memory.consolidation import beside as writing_beside
+from loki_memory.consolidation.beside import Ahead
+from loki_memory.consolidation.clustering import kin
+from loki_memory.consolidation.failures import setbacks
+from loki_memory.consolidation.features import Outline, glance
 from loki_memory.consolidation.phases import ALL, WEIGH, looked_at
 from loki_memory.consolidation.pipeline import consolidate
-from loki_memory.consolidation.setbacks import setbacks
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Touched
 from loki_memory.models import Pattern, parse
-from loki_memory.writing import beside as writing_beside
-from loki_memory.writing import consolidating, settled
-from loki_memory.writing.beside import Ahead
 
 
 @settings(max_examples=100, deadline=None)
@@ -136,7 +135,7 @@ def test_what_a_second_process_finds_and_keeps_is_what_one_would(
                 one.record(told)
             with monkeypatch.context() as few:
                 few.setattr(writing_beside, "LARGE", 1)
-                few.setattr(consolidating, "MANY", 1)
+                few.setattr(run, "MANY", 1)
                 found = two.consolidate()
             assert one.consolidate() == found
             assert record_files(two) == record_files(one)
@@ -273,7 +272,7 @@ def spoil_what_was_kept(ws: Workspace) -> None:
 def come_to_another_version(ws: Workspace) -> None:
     """One that kept less."""
     data = marshal.dumps(("another",))
-    (ws.layout.cache / "consolidated").write_bytes(settled._hash(data, ws.layout) + data)
+    (ws.layout.cache / "consolidated").write_bytes(run_cache._hash(data, ws.layout) + data)
 
 
 def come_as_a_clone(ws: Workspace) -> None:
@@ -327,10 +326,10 @@ def test_a_plan_keeps_nothing(ws: Workspace) -> None:
 def test_what_somebody_wrote_while_a_run_went_on_is_new_to_the_next(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch, given_to_phases: list[Touched | None]
 ) -> None:
-    from loki_memory.writing import consolidating
+    from loki_memory.consolidation import run
 
     ws.record(TOLD[:10])
-    apply = consolidating.apply
+    apply = run.apply
     late: list[str] = []
 
     def interrupted(*given: Any, **more: Any) -> Any:
@@ -340,9 +339,9 @@ def test_what_somebody_wrote_while_a_run_went_on_is_new_to_the_next(
         late.append(parse(Episode, TOLD[39]).id)
         return apply(*given, **more)
 
-    monkeypatch.setattr(consolidating, "apply", interrupted)
+    monkeypatch.setattr(run, "apply", interrupted)
     ws.consolidate()
-    monkeypatch.setattr(consolidating, "apply", apply)
+    monkeypatch.setattr(run, "apply", apply)
     ws.consolidate()
     assert given_to_phases[-1] is not None
     assert given_to_phases[-1].ids == frozenset(late)
@@ -358,7 +357,7 @@ def test_beliefs_that_rest_on_more_than_they_name_are_the_same_in_any_batches(
 ) -> None:
     """As if three episodes were all that a belief may name."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "_CITED", 3)
+        patch.setattr(provenance, "_CITED", 3)
         records = [*by_id([*episodes, *facts]).values()]
         first, _ = split(records, sides)
         once = clone(records).consolidated()

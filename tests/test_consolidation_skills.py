@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.glance import glance
+from loki_memory.consolidation.features import glance
 from loki_memory.consolidation.habits import trigger
 from loki_memory.consolidation.skills import proceduralise
 from loki_memory.consolidation.snapshot import Snapshot, Touched

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from loki_memory.continuity.block import outside, place, sealed
-from loki_memory.continuity.line import Line
 from loki_memory.continuity.render import Now, render
+from loki_memory.injection.line import Line
 
 BEGIN = "<!-- loki-memory:begin"
 END = "<!-- loki-memory:end -->"

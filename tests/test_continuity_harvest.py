@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from loki_memory.continuity.block import place
 from loki_memory.continuity.harvest import LONGEST, Noted, harvest
-from loki_memory.continuity.line import Line
 from loki_memory.continuity.render import Now, render
+from loki_memory.injection.line import Line
 
 
 def notes(body: str, heading: str = "## Mistakes & Learnings") -> list[str]:

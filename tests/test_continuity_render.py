@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loki_memory.continuity.block import place, sealed
-from loki_memory.continuity.line import TEXT_LIMIT, Line
 from loki_memory.continuity.render import Now, render
-from loki_memory.models.tokens import tokens
+from loki_memory.injection.line import TEXT_LIMIT, Line
+from loki_memory.models.text import tokens
 
 MEMORIES = "## Relevant Memories (Auto-Retrieved)"
 MISTAKES = "## Mistakes to Avoid (From Learnings)"

@@ -24,7 +24,7 @@ from processes.victim import ACTIONS, BULK, COUNTER
 
 from loki_memory import Fact, Workspace
 from loki_memory.errors import StoreFailed
-from loki_memory.files import intent
+from loki_memory.files import transaction
 from loki_memory.files.codec import decode, encode
 from loki_memory.files.layout import place
 from loki_memory.index.revision import Revision
@@ -67,7 +67,7 @@ def _killed(
 def _assert_sound(ws: Workspace) -> None:
     """All files are whole, nothing is half done, and the index says what the files say."""
     ws.sync()
-    assert not intent.waiting(ws.layout)
+    assert not transaction.waiting(ws.layout)
     for path, data in record_files(ws).items():
         decode(path, data)
     for view in ws.layout.memory.glob("*/*.json"):
@@ -201,7 +201,7 @@ def test_a_file_that_is_removed_by_hand_after_a_crash_does_not_shut_the_store(
 def test_a_change_that_came_with_a_clone_leads_nowhere(ws: Workspace, path: str) -> None:
     """Nobody but this program puts changes there, but a clone can hold anything."""
     crash(ws, _facts("one", "two"), renames=1)
-    marker = intent.staging(ws.layout) / "intent.json"
+    marker = transaction.staging(ws.layout) / "intent.json"
     marker.write_text(marker.read_text().replace("semantic/facts/fact-one.json", path))
     with suppress(StoreFailed):
         ws.remember("three")
@@ -228,8 +228,8 @@ def test_a_second_marker_that_makes_no_sense_does_not_shut_the_store(ws: Workspa
 
 
 def _leave_marker(ws: Workspace, data: bytes) -> None:
-    intent.staging(ws.layout).mkdir(exist_ok=True)
-    (intent.staging(ws.layout) / "intent.json").write_bytes(data)
+    transaction.staging(ws.layout).mkdir(exist_ok=True)
+    (transaction.staging(ws.layout) / "intent.json").write_bytes(data)
 
 
 def test_killed_right_after_forgetting_the_last_memory_it_is_forgotten(

@@ -20,11 +20,11 @@ from test_watcher import FAILED, PATIENCE, wait_for, write_episode
 
 import loki_memory
 from loki_memory import Workspace
-from loki_memory.cli.answering import Desk
+from loki_memory.daemon import client, protocol, server
+from loki_memory.daemon.run_command import Desk
+from loki_memory.daemon.server import Answer, Listener, Request
+from loki_memory.daemon.watcher import is_watched, place
 from loki_memory.errors import NoAnswer
-from loki_memory.watching import daemon, errand, wire
-from loki_memory.watching.daemon import Answer, Listener, Request
-from loki_memory.watching.watcher import is_watched, place
 
 PROGRAM = [sys.executable, "-c", "from loki_memory.cli import program; program()"]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are watched by /proc")
@@ -47,7 +47,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of sockets before anybody made it."""
     with tempfile.TemporaryDirectory(prefix="lm-", dir="/tmp") as folder:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
-        yield Path(wire.folder())
+        yield Path(protocol.folder())
 
 
 def run(project: Path, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -100,17 +100,17 @@ def answered(project: Path, *words: str, given: bytes = b"", **variables: str) -
     os.chdir(project)
     os.environ.update(variables)
     try:
-        connection = wire.reach(wire.address(project / ".loki"), PATIENCE)
+        connection = protocol.reach(protocol.address(project / ".loki"), PATIENCE)
         with socket.socket(fileno=connection.detach()) as open_:
             open_.settimeout(PATIENCE)
-            assert wire.receive(open_) == [errand.GREETING]
-            wire.send(open_, errand.request(words, given))
-            parts = wire.receive(open_)
+            assert protocol.receive(open_) == [client.GREETING]
+            protocol.send(open_, client.request(words, given))
+            parts = protocol.receive(open_)
     finally:
         os.chdir(here)
         os.environ.clear()
         os.environ.update(before)
-    return Answer(int(parts[1]), *parts[2:]) if parts[0] == errand.ANSWER else None
+    return Answer(int(parts[1]), *parts[2:]) if parts[0] == client.ANSWER else None
 
 
 def is_alive(process: int) -> bool:
@@ -133,7 +133,7 @@ def test_a_daemon_is_started_once_and_stopped(ws: Workspace, project: Path) -> N
     finally:
         assert told(project, "stop")["running"] is False
     wait_for(lambda: not is_alive(first))  # the lock is free a moment before
-    assert not Path(wire.address(ws.layout.loki)).exists()
+    assert not Path(protocol.address(ws.layout.loki)).exists()
     assert told(project, "stop")["running"] is False
 
 
@@ -155,13 +155,13 @@ def test_a_signal_ends_it_and_leaves_nothing(
     os.close(handle)
     assert ended
     assert not is_watched(ws.layout)
-    assert not Path(wire.address(ws.layout.loki)).exists()
+    assert not Path(protocol.address(ws.layout.loki)).exists()
 
 
 def test_a_killed_daemon_is_no_obstacle(ws: Workspace, project: Path, watched: int) -> None:
     os.kill(watched, signal.SIGKILL)
     wait_for(lambda: not is_watched(ws.layout))
-    assert Path(wire.address(ws.layout.loki)).exists()  # nobody could take it away
+    assert Path(protocol.address(ws.layout.loki)).exists()  # nobody could take it away
     assert told(project, "status") == {"running": False, "state": None}
     assert run(project, "recall", "contract tests").stdout
     assert told(project, "start")["state"]["process"] != watched
@@ -177,7 +177,7 @@ def test_it_learns_from_files_while_nobody_asks(ws: Workspace, project: Path, wa
 def test_what_lies_in_the_local_zone_is_for_its_owner(
     ws: Workspace, project: Path, watched: int
 ) -> None:
-    path = Path(wire.address(ws.layout.loki))
+    path = Path(protocol.address(ws.layout.loki))
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert place(ws.layout, "log").is_relative_to(ws.layout.local)
@@ -234,8 +234,8 @@ def test_the_daemon_says_what_the_command_says(
 
 def test_a_command_that_is_answered_loads_nothing_of_its_own(asked: Path) -> None:
     code = (
-        "import sys, os\nfrom loki_memory.watching import errand\n"
-        "code = errand.run(['recall', 'contract tests'])\n"
+        "import sys, os\nfrom loki_memory.daemon import client\n"
+        "code = client.run(['recall', 'contract tests'])\n"
         "slow = {'click', 'pydantic', 'numpy', 'json', 'socket', 'typing', 'sqlite3', 're'}\n"
         "sys.stderr.write(f'{code} {sorted(slow & set(sys.modules))}')"
     )
@@ -284,7 +284,7 @@ def test_a_setting_that_is_written_counts_at_once(project: Path, watched: int) -
 
 def request(folder: Path, *words: str, variables: Mapping[str, str] | None = None) -> Request:
     given = {**os.environ, **(variables or {})}
-    environment = {n: value for n, value in given.items() if n.startswith(errand.VARIABLES)}
+    environment = {n: value for n, value in given.items() if n.startswith(client.VARIABLES)}
     return Request(str(folder), list(words), b"", environment)
 
 
@@ -337,7 +337,7 @@ def test_another_version_is_not_asked(
 def test_the_same_version_is_asked(
     ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _asked_of(ws, project, errand.GREETING, monkeypatch) == 7
+    assert _asked_of(ws, project, client.GREETING, monkeypatch) == 7
 
 
 def _asked_of(
@@ -347,16 +347,16 @@ def _asked_of(
     from threading import Thread
 
     monkeypatch.chdir(project)
-    listener = Listener(wire.address(ws.layout.loki))
+    listener = Listener(protocol.address(ws.layout.loki))
 
     def serve() -> None:
         connection, _ = listener.socket.accept()
         with connection:
-            wire.send(connection, [says])
+            protocol.send(connection, [says])
             try:
-                wire.receive(connection)
-                wire.send(connection, [errand.ANSWER, b"7", b"", b""])
-            except wire.Garbled:
+                protocol.receive(connection)
+                protocol.send(connection, [client.ANSWER, b"7", b"", b""])
+            except protocol.Garbled:
                 return
 
     thread = Thread(target=serve)
@@ -374,14 +374,14 @@ def _errand(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int | None:
     with monkeypatch.context() as streams:
         for name in ("stdout", "stderr"):
             streams.setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
-        return errand.run(words)
+        return client.run(words)
 
 
 def test_a_watcher_that_hangs_is_not_waited_for(
     ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
-    listener = Listener(wire.address(ws.layout.loki))  # nobody accepts
+    listener = Listener(protocol.address(ws.layout.loki))  # nobody accepts
     try:
         assert _errand(["status"], monkeypatch) is None
     finally:
@@ -395,7 +395,7 @@ def test_standard_input_is_there_for_who_has_to_do_it_after_all(
 
     monkeypatch.chdir(project)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"an error"), encoding="utf-8"))
-    listener = Listener(wire.address(ws.layout.loki))
+    listener = Listener(protocol.address(ws.layout.loki))
     try:
         assert _errand(["recall", "--error", "-"], monkeypatch) is None
     finally:
@@ -404,7 +404,7 @@ def test_standard_input_is_there_for_who_has_to_do_it_after_all(
 
 
 def test_a_stale_socket_is_replaced(ws: Workspace) -> None:
-    path = wire.address(ws.layout.loki)
+    path = protocol.address(ws.layout.loki)
     first = Listener(path)
     os.rename(path, f"{path}.old")  # as if its process had been killed
     Path(path).touch()
@@ -416,7 +416,7 @@ def test_a_stale_socket_is_replaced(ws: Workspace) -> None:
 
 
 def test_a_socket_that_was_cleared_away_is_made_again(ws: Workspace) -> None:
-    path = Path(wire.address(ws.layout.loki))
+    path = Path(protocol.address(ws.layout.loki))
     listener = Listener(str(path))
     path.unlink()
     listener.keep()
@@ -428,9 +428,9 @@ def test_a_folder_that_others_may_enter_is_not_used(ws: Workspace, fresh: Path) 
     fresh.mkdir()
     fresh.chmod(0o755)
     with pytest.raises(NoAnswer, match="others may enter"):
-        Listener(wire.address(ws.layout.loki))
+        Listener(protocol.address(ws.layout.loki))
     with pytest.raises(PermissionError):
-        wire.reach(wire.address(ws.layout.loki), 1)
+        protocol.reach(protocol.address(ws.layout.loki), 1)
 
 
 def test_a_link_instead_of_the_folder_is_not_followed(
@@ -440,7 +440,7 @@ def test_a_link_instead_of_the_folder_is_not_followed(
     elsewhere.mkdir(mode=0o700)
     fresh.symlink_to(elsewhere)
     with pytest.raises(NoAnswer):
-        Listener(wire.address(ws.layout.loki))
+        Listener(protocol.address(ws.layout.loki))
 
 
 @pytest.mark.parametrize(
@@ -453,8 +453,8 @@ def test_a_message_that_makes_no_sense_is_garbled(message: bytes) -> None:
     with here, there:
         here.sendall(message)
         here.shutdown(socket.SHUT_WR)
-        with pytest.raises(wire.Garbled):
-            wire.receive(there)
+        with pytest.raises(protocol.Garbled):
+            protocol.receive(there)
 
 
 def test_a_message_is_received_as_it_was_sent() -> None:
@@ -463,24 +463,24 @@ def test_a_message_is_received_as_it_was_sent() -> None:
     with here, there:
         from threading import Thread
 
-        sender = Thread(target=wire.send, args=(here, parts))
+        sender = Thread(target=protocol.send, args=(here, parts))
         sender.start()
-        assert wire.receive(there) == parts
+        assert protocol.receive(there) == parts
         sender.join()
 
 
 def test_nonsense_on_the_socket_harms_nobody(asked: Path) -> None:
-    path = wire.address(asked / ".loki")
+    path = protocol.address(asked / ".loki")
     for junk in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x00", b"\xff" * 64):
-        connection = wire.reach(path, 5)
+        connection = protocol.reach(path, 5)
         connection.sendall(junk)
         connection.close()
     for parts in ([b"run"], [b"run", b"/", b"x"], [b"run", b"/", b"9", b"a"]):
-        connection = wire.reach(path, 5)
-        wire.receive(connection)
-        wire.send(connection, parts)
+        connection = protocol.reach(path, 5)
+        protocol.receive(connection)
+        protocol.send(connection, parts)
         connection.close()
-    assert daemon.ask(Workspace.open(asked).layout, daemon.STATE) is not None
+    assert server.ask(Workspace.open(asked).layout, server.STATE) is not None
     assert answered(asked, "status") is not None
 
 

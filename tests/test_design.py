@@ -59,14 +59,14 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 # Names that are needed for annotations only may come from anywhere, and are listed here.
 FOR_TYPES = {
-    "loki_memory/cli/explore.py": {"loki_memory.index.index"},
+    "loki_memory/cli/browse.py": {"loki_memory.index.index"},
     "loki_memory/cli/read.py": {"loki_memory.index.index"},
     "loki_memory/cli/maintain.py": {"loki_memory.sync"},
-    "loki_memory/cli/recall.py": {"loki_memory.recall.recollection"},
-    "loki_memory/mcp/records.py": {"loki_memory.recall.recollection"},
-    "loki_memory/mcp/dialects/claude_flow.py": {"loki_memory.recall.recollection"},
+    "loki_memory/cli/recall.py": {"loki_memory.recall.result"},
+    "loki_memory/mcp/records.py": {"loki_memory.recall.result"},
+    "loki_memory/mcp/dialects/claude_flow.py": {"loki_memory.recall.result"},
     "loki_memory/cli/review.py": {
-        "loki_memory.history.difference",
+        "loki_memory.history.belief_diff",
         "loki_memory.history.review",
     },
 }
@@ -98,7 +98,7 @@ class Import(NamedTuple):
 
 
 def part_of(module: str) -> str:
-    """`loki_memory.files.codec` -> `files`; `loki_memory.writing.removal` -> `workspace`."""
+    """`loki_memory.files.codec` -> `files`; `loki_memory.editing.removal` -> `workspace`."""
     parts = module.split(".")
     if len(parts) == 1:
         return "face"

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loki_memory import Workspace
-from loki_memory.models.tokens import tokens
-from loki_memory.reading.disclosure import (
+from loki_memory.browse.topics import (
     Item,
     Member,
     Timeline,
@@ -23,6 +22,7 @@ from loki_memory.reading.disclosure import (
     topics,
     within,
 )
+from loki_memory.models.text import tokens
 
 NOW = "2026-01-17T09:00:00Z"
 

@@ -20,9 +20,9 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from loki_memory.embedding import Embedding, load, wordpiece
-from loki_memory.embedding.static import FOLDER, NAME
-from loki_memory.embedding.vocabulary import Vocabulary
+from loki_memory.embedding import Embedding, load, tokenizer
+from loki_memory.embedding.bundled import FOLDER, NAME
+from loki_memory.embedding.tokenizer import Vocabulary
 from loki_memory.errors import InvalidConfig
 
 TRACEBACK = """\
@@ -142,8 +142,8 @@ def test_a_question_and_a_long_text_are_tokenised_alike() -> None:
 def test_what_is_remembered_of_words_is_bounded_and_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wordpiece, "_KEPT", 100)
-    small = wordpiece.WordPiece(Vocabulary(f"{FOLDER}/vocab.txt"))
+    monkeypatch.setattr(tokenizer, "_KEPT", 100)
+    small = tokenizer.WordPiece(Vocabulary(f"{FOLDER}/vocab.txt"))
     for number in range(2000):
         text = f"note{number} again{number}: build {number}"
         assert small.tokens(text) == BUNDLED.tokens(text)

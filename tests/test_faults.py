@@ -23,7 +23,7 @@ from processes.tracing import Outcome, can_trace, traced
 
 from loki_memory import Episode, Fact, Memory, Workspace
 from loki_memory.errors import StoreFailed
-from loki_memory.files import intent
+from loki_memory.files import transaction
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import place
 from loki_memory.models import parse
@@ -315,7 +315,9 @@ def test_a_decided_change_in_a_read_only_workspace_does_not_keep_readers_out(
     ws: Workspace, as_user: tuple[str, ...], permissions: Chmod
 ) -> None:
     ws.remember("Fact 1")
-    intent._decide(ws.layout, intent._stage(ws.layout, [intent.Write("ledgers/a.json", b"{}")]))
+    transaction._decide(
+        ws.layout, transaction._stage(ws.layout, [transaction.Write("ledgers/a.json", b"{}")])
+    )
     ws.close()
     for path in [ws.layout.loki, *ws.layout.loki.rglob("*")]:
         permissions(path, 0o555 if path.is_dir() else 0o444)

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loki_memory import Workspace
+from loki_memory.consolidation.feedback import Span, seen, verdict
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.errors import IdTaken
 from loki_memory.journal import Journal
 from loki_memory.models import AntiPattern, Belief, Episode, Fact, Pattern, parse
-from loki_memory.writing.feedback import Span, seen, verdict
 
 START = datetime(2026, 1, 6, 10, 0, tzinfo=UTC)
 Clock = Callable[..., str]
@@ -624,7 +624,7 @@ def test_recording_imports_no_vectors(project: Path) -> None:
     script = (
         "import sys; from loki_memory import Workspace; ws = Workspace.init(sys.argv[1]);"
         "ws.opened(ws.remember('Restart the cache').id); ws.record({'goal': 'Load'});"
-        "print('numpy' in sys.modules, 'loki_memory.writing.feedback' in sys.modules)"
+        "print('numpy' in sys.modules, 'loki_memory.consolidation.feedback' in sys.modules)"
     )
     command = [sys.executable, "-c", script, str(project)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

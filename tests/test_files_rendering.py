@@ -17,7 +17,7 @@ from loki_memory import Memory, Workspace
 from loki_memory.errors import FileChanged
 from loki_memory.files import views
 from loki_memory.files.layout import view_kind
-from loki_memory.files.rendering import Listed, render
+from loki_memory.files.view_rendering import Listed, render
 
 FACTS = "semantic/facts.json"
 # As agents and editors write them: other orders, other spellings, fields that nobody knows.

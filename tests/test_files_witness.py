@@ -10,11 +10,12 @@ import pytest
 
 from loki_memory import Fact, Workspace
 from loki_memory.errors import FileChanged
-from loki_memory.files import chain, intent, witness
-from loki_memory.files.chain import Line, content_hash
+from loki_memory.files import transaction
 from loki_memory.files.layout import layout, place
 from loki_memory.files.store import Store
-from loki_memory.files.witness import LOCAL, chain_path, publish
+from loki_memory.integrity import hash_chain, write_log
+from loki_memory.integrity.hash_chain import Line, content_hash
+from loki_memory.integrity.write_log import LOCAL, chain_path, publish
 from loki_memory.models import parse
 
 
@@ -27,7 +28,7 @@ def chain_file(store: Store) -> Path:
 
 
 def lines(store: Store) -> list[Line]:
-    found = [chain.parsed(raw) for raw in chain.split(chain_file(store).read_bytes())]
+    found = [hash_chain.parsed(raw) for raw in hash_chain.split(chain_file(store).read_bytes())]
     assert None not in found
     return [line for line in found if line]
 
@@ -56,10 +57,10 @@ def test_every_write_leaves_a_line_that_follows_from_the_one_before(store: Store
     assert [first.op, second.op, third.op] == ["put", "put", "remove"]
     assert (first.was, first.prev, first.seq) == ("", "", 1)
     assert second.was == first.sha256
-    assert second.prev == chain.line_hash(first.encoded())
+    assert second.prev == hash_chain.line_hash(first.encoded())
     assert (third.was, third.sha256, third.seq) == (second.sha256, "", 3)
     assert len({line.writer for line in lines(store)}) == 1
-    assert not witness.testimony(store.layout).breaks
+    assert not write_log.testimony(store.layout).breaks
 
 
 def test_the_line_of_a_record_has_the_hash_of_its_file(store: Store) -> None:
@@ -110,7 +111,7 @@ def test_what_a_crash_left_of_a_line_is_cut_off(store: Store) -> None:
     chain_file(store).write_bytes(whole + whole[:50])
     store.write(fact("Two"))
     assert [line.seq for line in lines(store)] == [1, 2]
-    assert not witness.testimony(store.layout).breaks
+    assert not write_log.testimony(store.layout).breaks
 
 
 def test_a_chain_that_cannot_be_continued_is_kept_and_another_begins(store: Store) -> None:
@@ -118,7 +119,7 @@ def test_a_chain_that_cannot_be_continued_is_kept_and_another_begins(store: Stor
     chain_file(store).write_bytes(b"nonsense\n")
     store.write(fact("Two"))
     assert [line.seq for line in lines(store)] == [1]
-    found = witness.testimony(store.layout).breaks
+    found = write_log.testimony(store.layout).breaks
     assert [one.reason for one in found] == ["cannot be read"]
     assert chain_file(store).with_name(Path(found[0].file).name).read_bytes() == b"nonsense\n"
 
@@ -136,7 +137,7 @@ def test_a_link_in_place_of_the_folder_is_not_followed(store: Store, tmp_path: P
     (store.layout.local / "witness").symlink_to(outside)
     store.write(fact("We deploy on Fridays"))
     assert list(outside.iterdir()) == []
-    assert len(witness.testimony(store.layout)) == 0
+    assert len(write_log.testimony(store.layout)) == 0
 
 
 def test_two_worktrees_of_one_clone_have_a_chain_each(project: Path, tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_two_worktrees_of_one_clone_have_a_chain_each(project: Path, tmp_path: P
         store.write(fact(f"Fact {len(list(chain_file(store).parent.glob('*')))}"))
     assert chain_file(here) != chain_file(there)
     assert lines(here)[0].writer != lines(there)[0].writer
-    assert not witness.testimony(here.layout).breaks
+    assert not write_log.testimony(here.layout).breaks
 
 
 def git(folder: Path, *args: str) -> None:
@@ -163,13 +164,13 @@ def test_a_change_that_a_crash_interrupted_is_vouched_for_once_it_is_completed(
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(intent, "_complete", crash)
+    monkeypatch.setattr(transaction, "_complete", crash)
     with pytest.raises(KeyboardInterrupt), store.change() as change:
         written = [change.put(fact(text)) for text in ("One", "Two")]
     monkeypatch.undo()
     with store.change():
         pass
-    found = witness.testimony(store.layout)
+    found = write_log.testimony(store.layout)
     for one in written:
         data = store.layout.resolve(place(one)).read_bytes()
         assert content_hash(data) in found.vouched[place(one)]
@@ -181,12 +182,12 @@ def test_a_change_that_a_crash_interrupted_is_vouched_for_once_it_is_completed(
 def three(store: Store) -> list[bytes]:
     for text in ("One", "Two", "Three"):
         store.write(fact(text))
-    return chain.split(chain_file(store).read_bytes())
+    return hash_chain.split(chain_file(store).read_bytes())
 
 
 def broken(store: Store, raw: list[bytes]) -> list[tuple[int, str]]:
     chain_file(store).write_bytes(b"".join(line + b"\n" for line in raw))
-    found = witness.testimony(store.layout).breaks
+    found = write_log.testimony(store.layout).breaks
     assert all(one.file == LOCAL + chain_file(store).name for one in found)
     return [(one.number, one.reason.partition(":")[0]) for one in found]
 
@@ -231,8 +232,8 @@ def test_a_line_of_another_writer_shows(store: Store) -> None:
 
 def test_lines_beside_a_break_vouch_for_nothing(store: Store) -> None:
     raw = three(store)
-    found = chain.Testimony(
-        [chain.read("x", [raw[0], raw[1].replace(b'"put"', b'"adopt"'), raw[2]])]
+    found = hash_chain.Testimony(
+        [hash_chain.read("x", [raw[0], raw[1].replace(b'"put"', b'"adopt"'), raw[2]])]
     )
     assert list(found.vouched) == [lines(store)[0].path]
 
@@ -249,7 +250,7 @@ def test_what_is_published_is_the_chain_up_to_its_head(store: Store) -> None:
     raw = three(store)
     head = publish(store)
     writer = lines(store)[0].writer
-    assert head == f"{writer}:3:{chain.line_hash(raw[2])}"
+    assert head == f"{writer}:3:{hash_chain.line_hash(raw[2])}"
     (file,) = published(store)
     assert file.parent.name == writer
     assert file.read_bytes() == chain_file(store).read_bytes()
@@ -264,7 +265,9 @@ def test_publishing_again_adds_a_file_with_what_is_new(store: Store) -> None:
     store.write(fact("Four"))
     assert publish(store).split(":")[1] == "4"
     (new,) = set(published(store)) - set(before)
-    assert chain.split(new.read_bytes()) == chain.split(chain_file(store).read_bytes())[3:]
+    assert (
+        hash_chain.split(new.read_bytes()) == hash_chain.split(chain_file(store).read_bytes())[3:]
+    )
     assert all(path.read_bytes() == data for path, data in before.items())
 
 
@@ -275,7 +278,7 @@ def test_what_another_branch_published_is_published_here_too(store: Store) -> No
     store.write(fact("Four"))
     publish(store)
     (file,) = published(store)
-    assert len(chain.split(file.read_bytes())) == 4
+    assert len(hash_chain.split(file.read_bytes())) == 4
 
 
 def test_a_published_chain_needs_no_chain_of_this_machine(store: Store) -> None:
@@ -284,7 +287,7 @@ def test_a_published_chain_needs_no_chain_of_this_machine(store: Store) -> None:
     store.write(fact("Four"))
     publish(store)
     os.unlink(chain_file(store))
-    found = witness.testimony(store.layout)
+    found = write_log.testimony(store.layout)
     assert not found.breaks
     assert len(found) == 4
 
@@ -300,9 +303,9 @@ def test_a_published_file_that_lost_its_last_line_shows(store: Store) -> None:
     three(store)
     publish(store)
     (file,) = published(store)
-    file.write_bytes(b"".join(line + b"\n" for line in chain.split(file.read_bytes())[:2]))
+    file.write_bytes(b"".join(line + b"\n" for line in hash_chain.split(file.read_bytes())[:2]))
     os.unlink(chain_file(store))
-    (found,) = witness.testimony(store.layout).breaks
+    (found,) = write_log.testimony(store.layout).breaks
     assert (found.number, found.paths) == (2, (place(fact("Two")),))
 
 
@@ -310,7 +313,7 @@ def test_a_chain_that_was_cut_below_what_it_published_shows(store: Store) -> Non
     raw = three(store)
     publish(store)
     chain_file(store).write_bytes(raw[0] + b"\n")
-    (found,) = witness.testimony(store.layout).breaks
+    (found,) = write_log.testimony(store.layout).breaks
     assert found.reason == "is the last, and 3 were published"
     assert found.paths == (place(fact("Two")), place(fact("Three")))
 
@@ -333,7 +336,7 @@ def test_two_branches_of_one_writer_merge_without_conflict(project: Path) -> Non
     commit("On main")
     commit("On main again")
     git(project, "merge", "-q", "--no-edit", "side")
-    assert not witness.testimony(store.layout).breaks
+    assert not write_log.testimony(store.layout).breaks
     assert len(lines(store)) == 4
 
 
@@ -343,8 +346,8 @@ def test_line_ends_that_git_changed_do_not_count() -> None:
 
 
 def test_only_records_are_witnessed() -> None:
-    assert witness.is_witnessed("semantic/facts/fact-1.json")
-    assert witness.is_witnessed("archive/skills/build.md")
-    assert not witness.is_witnessed("local/semantic/facts/fact-1.json")
-    assert not witness.is_witnessed("semantic/facts.json")
-    assert not witness.is_witnessed("witness/w-0123456789/00000001-00000003-0123456789.jsonl")
+    assert write_log.is_witnessed("semantic/facts/fact-1.json")
+    assert write_log.is_witnessed("archive/skills/build.md")
+    assert not write_log.is_witnessed("local/semantic/facts/fact-1.json")
+    assert not write_log.is_witnessed("semantic/facts.json")
+    assert not write_log.is_witnessed("witness/w-0123456789/00000001-00000003-0123456789.jsonl")

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.reading.reminding import lesson, reminder
+from loki_memory.injection.prompt_hints import lesson, reminder
 
 GOAL = "deploy the payment service"
 ERROR = "fatal: the payment service has no rule to make target 'deploy'"
@@ -92,7 +92,7 @@ def test_what_was_remembered_is_told(ws: Workspace, surface: Surface, kind: Any)
 
 @UNASKED
 def test_a_candidate_that_its_owner_accepted_is_told(project: Path, surface: Surface) -> None:
-    from loki_memory.versioning.reviewing import accept
+    from loki_memory.history.review import accept
 
     with Workspace.init(project, origin="owner") as ws:
         place = "anti-patterns/anti-0000000001"
@@ -104,7 +104,7 @@ def test_a_candidate_that_its_owner_accepted_is_told(project: Path, surface: Sur
 
 @UNASKED
 def test_a_candidate_that_an_agent_accepted_is_still_one(ws: Workspace, surface: Surface) -> None:
-    from loki_memory.versioning.reviewing import accept
+    from loki_memory.history.review import accept
 
     place = "anti-patterns/anti-0000000001"
     write(ws, f"semantic/{place}", **BELIEFS[place], **PRODUCED, status="candidate")
@@ -248,7 +248,7 @@ def test_a_handoff_from_outside_is_not_told(ws: Workspace, origin: str) -> None:
 
 
 def test_who_asks_is_shown_every_ledger(ws: Workspace) -> None:
-    from loki_memory.reading.standings import ledgers
+    from loki_memory.team.ledgers import ledgers
 
     write(ws, "ledgers/ledger-qa-001", agent_id="qa-001", current_task="t", origin="external")
     assert [one.agent_id for one in ledgers(ws)] == ["qa-001"]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_models import ANTI_PATTERN, EPISODE, HANDOFF, PATTERN, SMALLEST
 
+from loki_memory.injection.line import gist
 from loki_memory.models.kinds import KINDS
-from loki_memory.reading.gist import gist
 
 LINES = {
     "pattern": (

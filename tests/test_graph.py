@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loki_memory import Workspace
-from loki_memory.reading.graph import Edge, Graph, Node, dot, draw, mermaid, neighbourhood
+from loki_memory.browse.graph import Edge, Graph, Node, dot, draw, mermaid, neighbourhood
 
 
 @pytest.fixture

@@ -12,12 +12,11 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.errors import GitFailed, NotOnABranch
-from loki_memory.history import branch
-from loki_memory.history.branch import REF, Tree, chosen, joined
-from loki_memory.history.commit import FILE, NOTHING, Entry, File, Message, Seal, written
+from loki_memory.history import branch_mode
+from loki_memory.history.branch_mode import REF, Tree, chosen, joined, pull, push, restore
+from loki_memory.history.commit import commit
+from loki_memory.history.plumbing_commit import FILE, NOTHING, Entry, File, Message, Seal, written
 from loki_memory.history.repository import Repository
-from loki_memory.versioning.committing import commit
-from loki_memory.versioning.sharing import pull, push, restore
 
 NOW = "2026-01-20T10:00:00Z"
 SEAL = Seal(NOW)
@@ -98,7 +97,7 @@ def both(path: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes | N
 
 
 def contents(repository: Repository, commit: str) -> dict[str, str]:
-    found = branch.tree(repository, commit)
+    found = branch_mode.tree(repository, commit)
     blobs = dict(repository.blobs(entry.blob for entry in found.values()))
     return {
         path.removeprefix(f"{PLACE}/").removesuffix(".json"): blobs[entry.blob].decode()

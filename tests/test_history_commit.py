@@ -13,10 +13,10 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.errors import InvalidConfig
-from loki_memory.history import commit as history
-from loki_memory.history.commit import FILE, File, Message, Seal, stage, standing, written
+from loki_memory.history import plumbing_commit as history
+from loki_memory.history.commit import Committed, commit
+from loki_memory.history.plumbing_commit import FILE, File, Message, Seal, stage, standing, written
 from loki_memory.history.repository import Repository
-from loki_memory.versioning.committing import Committed, commit
 
 Act = Callable[["Project"], object]
 NOW = "2026-01-20T10:00:00Z"
@@ -605,7 +605,7 @@ def test_killed_before_the_branch_moved_the_next_commit_takes_it(
 WRITER = """\
 import sys
 from loki_memory import Workspace
-from loki_memory.versioning.committing import commit
+from loki_memory.history.commit import commit
 with Workspace.open(sys.argv[1]) as workspace:
     for number in range(4):
         workspace.remember(f"Statement {number} of writer {sys.argv[2]}")

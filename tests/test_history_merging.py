@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from loki_memory.history.conflict import Conflict, split
-from loki_memory.history.merging import are_strangers, merge, told_apart
-from loki_memory.history.versions import listed, told
+from loki_memory.history.merge import are_strangers, merge, told_apart
+from loki_memory.history.merge_fields import listed, told
+from loki_memory.history.resolve import Conflict, split
 from loki_memory.models import (
     MODELS,
     AntiPattern,
@@ -27,7 +27,7 @@ from loki_memory.models import (
 )
 from loki_memory.models.ids import digest
 from loki_memory.models.kinds import KINDS, Kind
-from loki_memory.models.normal import normal
+from loki_memory.models.text import normal
 
 # -- random records --------------------------------------------------------------------------------
 

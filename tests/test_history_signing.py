@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from loki_memory import Workspace
+from loki_memory.history.commit import commit
 from loki_memory.history.repository import Repository
-from loki_memory.history.signing import is_signed, signing_key
-from loki_memory.versioning.committing import commit
+from loki_memory.integrity.signatures import is_signed, signing_key
 
 UNSIGNED = "the commit is not signed: "
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loki_memory.history.undoing import undone
+from loki_memory.history.revert import undone
 from loki_memory.models import Pattern, parse
 
 

@@ -16,10 +16,9 @@ from claude_lines import SESSION, Transcript, shop
 
 from loki_memory import Workspace
 from loki_memory.files.log import append_line
-from loki_memory.hooks.answer import LIMIT, fenced
 from loki_memory.hooks.event import MOST_BYTES
-from loki_memory.hooks.response import EVENTS, Response, respond
-from loki_memory.writing.ingesting import ingest
+from loki_memory.hooks.response import EVENTS, LIMIT, Response, fenced, respond
+from loki_memory.ingest.run import ingest
 
 BEGIN, END = "<loki-memory>\n", "\n</loki-memory>"
 PROGRAM = [sys.executable, "-c", "from loki_memory.cli import program; program()", "hook"]
@@ -560,7 +559,7 @@ def test_an_answer_has_whole_lines_within_the_limit() -> None:
 
 
 def test_what_hooks_say_is_not_remembered_again(ws: Workspace, project: Path) -> None:
-    from loki_memory.ingest.turn import clean
+    from loki_memory.ingest.turns import clean
 
     ws.remember("Two migrations at once lock the table", kind="anti-pattern")
     told = fire(project, "SessionStart", source="startup")

@@ -13,7 +13,7 @@ from test_hooks import fire, logged, raw, run
 
 from loki_memory import Workspace
 from loki_memory.hooks.response import Response
-from loki_memory.writing.checkpoints import waiting_checkpoints
+from loki_memory.team.ledgers import waiting_checkpoints
 
 # -- agents ----------------------------------------------------------------------------------------
 

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from loki_memory import Workspace
-from loki_memory.cli.importing import import_command
+from loki_memory.cli.import_memory import import_command
 from loki_memory.errors import InvalidConfig, InvalidRecord
+from loki_memory.interop.claude_memory import folders
+from loki_memory.interop.import_memory import Imported, import_memory, write_back
 from loki_memory.models import Fact
-from loki_memory.writing.claude_memory import folders
-from loki_memory.writing.importing import Imported, import_memory, write_back
 
 INDEX = """\
 # Shop

@@ -8,8 +8,8 @@ import pytest
 from claude_lines import Transcript
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.ingest.claude import ClaudeCode
-from loki_memory.ingest.turn import CALL, END, PROMPT, RESULT, STOP, Turn
+from loki_memory.ingest.claude_code import ClaudeCode
+from loki_memory.ingest.turns import CALL, END, PROMPT, RESULT, STOP, Turn
 
 
 def turns(told: Transcript) -> list[Turn]:

@@ -15,11 +15,10 @@ import pytest
 from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.codex import Codex
-from loki_memory.ingest.staged import Staging
-from loki_memory.ingest.step import steps
-from loki_memory.ingest.turn import CALL, PROMPT, RESULT, STOP, Turn, is_foreign
+from loki_memory.ingest.run import ingest
+from loki_memory.ingest.staging import Staging
+from loki_memory.ingest.turns import CALL, PROMPT, RESULT, STOP, Turn, is_foreign, steps
 from loki_memory.models import Episode
-from loki_memory.writing.ingesting import ingest
 
 PATCH = (
     "*** Begin Patch\n*** Update File: src/cart.py\n+x\n*** Add File: docs/cart.md\n*** End Patch"

@@ -6,9 +6,9 @@ import pytest
 from claude_lines import Transcript, shop
 
 from loki_memory.ingest.boundaries import states_goal
-from loki_memory.ingest.claude import ClaudeCode
+from loki_memory.ingest.claude_code import ClaudeCode
 from loki_memory.ingest.episodes import episodes
-from loki_memory.ingest.turn import Turn
+from loki_memory.ingest.turns import Turn
 from loki_memory.models import Episode
 
 

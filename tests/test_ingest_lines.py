@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loki_memory.ingest import lines
-from loki_memory.ingest.lines import Piece, opened, pieces
+from loki_memory.ingest import json_lines
+from loki_memory.ingest.json_lines import Piece, opened, pieces
 
 
 def read(text: str | bytes, start: int = 0, line: int = 0) -> list[Piece]:
@@ -125,7 +125,7 @@ def test_a_value_that_is_still_being_spread_over_lines_waits() -> None:
 
 
 def test_a_line_that_is_too_long_is_refused_and_passed_over() -> None:
-    long = json.dumps({"a": "x" * lines.LONGEST})
+    long = json.dumps({"a": "x" * json_lines.LONGEST})
     refused, kept = read(f'{long}\n{{"a": 2}}\n')
     assert "longer than" in refused.refused
     assert (refused.lines, kept.values) == (1, ({"a": 2},))

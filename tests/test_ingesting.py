@@ -15,8 +15,8 @@ from claude_lines import Transcript, shop
 
 from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord
+from loki_memory.ingest.run import ingest, staged, to_be_taken
 from loki_memory.models import Episode
-from loki_memory.writing.ingesting import ingest, staged, to_be_taken
 
 
 def memory(ws: Workspace) -> dict[str, bytes]:

@@ -17,10 +17,10 @@ from click.testing import CliRunner, Result
 from loki_memory import Workspace
 from loki_memory.cli.install import install_command, uninstall_command
 from loki_memory.errors import FileChanged, InvalidConfig, StoreFailed, SymlinkedRoot
-from loki_memory.installing import edits
-from loki_memory.installing.agents_md import lesson
-from loki_memory.installing.edits import Wish
-from loki_memory.installing.targets import TARGETS
+from loki_memory.install import edits
+from loki_memory.install.agents_md import lesson
+from loki_memory.install.edits import Wish
+from loki_memory.install.targets import TARGETS
 from loki_memory.resources import resource
 
 AGENTS = ["claude-code", "codex", "agents-md"]
@@ -208,7 +208,7 @@ def test_files_that_were_changed_by_hand_are_kept_and_named(ws: Workspace, proje
 
 
 def test_a_file_of_an_earlier_version_is_renewed(ws: Workspace, project: Path) -> None:
-    from loki_memory.installing.managed import sealed
+    from loki_memory.install.managed import sealed
 
     path = project / ".claude" / "commands" / "recall.md"
     path.parent.mkdir(parents=True)

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loki_memory.installing.settings import (
+from loki_memory.install.settings import (
     is_our_server,
     shipped_hooks,
     shipped_server,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.installing.git import install_git, uninstall_git
+from loki_memory.install.git import install_git, uninstall_git
 
 
 def git(folder: Path, *args: str) -> str:

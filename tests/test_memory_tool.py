@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.memory_tool import MemoryTool
+from loki_memory.interop.anthropic_memory_tool import MemoryTool
 
 
 class Model:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.reading.gist import family_gist
-from loki_memory.reading.mistakes import Member, announcing, distinct, families, mistakes, ordered
-from loki_memory.recall.recollection import Recollection
+from loki_memory.injection.line import family_gist
+from loki_memory.injection.mistakes import Member, announcing, distinct, families, mistakes, ordered
+from loki_memory.recall.result import Recollection
 
 
 def member(name: str, text: str, *days: str) -> Member:

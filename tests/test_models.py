@@ -11,7 +11,7 @@ from loki_memory.errors import InvalidId, InvalidRecord
 from loki_memory.files import codec
 from loki_memory.models import MODELS, AntiPattern, Episode, Fact, Memory, Pattern, parse
 from loki_memory.models.ids import check_id, digest, file_stem, slug
-from loki_memory.models.normal import moment
+from loki_memory.models.text import moment
 
 EPISODE: dict[str, Any] = {
     "id": "ep-2026-01-06-001",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loki_memory.models import tombstone_id
-from loki_memory.models.normal import normal
+from loki_memory.models.text import normal
 
 SAME = [
     ("We deploy on Fridays", "we DEPLOY on fridays"),

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.models.command import head
-from loki_memory.models.signature import complaint, key, salient, signature, told
-from loki_memory.models.symbol import symbols
+from loki_memory.models.error_signature import complaint, head, key, salient, signature, told
+from loki_memory.models.text import symbols
 
 
 def exact(error: str) -> str:

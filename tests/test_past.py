@@ -10,7 +10,7 @@ from conftest import git
 
 from loki_memory import Workspace
 from loki_memory.errors import NoHistory, ReadOnlyPast, UnknownRevision
-from loki_memory.versioning.past import Past, as_of
+from loki_memory.history.as_of import Past, as_of
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_memory_of_a_workspace_below_the_top_of_the_repository(tmp_path: Path) -
 
 
 def test_only_the_states_used_last_are_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loki_memory.versioning.past._KEPT", 2)
+    monkeypatch.setattr("loki_memory.history.as_of._KEPT", 2)
     ws = Workspace.open(project)
     made: Callable[[str], Past] = lambda tag: as_of(ws, tag)  # noqa: E731
     roots = [made(f"v{number}").layout.root for number in (1, 2, 3)]

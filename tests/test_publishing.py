@@ -16,8 +16,8 @@ from test_history_signing import run
 
 from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord, NotFound
+from loki_memory.interop.publish_skills import FOLDERS, keep_in_step, publish, withdraw
 from loki_memory.models import Skill
-from loki_memory.writing.publishing import FOLDERS, keep_in_step, publish, withdraw
 
 SKILL = """\
 ---
@@ -151,8 +151,8 @@ def test_skills_of_this_machine_and_of_the_user_stay_private(ws: Workspace, proj
 def test_the_skill_that_install_puts_there_is_no_published_one(
     skilled: Workspace, project: Path
 ) -> None:
-    from loki_memory.installing.claude_code import install
-    from loki_memory.installing.edits import Wish
+    from loki_memory.install.claude_code import install
+    from loki_memory.install.edits import Wish
 
     install(skilled, Wish())
     publish(skilled, "claude")
@@ -331,7 +331,7 @@ def test_what_both_sides_changed_waits_as_it_was_merged(clones: tuple[Clone, Clo
 def test_a_branch_cannot_bring_the_acceptance_with_it(
     clones: tuple[Clone, Clone], published: str
 ) -> None:
-    from loki_memory.writing.publishing import acceptance
+    from loki_memory.interop.publish_skills import acceptance
 
     ana, eve = clones
     eve.write("evil.md", EVIL)
@@ -378,7 +378,7 @@ def test_a_copy_is_accepted_where_it_lies_and_not_elsewhere(
 
 
 def test_a_skill_that_its_owner_accepts_in_review_is_published(project: Path) -> None:
-    from loki_memory.versioning.reviewing import accept
+    from loki_memory.history.review import accept
 
     with Workspace.init(project, origin="owner") as ws:
         (project / ".loki/memory/skills/run-tests.md").write_text(SKILL)

@@ -27,10 +27,10 @@ from loki_memory import Workspace
 from loki_memory.embedding import Embedding, load
 from loki_memory.errors import InvalidRecord
 from loki_memory.index.vectors import Vectors
-from loki_memory.reading.recalling import Wish, _in_dispute, _Told, note_shown, recall
-from loki_memory.recall.recollection import Recollection
-from loki_memory.recall.shared import shared
-from loki_memory.versioning.citing import is_stale
+from loki_memory.integrity.citations import is_stale
+from loki_memory.recall.exact_signals import shared
+from loki_memory.recall.recall import Wish, _in_dispute, _Told, note_shown, recall
+from loki_memory.recall.result import Recollection
 
 NOW = "2026-02-01T12:00:00Z"
 FACTS = (

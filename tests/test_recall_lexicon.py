@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loki_memory import Workspace
-from loki_memory.recall import lexicon as lexicon_module
-from loki_memory.recall.lexicon import Lexicon
+from loki_memory.recall import full_text as lexicon_module
+from loki_memory.recall.full_text import Lexicon
 from loki_memory.recall.ranking import Word
 
 STATEMENTS = {

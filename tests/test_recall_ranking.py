@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from loki_memory.recall.corpus import UNKNOWN_DAY, Corpus
+from loki_memory.recall.catalogue import UNKNOWN_DAY, Corpus
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Near, Ranked, Signals, Word, rank
 

@@ -9,7 +9,7 @@ from test_sync import write
 
 from loki_memory import Workspace
 from loki_memory.index.index import Index
-from loki_memory.recall.route import route
+from loki_memory.recall.field_filters import route
 
 
 @pytest.fixture

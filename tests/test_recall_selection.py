@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loki_memory.models.kinds import STATUSES
-from loki_memory.models.tokens import tokens
-from loki_memory.recall.selection import Candidate, choose, judged, within
-from loki_memory.recall.task import FAMILIES, TASKS
+from loki_memory.models.text import tokens
+from loki_memory.recall.rerank import Candidate, choose, judged, within
+from loki_memory.recall.task_types import FAMILIES, TASKS
 
 SHOWN = ["candidate", "active", "disputed"]  # what is recalled without being asked for
 RANGES: dict[str, list[Any]] = {

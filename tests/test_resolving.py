@@ -14,9 +14,9 @@ import pytest
 from loki_memory import Workspace
 from loki_memory.files.codec import decode, encode
 from loki_memory.files.layout import place
-from loki_memory.installing.git import install_git
+from loki_memory.history.resolve import merge_files, resolve
+from loki_memory.install.git import install_git
 from loki_memory.models import AntiPattern, Belief, Episode, Fact, Memory, Skill, parse
-from loki_memory.versioning.resolving import merge_files, resolve
 
 PROGRAM = str(Path(sys.executable).with_name("loki-mem"))
 

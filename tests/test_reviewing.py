@@ -19,9 +19,9 @@ from loki_memory.cli.review import diff_command, review_command
 from loki_memory.errors import NoHistory, RejectedValue, UnknownRevision
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import place
-from loki_memory.history.difference import Shift
+from loki_memory.history.belief_diff import Shift
+from loki_memory.history.review import accept, diff, open_questions, reword, since_branching
 from loki_memory.models import Episode, Fact, Memory, Pattern, Skill, parse
-from loki_memory.versioning.reviewing import accept, diff, open_questions, reword, since_branching
 
 EP1, EP2 = "ep-2026-01-06-0000000001", "ep-2026-01-06-0000000002"
 

@@ -20,8 +20,8 @@ from test_files_redaction import JWT, KEY_FOOTER, PEM, some
 
 from loki_memory import Workspace
 from loki_memory.hooks.response import respond
-from loki_memory.writing.importing import import_memory
-from loki_memory.writing.ingesting import ingest
+from loki_memory.ingest.run import ingest
+from loki_memory.interop.import_memory import import_memory
 
 RUN = 12  # characters in a row that nobody guesses
 SECRETS = {

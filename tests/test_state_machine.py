@@ -28,7 +28,7 @@ from processes import LONG, crash, rebuilt_digest, record_files
 
 from loki_memory import Fact, Workspace
 from loki_memory.errors import InvalidRecord, NotFound, RejectedValue
-from loki_memory.files import intent
+from loki_memory.files import transaction
 from loki_memory.files.codec import decode, encode
 from loki_memory.files.layout import place
 from loki_memory.models import KINDS, MODELS, RELATIONS, Kind, parse
@@ -119,7 +119,7 @@ class Memories(RuleBasedStateMachine):
             was, now = self.files.get(path), there.get(path)
             carried_out = path in self.decided and now == self.decided[path]
             assert was == now or carried_out, f"{path} was {was!r} and is {now!r}"
-        if not intent.waiting(self.ws.layout):
+        if not transaction.waiting(self.ws.layout):
             late = {p for p, data in self.decided.items() if p not in free and there.get(p) != data}
             assert not late
             self.decided = {}
@@ -430,7 +430,7 @@ class Memories(RuleBasedStateMachine):
     def sync(self) -> None:
         self.ws.sync()
         self.settle()
-        assert not intent.waiting(self.ws.layout)
+        assert not transaction.waiting(self.ws.layout)
         self.assert_views_taken_over()
         assert self.ws.index.digest() == rebuilt_digest(self.ws)
         self.assert_index_holds(self.files.items())

@@ -20,7 +20,7 @@ from loki_memory.files.scan import UNSETTLED, settled
 from loki_memory.index.index import Index
 from loki_memory.models import parse
 from loki_memory.sync import rebuild
-from loki_memory.sync.tree import follow
+from loki_memory.sync.git_tree import follow
 
 LONG_AGO = 1_700_000_000_000_000_000
 
@@ -127,7 +127,7 @@ def test_edges_that_come_go_and_weigh_otherwise_are_those_of_the_file(ws: Worksp
 def test_many_files_are_read_with_help_and_known_ones_left_alone(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loki_memory.sync.reading._MANY", 2)
+    monkeypatch.setattr("loki_memory.sync.parse_files._MANY", 2)
     known = [write(ws, f"known-{number}", statement=f"Known {number}") for number in range(5)]
     ws.sync()
     for path in known:
@@ -143,7 +143,7 @@ def test_many_files_are_read_with_help_and_known_ones_left_alone(
 def test_many_files_that_lie_in_no_folder_are_read_from_where_they_are(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loki_memory.sync.reading._MANY", 2)
+    monkeypatch.setattr("loki_memory.sync.parse_files._MANY", 2)
     paths = [write(ws, f"{number}", statement=f"Now {number}") for number in range(3)]
     ws.sync()
     then = {

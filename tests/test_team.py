@@ -15,14 +15,16 @@ from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord, StoreFailed
 from loki_memory.models import Handoff, Ledger, parse
 from loki_memory.models.team import is_addressed, is_role
-from loki_memory.reading.standings import handoffs_to, ledger_of, ledgers
-from loki_memory.writing.checkpoints import (
+from loki_memory.team.handoffs import check_in
+from loki_memory.team.ledgers import (
+    handoffs_to,
     joined,
+    ledger_of,
+    ledgers,
     note_checkpoint,
     take_over_checkpoints,
     waiting_checkpoints,
 )
-from loki_memory.writing.team import check_in
 
 NOTER = Path(__file__).parent / "processes" / "noter.py"
 
@@ -336,7 +338,7 @@ def test_continuity_tells_a_checkpoint_that_waits(ws: Workspace) -> None:
 
 
 def test_two_branches_that_took_on_work_merge_to_both() -> None:
-    from loki_memory.history.merging import merge
+    from loki_memory.history.merge import merge
 
     base = ledger(last_checkpoint="2026-01-20T09:00:00Z")
     ours, theirs = (

@@ -16,7 +16,7 @@ from test_schemas import valid
 from loki_memory import Workspace
 from loki_memory.cli.main import cli
 from loki_memory.errors import InvalidRecord, NoLedger
-from loki_memory.writing.checkpoints import note_checkpoint
+from loki_memory.team.ledgers import note_checkpoint
 
 OPEN = "handoff-pntnsg6v73"
 

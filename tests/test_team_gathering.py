@@ -10,10 +10,10 @@ from conftest import git
 
 from loki_memory import Handoff, Workspace
 from loki_memory.errors import InvalidRecord
-from loki_memory.versioning.citing import blob_id
-from loki_memory.writing.checkpoints import note_checkpoint
-from loki_memory.writing.team import draft
-from loki_memory.writing.verdict import record_verdict
+from loki_memory.ingest.gate import record_verdict
+from loki_memory.integrity.citations import blob_id
+from loki_memory.team.handoffs import draft
+from loki_memory.team.ledgers import note_checkpoint
 
 
 @pytest.fixture(autouse=True)

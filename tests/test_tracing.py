@@ -9,9 +9,9 @@ from conftest import git
 
 from loki_memory import Workspace
 from loki_memory.errors import NoChange, NoHistory, UnknownRevision
-from loki_memory.versioning.bisecting import bisect
-from loki_memory.versioning.reverting import revert
-from loki_memory.versioning.tracing import blame, log
+from loki_memory.history.bisect import bisect
+from loki_memory.history.blame import blame, log
+from loki_memory.history.revert import revert
 
 
 def commit(root: Path, message: str) -> str:

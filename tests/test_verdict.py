@@ -13,9 +13,9 @@ from conftest import git
 from loki_memory import Workspace
 from loki_memory.cli.main import cli
 from loki_memory.errors import InvalidRecord
+from loki_memory.ingest.gate import Told, failing_now, record_verdict
+from loki_memory.ingest.gate_reports import Failure, verdict_in
 from loki_memory.models import AntiPattern
-from loki_memory.writing.reports import Failure, verdict_in
-from loki_memory.writing.verdict import Told, failing_now, record_verdict
 
 # As pytest 9 writes it, shortened.
 JUNIT = """\

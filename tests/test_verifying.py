@@ -16,16 +16,16 @@ import pytest
 from loki_memory import Memory, Workspace
 from loki_memory.cli.main import cli
 from loki_memory.errors import NotFound
-from loki_memory.files import chain, witness
-from loki_memory.files.chain import PUBLISHED
 from loki_memory.files.layout import place
 from loki_memory.history.repository import Repository
+from loki_memory.integrity import hash_chain, write_log
+from loki_memory.integrity.anchors import Past
+from loki_memory.integrity.citations import blob_id, is_stale, still_stands
+from loki_memory.integrity.findings import Finding, examine
+from loki_memory.integrity.hash_chain import PUBLISHED
+from loki_memory.integrity.unverified import doubts
+from loki_memory.integrity.verify import Verified, verify
 from loki_memory.models import Belief
-from loki_memory.versioning.anchors import Past
-from loki_memory.versioning.citing import blob_id, is_stale, still_stands
-from loki_memory.versioning.doubts import doubts
-from loki_memory.versioning.examining import Finding, examine
-from loki_memory.versioning.verifying import Verified, verify
 
 
 def git(folder: Path, *args: str) -> str:
@@ -38,7 +38,7 @@ def git(folder: Path, *args: str) -> str:
 
 def commit(ws: Workspace, subject: str = "memory", *, anchored: bool = True) -> str:
     """Commit all that is tracked, as `loki-mem commit` does: with the chain's head."""
-    head = witness.publish(ws.store) if anchored else ""
+    head = write_log.publish(ws.store) if anchored else ""
     git(ws.layout.root, "add", "-A")
     trailer = ["--trailer", f"Loki-Head: {head}"] if head else []
     git(ws.layout.root, "commit", "-q", "-m", subject, *trailer)
@@ -162,7 +162,7 @@ def test_a_change_of_line_ends_alone_is_none(ws: Workspace) -> None:
 def test_a_workspace_from_before_the_chain_is_adopted_once(ws: Workspace) -> None:
     ws.remember("We deploy on Fridays")
     ws.remember("The tests need a database")
-    os.unlink(witness.chain_path(ws.layout))
+    os.unlink(write_log.chain_path(ws.layout))
     first = verify(ws)
     assert {one.what for one in first.findings} == {"unwitnessed"}
     assert doubts(ws.layout) == {}
@@ -190,14 +190,14 @@ def test_what_was_not_found_cannot_be_adopted(ws: Workspace) -> None:
 
 
 def test_what_changes_after_it_was_seen_is_not_adopted_unseen(ws: Workspace) -> None:
-    from loki_memory.versioning.verifying import adoptions
+    from loki_memory.integrity.verify import adoptions
 
     one = ws.remember("We deploy on Fridays")
     edit(ws, one, "Fridays", "Mondays")
     seen = examine(ws.layout, None)
     edit(ws, one, "Mondays", "Sundays")
     with ws.store.change():
-        witness.note(ws.layout, adoptions(seen, seen.findings))
+        write_log.note(ws.layout, adoptions(seen, seen.findings))
     assert found(verify(ws)) == [("changed", place(one))]
 
 
@@ -217,8 +217,8 @@ def test_records_that_nobody_vouches_for_are_kept_for_readers(ws: Workspace) -> 
 
 def test_a_broken_chain_is_found_with_its_record_and_given_up_by_adopting(ws: Workspace) -> None:
     facts = [ws.remember(f"Fact number {n}") for n in range(4)]
-    file = Path(witness.chain_path(ws.layout))
-    raw = chain.split(file.read_bytes())
+    file = Path(write_log.chain_path(ws.layout))
+    raw = hash_chain.split(file.read_bytes())
     file.write_bytes(b"".join(line + b"\n" for line in (*raw[:1], *raw[2:])))
     result = verify(ws)
     (broken,) = [one for one in result.findings if one.what == "chain"]
@@ -305,8 +305,8 @@ def test_a_chain_that_was_written_anew_misses_its_anchor(repo: Workspace) -> Non
     """Whoever writes all chains anew, published ones too, leaves what was anchored behind."""
     one = named(repo, "We deploy on Fridays")
     edit(repo, one, "Fridays", "Mondays")
-    anchored = witness.publish(repo.store)
-    os.unlink(witness.chain_path(repo.layout))
+    anchored = write_log.publish(repo.store)
+    os.unlink(write_log.chain_path(repo.layout))
     for file in repo.layout.resolve("witness").rglob("*.jsonl"):
         file.unlink()
     forged = verify(repo, adopt=[memory.id for memory in repo.list()])
@@ -365,8 +365,8 @@ def stored(project: Path) -> Store:
         keep(facts)
     keep(ws.correct(facts[30].id, category="ports"))
     keep(ws.forget(facts[31].id))
-    file = Path(witness.chain_path(ws.layout))
-    lines = len(chain.split(file.read_bytes()))
+    file = Path(write_log.chain_path(ws.layout))
+    lines = len(hash_chain.split(file.read_bytes()))
     assert lines == len(states)
     repository = Repository.find(project)
     assert repository is not None
@@ -419,7 +419,7 @@ def delete_record(store: Store, dice: random.Random) -> Mutated:
 
 
 def raw_lines(store: Store, file: Path) -> list[bytes]:
-    return chain.split(store.files[file])
+    return hash_chain.split(store.files[file])
 
 
 def rewrite(file: Path, raw: list[bytes]) -> None:
@@ -646,7 +646,7 @@ def test_the_command_says_calmly_what_is_not_witnessed_yet(
 ) -> None:
     for n in range(5):
         ws.remember(f"Fact number {n}")
-    os.unlink(witness.chain_path(ws.layout))
+    os.unlink(write_log.chain_path(ws.layout))
     assert run("-C", str(ws.layout.root), "verify") == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("unwitnessed  5 records not witnessed yet")]

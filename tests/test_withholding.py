@@ -9,7 +9,7 @@ import pytest
 from test_history_signing import allow, new_key, run, use
 
 from loki_memory import Workspace
-from loki_memory.versioning.committing import commit
+from loki_memory.history.commit import commit
 
 GOAL = "deploy the payment service"
 STATEMENT = "Deploys of the payment service happen on Fridays"

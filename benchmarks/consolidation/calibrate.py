@@ -38,9 +38,9 @@ from baselines import data_folder, read
 from clusters import adjusted_rand, b_cubed, labels
 from report import Bar, add_options, finish, number, print_lines
 
-from loki_memory.consolidation.cluster import SUBJECT, groups, same
-from loki_memory.consolidation.kinship import kindred
-from loki_memory.consolidation.likeness import grams, jaccard, words
+from loki_memory.consolidation.average_link import SUBJECT, groups, same
+from loki_memory.consolidation.clustering import kindred
+from loki_memory.consolidation.similarity import grams, jaccard, words
 from loki_memory.consolidation.snapshot import Thresholds
 from loki_memory.models import Episode, parse
 

@@ -29,7 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "recall"))  # the scri
 from baselines import bucket, cosine, data_folder, read, tf_idf
 from report import add_options, at_least, at_most, finish, number, print_lines, workplace
 
-from loki_memory.consolidation.cluster import SUBJECT, groups
+from loki_memory.consolidation.average_link import SUBJECT, groups
 
 B_CUBED, RAND = 0.93, 0.90
 CURVE = [n / 100 for n in range(10, 46, 2)]

@@ -214,17 +214,17 @@ def consolidate(folder: Path, _: Path, __: int) -> Document:
 def record(folder: Path, data: Path, first: int) -> Document:
     """New episodes, one by one, learned from as they come; the seconds that learning took."""
     from loki_memory import Episode, Workspace
-    from loki_memory.writing import learning
+    from loki_memory.consolidation import learn_now
 
     seconds: list[float] = []
-    learn = learning.learn
+    learn = learn_now.learn
 
     def timed(workspace: Workspace, new: Sequence[Episode]) -> None:
         start = time.perf_counter()
         learn(workspace, new)
         seconds.append(time.perf_counter() - start)
 
-    learning.learn = timed
+    learn_now.learn = timed
     with Workspace.open(folder) as workspace:
         for episode in Stream(data).episodes(first, NEW):
             workspace.record(episode)

@@ -29,7 +29,7 @@ from table import Row, compared, machine, print_table, say, write_json
 
 import loki_memory
 from loki_memory import Workspace
-from loki_memory.versioning.committing import commit
+from loki_memory.history.commit import commit
 
 HERE = Path(__file__).resolve().parent
 SIZES = (10_000, 100_000)

@@ -28,9 +28,8 @@ import loki_memory
 from loki_memory import Workspace
 from loki_memory.files.codec import decode, encode
 from loki_memory.files.layout import place
-from loki_memory.history.markdown import markdown
-from loki_memory.versioning.checking import check
-from loki_memory.versioning.reviewing import diff
+from loki_memory.history.check import check
+from loki_memory.history.review import diff, markdown
 
 HERE = Path(__file__).resolve().parent
 BAR = 2.0  # seconds for a thousand changed records

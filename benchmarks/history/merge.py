@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from table import Row, Spread, in_turns, limited, machine, print_table, write_json
 
 from loki_memory.files.codec import encode
+from loki_memory.history.resolve import merge_files
 from loki_memory.models import AntiPattern, Episode, Fact, Memory, parse
-from loki_memory.versioning.resolving import merge_files
 
 AT_MOST = 1.0  # seconds for a thousand records
 STARTS = 20  # files that the driver is started for

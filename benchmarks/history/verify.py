@@ -26,9 +26,9 @@ from table import Row, compared, in_turns, limited, machine, print_table, say, w
 
 import loki_memory
 from loki_memory import Fact, Workspace
-from loki_memory.files import witness
+from loki_memory.integrity import write_log
+from loki_memory.integrity.verify import verify
 from loki_memory.models import parse
-from loki_memory.versioning.verifying import verify
 
 HERE = Path(__file__).resolve().parent
 COMMITS = 10
@@ -52,7 +52,7 @@ def repository(root: Path, size: int) -> Workspace:
         with workspace.store.change() as change:
             for one in facts[: len(facts) // 10]:
                 change.put(one.changed(category="corrected"))
-        head = witness.publish(workspace.store)
+        head = write_log.publish(workspace.store)
         git(root, "add", "--all")
         git(root, "commit", "--quiet", "-m", f"run {run}", "--trailer", f"Loki-Head: {head}")
     workspace.sync()
@@ -86,10 +86,10 @@ def verifying(workspace: Workspace, size: int, rounds: int) -> Row:
 
 def writing(workspace: Workspace, size: int) -> Row:
     """One write, as it is and with the witness looking away."""
-    note = witness.note
+    note = write_log.note
 
     def write(number: int, noting: Callable[..., None]) -> None:
-        witness.note = noting
+        write_log.note = noting
         workspace.store.write(fact(number))
 
     def ours(number: int) -> None:
@@ -101,7 +101,7 @@ def writing(workspace: Workspace, size: int) -> Row:
     try:
         a, b = in_turns([ours, floor], WRITES, warm=10)
     finally:
-        witness.note = note
+        write_log.note = note
     return compared("write, with its line in the chain", size, a, b, at_most=SLOWER)
 
 

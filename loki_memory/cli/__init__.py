@@ -19,9 +19,9 @@ def program() -> NoReturn:
     A command that only reads is done by the watcher of its workspace, if one runs: nothing of the
     command line is loaded then.
     """
-    from loki_memory.watching import errand
+    from loki_memory.daemon import client
 
-    code: object = errand.run(sys.argv[1:])
+    code: object = client.run(sys.argv[1:])
     if code is None:
         code = _exit_code()
     os._exit(code if isinstance(code, int) else int(code is not None))

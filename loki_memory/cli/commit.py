@@ -10,8 +10,8 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, remarks, say
 
 if TYPE_CHECKING:
-    from loki_memory.versioning.committing import Committed
-    from loki_memory.versioning.sharing import Exchanged
+    from loki_memory.history.branch_mode import Exchanged
+    from loki_memory.history.commit import Committed
 
 _SHOWN = 40  # paths: more than a screen nobody reads; --json has all
 

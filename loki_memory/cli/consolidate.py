@@ -8,11 +8,10 @@ import click
 
 from loki_memory.cli.commit import tell_commit
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, one_line, plural, remarks, say
-from loki_memory.cli.progress import progress_bar
+from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, say
 
 if TYPE_CHECKING:
-    from loki_memory.writing.consolidating import Report
+    from loki_memory.consolidation.run import Report
 
 _SHOWN = 40  # lines: more than a screen nobody reads; --json has all
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, one_line, plural, remarks, say, table
-from loki_memory.cli.progress import progress_bar
+from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, say, table
 from loki_memory.errors import InvalidRecord
 
 if TYPE_CHECKING:
+    from loki_memory.ingest.replay import Replay
+    from loki_memory.ingest.run import Ingested
     from loki_memory.workspace import Workspace
-    from loki_memory.writing.ingesting import Ingested
-    from loki_memory.writing.replaying import Replay
 
 _POLL_SECONDS = 2.0
 _SHOWN = 10  # refused lines; --json has more
@@ -62,7 +61,7 @@ def ingest_command(
 
 
 def _show_plan(session: Session, workspace: Workspace) -> None:
-    from loki_memory.writing.ingesting import to_be_taken
+    from loki_memory.ingest.run import to_be_taken
 
     files = [str(path) for path in to_be_taken(workspace)]
     session.show({"files": files}, lambda: _list(files))
@@ -77,7 +76,7 @@ def _list(files: list[str]) -> None:
 
 def _say_what_is_tracked(workspace: Workspace) -> None:
     """Before anything was ever taken in: what becomes of it, and how to keep it to oneself."""
-    from loki_memory.writing.ingesting import has_ingested
+    from loki_memory.ingest.run import has_ingested
 
     if not has_ingested(workspace) and workspace.config.text("capture.scope") == "project":
         note(

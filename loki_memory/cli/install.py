@@ -11,8 +11,8 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, remarks, safe, say
 
 if TYPE_CHECKING:
-    from loki_memory.installing.edits import Deed, Wish
-    from loki_memory.installing.targets import Target
+    from loki_memory.install.edits import Deed, Wish
+    from loki_memory.install.targets import Target
     from loki_memory.workspace import Workspace
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -50,7 +50,7 @@ def install_command(
     Example:
       loki-mem install claude-code --plan
     """
-    from loki_memory.installing.edits import Wish
+    from loki_memory.install.edits import Wish
 
     _change(session, target, Wish(user, plan, workflow), undo=False, yes=yes)
 
@@ -71,7 +71,7 @@ def uninstall_command(
     Example:
       loki-mem uninstall git
     """
-    from loki_memory.installing.edits import Wish
+    from loki_memory.install.edits import Wish
 
     _change(session, target, Wish(user, plan), undo=True, yes=yes)
 
@@ -92,7 +92,7 @@ def _change(session: Session, name: str, wish: Wish, *, undo: bool, yes: bool) -
 
 
 def _target(name: str, wish: Wish) -> Target:
-    from loki_memory.installing.targets import TARGETS
+    from loki_memory.install.targets import TARGETS
 
     if name not in TARGETS:
         raise click.UsageError(f"{name!r} is not one of: {', '.join(TARGETS)}.")
@@ -111,7 +111,7 @@ def _ask(deeds: list[Deed]) -> None:
 
 
 def _warn(workspace: Workspace) -> None:
-    from loki_memory.installing.site import is_found
+    from loki_memory.install.site import is_found
 
     if not is_found():
         workspace.notices.append("loki-mem is not on PATH, where agents look for it")

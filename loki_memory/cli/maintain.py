@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loki_memory.cli.common import Session, command, origin
-from loki_memory.cli.output import one_line, plural, remarks, safe, say, size, table
-from loki_memory.cli.progress import progress_bar
+from loki_memory.cli.output import one_line, plural, progress_bar, remarks, safe, say, size, table
 from loki_memory.config import GIT_MODES, Config
 from loki_memory.errors import InvalidConfig
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
-    from loki_memory.reading.doctor import Diagnosis
-    from loki_memory.reading.status import Garbage
+    from loki_memory.browse.doctor import Diagnosis
+    from loki_memory.browse.status import Garbage
     from loki_memory.sync import Changes
 
 _VERDICTS = {"ok": "green", "mended": "cyan", "warning": "yellow", "problem": "red"}

@@ -10,7 +10,7 @@ import click
 
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, print_json
-from loki_memory.parts import user_home
+from loki_memory.home import user_home
 
 TOOL_SETS = ("core", "lore", "lynkr", "claude-flow", "loki")
 _ANY_PORT, _LAST_PORT = 0, 65_535

@@ -25,12 +25,12 @@ from loki_memory.cli.output import (
 from loki_memory.models.kinds import KINDS
 
 if TYPE_CHECKING:
+    from loki_memory.browse.status import Stats, Status
+    from loki_memory.economics import Economics
     from loki_memory.index.index import Summary
-    from loki_memory.installing.edits import Deed
+    from loki_memory.install.edits import Deed
     from loki_memory.journal import Uses
     from loki_memory.models import Memory
-    from loki_memory.reading.economics import Economics
-    from loki_memory.reading.status import Stats, Status
     from loki_memory.workspace import Workspace
 
 _DATE_LENGTH = len("2026-01-06")

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loki_memory.cli.common import Session, command, standard_input
-from loki_memory.cli.output import coloured_status, note, one_line, print_json, remarks, say
-from loki_memory.cli.progress import progress_bar
+from loki_memory.cli.output import (
+    coloured_status,
+    note,
+    one_line,
+    print_json,
+    progress_bar,
+    remarks,
+    say,
+)
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 
 if TYPE_CHECKING:
-    from loki_memory.recall.recollection import Recollection, Recollections
+    from loki_memory.recall.result import Recollection, Recollections
     from loki_memory.workspace import Workspace
 
 _TASKS = ("exploration", "implementation", "debugging", "review", "refactoring")

@@ -15,10 +15,10 @@ from loki_memory.cli.output import note, one_line, plural, print_json, remarks, 
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
-    from loki_memory.history.difference import Shift
+    from loki_memory.history.belief_diff import Shift
+    from loki_memory.history.check import Finding
     from loki_memory.history.review import Review
     from loki_memory.models import Memory
-    from loki_memory.versioning.checking import Finding
 
 _FEW = 3  # episodes behind a belief; --all names every one
 _COLOURS = {
@@ -124,7 +124,7 @@ def check_command(
     Example:
       loki-mem check --skip citation
     """
-    from loki_memory.versioning.checking import exit_code
+    from loki_memory.history.check import exit_code
 
     workspace = session.open()
     found = workspace.check(span, continuity_budget=continuity_budget)
@@ -154,7 +154,7 @@ def _show(session: Session, form: str, found: Review, lines: Callable[[], Iterat
     if session.json or form == "json":
         print_json(_as_json(found))
     elif form == "markdown":
-        from loki_memory.versioning.reviewing import as_markdown
+        from loki_memory.history.review import as_markdown
 
         say(as_markdown(found).rstrip("\n"))
     else:
@@ -282,7 +282,7 @@ def _accept(workspace: Workspace, memory_id: str) -> str:
 
 
 def _edit(workspace: Workspace, memory_id: str) -> str:
-    from loki_memory.versioning.reviewing import reword, statement
+    from loki_memory.history.review import reword, statement
 
     record = workspace.get(memory_id)
     text = _edited(record, statement(record))

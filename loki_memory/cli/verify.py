@@ -10,8 +10,8 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, remarks, say
 
 if TYPE_CHECKING:
-    from loki_memory.versioning.examining import Finding
-    from loki_memory.versioning.verifying import Stale, Verified
+    from loki_memory.integrity.findings import Finding
+    from loki_memory.integrity.verify import Stale, Verified
 
 _SHOWN = 40  # lines of one kind: more than a screen nobody reads; --json has all
 

@@ -16,10 +16,10 @@ from loki_memory.cli.common import (
     standard_input,
 )
 from loki_memory.cli.output import note, one_line, plural, print_json, remarks, say
+from loki_memory.editing.statements import episodes_in
 from loki_memory.errors import Ambiguous, InvalidRecord, NotFound
 from loki_memory.models import RELATIONS, Episode
 from loki_memory.workspace import Workspace
-from loki_memory.writing.remembering import episodes_in
 
 
 class Line(NamedTuple):

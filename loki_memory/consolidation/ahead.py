@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from loki_memory.consolidation.habits import Stratum, strata
-from loki_memory.consolidation.kinship import kin, kinds, mark
-from loki_memory.consolidation.lesson import Lesson, Teaching, teaching
-from loki_memory.consolidation.setbacks import setbacks
+from loki_memory.consolidation.clustering import kin, kinds, mark
+from loki_memory.consolidation.failures import setbacks
+from loki_memory.consolidation.habits import Strangers, Stratum, strata
+from loki_memory.consolidation.lessons import Lesson, Teaching, teaching
 from loki_memory.consolidation.skills import practice
 from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
-from loki_memory.consolidation.strangers import Strangers
 
 Told = tuple[str, Any]  # a name, and nothing but what `marshal` knows
 Ask = Callable[[str], Any]  # waits for what is told under a name; None if it is not

@@ -17,11 +17,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from loki_memory.consolidation.gist import gist
-from loki_memory.consolidation.likeness import Marks, content, marks, sameness
-from loki_memory.consolidation.sketch import meet, sketch
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
-from loki_memory.consolidation.sources import (
+from loki_memory.consolidation.features import gist
+from loki_memory.consolidation.minhash import meet, sketch
+from loki_memory.consolidation.provenance import (
     DEAD,
     LATER,
     SAME,
@@ -34,6 +32,8 @@ from loki_memory.consolidation.sources import (
     replaced_because,
     standing,
 )
+from loki_memory.consolidation.similarity import Marks, content, marks, sameness
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
 from loki_memory.models import Belief, Episode, Fact, Learning, Pattern, parse
 from loki_memory.models.confidence import confidence
 
@@ -85,7 +85,7 @@ def _groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
     if len(texts) == 1:
         return [[0]]
     if len(texts) > 2:  # noqa: PLR2004
-        from loki_memory.consolidation.cluster import groups, same
+        from loki_memory.consolidation.average_link import groups, same
 
         return groups(texts, threshold, same)
     is_near = meet(*(sketch(content(text)) for text in texts))

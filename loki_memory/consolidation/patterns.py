@@ -11,11 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.kinship import kinds, mark
-from loki_memory.consolidation.lesson import Lesson, Surroundings, Teaching, teaching
+from loki_memory.consolidation.clustering import kinds, mark
+from loki_memory.consolidation.lessons import Lesson, Surroundings, Teaching, teaching
 from loki_memory.consolidation.lint import LONGEST, is_platitude
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
-from loki_memory.consolidation.sources import (
+from loki_memory.consolidation.provenance import (
     SAME,
     differs,
     extra,
@@ -25,7 +24,8 @@ from loki_memory.consolidation.sources import (
     newest,
     replaced_because,
 )
-from loki_memory.consolidation.traits import extension
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.work_context import extension
 from loki_memory.models import Episode, LinkTo, Pattern, parse, tombstone_id
 from loki_memory.models.ids import digest
 

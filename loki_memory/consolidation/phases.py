@@ -18,19 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from loki_memory.consolidation.early import EARLY
-from loki_memory.consolidation.forget import forget
-from loki_memory.consolidation.habits import strata
-from loki_memory.consolidation.kinship import kinds, mark
+from loki_memory.consolidation.archive import forget
+from loki_memory.consolidation.clustering import kinds, mark
+from loki_memory.consolidation.first_phases import EARLY
+from loki_memory.consolidation.habits import Strangers, strata
+from loki_memory.consolidation.links import relate
 from loki_memory.consolidation.merge import merge
 from loki_memory.consolidation.patterns import patterns
 from loki_memory.consolidation.pipeline import Phases
 from loki_memory.consolidation.reconcile import reconcile
 from loki_memory.consolidation.reflect import reflect
-from loki_memory.consolidation.relate import relate
 from loki_memory.consolidation.skills import proceduralise
 from loki_memory.consolidation.snapshot import Snapshot, Touched
-from loki_memory.consolidation.strangers import Strangers
 
 (FIRST, WEIGH) = EARLY
 ALL: Phases = (

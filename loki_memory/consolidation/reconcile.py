@@ -24,8 +24,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.snapshot import Changes, Fact, Snapshot, Step, Touched
-from loki_memory.consolidation.sources import (
+from loki_memory.consolidation.provenance import (
     DEAD,
     LATER,
     UNDECIDED,
@@ -35,8 +34,9 @@ from loki_memory.consolidation.sources import (
     standing,
     why,
 )
+from loki_memory.consolidation.snapshot import Changes, Fact, Snapshot, Step, Touched
 from loki_memory.models import LinkTo, parse
-from loki_memory.models.normal import normal
+from loki_memory.models.text import normal
 
 _OURS = frozenset({LATER, UNDECIDED})
 # Plain statements of one value: the subject, what is said of it, and the value.

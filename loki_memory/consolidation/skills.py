@@ -10,13 +10,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.habits import PROPOSAL, Habit, Stratum, best_habit, strata
+from loki_memory.consolidation.habits import PROPOSAL, Habit, Strangers, Stratum, best_habit, strata
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.procedure import Procedure, Troubles, exit_criteria, procedure
-from loki_memory.consolidation.sequences import Move
+from loki_memory.consolidation.provenance import ids_in, least_trusted, newest
+from loki_memory.consolidation.skill_text import Procedure, Troubles, exit_criteria, procedure
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
-from loki_memory.consolidation.sources import ids_in, least_trusted, newest
-from loki_memory.consolidation.strangers import Strangers
+from loki_memory.consolidation.step_sequences import Move
 from loki_memory.consolidation.weigh import Feedback, feedback
 from loki_memory.models import Skill, tombstone_id
 from loki_memory.models.ids import digest

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from loki_memory.consolidation.sequences import move, runs
-from loki_memory.consolidation.sources import extra
-from loki_memory.consolidation.traits import head
+from loki_memory.consolidation.provenance import extra
+from loki_memory.consolidation.step_sequences import move, runs
+from loki_memory.consolidation.work_context import head
 from loki_memory.models import Action, Episode
 
 SUMMARY = "summary"

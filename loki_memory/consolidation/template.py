@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import chain
 
-from loki_memory.consolidation.likeness import content, jaccard, words
+from loki_memory.consolidation.similarity import content, jaccard, words
 
 GAP = "<*>"
 LEFT_OUT = "…"  # how a gap is written where people read it

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
+from loki_memory.consolidation.provenance import SAME, is_touched, why
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Thresholds, Touched
-from loki_memory.consolidation.sources import SAME, is_touched, why
 from loki_memory.models import AntiPattern, Belief, Episode, Fact, Pattern
 from loki_memory.models.confidence import (
     SETTLED,

@@ -7,15 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.continuity.block import sealed
-from loki_memory.continuity.line import (
-    GOAL_LIMIT,
-    TEXT_LIMIT,
-    Line,
-    bullet,
-    labelled,
-    one_line,
-)
-from loki_memory.models.tokens import BYTES_PER_TOKEN
+from loki_memory.injection.line import GOAL_LIMIT, TEXT_LIMIT, Line, bullet, labelled, one_line
+from loki_memory.models.text import BYTES_PER_TOKEN
 from loki_memory.resources import template
 
 if TYPE_CHECKING:

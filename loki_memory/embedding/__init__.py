@@ -51,9 +51,9 @@ class Embedding(Protocol):
 def load(folder: str = "") -> Embedding:
     """The model that is shipped, or the one in another folder in the format of model2vec."""
     if folder:
-        from loki_memory.embedding.foreign import ForeignModel
+        from loki_memory.embedding.model2vec import ForeignModel
 
         return ForeignModel(folder)
-    from loki_memory.embedding.static import StaticModel
+    from loki_memory.embedding.bundled import StaticModel
 
     return StaticModel()

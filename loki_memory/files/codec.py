@@ -18,7 +18,7 @@ from loki_memory.files import front_matter, layout
 from loki_memory.models import MODELS, Memory, Skill, parse
 from loki_memory.models.ids import slug
 from loki_memory.models.kinds import Kind
-from loki_memory.models.normal import nfc
+from loki_memory.models.text import nfc
 
 MAX_BYTES = 1 << 20  # a record is a page or two; a megabyte is a log that went astray
 MAX_DEPTH = 64

@@ -23,12 +23,13 @@ from loki_memory.errors import (
     RejectedValue,
     StoreFailed,
 )
-from loki_memory.files import disk, intent, witness
+from loki_memory.files import disk, transaction
 from loki_memory.files.codec import decode, encode_checked
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import PRIVATE, Layout, place
 from loki_memory.files.lock import locked
 from loki_memory.files.redaction import may_hold_secret, redact_value
+from loki_memory.integrity import write_log
 from loki_memory.models import Memory, Tombstone, parse, tombstone_id
 
 _STONE_FOLDERS = ("semantic/rejected", PRIVATE + "semantic/rejected")
@@ -120,7 +121,7 @@ class Store:
         with failures_named(self.layout.memory):
             disk.make_folder(self.layout.memory)
             with locked(self.layout.memory / ".lock", wait):
-                intent.heal(self.layout)
+                transaction.heal(self.layout)
                 change = Change(self)
                 yield change
                 change.commit()
@@ -261,7 +262,7 @@ class Change:
     def commit(self) -> None:
         """Do it. Files that would not change are left alone, so that nothing wakes up for them."""
         writes = [
-            intent.Write(path, data, before.etag if before else "")
+            transaction.Write(path, data, before.etag if before else "")
             for path, data in self._writes.items()
             if data != _data(before := self._current(path))
         ]
@@ -271,7 +272,7 @@ class Change:
             self._single(writes[0].path, writes[0].data)
             self._note(writes)
         elif writes:
-            intent.carry_out(self._store.layout, writes, partial(self._note, writes))
+            transaction.carry_out(self._store.layout, writes, partial(self._note, writes))
         self._store.written.update(path for path, *_ in writes)
         self._store.fresh = {
             path: Fresh(self._records[path], etag(data))
@@ -279,14 +280,14 @@ class Change:
             if data is not None and path in self._records
         }
 
-    def _note(self, writes: Sequence[intent.Write]) -> None:
+    def _note(self, writes: Sequence[transaction.Write]) -> None:
         """Tell the witness what was written, and over what."""
-        witness.note(
+        write_log.note(
             self._store.layout,
             [
-                witness.of_write(path, data, _data(self._before[path]))
+                write_log.of_write(path, data, _data(self._before[path]))
                 for path, data, _ in writes
-                if witness.is_witnessed(path)
+                if write_log.is_witnessed(path)
             ],
         )
 

@@ -27,11 +27,11 @@ import orjson
 
 from loki_memory.errors import InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import codec, scan
-from loki_memory.files.base import Base, base_path, etag_in
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout, date_in, kind_of, place, view_kind
 from loki_memory.files.problem import Problem, both_changed, other_kind
 from loki_memory.files.store import Change, Store, sealed
+from loki_memory.files.view_base import Base, base_path, etag_in
 from loki_memory.models import Episode, Memory
 from loki_memory.models.kinds import Kind
 

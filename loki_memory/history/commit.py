@@ -1,219 +1,284 @@
-"""One commit of memory files, made beside whatever else the user is doing.
+"""Commit memory: which files, with what message, and what is not committed and why.
 
-Neither `git add` nor `git commit` is used: they would take the user's staged files along, run
-hooks and ask for keys. The objects are made by `git fast-import` from bytes that were already
-looked at, so that what was checked is what is committed. Then, in this order:
-
-1. the user's index is given the committed files, and nothing else in it changes. Git holds
-   `index.lock` meanwhile; if somebody else does, nothing is committed;
-2. the branch advances, if it is still where we found it. If not, all is done again from there.
-
-Killed between the two, memory files are staged, as by `git add`, and the next commit takes them.
+A commit is a service, never a condition: in whatever state git is, the memory files are written
+and stay written. What could not be committed is said, and the next commit takes it along.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import NamedTuple
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import GitFailed
-from loki_memory.history.repository import Repository, configured
-from loki_memory.history.signing import signed
-from loki_memory.models.ids import digest
+from loki_memory.errors import GitFailed, InvalidRecord, StoreBusy, StoreFailed
+from loki_memory.files import disk
+from loki_memory.files.codec import decode_with_document
+from loki_memory.files.layout import ARCHIVE, kind_of
+from loki_memory.files.lock import locked
+from loki_memory.files.redaction import find_secrets, may_hold_secret, redact, redact_value
+from loki_memory.files.store import failures_named
+from loki_memory.history.commit_message import message
+from loki_memory.history.plumbing_commit import (
+    FILE,
+    NOTHING,
+    PROGRAM,
+    Entry,
+    File,
+    Files,
+    Message,
+    Seal,
+    Standing,
+    run_id,
+    standing,
+)
+from loki_memory.history.plumbing_commit import commit as commit_files
+from loki_memory.history.repository import NO_GIT, NO_REPOSITORY, PATTERNS, Repository
+from loki_memory.history.review import shifts
+from loki_memory.history.tree import Records, original, records_in
+from loki_memory.integrity.signatures import signing_key
+from loki_memory.integrity.write_log import publish
+from loki_memory.models import Episode
 
-FILE, PROGRAM = "100644", "100755"
-_NOBODY = ("loki-mem", "loki-mem@localhost")  # commits where git knows no user
-_PENDING = "refs/loki/pending"  # fast-import wants a name; it is dropped before it is written
-# Lines of `git status` by their mark: fields before the path, and where HEAD's mode and blob stand.
-_LINES = {"1": (8, 3, 6), "u": (10, 4, 8)}
-_PACKS = 40
-_NOT_IN_A_NAME = re.compile(r"[<>\x00-\x1f]")
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
 
-
-class Entry(NamedTuple):
-    """A path's mode and blob in a commit; both empty if the commit has no such file."""
-
-    mode: str
-    blob: str
-
-
-NOTHING = Entry("", "")
-
-
-class Standing(NamedTuple):
-    """Where a repository stands, and which of its memory files differ from HEAD."""
-
-    head: str  # empty before the first commit
-    branch: str  # empty if HEAD is detached
-    changed: dict[str, Entry]  # path from the root -> what HEAD has there
-
-
-class File(NamedTuple):
-    """What a path shall hold."""
-
-    mode: str
-    data: bytes
-
-
-Files = Mapping[str, File | None]  # path from the root -> its content; None: it is removed
+_HALF_MERGED = re.compile(rb"^<{7} .*^={7}.*^>{7} ", re.MULTILINE | re.DOTALL)
+_NO = {"false", "no", "off", "0"}  # as git's configuration says it
+_OFF = "git.mode is off"
+_TRIES = 5  # somebody else may commit at the same moment, but hardly five times in a row
 
 
-class Message(NamedTuple):
-    """What a commit says of itself."""
+class KeptOut(NamedTuple):
+    """A file that is not committed as long as it is as it is."""
 
-    subject: str
-    body: str = ""
-    trailers: Mapping[str, str] = {}
-
-    def text(self) -> str:
-        lines = ((name, " ".join(value.split())) for name, value in self.trailers.items())
-        told = "\n".join(f"{name}: {value}" for name, value in lines if value)
-        parts = (" ".join(self.subject.split()), self.body.strip(), told)
-        return "\n\n".join(part for part in parts if part) + "\n"
+    path: str
+    reason: str
 
 
-class Seal(NamedTuple):
-    """When a commit is made, and the key that signs it; none: it is not signed."""
+class Committed(NamedTuple):
+    """What a commit took, or why there is none."""
 
-    when: str
-    key: str = ""
+    commit: str = ""  # its id; empty if none was made
+    branch: str = ""
+    subject: str = ""
+    paths: tuple[str, ...] = ()
+    kept_out: tuple[KeptOut, ...] = ()
+    reason: str = ""  # why there is none; empty if there was nothing to commit
+    notes: tuple[str, ...] = ()
 
-
-def standing(repository: Repository, place: str) -> Standing:
-    """Ask git what differs below a folder; what is ignored does not count.
-
-    A file that the user staged is compared by what lies on disk, as `git commit --only` would.
-    """
-    asked = ("--porcelain=v2", "-z", "--branch", "--untracked-files=all", "--no-renames")
-    told = repository.run(
-        "status", *asked, "--ignore-submodules=all", "--", place, env=repository.unfiltered
-    )
-    head = branch = ""
-    changed: dict[str, Entry] = {}
-    for line in os.fsdecode(told).split("\0"):
-        if line.startswith("# branch.oid "):
-            head = line.removeprefix("# branch.oid ").replace("(initial)", "")
-        elif line.startswith("# branch.head "):
-            branch = line.removeprefix("# branch.head ").replace("(detached)", "")
-        elif line and line[0] != "#":
-            path, known = _listed(line)
-            changed[path] = known
-    return Standing(head, branch, changed)
+    def is_kept_in_git(self) -> bool:
+        """Whether memory is meant to be committed here at all."""
+        return self.reason not in {_OFF, NO_REPOSITORY, NO_GIT}
 
 
-def _listed(line: str) -> tuple[str, Entry]:
-    """The path of a line of `git status`, and what HEAD has there."""
-    if line[0] not in _LINES:
-        return line[2:], NOTHING  # not tracked
-    count, mode, blob = _LINES[line[0]]
-    *fields, path = line.split(" ", count)
-    known = Entry(fields[mode], fields[blob])
-    return path, known if int(known.mode, 8) else NOTHING
+class Wish(NamedTuple):
+    """How a commit is wanted."""
+
+    agent: str = ""
+    subject: str = ""  # instead of what changed in terms of belief
+    dry_run: bool = False
 
 
-def run_id(repository: Repository, parents: Sequence[str], files: Files) -> str:
-    """What names one run: the same files on the same commit are the same run everywhere."""
-    told = (
-        f"{path} {repository.blob_id(file.data) if file else ''}"
-        for path, file in sorted(files.items())
-    )
-    return digest("run", *parents, *told)
+def mode(workspace: Workspace) -> str:
+    """How memory is kept in git here."""
+    return workspace.config.text("git.mode")
 
 
 def commit(
-    repository: Repository, at: Standing, files: Files, message: Message, seal: Seal
-) -> str | None:
-    """Commit files onto the branch that is checked out, and into the index, and nothing else.
-
-    None if the branch moved meanwhile: look again where it stands.
-    """
-    made = written(repository, files, [at.head] if at.head else [], message, seal)
-    stage(repository, files)
-    moved = advance(repository, f"refs/heads/{at.branch}", made, at.head, message.subject)
-    return made if moved else None
-
-
-def written(
-    repository: Repository, files: Files, parents: Sequence[str], message: Message, seal: Seal
-) -> str:
-    """Write a commit that has its first parent's files but for these; no branch names it yet."""
-    told = [b"feature done\ncommit %b\nmark :1\n" % _PENDING.encode(), _who(repository, seal.when)]
-    told.append(_data(message.text().encode()))
-    for word, parent in zip(["from", *["merge"] * len(parents)], parents, strict=False):
-        told.append(f"{word} {parent}\n".encode())
-    for path, file in files.items():
-        name = _quoted(path)
-        if file is None:
-            told.append(b"D %b\n" % name)
-        else:
-            told += [b"M %b inline %b\n" % (file.mode.encode(), name), _data(file.data)]
-    told.append(f"\nget-mark :1\nreset {_PENDING}\nfrom {repository.zero}\n\ndone\n".encode())
-    env = configured({"fastimport.unpackLimit": "1" if _may_pack(repository) else "100"})
-    answer = repository.run("fast-import", "--quiet", "--done", input=b"".join(told), env=env)
-    made = answer.decode().strip()
-    return signed(repository, made, seal.key) if seal.key else made
-
-
-def _may_pack(repository: Repository) -> bool:
-    """Whether the objects may stay together in a pack.
-
-    That is one file to flush instead of twenty, and none of them can be torn by a power cut. Git
-    tidies up from 50 packs on (gc.autoPackLimit), and our commits shall not be what sets it off.
-    """
-    packs = repository.common_dir / "objects/pack"
-    return not packs.is_dir() or sum(name.endswith(".pack") for name in os.listdir(packs)) < _PACKS
-
-
-def stage(repository: Repository, paths: Iterable[str]) -> None:
-    """Give the user's index these files as they lie on disk, and nothing else.
-
-    Git takes them itself, so that it knows their stamps and need not read them again; unfiltered,
-    as they were committed.
-    """
-    taken = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-    told = os.fsencode("".join(f"{path}\0" for path in paths))
-    repository.run(*taken, input=told, env=repository.unfiltered)
-
-
-def advance(repository: Repository, ref: str, new: str, old: str, why: str) -> bool:
-    """Move a branch from one commit to the next; False if it is not there any more."""
+    workspace: Workspace, agent: str = "", *, subject: str = "", dry_run: bool = False
+) -> Committed:
+    """Commit what changed in memory, and nothing else. Never raises because of git."""
+    wish, how = Wish(redact(agent), redact(subject), dry_run), mode(workspace)
+    if how == "off":
+        return Committed(reason=_OFF)
     try:
-        repository.run("update-ref", "-m", f"loki-mem: {why}", ref, new, old or repository.zero)
-    except GitFailed:
-        if (repository.resolve(ref) or "") == old:
-            raise  # it is something else that git dislikes
-        return False
-    return True
+        repository = opened(workspace)
+        with one_at_a_time(workspace):
+            if how == "branch":
+                from loki_memory.history.branch_mode import commit_to_branch
+
+                return commit_to_branch(workspace, repository, wish)
+            return _inline(workspace, repository, wish)
+    except GitFailed as error:
+        return Committed(reason=error.reason)
+    except StoreBusy:
+        return Committed(reason="another process is committing or writing")
+    except StoreFailed as error:
+        return Committed(reason=str(error))
 
 
-def _who(repository: Repository, when: str) -> bytes:
-    """The author and the committer: git's own user, at a given moment."""
-    moment = int(datetime.fromisoformat(when).timestamp())
-    lines = (
-        f"{role} {_identity(repository, role)} {moment} +0000\n" for role in ("author", "committer")
-    )
-    return "".join(lines).encode()
+def opened(workspace: Workspace) -> Repository:
+    """The repository of a workspace; raises GitFailed."""
+    return Repository.open(workspace.layout.root, workspace.layout.loki.name)
 
 
-def _identity(repository: Repository, role: str) -> str:
-    """Name and address as git would find them, without its guess from the machine's name."""
-    name, email = (
-        os.environ.get(f"GIT_{role}_{part}".upper())
-        or repository.settings.get(f"{role}.{part}")
-        or repository.settings.get(f"user.{part}", "")
-        for part in ("name", "email")
-    )
-    name, email = (_NOT_IN_A_NAME.sub("", part).strip() for part in (name, email))
-    return f"{name or _NOBODY[0]} <{email or _NOBODY[1]}>"
+@contextmanager
+def one_at_a_time(workspace: Workspace) -> Iterator[None]:
+    """Hold the lock of those who commit memory here; raises StoreBusy or StoreFailed."""
+    local, seconds = workspace.layout.local, workspace.config.get("store.lock_seconds")
+    with failures_named(local):
+        disk.make_folder(local)
+        with locked(local / "commit.lock", seconds):
+            yield
 
 
-def _data(content: bytes) -> bytes:
-    return b"data %d\n%b\n" % (len(content), content)
+def _inline(workspace: Workspace, repository: Repository, wish: Wish) -> Committed:
+    """Commit onto the branch that is checked out, unless that would disturb what goes on there."""
+    busy = repository.busy()
+    if busy:
+        return Committed(reason=f"{busy} is under way" if busy.startswith("a ") else busy)
+    anchor = "" if wish.dry_run else publish(workspace.store)
+    for _ in range(_TRIES):
+        at, files, kept = _found(workspace, repository)
+        if not files:
+            return Committed(branch=at.branch, kept_out=kept, reason=_hidden(repository, at))
+        said = composed(repository, at.changed, files, [at.head], wish, anchor)
+        told = Committed("", at.branch, said.subject, tuple(files), kept)
+        if wish.dry_run:
+            return told
+        seal, notes = sealed(workspace, repository)
+        made = commit_files(repository, at, files, said, seal)
+        if made:
+            return told._replace(commit=made, notes=notes)
+    return Committed(reason=f"{at.branch} moved whenever it was committed to")
 
 
-def _quoted(path: str) -> bytes:
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return b'"%b"' % os.fsencode(escaped)
+def sealed(workspace: Workspace, repository: Repository) -> tuple[Seal, tuple[str, ...]]:
+    """When a commit is made and by which key; and why by none, if one is wanted."""
+    if not workspace.config.get("git.sign"):
+        return Seal(workspace.now()), ()
+    key = signing_key(repository)
+    notes = (f"the commit is not signed: {key.missing}",) if key.missing else ()
+    return Seal(workspace.now(), key.name), notes
+
+
+def _found(
+    workspace: Workspace, repository: Repository
+) -> tuple[Standing, dict[str, File | None], tuple[KeptOut, ...]]:
+    """What differs from HEAD, while nobody is in the middle of a change of several files."""
+    with workspace.store.change():
+        at = standing(repository, repository.prefix)
+        return at, *gathered(repository, at.changed)
+
+
+def _hidden(repository: Repository, at: Standing) -> str:
+    """Why nothing is found to commit, if that is not because nothing changed."""
+    with suppress(GitFailed):
+        if not (at.head and repository.tree(at.head)):
+            repository.run("check-ignore", "-q", repository.memory, env=PATTERNS)
+            return f"git ignores {repository.memory}"
+    return ""
+
+
+# -- which files ---------------------------------------------------------------------------------
+
+
+def gathered(
+    repository: Repository, changed: Mapping[str, Entry]
+) -> tuple[dict[str, File | None], tuple[KeptOut, ...]]:
+    """The files that a commit takes, as they are now; and those that it must not take.
+
+    `changed` are paths from the repository's root, with what the last commit has there.
+    """
+    files: dict[str, File | None] = {}
+    kept: list[KeptOut] = []
+    for path, known in sorted(changed.items()):
+        try:
+            file = _on_disk(repository, path, known)
+            if file is not None:
+                _refuse_unfit(_record_path(repository, path), file.data)
+        except InvalidRecord as error:
+            kept.append(KeptOut(path, redact(_why(error))))
+            continue
+        if _entry(repository, file) != known:
+            files[path] = file
+    return files, tuple(kept)
+
+
+def _why(error: InvalidRecord) -> str:
+    """What is wrong with a file, said of the file: `it is not valid JSON`."""
+    return f"cannot be read ({error.field} {error.reason})" if error.field else error.reason
+
+
+def _on_disk(repository: Repository, path: str, known: Entry) -> File | None:
+    """The file at a path; None if there is none. Links are not followed."""
+    place = repository.root / path
+    try:
+        status = os.lstat(place)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidRecord(
+                "is a git repository of its own" if path.endswith("/") else "is no ordinary file"
+            )
+        data = disk.read_bytes(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InvalidRecord(f"cannot be read ({error.strerror})") from error
+    runs = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
+    if repository.settings.get("core.filemode", "").lower() in _NO:  # the file system cannot tell
+        runs = PROGRAM if known.mode == PROGRAM else FILE
+    return None if data is None else File(runs, data)
+
+
+def _entry(repository: Repository, file: File | None) -> Entry:
+    return Entry(file.mode, repository.blob_id(file.data)) if file else NOTHING
+
+
+def _record_path(repository: Repository, path: str) -> str:
+    """A path from the root as a record's path; an archived record counts as where it was."""
+    return path.removeprefix(f"{repository.memory}/").removeprefix(ARCHIVE)
+
+
+def _refuse_unfit(path: str, data: bytes) -> None:
+    """Raise InvalidRecord for what git should not keep: unreadable, half merged, or a secret."""
+    if kind_of(path):
+        document = decode_with_document(path, data)[1]
+        secret = may_hold_secret(data) and redact_value(document) is not document
+    else:
+        if _HALF_MERGED.search(data):
+            raise InvalidRecord("holds conflict markers")
+        secret = bool(find_secrets(data.decode(errors="replace")))
+    if secret:
+        raise InvalidRecord("holds a secret")
+
+
+# -- what it says --------------------------------------------------------------------------------
+
+
+def composed(
+    repository: Repository,
+    changed: Mapping[str, Entry],
+    files: Files,
+    parents: Sequence[str],
+    wish: Wish,
+    anchor: str,
+) -> Message:
+    """What a commit says: the change in terms of belief, who learned it, and which run it was."""
+    blobs = dict(repository.blobs(changed[path].blob for path in files if changed[path].blob))
+    old = {path: blobs[changed[path].blob] for path in files if changed[path].blob}
+    new = {path: file.data for path, file in files.items() if file}
+    after = _records(repository, new)
+    found = shifts(_records(repository, old), after)
+    changes = [shift._replace(title=redact(shift.title)) for shift in found]  # they are cut
+    subject, body = message(changes, len({name for one in changes for name in one.caused_by}))
+    trailers = {
+        "Loki-Agent": wish.agent or ", ".join(_agents(after)),
+        "Loki-Run": run_id(repository, parents, files),
+        "Loki-Head": anchor,
+    }
+    return Message(wish.subject or subject, body, trailers)
+
+
+def _records(repository: Repository, contents: Mapping[str, bytes]) -> Records:
+    inside = f"{repository.memory}/"
+    named = ((path.removeprefix(inside), data) for path, data in contents.items())
+    return records_in((path, data) for path, data in named if kind_of(original(path)))
+
+
+def _agents(records: Records) -> list[str]:
+    """Who did the tasks that are recorded here."""
+    episodes = (one for one in records.live.values() if isinstance(one, Episode))
+    return sorted({one.agent for one in episodes if one.agent})

@@ -19,9 +19,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import GitFailed, UnknownRevision
+from loki_memory.errors import GitFailed, NoHistory, UnknownRevision
+
+if TYPE_CHECKING:
+    from loki_memory.home import Parts
 
 NO_REPOSITORY, NO_GIT = "there is no git repository here", "git is not installed"
 _QUIET = (
@@ -360,3 +363,25 @@ def _commit(fields: Sequence[str]) -> Commit:
     pairs = (line.partition(":") for line in trailers.splitlines() if ":" in line)
     named = {key.strip(): value.strip() for key, _, value in pairs}
     return Commit(name, tuple(parents.split()), author, email, moment, subject, told, named)
+
+
+# -- The repository that keeps the history of a workspace's memory --------------------------------
+
+
+def repository(workspace: Parts) -> Repository:
+    """As `repository_if_any`; raises NoHistory where there is none."""
+    found = repository_if_any(workspace)
+    if found is None:
+        raise NoHistory(workspace.layout.root)
+    return found
+
+
+def repository_if_any(workspace: Parts) -> Repository | None:
+    """The repository that a workspace lies in; `HEAD` means the branch that its memory is on."""
+    from loki_memory.history.branch_mode import NAME
+    from loki_memory.history.repository import Repository
+
+    found = Repository.find(workspace.layout.root, workspace.layout.loki.name)
+    if found is not None and workspace.config.text("git.mode") == "branch":
+        found.line = NAME
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import Done
-from loki_memory.reading.reminding import reminder
+from loki_memory.injection.prompt_hints import reminder
 from loki_memory.workspace import Workspace
 
 
@@ -12,7 +12,7 @@ def userpromptsubmit(workspace: Workspace, event: Event) -> Done:
     """What is near the prompt; nothing if nothing is near enough."""
     prompt = event.text("prompt")
     if not event.transcript and event.session and prompt:
-        from loki_memory.writing.noting import note_prompt
+        from loki_memory.ingest.hook_turns import note_prompt
 
         note_prompt(workspace, event.session, event.folder, prompt)
     workspace.looked()  # one of many questions: folders are compared, and the files that are told

@@ -38,7 +38,7 @@ def precompact(workspace: Workspace, event: Event) -> Done:
     agent = _agent(event)
     goal = _last_prompt(workspace, event)
     if agent and goal:
-        from loki_memory.writing.checkpoints import note_checkpoint
+        from loki_memory.team.ledgers import note_checkpoint
 
         context = {"current_goal": " ".join(goal.split())[:400]}
         note_checkpoint(workspace, agent, {"context": context, "session": event.session})
@@ -66,12 +66,12 @@ def sessionend(workspace: Workspace, event: Event) -> Done:
 def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
     """What that process does: tell the session as episodes, as new files only."""
     if not event.transcript:
-        from loki_memory.writing.noting import note_end
+        from loki_memory.ingest.hook_turns import note_end
 
         note_end(workspace, event.session, event.folder)
         return Done(told="ended; what was noted of it is told by the next `loki-mem ingest`")
-    from loki_memory.writing.ingesting import ingest
-    from loki_memory.writing.noting import is_of
+    from loki_memory.ingest.hook_turns import is_of
+    from loki_memory.ingest.run import ingest
 
     if not is_of(workspace, event.transcript):
         return Done(told="not taken: it did not begin in this repository")
@@ -97,7 +97,7 @@ def _agent(event: Event) -> str:
 
 
 def _last_prompt(workspace: Workspace, event: Event) -> str:
-    from loki_memory.writing.noting import last_prompt
+    from loki_memory.ingest.hook_turns import last_prompt
 
     return last_prompt(workspace, event.session) if event.session else ""
 
@@ -105,7 +105,7 @@ def _last_prompt(workspace: Workspace, event: Event) -> str:
 def _staged(workspace: Workspace, event: Event) -> str:
     if not event.transcript:
         return ""
-    from loki_memory.writing.noting import stage_transcript
+    from loki_memory.ingest.hook_turns import stage_transcript
 
     return "read" if stage_transcript(workspace, event.transcript) else ""
 

@@ -31,7 +31,7 @@ def subagentstop(workspace: Workspace, event: Event) -> Done:
     agent = event.text("agent_type")
     if not agent or not _has_part(workspace, agent):
         return Done()
-    from loki_memory.writing.checkpoints import headline
+    from loki_memory.team.ledgers import headline
 
     said = headline(event.text("last_assistant_message"))
     return _checkpoint(workspace, agent, event, {"last_report": said} if said else {})
@@ -42,7 +42,7 @@ def taskcompleted(workspace: Workspace, event: Event) -> Done:
     agent, task = event.text("teammate_name"), event.text("task_subject")
     if not agent or not task:
         return Done()
-    from loki_memory.writing.checkpoints import headline
+    from loki_memory.team.ledgers import headline
 
     number = _known(workspace, agent).get("tasks_completed") or 0
     fields = {"tasks_completed": number + 1, "last_task": headline(task)}
@@ -50,7 +50,7 @@ def taskcompleted(workspace: Workspace, event: Event) -> Done:
 
 
 def _checkpoint(workspace: Workspace, agent: str, event: Event, fields: dict[str, Any]) -> Done:
-    from loki_memory.writing.checkpoints import note_checkpoint
+    from loki_memory.team.ledgers import note_checkpoint
 
     if not fields:
         return Done()
@@ -65,7 +65,7 @@ def _has_part(workspace: Workspace, agent: str) -> bool:
 
 def _known(workspace: Workspace, agent: str) -> dict[str, Any]:
     """An agent's ledger, with the checkpoints that wait to be written into it."""
-    from loki_memory.writing.checkpoints import joined, waiting_checkpoints
+    from loki_memory.team.ledgers import joined, waiting_checkpoints
 
     waiting = waiting_checkpoints(workspace).get(agent)
     found = workspace.look_up(f"ledger-{file_stem(agent)}")

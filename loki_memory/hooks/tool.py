@@ -21,7 +21,7 @@ def posttoolusefailure(workspace: Workspace, event: Event) -> Done:
     _note(workspace, event, error, failed=True)
     if not error or event.is_set("is_interrupt"):
         return Done()
-    from loki_memory.reading.reminding import lesson
+    from loki_memory.injection.prompt_hints import lesson
 
     command = _given(event).get("command")
     target = command if isinstance(command, str) else ""
@@ -32,7 +32,7 @@ def posttoolusefailure(workspace: Workspace, event: Event) -> Done:
 def _note(workspace: Workspace, event: Event, answer: str, *, failed: bool) -> None:
     if event.transcript or not event.session or not event.text("tool_name"):
         return
-    from loki_memory.writing.noting import note_call
+    from loki_memory.ingest.hook_turns import note_call
 
     note_call(
         workspace,

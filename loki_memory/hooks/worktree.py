@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from loki_memory.history.worktree_rescue import salvage
 from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import Done
-from loki_memory.versioning.salvaging import salvage
 from loki_memory.workspace import Workspace
 
 

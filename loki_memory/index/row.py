@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from loki_memory.index.pieces import pieces
+from loki_memory.index.passages import pieces
 from loki_memory.models import Edge, Handoff, Link, Memory, tombstone_id
+from loki_memory.models.error_signature import signature
 from loki_memory.models.kinds import Kind
-from loki_memory.models.signature import signature
-from loki_memory.models.symbol import symbols
+from loki_memory.models.text import symbols
 
 
 class Row(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from loki_memory.ingest.turn import CALL, END, PROMPT, RESULT, Turn
+from loki_memory.ingest.turns import CALL, END, PROMPT, RESULT, Turn
 
 _CUT = 1.0  # the score at which one episode ends; the parts of it are below
 _STATES_GOAL, _LONG_GAP, _GAP, _MOVED, _COMMITTED = 1.0, 1.0, 0.5, 0.7, 0.3

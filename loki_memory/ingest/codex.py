@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.ingest.turn import (
+from loki_memory.ingest.turns import (
     CALL,
     PROMPT,
     RESULT,

@@ -8,25 +8,22 @@ that is learned from it is ever put before an agent unasked.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from loki_memory.files.redaction import clip, clip_end
 from loki_memory.ingest.boundaries import Stretch, stretches
-from loki_memory.ingest.outcome import commit, judged
-from loki_memory.ingest.repair import resolution
-from loki_memory.ingest.step import Step, steps
-from loki_memory.ingest.touched import Touched, localised, touched
-from loki_memory.ingest.turn import STOP, Turn, is_foreign
+from loki_memory.ingest.turns import STOP, Step, Turn, is_foreign, resolution, steps
 from loki_memory.models import Episode, parse
+from loki_memory.models.error_signature import complaint
 from loki_memory.models.ids import digest
-from loki_memory.models.normal import moment
-from loki_memory.models.signature import complaint
+from loki_memory.models.text import moment
 
 _GOAL = 400  # characters: two or three sentences say what is wanted
 _ACTIONS = 60  # of the log: episodes are files that people review
@@ -190,3 +187,146 @@ def _seconds(begin: str, end: str) -> float:
 def _cut(text: str, longest: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= longest else clip(line, longest - 1).rstrip() + "…"
+
+
+# -- The outcome of an episode, judged from what was seen: nobody's word is taken for -------------
+
+
+CHECKS = re.compile(
+    r"\b(?:pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|unittest|playwright|"
+    r"golangci-lint|eslint|ruff|mypy|pyright|flake8|clippy|tsc|"
+    r"(?:go|cargo|npm|pnpm|yarn|bun|mvn|gradle|gradlew|dotnet|mix|swift|make|just|mise|task|rake)"
+    r"\s+(?:run\s+)?[\w:-]*(?:test|check|lint|vet|build|verify|typecheck)[\w:-]*)"
+)
+_COMMIT = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b")
+_COMMITTED = re.compile(r"\[[\w./+-]+(?: \([\w -]+\))? ([0-9a-f]{7,40})\]")
+_GOOD = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|yes|yeah)\W+)?"
+    r"(?:thanks?\b|thank you|perfect|great|awesome|excellent|lgtm|nice\b|well done|works\b"
+    r"|looks? (?:good|great)|(?:that|this|it)(?:'s| is)? (?:works|worked|good|great|perfect)"
+    r"|(?:please )?commit\b|(?:let'?s |please |can you )(?:now )?commit|ship it"
+    r"|(?:create|open|make) (?:a |the )?(?:pr|pull request)\b)",
+    re.IGNORECASE,
+)
+_NOT = r"(?:still|(?:still )?(?:does ?n[o']t|did ?n[o']t|is ?n[o']t|not))"
+_BAD = re.compile(
+    r"\W*(?:(?:no|nope|hmm+|wrong|undo|revert)\b"
+    rf"|(?:(?:it|that|this|the [\w ]{{1,30}}?) )?(?:is |are )?{_NOT} "
+    r"(?:fail|work|broken|right|correct|pass|what|the same|see|get|help)"
+    r"|(?:i'?m |i )?(?:still )?(?:get|getting|see|seeing) (?:an?|the|this) (?:same )?"
+    r"(?:error|issue)"
+    r"|that broke|you broke|(?:the |that )?(?:tests?|lint|build|ci)\b[\w ]{0,20}\bfail)",
+    re.IGNORECASE,
+)
+
+
+def judged(steps: Sequence[Step], following: str, *, stopped: bool) -> str:
+    """success, failure, partial or unknown."""
+    said = _said(following)
+    if said:
+        return said
+    checks = [step for step in steps if step.is_shell and step.ended and _is_check(step)]
+    passed = checks[-1].worked if checks else None
+    if stopped:
+        return "partial" if passed is not False else "failure"
+    if passed is False:
+        return "partial" if commit(steps) else "failure"
+    return "success" if passed or commit(steps) else "unknown"
+
+
+def commit(steps: Sequence[Step]) -> str:
+    """The last commit that the steps made; empty if they made none."""
+    for step in reversed(steps):
+        if step.worked and step.is_shell and _COMMIT.search(step.target):
+            found = _COMMITTED.search(step.answer)
+            if found:
+                return found[1]
+    return ""
+
+
+def _said(following: str) -> str:
+    if _BAD.match(following):
+        return "failure"
+    return "success" if _GOOD.match(following) else ""
+
+
+def _is_check(step: Step) -> bool:
+    return CHECKS.search(step.target) is not None
+
+
+# -- Files that steps read and changed, as paths within the project -------------------------------
+
+
+_READERS = frozenset({"Read", "read_file", "NotebookRead", "view"})
+# A worktree holds the project once more; it may lie below it, and its name may have slashes.
+_WORKTREE = re.compile(r"(?:.*/)?\.?worktrees/[^/]+/?")
+_COMMANDS = re.compile(r"&&|\|\||[;|\n]")
+_WRITES = re.compile(
+    r"(?:git\s+)?(?:mv|rm)\s|git\s+add\s|(?:cp|touch|tee)\s|sed\s+(?:-\w+\s+)*-i|\S+fmt\s.*-w"
+)
+_INTO = re.compile(r"(?<![0-9&>])>{1,2}\s*([^\s&|;<>]+)")
+_PATH = re.compile(r"[\w@./+-]*[\w@+-]\.[A-Za-z]\w{0,9}")  # a name with an ending
+_QUOTES = "'\""
+
+
+class Touched(NamedTuple):
+    """Paths within the project, each once, in the order in which they came."""
+
+    read: list[str]
+    changed: list[str]
+
+    def all(self) -> list[str]:
+        return list(dict.fromkeys([*self.read, *self.changed]))
+
+
+def touched(steps: Sequence[Step], home: str) -> Touched:
+    """What the steps that worked read and changed; `home` is where the session began."""
+    read: dict[str, None] = {}
+    changed: dict[str, None] = {}
+    roots = _roots(steps, home)
+    for step in steps:
+        if step.worked:
+            names = _written(step.target) if step.is_shell else step.files
+            paths = filter(None, (_inside(name, step.cwd or home, roots) for name in names))
+            (read if step.tool in _READERS else changed).update(dict.fromkeys(paths))
+    return Touched(list(read), list(changed))
+
+
+def localised(steps: Sequence[Step], home: str) -> list[Step]:
+    """Steps on files of the project, named as everybody who works on it names them."""
+    roots = _roots(steps, home)
+    return [
+        step._replace(target=_inside(step.target, step.cwd or home, roots) or step.target)
+        if step.target in step.files
+        else step
+        for step in steps
+    ]
+
+
+def _roots(steps: Iterable[Step], home: str) -> list[str]:
+    """Folders that hold the project, the innermost first: where the session began, worktrees."""
+    folders = {_plain(step.cwd) for step in steps if _WORKTREE.match(_plain(step.cwd))}
+    outer = {one for one in folders if not any(one.startswith(f"{other}/") for other in folders)}
+    return sorted({_plain(home), *outer} - {""}, key=lambda one: (-len(one), one))
+
+
+def _plain(folder: str) -> str:
+    return folder.replace("\\", "/").rstrip("/")
+
+
+def _written(command: str) -> Iterator[str]:
+    """Names of files that a command line writes, moves, removes, or gives to git."""
+    for one in _COMMANDS.split(command):
+        if _WRITES.match(one.strip()):
+            words = (word.strip(_QUOTES) for word in one.split()[1:])
+            yield from (word for word in words if _PATH.fullmatch(word))
+        yield from (name.strip(_QUOTES) for name in _INTO.findall(one) if _PATH.fullmatch(name))
+
+
+def _inside(name: str, cwd: str, roots: Sequence[str]) -> str:
+    """A path relative to the project; empty if it lies elsewhere."""
+    whole = posixpath.normpath(posixpath.join(_plain(cwd), name.replace("\\", "/")))
+    for root in roots:
+        if whole.startswith(f"{root}/"):
+            return _WORKTREE.sub("", whole.removeprefix(f"{root}/"))
+    return ""

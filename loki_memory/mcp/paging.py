@@ -13,7 +13,7 @@ import orjson
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.models.ids import digest
-from loki_memory.models.tokens import BYTES_PER_TOKEN
+from loki_memory.models.text import BYTES_PER_TOKEN
 
 ANSWER_TOKENS = 10_000
 _AROUND = 1_000  # tokens that an answer needs beside what is paged

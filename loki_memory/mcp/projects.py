@@ -72,7 +72,7 @@ def folder(project: str | None) -> str | None:
 
 def _settings(workspace: Workspace) -> tuple[object, ...]:
     """What a workspace reads once: its settings, the user's, and whether there is a user scope."""
-    from loki_memory.parts import user_home
+    from loki_memory.home import user_home
 
     files = (workspace.layout.loki / "config.toml", user_home() / "config.toml")
     return (*map(_stamp, files), (user_home() / "memory").is_dir())

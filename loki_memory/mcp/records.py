@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from loki_memory.browse.topics import line
 from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.mcp.answers import Hit, Linked, Opened, Stored
 from loki_memory.mcp.paging import fits, piece
 from loki_memory.models.kinds import article
-from loki_memory.reading.disclosure import line
 
 if TYPE_CHECKING:
     from loki_memory.models import Memory
-    from loki_memory.recall.recollection import Recollection
+    from loki_memory.recall.result import Recollection
     from loki_memory.workspace import Workspace
 
 WIDTH = 200  # characters of a line; `memory_get` has all of it

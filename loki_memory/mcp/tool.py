@@ -20,7 +20,7 @@ from loki_memory.errors import LokiMemoryError
 from loki_memory.mcp.arguments import Project
 from loki_memory.mcp.paging import ANSWER_TOKENS
 from loki_memory.mcp.projects import Projects
-from loki_memory.models.tokens import BYTES_PER_TOKEN
+from loki_memory.models.text import BYTES_PER_TOKEN
 
 
 class Effect(NamedTuple):

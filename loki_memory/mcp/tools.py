@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from loki_memory.browse.topics import line
 from loki_memory.errors import InvalidRecord
 from loki_memory.mcp import arguments as given
 from loki_memory.mcp.answers import (
@@ -27,11 +28,10 @@ from loki_memory.mcp.answers import (
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, in_a_line, opened, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, Tool
-from loki_memory.reading.disclosure import line
 
 if TYPE_CHECKING:
-    from loki_memory.reading import told
-    from loki_memory.versioning import tracing
+    from loki_memory.history import blame as tracing
+    from loki_memory.injection import line as told
     from loki_memory.workspace import Workspace
 
 _TOPICS = 300  # tokens; the overview is read before anything else
@@ -208,7 +208,7 @@ def record_episode(
     Lessons are drawn from episodes: an error with its resolution becomes a warning at once,
     what several episodes have in common becomes a pattern when memory is consolidated.
     """
-    told = {
+    line = {
         "goal": goal,
         "context": {"phase": phase} if phase else None,
         "outcome": outcome,
@@ -224,7 +224,7 @@ def record_episode(
         "recalled": list(recalled),
         "session": session,
     }
-    episode = {name: value for name, value in told.items() if value not in (None, [])}
+    episode = {name: value for name, value in line.items() if value not in (None, [])}
     return stored(workspace, workspace.record(episode))
 
 
@@ -265,7 +265,7 @@ def _source(one: tracing.Source) -> Source:
 
 
 def _step(one: tracing.Step) -> Step:
-    changes = [line(told, WIDTH) for told, _ in one.lines()]
+    changes = [line(text, WIDTH) for text, _ in one.lines()]
     return Step(commit=one.commit, at=one.at, by=one.agent or one.author, changes=changes)
 
 
@@ -286,14 +286,14 @@ def create_handoff(
     failing tests, errors that nothing resolved, memories that helped, and where git stands. The
     handoff is shown to the receiver until it is accepted.
     """
-    told = {
+    line = {
         "artifacts": list(artifacts),
         "needs_testing": list(needs_testing),
         "known_issues": list(known_issues),
         "relevant_patterns": list(relevant_patterns),
         "git_state": git_state,
     }
-    context = {name: value for name, value in told.items() if value}
+    context = {name: value for name, value in line.items() if value}
     return stored(workspace, workspace.hand_off(from_agent, to_agent, what_was_done, **context))
 
 

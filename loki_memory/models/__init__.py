@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from loki_memory.models.belief import AntiPattern, Belief, Fact, Pattern, Resolution
     from loki_memory.models.episode import Action, Context, Episode, ErrorMet, Recalled
     from loki_memory.models.kinds import KINDS, Kind
-    from loki_memory.models.note import Learning, Link, Tombstone, tombstone_id
+    from loki_memory.models.links import Learning, Link, Tombstone, tombstone_id
     from loki_memory.models.registry import MODELS
     from loki_memory.models.skill import Skill
     from loki_memory.models.team import Handoff, Ledger
@@ -47,7 +47,7 @@ _HOMES = {
     "belief": ("AntiPattern", "Belief", "Fact", "Pattern", "Resolution"),
     "episode": ("Action", "Context", "Episode", "ErrorMet", "Recalled"),
     "kinds": ("KINDS", "Kind"),
-    "note": ("Learning", "Link", "Tombstone", "tombstone_id"),
+    "links": ("Learning", "Link", "Tombstone", "tombstone_id"),
     "registry": ("MODELS",),
     "skill": ("Skill",),
     "team": ("Handoff", "Ledger"),

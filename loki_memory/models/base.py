@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from loki_memory.errors import InvalidRecord
 from loki_memory.models.ids import ID, check_id, digest
 from loki_memory.models.kinds import Kind, article
-from loki_memory.models.normal import moment
+from loki_memory.models.text import moment
 
 Scope = Literal["project", "local", "user", "session"]
 Origin = Literal["owner", "agent", "import", "external"]

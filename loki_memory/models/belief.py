@@ -25,7 +25,7 @@ from loki_memory.models.base import (
     TextSet,
 )
 from loki_memory.models.kinds import Kind
-from loki_memory.models.normal import normal
+from loki_memory.models.text import normal
 
 
 class Belief(Memory):

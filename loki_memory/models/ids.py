@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from loki_memory.errors import InvalidId
-from loki_memory.models.normal import nfc
+from loki_memory.models.text import nfc
 
 # Reliability rule for everything that becomes a file name: no dots, no slashes, no spaces.
 ID = re.compile(r"[a-z]{2,8}-[0-9A-Za-z][0-9A-Za-z_-]{0,79}")

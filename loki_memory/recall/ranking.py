@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from loki_memory.recall.corpus import UNKNOWN_DAY
+from loki_memory.recall.catalogue import UNKNOWN_DAY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from loki_memory.recall.corpus import Corpus
+    from loki_memory.recall.catalogue import Corpus
     from loki_memory.recall.question import Date, Question
 
     Ints = NDArray[np.int32]

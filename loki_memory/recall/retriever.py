@@ -17,23 +17,23 @@ import numpy as np  # isort: skip
 from loki_memory.index.vectors import Vectors
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.recall import catalogue
-from loki_memory.recall.corpus import UNKNOWN_DAY
-from loki_memory.recall.lexicon import Lexicon
-from loki_memory.recall.meaning import Lengths, Meaning
+from loki_memory.recall.catalogue import UNKNOWN_DAY
+from loki_memory.recall.exact_signals import shared
+from loki_memory.recall.field_filters import Route, route
+from loki_memory.recall.full_text import Lexicon
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
-from loki_memory.recall.route import Route, route
-from loki_memory.recall.selection import Candidate, choose
-from loki_memory.recall.shared import shared
-from loki_memory.recall.task import detect
+from loki_memory.recall.rerank import Candidate, choose
+from loki_memory.recall.task_types import detect
+from loki_memory.recall.vector_similarity import Lengths, Meaning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from loki_memory.embedding import Embedding
     from loki_memory.index.index import Index
-    from loki_memory.recall.corpus import Catalogue
-    from loki_memory.recall.recollection import Asked
+    from loki_memory.recall.catalogue import Catalogue
+    from loki_memory.recall.result import Asked
 
     Progress = Callable[[int, int], None]
     Mask = NDArray[np.bool_]
@@ -150,7 +150,7 @@ class Retriever:
         words = self._lexicon.words(question.words) if question.words else []
         ranked = self._ranked(store, question, words, allowed, boost)
         if asked.deep:
-            from loki_memory.recall.deep import deepened
+            from loki_memory.recall.pagerank import deepened
 
             ranked = deepened(self._index, store, self._document, ranked, allowed, reasons)
         chosen = self._chosen(store, asked, ranked, task, strengths or {})
@@ -344,7 +344,7 @@ def _text(query: str, error: str) -> str:
     """What is searched for: the question, and of an error the line that says what went wrong."""
     if not error:
         return query
-    from loki_memory.models.signature import salient
+    from loki_memory.models.error_signature import salient
 
     return f"{query}\n{salient(error)}"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from loki_memory.versioning.examining import What
+from loki_memory.integrity.findings import What
 
 
 class ShiftOutput(TypedDict):

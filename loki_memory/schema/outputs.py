@@ -9,7 +9,7 @@ from typing import (
 
 from typing_extensions import TypedDict
 
-from loki_memory.reading.doctor import Verdict
+from loki_memory.browse.doctor import Verdict
 
 
 class Stored(TypedDict):

@@ -19,7 +19,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import EverythingVanished
-from loki_memory.files.base import base_path, etag_in
 from loki_memory.files.disk import read_bytes, read_derived
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout, kind_of, view_kind
@@ -33,6 +32,7 @@ from loki_memory.files.scan import (
     stamp_of,
     tops,
 )
+from loki_memory.files.view_base import base_path, etag_in
 from loki_memory.index.revision import PACKING, Stamps
 from loki_memory.sync.changes import Changes, Seen
 
@@ -304,7 +304,7 @@ def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -
             if not is_same:
                 # Finding that nothing changed needs no pydantic; reading what did change does.
                 from loki_memory.files.store import Store
-                from loki_memory.sync.intake import Intake
+                from loki_memory.sync.apply import Intake
 
                 intake = Intake(how.store or Store(layout), revision, seen, how.progress)
                 changes, unread = intake.run(), intake.unread

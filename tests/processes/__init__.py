@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import loki_memory
 from loki_memory import Workspace
-from loki_memory.files import intent
+from loki_memory.files import transaction
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import kind_of
 from loki_memory.files.scan import scan
@@ -76,7 +76,10 @@ def ids(workspace: Workspace) -> list[str]:
 
 def leftovers(workspace: Workspace) -> list[str]:
     """Temporary files and staged changes that somebody left behind."""
-    found = [*workspace.layout.memory.rglob(".tmp-*"), *intent.staging(workspace.layout).glob("*")]
+    found = [
+        *workspace.layout.memory.rglob(".tmp-*"),
+        *transaction.staging(workspace.layout).glob("*"),
+    ]
     return sorted({str(path.relative_to(workspace.layout.memory)) for path in found})
 
 

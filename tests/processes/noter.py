@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from loki_memory import Workspace
-from loki_memory.writing.checkpoints import note_checkpoint
+from loki_memory.team.ledgers import note_checkpoint
 
 
 def main(root: str, agent: str, times: str) -> None:

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from loki_memory.browse.topics import line
 from loki_memory.errors import InvalidRecord, LokiMemoryError, NotFound
 from loki_memory.mcp.answers import Answer, Named, Opened, Paged, Removed, Stored
 from loki_memory.mcp.arguments import Actions, Cursor, HowMany, Outcome, Query, Score, Text
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, opened, reworded, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, REMOVES, Tool
-from loki_memory.reading.disclosure import line
 
 if TYPE_CHECKING:
     from loki_memory.models import Memory
-    from loki_memory.recall.recollection import Recollection
+    from loki_memory.recall.result import Recollection
     from loki_memory.workspace import Workspace
 
 Key = Annotated[str, Field(min_length=1, description="The name that the value is kept under.")]

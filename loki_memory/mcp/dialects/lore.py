@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from loki_memory.browse.topics import line
 from loki_memory.mcp.answers import Answer, Named, Paged, Removed, Stored, TopicLine
 from loki_memory.mcp.arguments import Cursor, Deep, HowMany, MemoryId, Parent, Query, Text, Topic
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, opened, reworded, stored
 from loki_memory.mcp.tool import ADDS, READS, REMOVES, Tool
-from loki_memory.reading.disclosure import line
 
 if TYPE_CHECKING:
+    from loki_memory.browse.topics import Branch
     from loki_memory.models import Memory
-    from loki_memory.reading.disclosure import Branch
     from loki_memory.workspace import Workspace
 
 _DEPTHS = {"pattern": 1, "anti-pattern": 1, "skill": 1, "fact": 2, "learning": 2}

@@ -1,0 +1,1 @@
+"""Browse memory: topics, graph, status and the doctor."""

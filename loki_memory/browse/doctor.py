@@ -1,0 +1,213 @@
+"""The doctor: examine a workspace, and mend what can be mended without loss."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sized
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from loki_memory.errors import LokiMemoryError
+from loki_memory.files import transaction
+from loki_memory.files.layout import kind_of, view_kind
+from loki_memory.files.problem import Problem
+from loki_memory.files.scan import scan
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+Verdict = Literal["ok", "mended", "warning", "problem"]
+_WAL_FIX = (3, 51, 3)
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    check: str
+    verdict: Verdict
+    said: str
+
+
+class Diagnosis(NamedTuple):
+    """All that was looked at, and the problems of single files."""
+
+    findings: list[Finding]
+    problems: list[Problem]
+
+    @property
+    def well(self) -> bool:
+        return not self.problems and all(f.verdict in {"ok", "mended"} for f in self.findings)
+
+
+def examine(workspace: Workspace, *, deep: bool, fix: bool) -> Diagnosis:
+    findings = [_versions(), _git(), _places(workspace)]
+    if fix:
+        findings += _mend(workspace)
+    findings += [_unfinished(workspace), _index(workspace, deep=deep, fix=fix), _foreign(workspace)]
+    findings += [_dangling(workspace), _hidden(workspace)]
+    findings += [Finding("note", "ok", notice) for notice in workspace.notices]
+    return Diagnosis(findings, workspace.problems())
+
+
+def _versions() -> Finding:
+    wal = "WAL" if sqlite3.sqlite_version_info >= _WAL_FIX else "TRUNCATE (WAL is safe from 3.51.3)"
+    python = ".".join(map(str, sys.version_info[:3]))
+    return Finding(
+        "sqlite", "ok", f"SQLite {sqlite3.sqlite_version}, journal {wal}, Python {python}"
+    )
+
+
+def _git() -> Finding:
+    git = shutil.which("git")
+    if git is None:
+        return Finding("git", "ok", "not installed; everything but history works")
+    said = subprocess.run([git, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+    return Finding("git", "ok", said.stdout.strip() or "does not answer")
+
+
+def _places(workspace: Workspace) -> Finding:
+    place = workspace.layout
+    return Finding("places", "ok", f"memory {place.memory}, local {place.local}")
+
+
+def _mend(workspace: Workspace) -> list[Finding]:
+    """Only what cannot lose anything: housekeeping, ids that two files share, the index."""
+    cleared = workspace.gc()
+    found = (
+        [Finding("litter", "mended", f"{_count(cleared.files, 'file')} cleared")]
+        if cleared.files
+        else []
+    )
+    rekeyed = _rekey(workspace)
+    if rekeyed:
+        found.append(
+            Finding("ids", "mended", f"{_count(rekeyed, 'record')} got an id of their own")
+        )
+    try:
+        workspace.settle_in()
+        workspace.sync()
+    except LokiMemoryError as error:
+        found.append(Finding("sync", "problem", str(error)))
+    return found
+
+
+def _rekey(workspace: Workspace) -> list[str]:
+    """Write the id under which a record is shown into a file whose own id another file has."""
+    workspace.refresh()
+    sql = (
+        "SELECT m.id, m.path FROM files AS f JOIN memories AS m ON m.path = f.path "
+        "WHERE f.held = 0 AND m.id <> f.claims ORDER BY m.path"
+    )
+    rows = workspace.index.ask(sql)
+    if not rows:
+        return []
+    with workspace.store.change() as change:
+        for memory_id, path in rows:
+            record = change.record(path)
+            if record is not None:
+                change.put(record.changed(id=memory_id), path)
+    return [path for _, path in rows]
+
+
+def _unfinished(workspace: Workspace) -> Finding:
+    if transaction.waiting(workspace.layout):
+        return Finding(
+            "changes", "warning", "a change is decided and not carried out; any write completes it"
+        )
+    return Finding("changes", "ok", "none unfinished")
+
+
+def _index(workspace: Workspace, *, deep: bool, fix: bool) -> Finding:
+    """Compare the index with the files: quickly by stamps, deeply by content."""
+    workspace.refresh()
+    number = sum(workspace.index.counts().values())
+    said = f"{number} {'memory' if number == 1 else 'memories'}"
+    try:
+        checked = workspace.index.one("PRAGMA quick_check")
+        if checked != "ok":
+            return Finding("index", "problem", f"SQLite says {checked}; run loki-mem rebuild")
+        wrong = _differing(workspace) if deep else []
+    except sqlite3.DatabaseError as error:
+        return Finding("index", "problem", f"is damaged ({error}); run loki-mem rebuild")
+    if not wrong:
+        return Finding(
+            "index", "ok", f"{said}, {'every row' if deep else 'stamps'} compared with files"
+        )
+    if fix:
+        workspace.rebuild()
+        return Finding("index", "mended", f"{len(wrong)} rows differed from their files; rebuilt")
+    return Finding(
+        "index",
+        "problem",
+        f"{len(wrong)} rows differ from their files, first {wrong[0]}; loki-mem rebuild",
+    )
+
+
+def _differing(workspace: Workspace) -> list[str]:
+    """Paths whose rows are not what their files give: read every file and compare every column."""
+    from loki_memory.index.index import Index
+    from loki_memory.sync import rebuild
+
+    fresh = Index(None)
+    rebuild(workspace.layout, fresh, 0)
+    sql = "SELECT id, path, etag, title, body, status, tombstone FROM memories"
+    have, want = ({row[0]: row for row in index.ask(sql)} for index in (workspace.index, fresh))
+    names = sorted(have.keys() | want.keys())
+    wrong = [name for name in names if have.get(name) != want.get(name)]
+    if not wrong and fresh.digest() != workspace.index.digest():
+        wrong = ["the full-text index or the graph"]
+    fresh.close()
+    return wrong
+
+
+def _foreign(workspace: Workspace) -> Finding:
+    """Files in memory folders that are no records: left alone, and said once."""
+    files = [
+        f"{path}/{name}"
+        for path, folder in scan(workspace.layout)
+        for name in folder.files
+        if not kind_of(f"{path}/{name}")
+        and not view_kind(f"{path}/{name}")
+        and not (path.count("/") and path.startswith("skills/"))
+    ]
+    if not files:
+        return Finding("files", "ok", "all files under memory/ are memory")
+    return Finding(
+        "files", "ok", f"{_count(files, 'file')} not memory and left alone, such as {files[0]}"
+    )
+
+
+def _dangling(workspace: Workspace) -> Finding:
+    """Links and evidence that name memories which are not there."""
+    sql = (
+        "SELECT e.stated, e.target FROM edges AS e LEFT JOIN memories AS m ON m.id = e.target "
+        "WHERE m.id IS NULL AND e.target NOT LIKE 'file:%' ORDER BY 1, 2"
+    )
+    rows = workspace.index.ask(sql)
+    if not rows:
+        return Finding("links", "ok", "every link and every piece of evidence leads somewhere")
+    first = f"{rows[0][0]} names {rows[0][1]}"
+    return Finding(
+        "links",
+        "warning",
+        f"{_count(rows, 'link')} to memories that are not here, such as: {first}",
+    )
+
+
+def _hidden(workspace: Workspace) -> Finding:
+    """Records that say what a person rejected: they stand in files and are not shown."""
+    sql = (
+        "SELECT m.id FROM memories AS m JOIN judged AS j ON j.id = m.id "
+        "WHERE j.status = 'rejected' AND m.status <> 'rejected' ORDER BY 1"
+    )
+    rows = workspace.index.ask(sql)
+    if not rows:
+        return Finding("rejected", "ok", "no record says what was rejected")
+    said = f"{_count(rows, 'record')} that says what was rejected, and is not shown: {rows[0][0]}"
+    return Finding("rejected", "ok", said)
+
+
+def _count(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"

@@ -1,0 +1,184 @@
+"""What surrounds a memory: its links in both directions, drawn for terminals, Graphviz, Mermaid.
+
+Text in a drawing comes from memories and is escaped: it cannot become a part of the syntax.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from loki_memory.browse.topics import line
+from loki_memory.index.index import Index
+
+_NODES = 40  # more do not fit on a screen
+_NAME, _LABEL = 90, 60  # characters
+_AGAIN = "↺"
+_DOT_BREAK, _MERMAID_BREAK = "\\n", "<br/>"
+
+
+class Node(NamedTuple):
+    """A memory, a file of the project, or a name that leads nowhere (kind `missing`)."""
+
+    id: str
+    kind: str
+    title: str
+    status: str
+    distance: int
+
+    def lines(self) -> list[str]:
+        """Its name, and its title if it has one."""
+        state = "" if self.status in {"active", ""} else f" ({self.status})"
+        title = line(self.title, _LABEL) + state
+        return [line(self.id, _NAME), title] if title else [line(self.id, _NAME)]
+
+
+class Edge(NamedTuple):
+    source: str
+    relation: str
+    target: str
+
+    def other(self, end: str) -> str:
+        return self.target if end == self.source else self.source
+
+
+class Graph(NamedTuple):
+    """What surrounds `root`."""
+
+    root: str
+    nodes: list[Node]
+    edges: list[Edge]
+    more: int  # neighbours that were left out
+
+
+def neighbourhood(index: Index, memory_id: str, depth: int = 1, limit: int = _NODES) -> Graph:
+    """Up to `depth` links away in either direction, the nearest and strongest first."""
+    root = _start(index, memory_id)
+    distances, edges, left = {root: 0}, dict[str, list[Edge]](), set[str]()
+    for step in range(1, depth + 1):
+        for one in [name for name, distance in distances.items() if distance == step - 1]:
+            edges[one] = _edges_at(index, one)
+            for other in (edge.other(one) for edge in edges[one]):
+                if other not in distances and len(distances) < limit:
+                    distances[other] = step
+                elif other not in distances:
+                    left.add(other)
+    between = {
+        edge
+        for one in distances
+        for edge in edges.get(one) or _edges_at(index, one)
+        if edge.source in distances and edge.target in distances
+    }
+    nodes = [_node(index, name, distance) for name, distance in distances.items()]
+    edges_by_relation = sorted(between, key=lambda edge: (edge.relation, edge))
+    return Graph(root, nodes, edges_by_relation, len(left - set(distances)))
+
+
+def _start(index: Index, memory_id: str) -> str:
+    """A link is an edge itself: what surrounds it is what surrounds its source."""
+    sql = "SELECT source FROM edges WHERE stated = ? AND source <> stated"
+    return index.one(sql, memory_id) or memory_id
+
+
+def _edges_at(index: Index, name: str) -> list[Edge]:
+    sql = """
+        SELECT source, relation, target FROM edges WHERE source = ? OR target = ?
+        GROUP BY source, relation, target
+        ORDER BY max(weight) DESC, relation, source, target"""
+    return [Edge(*row) for row in index.ask(sql, name, name)]
+
+
+def _node(index: Index, name: str, distance: int) -> Node:
+    if name.startswith("file:"):
+        return Node(name, "file", "", "", distance)
+    found = index.ask("SELECT kind, title, status FROM judged WHERE id = ?", name)
+    kind, title, status = found[0] if found else ("missing", "", "")
+    return Node(name, kind, title, status, distance)
+
+
+# -- drawing ---------------------------------------------------------------------------------------
+
+
+def draw(graph: Graph) -> str:
+    """The graph as a tree for the terminal.
+
+    What stands elsewhere in it is marked `↺` and not followed again. The outermost memories are
+    leaves: links between two of them are left to the other formats.
+    """
+    nodes = {node.id: node for node in graph.nodes}
+    rim = max(node.distance for node in graph.nodes)
+    left, drawn = list(graph.edges), {graph.root}
+
+    def below(name: str, indent: str) -> Iterator[str]:
+        branches = [edge for edge in left if name in {edge.source, edge.target}]
+        left[:] = [edge for edge in left if edge not in branches]
+        for edge in branches:
+            other = nodes[edge.other(name)]
+            again = other.id in drawn or other.distance <= nodes[name].distance
+            fork, bar = ("└─", "   ") if edge is branches[-1] else ("├─", "│  ")
+            yield f"{indent}{fork} {_branch(edge, name)} {_named(other, again=again)}"
+            if not again:
+                drawn.add(other.id)
+                yield from below(other.id, indent + bar) if other.distance < rim else ()
+
+    return "\n".join([_named(nodes[graph.root], again=False), *below(graph.root, "")])
+
+
+def _branch(edge: Edge, end: str) -> str:
+    return f"{line(edge.relation, _LABEL)} {'→' if edge.source == end else '←'}"
+
+
+def _named(node: Node, *, again: bool) -> str:
+    return f"{node.lines()[0]} {_AGAIN}" if again else "  ".join(node.lines())
+
+
+def dot(graph: Graph) -> str:
+    """The graph for Graphviz."""
+    numbers = {node.id: f"n{number}" for number, node in enumerate(graph.nodes)}
+    shapes = {"file": "note", "missing": "plaintext"}
+    return "\n".join(
+        [
+            "digraph memory {",
+            "  rankdir=LR;",
+            *(
+                f"  {numbers[node.id]} [shape={shapes.get(node.kind, 'box')}, label="
+                f'"{_DOT_BREAK.join(map(_dot_text, node.lines()))}"];'
+                for node in graph.nodes
+            ),
+            *(
+                f"  {numbers[edge.source]} -> {numbers[edge.target]} "
+                f'[label="{_dot_text(line(edge.relation, _LABEL))}"];'
+                for edge in graph.edges
+            ),
+            "}",
+        ]
+    )
+
+
+def _dot_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def mermaid(graph: Graph) -> str:
+    """The graph for Mermaid, as Markdown pages show it."""
+    numbers = {node.id: f"n{number}" for number, node in enumerate(graph.nodes)}
+    return "\n".join(
+        [
+            "flowchart LR",
+            *(
+                f'  {numbers[node.id]}["{_MERMAID_BREAK.join(map(_mermaid_text, node.lines()))}"]'
+                for node in graph.nodes
+            ),
+            *(
+                f'  {numbers[edge.source]} -->|"{_mermaid_text(line(edge.relation, _LABEL))}"| '
+                f"{numbers[edge.target]}"
+                for edge in graph.edges
+            ),
+        ]
+    )
+
+
+def _mermaid_text(text: str) -> str:
+    """Everything but letters, digits and the plainest signs as a numbered entity."""
+    return re.sub(r"[^\w .,:/-]", lambda found: f"#{ord(found[0])};", text)

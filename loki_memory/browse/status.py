@@ -1,0 +1,182 @@
+"""How a workspace is doing: status, statistics, and what can be cleared away."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.files import disk, transaction
+from loki_memory.files.layout import TEMPORARY
+from loki_memory.files.scan import scan
+from loki_memory.ingest.pause import why_off
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_DAY_SECONDS = 86_400
+
+
+class Status(NamedTuple):
+    """One screen: is all well, and if not, what next."""
+
+    workspace: str
+    git: bool
+    counts: dict[str, int]
+    problems: int
+    open_handoffs: int
+    pending_views: list[str]
+    index_bytes: int
+    local: str
+    capture: str  # why sessions are not captured; empty if they are
+    next: list[str]
+
+    @property
+    def well(self) -> bool:
+        return not self.next
+
+
+def status(workspace: Workspace) -> Status:
+    place, index = workspace.layout, workspace.index
+    problems = index.one("SELECT count(*) FROM problems") + len(workspace.zone_problems())
+    pending = [
+        row[0]
+        for row in index.ask(
+            "SELECT DISTINCT path FROM memories WHERE path IN ("
+            "'semantic/patterns.json', 'semantic/anti-patterns.json', 'semantic/facts.json',"
+            "'semantic/links.json', 'episodic/index.json') OR path GLOB 'learnings/????-??-??.json'"
+            " ORDER BY path"
+        )
+    ]
+    handoffs = index.one("SELECT count(*) FROM memories WHERE kind = 'handoff' AND status = 'open'")
+    return Status(
+        workspace=str(place.root),
+        git=_is_in_git(place.local, place.loki),
+        counts=index.counts(),
+        problems=problems,
+        open_handoffs=handoffs,
+        pending_views=pending,
+        index_bytes=_size(index.path),
+        local=str(place.local),
+        capture=why_off(workspace),
+        next=_what_next(problems, pending, not index.counts()),
+    )
+
+
+def _is_in_git(local: Path, loki: Path) -> bool:
+    from loki_memory.files.layout import git_home
+
+    return local.parent != loki or git_home(loki.parent) is not None
+
+
+def _what_next(problems: int, pending: list[str], empty: bool) -> list[str]:
+    steps = []
+    if problems:
+        files = "1 problem needs" if problems == 1 else f"{problems} problems need"
+        steps.append(f"{files} you: loki-mem doctor")
+    if pending:
+        steps.append(f"no record file has what {', '.join(pending)} adds: loki-mem sync")
+    if empty:
+        steps.append('nothing is remembered yet: loki-mem remember "…", or record an episode')
+    return steps
+
+
+class Stats(NamedTuple):
+    """What there is, counted."""
+
+    kinds: dict[str, int]
+    statuses: dict[str, int]
+    scopes: dict[str, int]
+    origins: dict[str, int]
+    agents: dict[str, int]
+    outcomes: dict[str, int]
+    days: dict[str, int]
+    edges: int
+    words: int
+    files: int
+    memory_bytes: int
+    index_bytes: int
+
+
+def stats(workspace: Workspace) -> Stats:
+    index = workspace.index
+
+    def count(column: str) -> dict[str, int]:
+        sql = f"SELECT {column} AS what, count(*) FROM memories GROUP BY 1 HAVING what <> ''"  # noqa: S608
+        return dict(index.ask(f"{sql} ORDER BY 2 DESC, 1"))
+
+    found = [stamp for _, folder in scan(workspace.layout) for stamp in folder.files.values()]
+    return Stats(
+        kinds=count("kind"),
+        statuses=count("status"),
+        scopes=count("scope"),
+        origins=count("origin"),
+        agents=count("agent"),
+        outcomes=count("outcome"),
+        days=dict(
+            index.ask(
+                "SELECT substr(at, 1, 10) AS day, count(*) FROM memories "
+                "WHERE kind = 'episode' GROUP BY 1 ORDER BY 1"
+            )
+        ),
+        edges=index.one("SELECT count(*) FROM edges"),
+        words=index.one("SELECT count(*) FROM vocabulary"),
+        files=len(found),
+        memory_bytes=sum(stamp[2] for stamp in found),
+        index_bytes=_size(index.path),
+    )
+
+
+def _size(path: Path | None) -> int:
+    return path.stat().st_size if path is not None and path.exists() else 0
+
+
+class Garbage(NamedTuple):
+    """What was, or would be, cleared away."""
+
+    files: list[str]
+    bytes: int
+
+
+def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:
+    """Only a holder of the store may judge temporary files: a living writer holds it too."""
+    from loki_memory.editing.removal import forgotten_files
+    from loki_memory.ingest.run import clear_told
+
+    keep = workspace.config.get("gc.keep_days") * _DAY_SECONDS
+    logs = clear_told(workspace, lambda path: _is_older(path, keep), dry_run=dry_run)
+    with workspace.store.change():
+        found = [*litter(workspace), *_set_aside(workspace)]
+        found += [p for p in forgotten_files(workspace.layout) if _is_older(p, keep)]
+        sizes = {**{path: path.stat().st_size for path in found}, **logs}
+        garbage = Garbage([str(path) for path in sizes], sum(sizes.values()))
+        if not dry_run:
+            for path in found:
+                disk.discard(path)
+    return garbage
+
+
+def litter(workspace: Workspace) -> list[Path]:
+    """Temporary files that killed writers left behind."""
+    place = workspace.layout
+    found = [
+        Path(folder) / name
+        for top in (place.memory, place.local / "memory", place.local / "journal")
+        for folder, _, names in os.walk(top)
+        for name in names
+        if name.startswith(TEMPORARY) or Path(folder).name.startswith(transaction.REFUSED)
+    ]
+    staged = transaction.staging(place)
+    if staged.is_dir() and not staged.is_symlink() and not transaction.waiting(place):
+        found += staged.iterdir()
+    return sorted(found)
+
+
+def _set_aside(workspace: Workspace) -> list[Path]:
+    cache = workspace.layout.cache
+    return sorted(cache.glob("index.db.aside*")) if cache.is_dir() else []
+
+
+def _is_older(path: Path, seconds: int) -> bool:
+    return time.time() - os.stat(path).st_mtime > seconds

@@ -1,0 +1,359 @@
+"""Progressive disclosure: what there is, and what happened lately, before anything is opened.
+
+Topics take about 100 tokens, a timeline about 500; then `show` opens one memory. Questions to the
+index and the shaping of their answers are kept apart; answers of several indexes (the project's,
+the user's) are joined before they are cut to size. Tokens are estimated as bytes / 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import orjson
+
+from loki_memory.index.index import Index
+from loki_memory.models.text import tokens
+
+TOPICS_BUDGET, TIMELINE_BUDGET = 100, 500
+DECISIONS = ("decision", "decisions", "architecture", "adr")
+_ACTIONS, _DECISIONS = 100, 50  # as many as the reference keeps in its timeline
+_TITLE = 90  # characters
+
+
+def line(text: str, width: int) -> str:
+    """Text on one line, without what a terminal or a parser could obey, cut to a width."""
+    text = "".join(
+        c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split())
+    )
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+# -- topics ----------------------------------------------------------------------------------------
+
+
+class Topic(NamedTuple):
+    """Memories that belong together: under one memory, of one category, or of one kind."""
+
+    id: str  # a memory's id, `category:…` or `kind:…`
+    title: str
+    memories: int
+    kinds: dict[str, int]
+    tokens: int  # to read all of them
+    last: str  # the day of the newest
+
+    def line(self) -> str:
+        name = self.title if ":" in self.id else f"[{self.id}] {self.title}"
+        number = "1 memory" if self.memories == 1 else f"{self.memories:,} memories"
+        return f"{line(name, _TITLE)}: {number}, {self.tokens:,} tokens"
+
+
+class Topics(NamedTuple):
+    """The topics that fit into a budget, and how much there is in all."""
+
+    topics: list[Topic]
+    more: int
+    total_memories: int
+    total_tokens: int
+
+
+class Member(NamedTuple):
+    """What decides about a memory's topic."""
+
+    id: str
+    kind: str
+    category: str
+    parent: str
+    day: str
+    tokens: int
+    is_top: int  # it says that it is a topic, with or without anything below it
+
+
+def topics(index: Index) -> list[Topic]:
+    """Every live memory in exactly one topic, so that the counts add up."""
+    sql = """
+        SELECT id, kind, category, parent, substr(at, 1, 10), (size + 3) / 4,
+               instr(body, '"depth":0') > 0 AND ifnull(json_extract(body, '$.depth') = 0, 0)
+        FROM live WHERE kind <> 'tombstone' ORDER BY id"""
+    found = grouped(Member(*row) for row in index.ask(sql))
+    titles = "SELECT title FROM memories WHERE id = ?"
+    return [
+        topic if ":" in topic.id else topic._replace(title=index.one(titles, topic.id) or topic.id)
+        for topic in found
+    ]
+
+
+def grouped(members: Iterable[Member]) -> list[Topic]:
+    """Members by their topic; a topic that is a memory still lacks its title."""
+    known = {member.id: member for member in members}
+    parents = {member.parent for member in known.values() if member.parent in known}
+    groups: dict[str, list[Member]] = {}
+    for member in known.values():
+        groups.setdefault(_topic_of(member, known, parents), []).append(member)
+    return [_topic(name, group) for name, group in groups.items()]
+
+
+def _topic_of(member: Member, known: dict[str, Member], parents: set[str]) -> str:
+    """The top of the tree that it is in, else its category, else its kind."""
+    top, climbed = member, {member.id}
+    while top.parent in known and top.parent not in climbed:
+        top = known[top.parent]
+        climbed.add(top.id)
+    if top.parent not in known and (top.is_top or top.id in parents):
+        return top.id
+    category = " ".join(member.category.lower().split())
+    return f"category:{category}" if category else f"kind:{member.kind}"
+
+
+def _topic(name: str, group: list[Member]) -> Topic:
+    sort, _, title = name.partition(":")
+    kinds: dict[str, int] = {}
+    for member in group:
+        kinds[member.kind] = kinds.get(member.kind, 0) + 1
+    return Topic(
+        id=name,
+        title=f"{title}s" if sort == "kind" else title,
+        memories=len(group),
+        kinds=dict(sorted(kinds.items())),
+        tokens=sum(member.tokens for member in group),
+        last=max(member.day for member in group),
+    )
+
+
+def overview(found: Iterable[Topic], budget: int = TOPICS_BUDGET) -> Topics:
+    """Topics of one or several indexes, those that somebody made first, then the largest."""
+    joined: dict[str, Topic] = {}
+    for topic in found:
+        joined[topic.id] = _both(joined[topic.id], topic) if topic.id in joined else topic
+    order = sorted(joined.values(), key=lambda topic: (":" in topic.id, -topic.tokens, topic.id))
+    shown = list(_fitting(order, [tokens(topic.line()) for topic in order], budget))
+    return Topics(
+        shown,
+        len(order) - len(shown),
+        sum(topic.memories for topic in order),
+        sum(topic.tokens for topic in order),
+    )
+
+
+def _both(a: Topic, b: Topic) -> Topic:
+    kinds = {name: a.kinds.get(name, 0) + b.kinds.get(name, 0) for name in {**a.kinds, **b.kinds}}
+    return Topic(
+        id=a.id,
+        title=a.title,
+        memories=a.memories + b.memories,
+        kinds=dict(sorted(kinds.items())),
+        tokens=a.tokens + b.tokens,
+        last=max(a.last, b.last),
+    )
+
+
+def _fitting(items: Iterable[Any], costs: Iterable[int], budget: int) -> Iterator[Any]:
+    """Items from the first on, until one does not fit; the first always does."""
+    spent = 0
+    for number, (item, cost) in enumerate(zip(items, costs, strict=True)):
+        spent += cost
+        if spent > budget and number:
+            return
+        yield item
+
+
+# -- timeline --------------------------------------------------------------------------------------
+
+
+class Item(NamedTuple):
+    """One thing on the timeline, and the memory that says it."""
+
+    id: str
+    at: str
+    agent: str
+    text: str
+    outcome: str = ""
+
+    def line(self) -> str:
+        outcome = self.outcome and f"({self.outcome})"
+        parts = (self.at[:10], self.agent, line(self.text, _TITLE), outcome, f"[{self.id}]")
+        return " ".join(part for part in parts if part)
+
+
+class Timeline(NamedTuple):
+    """What happened, what was decided, and where everybody stands; newest first."""
+
+    recent_actions: list[Item]
+    key_decisions: list[Item]
+    focus: list[Item]
+    blockers: list[Item]
+    next_up: list[Item]
+    more: int = 0  # items that did not fit
+
+
+def timeline(index: Index, since: str | None, now: str) -> Timeline:
+    """All that there is to say; `within` cuts it to size."""
+    first = since or ""
+    ledgers, handoffs = _ledgers(index, first), _handoffs(index, first)
+    return Timeline(
+        recent_actions=_actions(index, first),
+        key_decisions=_decisions(index, first, now),
+        focus=[item for ledger in ledgers for item in _focus(*ledger)],
+        blockers=[
+            *(item for ledger in ledgers for item in _blocked(*ledger)),
+            *(item for handoff in handoffs for item in _known_issues(*handoff)),
+        ],
+        next_up=[
+            *(item for handoff in handoffs for item in _waiting(*handoff)),
+            *(item for ledger in ledgers for item in _planned(*ledger)),
+        ],
+    )
+
+
+def _actions(index: Index, first: str) -> list[Item]:
+    sql = """
+        SELECT id, at, agent, title, outcome FROM live
+        WHERE kind = 'episode' AND scope <> 'session' AND at >= ?
+        ORDER BY at DESC, id LIMIT ?"""
+    return [Item(*row) for row in index.ask(sql, first, _ACTIONS)]
+
+
+def _decisions(index: Index, first: str, now: str) -> list[Item]:
+    """What was decided and still holds."""
+    sql = f"""
+        SELECT id, at, agent, title FROM live
+        WHERE kind IN ('fact', 'pattern', 'learning') AND scope <> 'session' AND at >= ?
+          AND lower(category) IN ({", ".join("?" for _ in DECISIONS)})
+          AND ifnull(json_extract(body, '$.invalid_at'), '9999') > ?
+        ORDER BY at DESC, id LIMIT ?"""  # noqa: S608 - only question marks are put in
+    return [Item(*row) for row in index.ask(sql, first, *DECISIONS, now, _DECISIONS)]
+
+
+def _ledgers(index: Index, first: str) -> list[tuple[Item, dict[str, Any]]]:
+    sql = """
+        SELECT id, at, agent, title, body FROM live
+        WHERE kind = 'ledger' AND at >= ? ORDER BY at DESC, id"""
+    return [(Item(*row[:4]), orjson.loads(row[4])) for row in index.ask(sql, first)]
+
+
+def _handoffs(index: Index, first: str) -> list[tuple[Item, dict[str, Any]]]:
+    """Those that are not finished, with who has to act."""
+    sql = """
+        SELECT id, at, agent, title, status, body FROM live
+        WHERE kind = 'handoff' AND status IN ('open', 'accepted') AND at >= ?
+        ORDER BY at DESC, id"""
+    found = ((Item(*row[:5]), orjson.loads(row[5])) for row in index.ask(sql, first))
+    return [(item._replace(agent=body.get("to_agent") or ""), body) for item, body in found]
+
+
+def _focus(ledger: Item, body: dict[str, Any]) -> Iterator[Item]:
+    goal = _context(body).get("current_goal") or body.get("current_task")
+    yield from (ledger._replace(text=text) for text in _texts(goal))
+
+
+def _blocked(ledger: Item, body: dict[str, Any]) -> Iterator[Item]:
+    yield from (ledger._replace(text=text) for text in _named(body, "blocked_by", "blockers"))
+
+
+def _planned(ledger: Item, body: dict[str, Any]) -> Iterator[Item]:
+    yield from (ledger._replace(text=text) for text in _named(body, "next_up", "next_steps"))
+
+
+def _known_issues(handoff: Item, body: dict[str, Any]) -> Iterator[Item]:
+    issues = _texts(_context(body).get("known_issues"))
+    yield from (handoff._replace(text=text, outcome="") for text in issues)
+
+
+def _waiting(handoff: Item, body: dict[str, Any]) -> Iterator[Item]:
+    """A handoff that nobody has taken on, and what is to be tested."""
+    if handoff.outcome == "open":
+        done = _texts(_context(body).get("what_was_done")) or [handoff.text]
+        yield handoff._replace(text=f"take over: {done[0]}")
+    to_test = _texts(_context(body).get("needs_testing"))
+    yield from (handoff._replace(text=f"test: {text}", outcome="") for text in to_test)
+
+
+def _named(body: dict[str, Any], *names: str) -> list[str]:
+    """Fields that agents add to a ledger, at its top or in its context."""
+    places = (body, _context(body))
+    return [text for place in places for name in names for text in _texts(place.get(name))]
+
+
+def _context(body: dict[str, Any]) -> dict[str, Any]:
+    context = body.get("context")
+    return context if isinstance(context, dict) else {}
+
+
+def _texts(value: object) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [text for text in values if isinstance(text, str) and text.strip()]
+
+
+# What each part of a timeline may take of the budget; what one leaves over, the next may use.
+_SHARES = {
+    "blockers": 0.2,
+    "focus": 0.15,
+    "next_up": 0.15,
+    "key_decisions": 0.2,
+    "recent_actions": 0.3,
+}
+
+
+def within(found: Iterable[Timeline], budget: int = TIMELINE_BUDGET) -> Timeline:
+    """Timelines of one or several indexes as one, cut to a budget."""
+    timelines, parts = list(found), {}
+    left, more = 0.0, 0
+    for name, share in _SHARES.items():
+        items = [item for one in timelines for item in getattr(one, name)]
+        items.sort(key=lambda item: item.at, reverse=True)
+        costs = [tokens(item.line()) for item in items]
+        left += share * budget
+        parts[name] = list(_fitting(items, costs, int(left)))
+        left -= sum(costs[: len(parts[name])])
+        more += len(items) - len(parts[name])
+    return Timeline(**parts, more=more)
+
+
+# -- trees -----------------------------------------------------------------------------------------
+
+WAYS = ("children", "parent", "associations")
+
+
+class Branch(NamedTuple):
+    """A memory in a tree, and what stands below it."""
+
+    id: str
+    kind: str
+    title: str
+    below: int  # memories below it, at any depth
+    children: list[Branch]
+
+
+def branch(index: Index, memory_id: str, depth: int) -> Branch:
+    """The tree below a memory. A circle of parents ends where it would begin again."""
+    return _branch(index, memory_id, depth, frozenset())
+
+
+def _branch(index: Index, memory_id: str, depth: int, above: frozenset[str]) -> Branch:
+    [(kind, title)] = index.ask("SELECT kind, title FROM memories WHERE id = ?", memory_id)
+    above |= {memory_id}
+    names = [name for name in beside(index, memory_id, "children") if name not in above]
+    children = [_branch(index, name, depth - 1, above) for name in names] if depth > 0 else []
+    return Branch(memory_id, kind, title, _below(index, memory_id), children)
+
+
+def _below(index: Index, memory_id: str) -> int:
+    sql = (
+        "WITH RECURSIVE below (id) AS (SELECT ? UNION SELECT m.id FROM memories AS m "
+        "JOIN below ON m.parent = below.id) SELECT count(*) - 1 FROM below"
+    )
+    return int(index.one(sql, memory_id))
+
+
+def beside(index: Index, memory_id: str, way: str) -> list[str]:
+    """The ids to which a way leads."""
+    if way == "children":
+        sql = "SELECT id FROM live WHERE parent = ? ORDER BY id"
+    elif way == "parent":
+        sql = "SELECT parent FROM memories WHERE id = ? AND parent <> ''"
+    else:
+        sql = (
+            "SELECT target FROM edges WHERE source = ?1 AND relation NOT IN ('part_of', 'touches') "
+            "UNION SELECT source FROM edges WHERE target = ?1 AND relation <> 'part_of' ORDER BY 1"
+        )
+    return [row[0] for row in index.ask(sql, memory_id)]

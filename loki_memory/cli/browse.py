@@ -1,0 +1,213 @@
+"""Commands that look around: topics, timeline, graph, and feedback on what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from loki_memory.browse.graph import dot, draw, mermaid
+from loki_memory.browse.topics import (
+    TIMELINE_BUDGET,
+    TOPICS_BUDGET,
+    WAYS,
+    Branch,
+    Item,
+    Timeline,
+    Topics,
+)
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, table
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Summary
+
+_FORMATS = {"text": draw, "dot": dot, "mermaid": mermaid}
+_PARTS = {
+    "blockers": "Blocked by",
+    "focus": "Focus",
+    "next_up": "Next",
+    "key_decisions": "Decisions",
+    "recent_actions": "Lately",
+}
+
+
+@command("topics")
+@click.option(
+    "--budget",
+    type=click.IntRange(1),
+    default=TOPICS_BUDGET,
+    show_default=True,
+    help="At most so many tokens.",
+)
+def topics_command(session: Session, budget: int) -> None:
+    """Say what there is to know, by topic, and what reading it takes.
+
+    Topics are memories that have others below them, then categories, then kinds.
+
+    \b
+    Example:
+      loki-mem topics
+    """
+    workspace = session.open()
+    found = workspace.topics(budget)
+    session.show(found, lambda: _tell_topics(found))
+    remarks(workspace)
+
+
+def _tell_topics(found: Topics) -> None:
+    if not found.topics:
+        note('nothing is remembered yet: loki-mem remember "…"')
+        return
+    for topic in found.topics:
+        say(safe(topic.line()))
+    more = f"and {plural(found.more, 'more topic')}; " if found.more else ""
+    number = plural(found.total_memories, "memory")
+    say(click.style(f"{more}in all {number}, {found.total_tokens:,} tokens (estimated)", dim=True))
+
+
+@command("timeline")
+@click.option("--since", metavar="DATE", help="Only what is from then or later.")
+@click.option(
+    "--budget",
+    type=click.IntRange(1),
+    default=TIMELINE_BUDGET,
+    show_default=True,
+    help="At most so many tokens.",
+)
+def timeline_command(session: Session, since: str | None, budget: int) -> None:
+    """Say what happened lately, what was decided, and who is blocked.
+
+    \b
+    Example:
+      loki-mem timeline --since 2026-01-12
+    """
+    workspace = session.open()
+    found = workspace.timeline(since, budget)
+    session.show(found, lambda: _tell_timeline(found))
+    remarks(workspace)
+
+
+def _tell_timeline(found: Timeline) -> None:
+    parts: dict[str, list[Item]] = {name: getattr(found, name) for name in _PARTS}
+    if not any(parts.values()):
+        note("no episode, decision, ledger or handoff fits")
+    for name, items in parts.items():
+        if items:
+            say(click.style(_PARTS[name], bold=True))
+        for item in items:
+            say(f"  {safe(item.line())}")
+    if found.more:
+        note(f"{found.more} more; raise --budget")
+
+
+@command("graph")
+@click.argument("memory", metavar="ID")
+@click.option(
+    "--depth", type=click.IntRange(1, 3), default=1, show_default=True, help="So many links away."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(_FORMATS)),
+    default="text",
+    show_default=True,
+    help="How to draw it: for the terminal, for Graphviz, or for Mermaid.",
+)
+def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
+    """Draw what a memory is linked with, in both directions.
+
+    ID may also be a file of the project: file:src/app.ts. The first letters of a memory's ID are
+    enough if no other begins so.
+
+    \b
+    Example:
+      loki-mem graph sem-001 --depth 2
+    """
+    workspace = session.open()
+    if not memory.startswith("file:"):
+        memory = workspace.resolve(memory)
+    found = workspace.graph(memory, depth)
+    session.show(found, lambda: say(safe(_FORMATS[form](found))))
+    if found.more:
+        note(f"{plural(found.more, 'neighbour')} left out")
+    remarks(workspace)
+
+
+@command("explore")
+@click.argument("memory", metavar="TOPIC")
+@click.option(
+    "--depth", type=click.IntRange(0, 9), default=2, show_default=True, help="So many levels."
+)
+def explore_command(session: Session, memory: str, depth: int) -> None:
+    """Draw a topic with what stands below it.
+
+    \b
+    Example:
+      loki-mem explore fact-0d548y5qh8
+    """
+    workspace = session.open()
+    found = workspace.explore(memory, depth)
+    session.show(found, lambda: _tell_branch(found))
+    remarks(workspace)
+
+
+def _tell_branch(branch: Branch, lead: str = "", own: str = "") -> None:
+    more = f"  ({branch.below} below)" if branch.below and not branch.children else ""
+    say(f"{own}{click.style(branch.id, fg='cyan')}  {one_line(branch.title, 90)}{more}")
+    for number, child in enumerate(branch.children, 1):
+        is_last = number == len(branch.children)
+        _tell_branch(
+            child, lead + ("   " if is_last else "│  "), lead + ("└─ " if is_last else "├─ ")
+        )
+
+
+@command("traverse")
+@click.argument("memory", metavar="ID")
+@click.argument("way", type=click.Choice(WAYS))
+def traverse_command(session: Session, memory: str, way: str) -> None:
+    """List where a way leads from a memory.
+
+    To its children, its parent, or what it is linked with.
+
+    \b
+    Example:
+      loki-mem traverse sem-001 associations
+    """
+    workspace = session.open()
+    found = workspace.traverse(memory, way)
+    shown = [{"id": one.id, "kind": one.kind, "title": one.title} for one in found]
+    session.show({"memories": shown}, lambda: _tell_found(found))
+    remarks(workspace)
+
+
+def _tell_found(found: Sequence[Summary]) -> None:
+    if not found:
+        note("that way leads nowhere")
+    table([[one.id, one.kind, one_line(one.title, 100)] for one in found], {0: "cyan"})
+
+
+@command("feedback")
+@click.argument("memory", metavar="ID")
+@click.option("--helpful", "said", flag_value="helpful", help="It helped.")
+@click.option("--unhelpful", "said", flag_value="unhelpful", help="It did not.")
+@click.option("--episode", metavar="EPISODE", help="In which episode.")
+def feedback_command(session: Session, memory: str, said: str | None, episode: str | None) -> None:
+    """Say whether a memory helped.
+
+    Noted on this machine, where what helps comes up sooner, and in the next episode that is
+    recorded (`recalled`), which makes it evidence for everybody.
+
+    \b
+    Example:
+      loki-mem feedback sem-001 --helpful
+    """
+    if said is None:
+        raise click.UsageError("Say --helpful or --unhelpful.")
+    workspace = session.open()
+    memory = workspace.resolve(memory)
+    workspace.feedback(memory, said == "helpful", episode)
+    value = {"id": memory, "helpful": said == "helpful", "episode": episode}
+    session.show(value, lambda: say(f"{click.style(memory, fg='cyan')}  noted as {said}"))
+    remarks(workspace)

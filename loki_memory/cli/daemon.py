@@ -1,0 +1,137 @@
+"""Commands that work in the background: watch, daemon."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import escaped, note, one_line, plural, say
+
+if TYPE_CHECKING:
+    from loki_memory.daemon.background import Adding
+    from loki_memory.workspace import Workspace
+
+_ACTIONS = ("start", "stop", "status", "logs")
+
+
+@command("watch")
+@click.option("--once", is_flag=True, help="Do all that is due, and end.")
+@click.option("--log", "to_log", is_flag=True, help="Write to the log of `daemon logs`.")
+def watch_command(session: Session, once: bool, to_log: bool) -> None:
+    """Look after memory while files change, until interrupted.
+
+    It keeps the index up to date, learns from episodes that agents write as files, ingests sessions
+    that rest, and renders CONTINUITY.md for the last goal. It only adds: files that git tracks are
+    left to `consolidate`.
+
+    \b
+    Example:
+      loki-mem watch --once
+    """
+    from loki_memory.daemon.background import Adding
+    from loki_memory.daemon.server import log_to_file
+
+    workspace = Adding(session.open().layout)
+    tell = log_to_file(workspace.layout) if to_log else _teller(session)
+    if once:
+        _look_once(session, workspace, tell)
+    else:
+        _watch(workspace, tell)
+
+
+def _teller(session: Session) -> Callable[[str], None]:
+    """What prints what is told, line by line; with --json, each line is an object."""
+    return _tell_as_json if session.json else lambda text: say(one_line(text))
+
+
+def _tell_as_json(text: str) -> None:
+    import orjson
+
+    say(escaped(orjson.dumps({"told": text}).decode()))
+
+
+def _look_once(session: Session, workspace: Adding, tell: Callable[[str], None]) -> None:
+    """What is new, and then what is done when nothing has been new for long."""
+    from loki_memory.daemon.background import Background
+    from loki_memory.daemon.watcher import leading
+
+    background = Background(workspace, note if session.json else tell, 0.0)
+    with leading(workspace.layout):
+        for clock in (0.0, math.inf):
+            background.round(clock)
+    session.show(background.standing, lambda: _tell_standing(background.standing._asdict()))
+
+
+def _watch(workspace: Adding, tell: Callable[[str], None]) -> None:
+    from loki_memory.daemon.run_command import Desk
+    from loki_memory.daemon.server import watch
+
+    watch(workspace, Desk(workspace).answer, tell)
+
+
+@command("daemon")
+@click.argument("action", type=click.Choice(_ACTIONS), default="status", required=False)
+@click.option("-n", "number", default=20, show_default=True, type=click.IntRange(1), help="Lines.")
+def daemon_command(session: Session, action: str, number: int) -> None:
+    """Start, stop or ask after a `watch` in the background.
+
+    While it runs, recall, context, status and hooks are answered by it: the same answers, sooner.
+    Without it everything works the same.
+
+    \b
+    Example:
+      loki-mem daemon status
+    """
+    from loki_memory.daemon import server
+
+    workspace = session.open()
+    if action == "logs":
+        lines = server.last_lines(workspace.layout, number)
+        session.show({"lines": lines}, lambda: say("\n".join(map(one_line, lines))))
+        return
+    told = _done(action, workspace)
+    session.show(told, lambda: _tell(told))
+
+
+def _done(action: str, workspace: Workspace) -> dict[str, Any]:
+    """Do it, and say how the watcher is doing now."""
+    from loki_memory.daemon import server
+    from loki_memory.daemon.watcher import is_watched
+
+    layout = workspace.layout
+    if action == "start":
+        return {"running": True, "state": server.start(layout, os.environ)}
+    if action == "stop" and server.stop(layout):
+        note("stopped")
+    return {"running": is_watched(layout), "state": server.ask(layout, server.STATE)}
+
+
+def _tell(told: dict[str, Any]) -> None:
+    state = told["state"]
+    if not told["running"]:
+        say("not running; `loki-mem daemon start` starts it")
+    elif state is None:
+        say("running, and does not answer")
+    else:
+        _tell_state(state)
+
+
+def _tell_state(state: dict[str, Any]) -> None:
+    how = "as files change" if state["hears"] else "at intervals: the kernel does not tell"
+    say(f"running since {state['since']} as process {state['process']}, {how}")
+    _tell_standing(state["standing"])
+
+
+def _tell_standing(done: dict[str, Any]) -> None:
+    say(f"learned from {plural(done['learned'], 'episode')}, ingested {done['ingested']:,}")
+    if done["waiting"]:
+        say(f"{plural(done['waiting'], 'episode')} wait for `loki-mem consolidate`")
+    if done["planned"]:
+        say(f"`loki-mem consolidate` would change {plural(done['planned'], 'memory')}")
+    if done["trouble"]:
+        say(f"{click.style('trouble:', fg='red')} {one_line(done['trouble'])}")

@@ -1,0 +1,177 @@
+"""Commands that ask where a belief comes from and since when: log, blame, bisect, revert."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from loki_memory.cli.commit import tell_commit
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import (
+    coloured_status,
+    note,
+    one_line,
+    plural,
+    progress_bar,
+    remarks,
+    say,
+)
+
+if TYPE_CHECKING:
+    from loki_memory.history.bisect import Turn
+    from loki_memory.history.blame import Blame, Source, Step
+    from loki_memory.history.revert import Reverted
+
+_SHORT = 10  # digits of a commit
+_LOG = 20
+
+
+@command("log")
+@click.argument("memory_id", metavar="[ID]", required=False)
+@click.option(
+    "-n", "limit", default=_LOG, show_default=True, type=click.IntRange(1), help="How many commits."
+)
+def log_command(session: Session, memory_id: str | None, limit: int) -> None:
+    """Show the history of memory, or of one belief, by commits.
+
+    \b
+    Example:
+      loki-mem log sem-001
+    """
+    workspace = session.open()
+    steps = workspace.log(memory_id, limit)
+    session.show({"commits": steps}, lambda: _tell_log(steps, memory_id))
+    remarks(workspace)
+
+
+def _tell_log(steps: Iterable[Step], memory_id: str | None) -> None:
+    told = list(steps)
+    for step in told:
+        _tell_step(step, listed=memory_id is not None)
+    if not told:
+        note(f"no commit has {memory_id or 'any memory'} yet: loki-mem commit")
+
+
+def _tell_step(step: Step, *, listed: bool) -> None:
+    """A commit in one line; then what it changed, if that is not what its subject says."""
+    name = click.style(step.commit[:_SHORT], fg="yellow")
+    who = step.agent or step.author
+    say(f"{name}  {step.at[:10]}  {one_line(step.subject, 80)}  {click.style(who, dim=True)}")
+    if listed or not step.subject.startswith("memory: "):
+        for told, details in step.lines():
+            say(f"    {one_line(told, 140)}")
+            for detail in details:
+                say(click.style(f"        {one_line(detail, 130)}", dim=True))
+
+
+@command("blame")
+@click.argument("memory_id", metavar="ID")
+def blame_command(session: Session, memory_id: str) -> None:
+    """Show where a belief comes from: its episodes, and each commit.
+
+    \b
+    Example:
+      loki-mem blame sem-001
+    """
+    workspace = session.open()
+    found = workspace.blame(memory_id)
+    session.show(found, lambda: _tell_blame(found))
+    remarks(workspace)
+
+
+def _tell_blame(found: Blame) -> None:
+    state = coloured_status(found.status) if found.status else ""
+    sure = "" if found.confidence is None else f"confidence {found.confidence:g}"
+    say(f"{click.style(found.id, fg='cyan')}  {one_line(found.title, 120)}")
+    say(f"    {'  '.join(filter(None, (found.kind, state, sure)))}")
+    if found.stated_by:
+        say(f"\nStated by {found.stated_by}")
+    for speaks, title in (("for", "Rests on"), ("against", "Against it")):
+        told = [source for source in found.sources if source.speaks == speaks]
+        if told:
+            say(f"\n{title}")
+            for source in told:
+                _tell_source(source)
+    if found.reviewed:
+        say("\nReviewed")
+        for one in found.reviewed:
+            say(f"    {one_line(' '.join(str(value) for value in one.values()), 100)}")
+    if found.steps:
+        say("\nCommits")
+        for step in found.steps:
+            _tell_step(step, listed=True)
+    else:
+        note("no commit has it yet: loki-mem commit")
+
+
+def _tell_source(source: Source) -> None:
+    where = f"code {source.commit[:_SHORT]}" if source.commit else ""
+    kept = "" if source.kept == "live" else source.kept
+    known = (source.outcome, source.agent, source.session, where, kept)
+    say(f"    {click.style(source.id, fg='cyan')}  {one_line(source.goal, 100)}")
+    say(click.style(f"        {one_line('; '.join(filter(None, known)), 120)}", dim=True))
+
+
+@command("bisect")
+@click.argument("between", metavar="[GOOD..BAD]", required=False)
+@click.option("--query", required=True, metavar="TEXT", help="What is recalled.")
+@click.option("--expect", metavar="ID", help="Should be recalled and is not.")
+@click.option("--reject", "unwanted", metavar="ID", help="Is recalled and should not be.")
+@click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="Among how many.")
+def bisect_command(
+    session: Session, query: str, expect: str | None, unwanted: str | None, **options: object
+) -> None:
+    """Find the commit at which a recall changed, and what it did.
+
+    \b
+    Example:
+      loki-mem bisect --query "logs of staging" --reject fact-2f61dyj12e
+    """
+    if bool(expect) == bool(unwanted):
+        raise click.UsageError("Give either --expect ID or --reject ID.")
+    workspace = session.open()
+    with progress_bar("embedding") as workspace.progress:
+        turn = workspace.bisect(query, expect=expect, reject=unwanted, **options)  # type: ignore[arg-type]
+    session.show(turn, lambda: _tell_turn(turn))
+    remarks(workspace)
+
+
+def _tell_turn(turn: Turn) -> None:
+    _tell_step(turn.step, listed=True)
+    say(f"recalled before: {', '.join(turn.before) or 'nothing'}")
+    say(f"recalled since:  {', '.join(turn.after) or 'nothing'}")
+    note(f"{plural(turn.tried, 'commit')} tried")
+
+
+@command("revert")
+@click.argument("name", metavar="RUN|COMMIT")
+def revert_command(session: Session, name: str) -> None:
+    """Undo what one commit did to memory, and commit that.
+
+    Episodes stay, and so does whatever changed since. What rests on the same episodes would be
+    learned again by the next consolidate; `reject` is for good.
+
+    \b
+    Example:
+      loki-mem revert HEAD
+    """
+    workspace = session.open()
+    done = workspace.revert(name)
+    session.show(done, lambda: _tell_reverted(done))
+    tell_commit(done.committed)
+    remarks(workspace)
+
+
+def _tell_reverted(done: Reverted) -> None:
+    for what, names in (
+        ("removed", done.removed),
+        ("restored", done.written),
+        ("kept", done.kept),
+    ):
+        for name in names:
+            since = "  changed since" if what == "kept" else ""
+            say(f"{what.ljust(10)}  {click.style(name, fg='cyan')}{since}")
+    if not (done.removed or done.written or done.kept):
+        note(f"{done.commit[:_SHORT]} changed no belief")

@@ -1,0 +1,72 @@
+"""The command that takes in what other systems remember: import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from loki_memory.cli.common import Session, command, described
+from loki_memory.cli.output import note, one_line, plural, remarks, safe, say
+
+if TYPE_CHECKING:
+    from loki_memory.install.edits import Deed
+    from loki_memory.interop.import_memory import Imported
+
+_SHOWN = 40  # lines: more than a screen nobody reads; --json has all
+
+
+@command("import")
+@click.argument("source")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--scope", type=click.Choice(["project", "local"]), default="project")
+@click.option("--write-back", is_flag=True, help="Then list our memories in its MEMORY.md.")
+@click.option("--plan", is_flag=True, help="Say what would be done and write nothing.")
+def import_command(
+    session: Session,
+    source: str,
+    path: Path | None,
+    scope: str,
+    write_back: bool,
+    plan: bool,
+) -> None:
+    """Take in what another system remembers, as facts.
+
+    SOURCE is claude-memory: the MEMORY.md and topic files that Claude Code keeps for this
+    repository, or those in PATH. What is known already, or was taken out, stays as it is. Facts
+    that are imported are found when asked for, and not put before an agent unasked until
+    somebody remembers or corrects them.
+
+    \b
+    Example:
+      loki-mem import claude-memory README.md --plan
+    """
+    from loki_memory.interop.import_memory import SOURCES
+
+    if source not in SOURCES:
+        raise click.UsageError(f"{source!r} is not one of: {', '.join(SOURCES)}.")
+    workspace = session.open()
+    found = workspace.import_memory(source, path, scope, plan)
+    if not plan:
+        workspace.sync()
+    deed = workspace.tell_back(source, path, plan) if write_back else None
+    facts = [described(workspace, fact) for fact in found.facts]
+    value = {**found._asdict(), "facts": facts, "written_back": deed}
+    session.show(value, lambda: _tell(found, deed))
+    remarks(workspace)
+
+
+def _tell(found: Imported, deed: Deed | None) -> None:
+    for fact in found.facts[:_SHOWN]:
+        say(f"{click.style(fact.id, fg='cyan')}  {one_line(fact.title(), 100)}")
+    if len(found.facts) > _SHOWN:
+        say(f"… and {len(found.facts) - _SHOWN} more; --json has all")
+    for where, what, why in found.refused:
+        say(f"{click.style('refused', fg='yellow')}  {safe(where)}: {one_line(what, 60)}: {why}")
+    files, new = plural(len(found.files), "file"), plural(len(found.facts), "new fact")
+    say(f"{new} in {files}, {found.known:,} known, {len(found.refused):,} refused")
+    if deed is not None:
+        say(f"{'done' if deed.did else 'as it was'}  {safe(deed.where)}: {one_line(deed.what)}")
+    if found.planned:
+        note("this is a plan; nothing was written")

@@ -1,0 +1,52 @@
+"""The command that mends what a merge left: resolve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import note, one_line, plural, remarks, safe, say
+
+if TYPE_CHECKING:
+    from loki_memory.history.resolve import Resolved
+
+_COLOURS = {"left": "red", "removed": "yellow", "told apart": "yellow"}
+
+
+@command("resolve")
+@click.option("--plan", is_flag=True, help="Say what would be done and write nothing.")
+def resolve_command(session: Session, plan: bool) -> None:
+    """Mend memory files that a merge left with conflicts.
+
+    Works where the merge driver is not installed, and after merges on a forge. Files that git
+    holds as unmerged are marked as resolved; nothing is committed. The exit code is 1 if a file
+    is left to you.
+
+    \b
+    Example:
+      loki-mem resolve --plan
+    """
+    workspace = session.open()
+    found = workspace.mend_conflicts(plan_only=plan)
+    session.show({"planned": plan, "resolved": found}, lambda: _tell(found, plan))
+    remarks(workspace)
+    if any(one.how == "left" for one in found):
+        raise click.exceptions.Exit(1)
+
+
+def _tell(found: list[Resolved], planned: bool) -> None:
+    for one in found:
+        how = click.style(one.how.ljust(10), fg=_COLOURS.get(one.how, "green"))
+        said = f": {one_line(one.note)}" if one.note else ""
+        say(f"{how}  {safe(one.path)}{said}")
+    if not found:
+        say("no memory file has a conflict")
+    staged = sum(one.staged for one in found)
+    if planned and found:
+        note("this is a plan; nothing was written")
+    elif staged:
+        note(
+            f"{plural(staged, 'file')} marked as resolved in git's index; commit when you are done"
+        )

@@ -1,0 +1,314 @@
+"""Commands for agents among themselves: ledgers and handoffs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from loki_memory.cli.commit import tell_commit
+from loki_memory.cli.common import Session, command, described, finish_writing, origin
+from loki_memory.cli.output import (
+    HELP,
+    bullets,
+    note,
+    one_line,
+    plural,
+    print_json,
+    remarks,
+    safe,
+    say,
+    table,
+)
+from loki_memory.cli.read import show_command
+from loki_memory.errors import InvalidRecord, LokiMemoryError, NoLedger, NotFound
+from loki_memory.models import Handoff, Ledger, Memory
+from loki_memory.models.team import is_addressed, is_role
+from loki_memory.team.brief import BUDGET, Brief
+from loki_memory.team.ledgers import ledger_of, ledgers, waiting_checkpoints
+from loki_memory.workspace import Workspace
+
+_WHOLE = 1_000_000  # tokens: a plan is shown with nothing left out
+_budget = click.option(
+    "--budget", type=click.IntRange(1), default=BUDGET, show_default=True, help="Tokens."
+)
+
+
+@command("ledger")
+@click.argument("agent", required=False)
+@click.option("--task", help="Check in with this current task.")
+@click.option("--goal", help="Check in with this current goal.")
+@click.option("--completed", type=click.IntRange(0), help="Tasks completed so far.")
+@click.option("--file", "touched", multiple=True, help="A modified file; repeatable.")
+@click.option("--commit", help="The last git commit.")
+@click.option("--resume", is_flag=True, help="Print what AGENT needs to go on.")
+@_budget
+def ledger_command(
+    session: Session, agent: str | None, resume: bool, budget: int, **given: Any
+) -> None:
+    """List ledgers, show AGENT's, or write a checkpoint into it.
+
+    With --resume, print where AGENT stood, what it has taken on and what waits for it, mistakes
+    to avoid and relevant memories, within a budget of tokens.
+
+    \b
+    Example:
+      loki-mem ledger qa-001-testing --task task-042 --goal "Test the search"
+      loki-mem ledger eng-001-backend --resume --budget 400
+    """
+    workspace = session.open()
+    fields = _fields(given)
+    if agent is None:
+        if resume or fields:
+            raise click.UsageError("name the AGENT.")
+        _list(session, workspace)
+    elif fields:
+        ledger = workspace.check_in(agent, **fields)
+        brief = workspace.resume_brief(agent, budget) if resume else None
+        _report(session, workspace, ledger, brief)
+    elif resume:
+        brief = workspace.resume_brief(agent, budget)
+        session.show({"brief": _printed(brief)}, lambda: _tell(brief))
+        remarks(workspace)
+    else:
+        _show(session, workspace, agent)
+
+
+def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, as fields of a ledger."""
+    state = _given(files_modified=list(given["touched"]), last_git_commit=given["commit"])
+    return _given(
+        tasks_completed=given["completed"],
+        current_task=given["task"],
+        state=state,
+        context=_given(current_goal=given["goal"]),
+    )
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}
+
+
+def _list(session: Session, workspace: Workspace) -> None:
+    workspace.refresh()
+    rows = workspace.answer(lambda: ledgers(workspace))
+    waiting = waiting_checkpoints(workspace)
+    shown = [_described(one, waiting) for one in rows]
+    session.show({"ledgers": shown}, lambda: _tell_ledgers(rows))
+    if waiting:
+        note(f"of {plural(len(waiting), 'agent')} a checkpoint waits; commit or consolidate")
+    remarks(workspace)
+
+
+def _described(ledger: Ledger, waiting: Mapping[str, Ledger]) -> dict[str, Any]:
+    return {
+        "id": ledger.id,
+        "kind": ledger.kind,
+        "record": ledger.document(),
+        "waiting": ledger.agent_id in waiting,
+    }
+
+
+def _tell_ledgers(found: list[Ledger]) -> None:
+    if not found:
+        note("no agent has checked in; `loki-mem ledger AGENT --task …` does")
+    table(
+        [[one_line(r.agent_id), (r.last_checkpoint or "")[:16], _aim(r)] for r in found],
+        {0: "cyan"},
+    )
+
+
+def _aim(ledger: Ledger) -> str:
+    return one_line(ledger.context.current_goal or ledger.current_task or "-", 90)
+
+
+def _show(session: Session, workspace: Workspace, agent: str) -> None:
+    """A ledger as its file has it, and what waits to be written into it."""
+    workspace.refresh()
+    ledger = workspace.answer(lambda: ledger_of(workspace, agent))
+    if ledger is None:
+        raise NoLedger(agent)
+    waiting = waiting_checkpoints(workspace)
+    if session.json:
+        print_json({"ledgers": [_described(ledger, waiting)]})
+        return
+    try:
+        workspace.get(ledger.id)
+        click.get_current_context().invoke(show_command, memory=ledger.id, as_json=False)
+    except NotFound:
+        say(click.style(ledger.id, fg="cyan"))
+    if ledger.agent_id in waiting:
+        say(click.style("waits until a command writes it", bold=True))
+        bullets(one_line(line) for line in _flat(waiting[ledger.agent_id].document()))
+
+
+def _flat(document: Mapping[str, Any], inside: str = "") -> list[str]:
+    lines = []
+    for name, value in document.items():
+        if isinstance(value, dict):
+            lines += _flat(value, f"{inside}{name}.")
+        else:
+            text = ", ".join(map(str, value)) if isinstance(value, list) else value
+            lines.append(f"{inside}{name}: {text}")
+    return lines
+
+
+def _report(session: Session, workspace: Workspace, record: Memory, brief: Brief | None) -> None:
+    """What was stored, and the brief that goes with it."""
+    if brief is None or not session.json:
+        finish_writing(session, workspace, [record])
+        if brief is not None:
+            _tell(brief)
+        return
+    try:
+        workspace.sync()
+    except LokiMemoryError as error:
+        note(f"stored, but index and views are not up to date: {error}")
+    print_json({"stored": [described(workspace, record)], "brief": _printed(brief)})
+    remarks(workspace)
+
+
+def _tell(brief: Brief) -> None:
+    say(safe(brief.text()).rstrip("\n"))
+
+
+def _printed(brief: Brief) -> dict[str, Any]:
+    return {**brief._asdict(), "tokens": brief.tokens, "text": brief.text()}
+
+
+@click.group("handoff", context_settings=HELP)
+def handoff_command() -> None:
+    """Pass work between agents: create, list, accept, close.
+
+    \b
+    Example:
+      loki-mem handoff create eng-001-backend qa-001-testing "Added search" --test paging
+    """
+
+
+def _subcommand(name: str) -> Callable[[Callable[..., Any]], click.Command]:
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        made = command(name)(function)
+        handoff_command.add_command(made)
+        return made
+
+    return decorate
+
+
+@_subcommand("create")
+@click.argument("from_agent", metavar="FROM")
+@click.argument("to_agent", metavar="TO")
+@click.argument("what", required=False)
+@click.option("--artifact", "artifacts", multiple=True, help="A file that was made; repeatable.")
+@click.option("--test", "needs_testing", multiple=True, help="What needs testing; repeatable.")
+@click.option("--issue", "known_issues", multiple=True, help="A known issue; repeatable.")
+@click.option("--pattern", "relevant_patterns", multiple=True, help="A memory's ID; repeatable.")
+@click.option("--git-state", help="Where the work stands in git, if not as git says.")
+@click.option("--plan", is_flag=True, help="Show what would be handed over, and write nothing.")
+def create(
+    session: Session, from_agent: str, to_agent: str, what: str | None, plan: bool, **context: Any
+) -> None:
+    """Hand work over to another agent, or to a role such as qa.
+
+    What is recorded of FROM since its last handoff is added to what you give: goals that it
+    reached, files that it changed, tests that fail, errors that nothing resolved, memories that
+    helped, and where git stands. WHAT was done is asked for only if no success is recorded.
+
+    In a git repository, memory is committed, so that the other one can pull it.
+
+    \b
+    Example:
+      loki-mem handoff create eng-001-backend qa-001-testing "Added search" --test paging
+      loki-mem handoff create eng-002-frontend qa --plan
+    """
+    workspace = session.open()
+    given = {k: list(v) if isinstance(v, tuple) else v for k, v in context.items() if v}
+    make = workspace.draft_handoff if plan else workspace.hand_off
+    try:
+        handoff = make(from_agent, to_agent, what, **given)
+    except InvalidRecord as error:
+        if error.field != "what_was_done" or origin() != "owner":
+            raise
+        what = click.prompt("What was done", err=True)
+        handoff = make(from_agent, to_agent, what, **given)
+    if plan:
+        _tell_plan(session, workspace, handoff)
+        return
+    finish_writing(session, workspace, [handoff])
+    tell_commit(workspace.commit(from_agent))
+
+
+def _tell_plan(session: Session, workspace: Workspace, planned: Handoff) -> None:
+    value = {"planned": {"id": planned.id, "kind": planned.kind, "record": planned.document()}}
+    brief = workspace.handoff_brief(planned, _WHOLE)
+    session.show(value, lambda: _tell(brief))
+    remarks(workspace)
+
+
+@_subcommand("list")
+@click.option("--to", "to_agent", help="Only those to this agent, or to its role.")
+@click.option("--all", "everything", is_flag=True, help="Those that are done or expired, too.")
+def list_handoffs(session: Session, to_agent: str | None, everything: bool) -> None:
+    """List handoffs that are open or accepted.
+
+    \b
+    Example:
+      loki-mem handoff list --to qa-001-testing
+    """
+    workspace = session.open()
+    found = [
+        record
+        for record in workspace.list(kind="handoff")
+        if isinstance(record, Handoff)
+        and (everything or record.state in {"open", "accepted"})
+        and (to_agent is None or is_addressed(record.to_agent or "", to_agent))
+    ]
+    shown = [{"id": r.id, "kind": r.kind, "state": r.state, "record": r.document()} for r in found]
+    session.show({"handoffs": shown}, lambda: _tell_handoffs(found))
+    remarks(workspace)
+
+
+def _tell_handoffs(found: list[Handoff]) -> None:
+    if not found:
+        note("none; `loki-mem handoff list --all` shows those that are done")
+    table([[r.id, r.state, one_line(r.title(), 90)] for r in found], {0: "cyan", 1: "yellow"})
+
+
+@_subcommand("accept")
+@click.argument("handoff", metavar="ID")
+@click.option("--by", help="The agent that takes it on; its ledger will refer to it.")
+@_budget
+def accept(session: Session, handoff: str, by: str | None, budget: int) -> None:
+    """Take on a handoff, and print what it takes to go on.
+
+    What was done, whether HEAD moved since, what to test, known issues, the gist of each relevant
+    pattern, and which artifacts are missing or changed since.
+
+    \b
+    Example:
+      loki-mem handoff accept handoff-pntnsg6v73 --by ops-001-devops
+    """
+    workspace = session.open()
+    record = workspace.accept(workspace.resolve(handoff), by)
+    brief = workspace.handoff_brief(record, budget)
+    _report(session, workspace, record, brief)
+    if by is None and is_role(record.to_agent or ""):
+        note("no ledger refers to it: --by AGENT says who takes it on")
+
+
+@_subcommand("close")
+@click.argument("handoff", metavar="ID")
+@click.option("--note", "remark", help="How it ended.")
+@click.option("--expired", is_flag=True, help="It was not done and is no longer wanted.")
+def close(session: Session, handoff: str, remark: str | None, expired: bool) -> None:
+    """Say that a handoff is done.
+
+    \b
+    Example:
+      loki-mem handoff close handoff-pxfhe1devs --note "all tests pass"
+    """
+    workspace = session.open()
+    status = "expired" if expired else "done"
+    record = workspace.close_handoff(workspace.resolve(handoff), remark, status)
+    finish_writing(session, workspace, [record])

@@ -1,0 +1,264 @@
+"""Induce anti-patterns: what failed, and what helped, from every episode that met an error.
+
+An error is the same error when command, masked line and named thing are the same (`Key`), and its
+anti-pattern has an id that is made of them: so episodes in any order, in any batches, on any
+branch, give one record. It cites the episodes that met the error; its words and remedies are
+those of the newest of them, so that the thousandth occurrence costs what the hundredth did. What
+it knows of episodes that are archived stays. A lesson of a day is written beside it for each error
+that was overcome on that day.
+
+What was done in two episodes need not read alike to be the same remedy: whoever got over the error
+by a name that a remedy brings in speaks for it, and who got over it by other names speaks against
+it. Of the latter, those whose own remedy is not among the few that are kept are listed as
+`otherwise`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from loki_memory.consolidation.failures import Mishap, brought_in, group, mishaps
+from loki_memory.consolidation.provenance import least_trusted, newest
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched, in_time
+from loki_memory.models import AntiPattern, Episode, Learning, Resolution, parse, tombstone_id
+from loki_memory.models.base import Memory
+from loki_memory.models.confidence import lower_bound, otherwise
+from loki_memory.models.ids import digest
+from loki_memory.models.links import Tombstone
+
+_NEWEST = 25  # episodes, of all that met an error or of one day
+
+
+class Known(NamedTuple):
+    """An error: the touched episodes that met it, and what the newest and those of a day met."""
+
+    fresh: list[Episode]
+    newest: list[Mishap]
+    days: dict[str, list[Mishap]]  # of the touched episodes
+    old: AntiPattern | None
+
+
+def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
+    """One anti-pattern per error, one learning per error and day."""
+    put: list[Memory] = []
+    steps: list[Step] = []
+    refused = {one.rejected for one in snapshot.of(Tombstone) if one.rejected}
+    for id_, known in sorted(_by_error(snapshot, touched).items()):
+        if id_ in refused or _is_rejected(snapshot, known.newest):
+            continue
+        put += [one for one in _learnings(known) if _is_news(snapshot, one)]
+        new = _anti_pattern(snapshot, id_, known)
+        if known.old is None or new.document() != known.old.document():
+            put.append(new)
+            steps.append(_step(new, known.old))
+    return Changes(put=tuple(put), steps=tuple(steps))
+
+
+def _by_error(snapshot: Snapshot, touched: Touched | None) -> dict[str, Known]:
+    """What is known of each error that a touched episode met."""
+    found: dict[str, list[Mishap]] = {}
+    new = snapshot.records if touched is None else touched.ids - touched.learned
+    fresh = _episodes(snapshot, new)
+    for one in (one for episode in fresh for one in mishaps(episode)):
+        found.setdefault(one.id, []).append(one)
+    return {id_: _known(snapshot, id_, met, touched) for id_, met in sorted(found.items())}
+
+
+def _known(snapshot: Snapshot, id_: str, met: list[Mishap], touched: Touched | None) -> Known:
+    """What is new, and of the episodes that the record cites those that met the error too."""
+    record = snapshot.records.get(id_)
+    old = record if isinstance(record, AntiPattern) else None
+    by_episode: dict[str, list[Mishap]] = {}
+    for one in met:
+        by_episode.setdefault(one.episode.id, []).append(one)
+    fresh = _episodes(snapshot, by_episode)
+    cited = old.evidence.for_ if old and touched is not None else []
+    episodes = _episodes(snapshot, {*cited, *by_episode})
+
+    def first_few(some: Iterable[Episode]) -> list[Mishap]:
+        found: list[list[Mishap]] = []
+        for episode in some:
+            if episode.id not in by_episode:
+                by_episode[episode.id] = mishaps(episode, id_)
+            found += filter(None, [by_episode[episode.id]])
+            if len(found) == _NEWEST:
+                break
+        return [one for those in found for one in those]
+
+    by_day: dict[str, list[Episode]] = {one.date: [] for one in fresh}
+    for episode in episodes:
+        if episode.date in by_day:
+            by_day[episode.date].append(episode)
+    return Known(
+        fresh,
+        first_few(reversed(episodes)),
+        {day: first_few(those) for day, those in by_day.items()},
+        old,
+    )
+
+
+def _episodes(snapshot: Snapshot, ids: Iterable[str]) -> list[Episode]:
+    records = (snapshot.records.get(one) for one in ids)
+    return in_time(one for one in records if isinstance(one, Episode))
+
+
+def _anti_pattern(snapshot: Snapshot, id_: str, known: Known) -> AntiPattern:
+    """The record as all that is known of the error makes it."""
+    old, met = known.old, known.newest
+    every, unlisted = _resolutions(met, _archived(snapshot, old)), _unlisted(snapshot, old)
+    resolutions = every[: snapshot.thresholds.resolutions]
+    others = (_overcame(every) | unlisted) - _overcame(resolutions)
+    episodes = {one.id for one in known.fresh} | set(old.evidence.for_ if old else ())
+    first, last = known.fresh[0], known.fresh[-1]
+    fields: dict[str, Any] = {
+        "id": id_,
+        "what_fails": _commonest(one.line for one in met),
+        "prevention": next((one.do for one in resolutions if one.for_), None),
+        "resolutions": [one.model_dump(mode="json", exclude_unset=True) for one in resolutions],
+        "otherwise": sorted(others) or None,
+        "status": "candidate",
+        "scope": first.scope,
+        "key": met[0].key._asdict(),
+        "origin": least_trusted([*known.fresh, *filter(None, [old])]),
+    }
+    evidence = {"for": newest(episodes), "against": old.evidence.against if old else []}
+    dates = {"valid_from": first.date, "at": last.timestamp}
+    if old is None:
+        given = {name: value for name, value in fields.items() if value is not None}
+        return parse(AntiPattern, {**given, "evidence": evidence, **dates})
+    fields.pop("status")
+    if old.origin == "owner":  # the words are a person's, the evidence is ours
+        fields = {name: fields[name] for name in ("resolutions", "otherwise")}
+    dates["valid_from"] = min(filter(None, (old.valid_from, dates["valid_from"])))
+    dates["at"] = max(filter(None, (old.at, dates["at"])))
+    given = {name: value for name, value in fields.items() if value is not None}
+    rest = {name: value for name, value in old.document().items() if name != "otherwise"}
+    evidence = {**_extra(old), **evidence}
+    return parse(AntiPattern, {**rest, **given, "evidence": evidence, **dates})
+
+
+def _extra(old: AntiPattern) -> Mapping[str, Any]:
+    return old.evidence.model_extra or {}
+
+
+def _archived(snapshot: Snapshot, old: AntiPattern | None) -> list[Resolution]:
+    """What a record says of remedies beyond the episodes at hand."""
+    kept: list[Resolution] = []
+    for one in old.resolutions if old else ():
+        helped = [episode for episode in one.for_ if episode not in snapshot.records]
+        failed = [episode for episode in one.against if episode not in snapshot.records]
+        if helped or failed or not (one.for_ or one.against):
+            kept.append(one.model_copy(update={"for_": helped, "against": failed}))
+    return kept
+
+
+def _unlisted(snapshot: Snapshot, old: AntiPattern | None) -> set[str]:
+    """Those that a record lists as `otherwise` beyond the episodes at hand."""
+    return {one for one in otherwise(old) if one not in snapshot.records} if old else set()
+
+
+def _overcame(resolutions: Iterable[Resolution]) -> set[str]:
+    return {episode for one in resolutions for episode in one.for_}
+
+
+def _resolutions(met: list[Mishap], archived: list[Resolution]) -> list[Resolution]:
+    """The best by how surely they help; a later success of an episode outweighs its failures."""
+    best: dict[str, Resolution] = {}
+    known = [*archived, *(_tried(one) for one in met if one.do)]
+    for one in known:
+        same = best.get(group(one.do))
+        best[group(one.do)] = _joined(same, one) if same else one
+    ranked = [_supported(one, met) for one in best.values()]
+    overcame = _overcame(ranked)
+    ranked.sort(key=lambda one: (len(brought_in(one.do)), one.do))  # what is plain is told first
+    ranked.sort(key=_newest, reverse=True)
+    return sorted(ranked, key=lambda one: _worth(one, overcame), reverse=True)
+
+
+def _tried(one: Mishap) -> Resolution:
+    side = "for" if one.worked else "against"
+    return Resolution.model_validate(
+        {"do": one.do, "for": [], "against": [], side: [one.episode.id]}
+    )
+
+
+def _joined(one: Resolution, other: Resolution) -> Resolution:
+    helped = {*one.for_, *other.for_}
+    failed = {*one.against, *other.against} - helped
+    do = min((one.do, other.do), key=lambda text: (-len(text), text))
+    extra = {**(other.model_extra or {}), **(one.model_extra or {})}
+    return Resolution.model_validate(
+        {"do": do, "for": sorted(helped), "against": sorted(failed), **extra}
+    )
+
+
+def _supported(one: Resolution, met: list[Mishap]) -> Resolution:
+    """With the episodes that got over the error by a name that it brings in."""
+    names = brought_in(one.do)
+    alike = {other.episode.id for other in met if other.worked and names & other.names}
+    helped = alike.union(one.for_)
+    failed = [episode for episode in one.against if episode not in helped]
+    return one.model_copy(update={"for_": sorted(helped), "against": failed})
+
+
+def _newest(one: Resolution) -> str:
+    """Of equals the one that was used last fits the code as it is; ids begin with their day."""
+    return max((*one.for_, *one.against), default="")
+
+
+def _worth(one: Resolution, overcame: set[str]) -> float:
+    """By those that overcame the error, with it and without: a task can fail for other reasons."""
+    return lower_bound(len(one.for_), len(overcame.difference(one.for_)))
+
+
+def _learnings(known: Known) -> list[Learning]:
+    """What each day taught about one error: the remedy that most often helped on it."""
+    taught = {day: [one for one in met if one.do and one.worked] for day, met in known.days.items()}
+    return [_learning(day, met) for day, met in taught.items() if met]
+
+
+def _learning(day: str, met: list[Mishap]) -> Learning:
+    do = _commonest(one.do for one in met)
+    line = _commonest(one.line for one in met)
+    first = next(one.episode for one in met if one.do == do)
+    given = {
+        "id": f"learn-{digest('learning', met[0].id, day)}",
+        "timestamp": first.timestamp,
+        "lesson": f"{line}: {do}",
+        "error": line,
+        "resolution": do,
+        "source": first.id,
+        "agent": first.agent,
+        "scope": first.scope,
+        "origin": least_trusted(one.episode for one in met),
+    }
+    return parse(Learning, {name: value for name, value in given.items() if value is not None})
+
+
+def _is_news(snapshot: Snapshot, lesson: Learning) -> bool:
+    """Not yet written, not rejected, and not told by somebody in the same words that day."""
+    if tombstone_id(lesson.value()) in snapshot.rejected:
+        return False
+    old = snapshot.records.get(lesson.id)
+    if isinstance(old, Learning):
+        is_known = old.source in snapshot.records and old.origin != "owner"
+        return is_known and old.document() != lesson.document()
+    return True
+
+
+def _is_rejected(snapshot: Snapshot, met: list[Mishap]) -> bool:
+    """One wording of an error that a person rejected rejects them all."""
+    return any(tombstone_id(line) in snapshot.rejected for line in {one.line for one in met})
+
+
+def _commonest(texts: Iterable[str]) -> str:
+    counts = Counter(texts)
+    return min(counts, key=lambda text: (-counts[text], text))
+
+
+def _step(new: AntiPattern, old: AntiPattern | None) -> Step:
+    news = sorted({*new.evidence.for_} - {*(old.evidence.for_ if old else ())})
+    what = "learned" if old is None else "strengthened"
+    return Step(what, new.id, new.what_fails, tuple(news), new.prevention or "")

@@ -1,0 +1,412 @@
+"""Mishaps: every error that an episode met, and what was done about it.
+
+An error is told by the episode itself (`errors_encountered`) or by an action that failed. What
+resolved it is what the episode says, else the first later success of the same command; where that
+is a corrected form of what failed, the names that were exchanged say it best. Nothing is taken
+from what an output says to its reader, and what pipes a download into a shell resolved nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.step_sequences import Move, move
+from loki_memory.models import Action, Episode, error_signature
+from loki_memory.models.error_signature import Key, head, is_shell, salient, told
+from loki_memory.models.ids import digest
+from loki_memory.models.prompt_injection import pipes_download, without_instructions
+from loki_memory.models.text import normal
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_ERRORS = "_errors"  # where an episode keeps those that it met
+_WITHIN = 25  # steps: a success that comes later belongs to something else
+_SHOWN = 200  # characters of a command that worked
+_SAID = 400  # characters of what somebody wrote
+_STEPS = 3  # that led to a success
+_STEP = 60  # characters of one of them
+_NAMES = 4  # of the names that a repair brought in
+_COMMON = 0.3  # of the words of a failed command that its corrected form still has
+_SAME = 0.6  # of the words of the shorter of two messages
+_TERM = re.compile(r"\w{3,}")
+_FAILED = frozenset({"fail", "failed", "failure", "error", "errored"})
+_OUTPUT = re.compile(r"\s*(?:2>&1|>|\|)")
+_EXAMPLE = ", e.g. "
+_ARROW = " -> "
+_WITH = "with "
+_LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
+_LOOKS_LIKE_CODE = re.compile(r"[=;_*/<>|()]|\s-")
+_NAME = re.compile(r"--[a-z][\w-]+|[A-Za-z_]\w*")
+_KEYWORDS = _words(
+    "select from where group by order having join on as and or not in is null count sum avg "
+    "min max distinct limit desc asc between like inner left right outer union intersect "
+    "except exists case when then else end show tables describe columns t1 t2 t3 t4 the a an "
+    "to of"
+)
+
+
+class Mishap(NamedTuple):
+    """One error in one episode."""
+
+    id: str  # of the anti-pattern that it belongs to
+    key: Key
+    episode: Episode
+    line: str  # what went wrong, in a sentence
+    do: str  # what was done about it; empty if nothing is known
+    names: frozenset[str]  # that this brought in, also those that `do` does not show
+    worked: bool  # and it did not come again, and the episode did not fail
+
+
+class _Met(NamedTuple):
+    """An error as it was written down; `step` is the action that met it, -1 if unknown."""
+
+    line: str
+    step: int
+    resolution: str
+
+
+class _Known(NamedTuple):
+    """An error that was met, and the anti-pattern that it belongs to."""
+
+    id: str
+    key: Key
+    met: _Met
+
+
+class _Remedy(NamedTuple):
+    """What was done about an error, and the names that it brought in."""
+
+    do: str = ""
+    names: frozenset[str] = frozenset()
+
+
+def group(do: str) -> str:
+    """What makes two resolutions one: the exchange of names, not the command that shows it."""
+    return normal(do.partition(_EXAMPLE)[0])
+
+
+def brought_in(do: str) -> frozenset[str]:
+    """The names that an exchange says to use; none where it is told in other words.
+
+    >>> sorted(brought_in("carts -> cart, item, e.g. SELECT name FROM cart JOIN item"))
+    ['cart', 'item']
+    """
+    exchange, example, _ = do.partition(_EXAMPLE)
+    _, arrow, new = exchange.partition(_ARROW)
+    if not arrow and exchange.startswith(_WITH):
+        new = exchange.removeprefix(_WITH)
+    return _names(new) if example else frozenset()
+
+
+def mishaps(episode: Episode, of: str = "") -> list[Mishap]:
+    """All errors of an episode, in its order; or those that belong `of` one anti-pattern."""
+    found = [_mishap(episode, one) for one in _known(episode) if of in {"", one.id}]
+    last = {one.id: at for at, one in enumerate(found)}
+    final = {(one.id, group(found[last[one.id]].do)) for one in found}
+    return [one._replace(worked=one.worked and (one.id, group(one.do)) in final) for one in found]
+
+
+def _met(episode: Episode) -> Iterator[_Met]:
+    """What the episode tells, then what only its actions tell."""
+    log = episode.action_log
+    failing = [at for at, one in enumerate(log) if one.error]
+    told: set[int] = set()
+    for error in episode.errors_encountered:
+        whole = error.message or error.type
+        steps = [at for at in failing if at not in told and _is_same(whole, log[at].error or "")]
+        told.update(steps[:1])
+        yield _Met(complaint(whole), steps[0] if steps else -1, (error.resolution or "").strip())
+    for at in failing:
+        if at not in told:
+            yield _Met(complaint(log[at].error or ""), at, "")
+
+
+def _is_same(told: str, logged: str) -> bool:
+    """Whether a log mentions an error that the episode tells: most words of the shorter are common.
+
+    A log often has only the first words of it, or its code.
+    """
+    one, other = _terms(told), _terms(logged)
+    least = min(len(one), len(other))
+    return least > 0 and len(one & other) >= _SAME * least
+
+
+# The same errors come again, in the same words: that is why they are kept.
+@lru_cache(maxsize=16384)
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(_TERM.findall(text.lower()))
+
+
+@lru_cache(maxsize=16384)
+def complaint(error: str) -> str:
+    """The line of an error that says what went wrong."""
+    return error_signature.complaint(without_instructions(error))
+
+
+def key(error: str, action: str, target: str) -> Key | None:
+    """What makes an error that an action met the same error again."""
+    found = _key(error)
+    return found and found._replace(head=head(action, target, complaint(error)))
+
+
+@lru_cache(maxsize=16384)
+def _key(error: str) -> Key | None:
+    """The same, whoever met it."""
+    return error_signature.key(error)
+
+
+@lru_cache(maxsize=16384)
+def _id(scope: str, found: Key) -> str:
+    return f"anti-{digest('anti-pattern', scope, *found)}"
+
+
+def _known(episode: Episode) -> list[_Known]:
+    """The errors of an episode that have a key; it is asked for one after the other."""
+    known: list[_Known] | None = episode.__dict__.get(_ERRORS)
+    if known is None:
+        found = (_recognised(episode, met) for met in _met(episode))
+        known = episode.__dict__[_ERRORS] = [one for one in found if one]
+    return known
+
+
+def _recognised(episode: Episode, met: _Met) -> _Known | None:
+    action = episode.action_log[met.step] if met.step >= 0 else Action()
+    found = key(met.line, action.action, action.target or "")
+    return found and _Known(_id(episode.scope, found), found, met)
+
+
+def _mishap(episode: Episode, known: _Known) -> Mishap:
+    id_, found, met = known
+    remedy = _remedy(episode, met, found)
+    line = told(met.line, found.head)
+    return Mishap(id_, found, episode, line, *remedy, worked=episode.outcome != "failure")
+
+
+def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:
+    log = episode.action_log
+    failed = (log[met.step].target or "") if met.step >= 0 else ""
+    if pipes_download(met.resolution):
+        return _Remedy()
+    if met.resolution:
+        if failed and _is_corrected(failed, met.resolution):
+            return _exchange(failed, met.resolution, found.param)
+        return _Remedy(_cut(met.resolution, _SAID), brought_in(met.resolution))
+    return _later(log[met.step : met.step + 1 + _WITHIN], found) if met.step >= 0 else _Remedy()
+
+
+def _later(log: list[Action], found: Key) -> _Remedy:
+    """How the first action of a log came to succeed: in another form, or after something else."""
+    failed = _command(log[0])
+    for at, later in enumerate(log[1:], start=1):
+        fixed = _command(later)
+        if not _has_worked(later) or head(later.action, fixed) != found.head or not fixed:
+            continue
+        if pipes_download(later.target or ""):
+            return _Remedy()
+        if fixed == failed:
+            return _Remedy(_repair(log[1 : at + 1]))
+        if failed.split()[:1] == fixed.split()[:1] or _is_corrected(failed, fixed):
+            return _exchange(failed, fixed, found.param)
+    return _Remedy()
+
+
+def _command(action: Action) -> str:
+    """What was run; what a shell does with the output is no part of it."""
+    target = action.target or ""
+    return _OUTPUT.split(target)[0].strip() if is_shell(action.action) else target
+
+
+def _repair(log: list[Action]) -> str:
+    """`Read cart.py, then Edit cart.py`: the last steps to what succeeded; a mere retry is none."""
+    told_ = (_step(one) for one in log if _has_worked(one))
+    steps = list(dict.fromkeys(filter(None, told_)))[-_STEPS:]
+    return _cut(", then ".join(steps), _SHOWN) if len(steps) > 1 else ""
+
+
+def _step(action: Action) -> str:
+    if is_shell(action.action):
+        return head(action.action, action.target or "")
+    return _cut(f"{action.action} {action.target or ''}", _STEP)
+
+
+def _has_worked(action: Action) -> bool:
+    return not action.error and (action.result or "").lower() not in _FAILED
+
+
+def _is_corrected(failed: str, fixed: str) -> bool:
+    """Whether it is what failed in another form, not a sentence about it."""
+    before, after = _names(failed), _names(fixed)
+    if failed.split()[:1] == fixed.split()[:1] and _LOOKS_LIKE_CODE.search(fixed):
+        return True
+    return bool(before) and len(before & after) >= _COMMON * max(len(before), len(after))
+
+
+def _exchange(failed: str, fixed: str, param: str) -> _Remedy:
+    """`conductors -> conductor, e.g. SELECT name FROM conductor`; the command alone if all names
+    stay.
+    """
+    before, after = _names(failed), _names(fixed)
+    gone, new = sorted(before - after), sorted(after - before)
+    command = _cut(fixed, _SHOWN)
+    if not new and not gone:
+        return _Remedy(command)
+    name = param.rpartition(".")[2]
+    old = [one for one in gone if one == name] or gone
+    shown = ", ".join(_nearest(name or " ".join(old), new))
+    left = ", ".join(old[:_NAMES])
+    exchange = f"{left}{_ARROW}{shown}" if left else f"{_WITH}{shown}"
+    if not new:
+        exchange = f"without {left}"
+    return _Remedy(f"{exchange}{_EXAMPLE}{command}", after - before)
+
+
+def _nearest(name: str, names: list[str]) -> list[str]:
+    """The one that is spelled most like the old name, if one is; else the first few."""
+    likeness = {one: _spelled_alike(name, one) for one in names}
+    alike = sorted((one for one in names if likeness[one] >= 0.6), key=lambda one: -likeness[one])  # noqa: PLR2004
+    return alike[:1] or names[:_NAMES]
+
+
+@lru_cache(maxsize=65536)
+def _spelled_alike(one: str, other: str) -> float:
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+@lru_cache(maxsize=16384)
+def _names(text: str) -> frozenset[str]:
+    return frozenset(map(str.lower, _NAME.findall(_LITERAL.sub(" ", text)))) - _KEYWORDS
+
+
+def _cut(text: str, longest: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "\u2026"
+
+
+# -- What went wrong in an episode, as it is told: errors with what resolved them, st -------------
+
+
+_LONGEST = 160
+# `src/a.ts(12,5): error `, `7:48  error  `: where it was, which the next one is not.
+_PLACE = re.compile(
+    r"^(?:\S+?\(\d+,\d+\)|\S+?:\d+(?::\d+)?|\d+:\d+)[:\s-]+(?:error[:\s]+)?", re.IGNORECASE
+)
+_CHECK = re.compile(r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|\w*test|eslint|ci)\b")
+_FAILED_OUTCOMES = {"fail", "failed", "failure", "error"}
+
+_SETBACKS = "_setbacks"  # where an episode keeps its own
+
+_salient = lru_cache(maxsize=16384)(salient)
+
+
+class Setbacks(NamedTuple):
+    """Nothing but texts and tuples of them: what `marshal` can keep."""
+
+    resolved: tuple[tuple[str, ...], ...] = ()
+    failed: tuple[str, ...] = ()
+    responses: tuple[tuple[str, ...], ...] = ()
+
+
+class Response(NamedTuple):
+    """What was done right after an error; it has no name if that was just tried again."""
+
+    head: str  # of the error's key
+    template: str
+    made: str
+    place: str
+
+    def move(self) -> Move:
+        return Move(self.made, self.place)
+
+
+NONE = Setbacks()
+
+
+def setbacks(episode: Episode) -> Setbacks:
+    """What went wrong in an episode; taken once."""
+    known = _known_setbacks(episode)
+    if known is None:
+        answers = tuple(map(tuple, _responses(episode)))
+        known = Setbacks(resolved(episode), failed(episode), answers)
+        with_setbacks(episode, known)
+    return known
+
+
+def resolved(episode: Episode) -> tuple[tuple[str, ...], ...]:
+    """The errors that an episode got over, and what resolved them."""
+    known = _known_setbacks(episode)
+    return known.resolved if known else tuple(_resolved(episode))
+
+
+def failed(episode: Episode) -> tuple[str, ...]:
+    """The steps that failed, each on a line; a check that fails did nothing wrong."""
+    known = _known_setbacks(episode)
+    return known.failed if known else tuple(_failed(episode))
+
+
+def _known_setbacks(episode: Episode) -> Setbacks | None:
+    known: Setbacks | None = episode.__dict__.get(_SETBACKS)
+    return known
+
+
+def with_setbacks(episode: Episode, known: Setbacks) -> None:
+    """Give an episode what was taken from it before, or elsewhere."""
+    episode.__dict__[_SETBACKS] = known
+
+
+def hear(snapshot: Snapshot) -> None:
+    """Give new episodes what was taken from them elsewhere."""
+    for name, kept in snapshot.ahead("setbacks").items():
+        episode = snapshot.records.get(name)
+        if isinstance(episode, Episode):
+            with_setbacks(episode, Setbacks._make(kept))
+
+
+def _resolved(episode: Episode) -> Iterator[tuple[str, str]]:
+    for error in episode.errors_encountered:
+        met = without_instructions(error.message or error.type)
+        if met and error.resolution and not pipes_download(error.resolution):
+            yield (met, error.resolution)
+
+
+def _failed(episode: Episode) -> Iterator[str]:
+    for action in episode.action_log:
+        is_failure = action.error or (action.result or "").lower() in _FAILED_OUTCOMES
+        if is_failure and not _is_check(action):
+            yield line(_described(action))
+
+
+def _responses(episode: Episode) -> Iterator[Response]:
+    """What was done after each error that has a key."""
+    for action, then in pairwise(episode.action_log):
+        found = action.error and key(action.error, action.action, action.target or "")
+        if found:
+            made = move(then) if move(then) != move(action) else Move("")
+            yield Response(found.head, found.template, *made)
+
+
+def _is_check(action: Action) -> bool:
+    return bool(_CHECK.search(f"{action.action} {action.target or ''}".replace("_", " ").lower()))
+
+
+def _described(action: Action) -> str:
+    done = " ".join(filter(None, (action.action, action.target)))
+    met = _salient(without_instructions(action.error or ""))
+    return f"{done}: {met}" if met else done
+
+
+@lru_cache(maxsize=16384)
+def line(text: str) -> str:
+    """The line that tells, without the place that it points to."""
+    told = salient(text) if "\n" in text else text
+    told = " ".join(_PLACE.sub("", told.strip()).split()).rstrip(".")
+    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 1].rstrip()}…"

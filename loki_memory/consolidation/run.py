@@ -1,0 +1,265 @@
+"""Consolidation as a workspace does it: read all, think, then write all or nothing.
+
+What lies in the local zone of this machine takes no part: on another machine the same episodes give
+the same beliefs.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.beside import meanwhile
+from loki_memory.editing.removal import archive, keep_copy
+from loki_memory.errors import InvalidRecord, NotFound, WouldLoseBeliefs
+from loki_memory.files.layout import place
+from loki_memory.home import parsed
+from loki_memory.models import Episode, Skill
+from loki_memory.team.ledgers import take_over_checkpoints
+
+if TYPE_CHECKING:
+    from loki_memory.config import Config
+    from loki_memory.consolidation.beside import Ahead
+    from loki_memory.consolidation.pipeline import Plan
+    from loki_memory.consolidation.snapshot import Snapshot, Step, Thresholds, Touched
+    from loki_memory.workspace import Workspace
+
+    Progress = Callable[[int, int], None]
+
+MANY = 2000  # episodes, from which on what takes a while is done in a second process
+_NAMED = 3  # files that cannot be read
+_SPAN, _HOURS = re.compile(r"(\d{1,5})([hd])"), {"h": 1, "d": 24}
+NO_FILE = "-"  # instead of an etag
+Etags = dict[str, tuple[str, str | None]]  # by id: the file, and what it was when it was read
+
+
+class Report(NamedTuple):
+    """What a run did, or would do: one line per memory, and the counts."""
+
+    day: str  # as of which memory was consolidated
+    planned: bool  # whether nothing was written
+    episodes: int  # that there are
+    steps: list[Step]
+    written: int
+    archived: int
+
+    def counts(self) -> dict[str, int]:
+        """How often each thing was done."""
+        found: dict[str, int] = {}
+        for step in self.steps:
+            found[step.what] = found.get(step.what, 0) + 1
+        return dict(sorted(found.items()))
+
+
+class Asked(NamedTuple):
+    """What is asked of a run."""
+
+    day: str | None = None  # as of which; that of the newest episode if there is none
+    plan_only: bool = False
+    since: str | None = None  # look only at what newer episodes touch
+    progress: Progress | None = None
+
+
+def consolidate(workspace: Workspace, asked: Asked) -> Report:
+    """Consolidate all that the project's files hold."""
+    since = _ago(asked.since or "", workspace.now()) or _checked("since", asked.since, "24h, 7d, ")
+    asked = asked._replace(day=_checked("day", asked.day)[:10], since=since)
+    if not asked.plan_only:
+        take_over_checkpoints(workspace)
+    with _no_collection():
+        report = _consolidated(workspace, asked)
+    _name_unread(workspace)
+    return report
+
+
+def _consolidated(workspace: Workspace, asked: Asked) -> Report:
+    """One run, with the index up to date before and after; views are rendered once."""
+    from loki_memory.consolidation.beside import looking_ahead
+
+    with looking_ahead(workspace) as ahead:
+        workspace.catch_up()
+        if ahead:
+            ahead.go()
+        try:
+            report, settle = _run(workspace, asked, ahead)
+        except BaseException:
+            workspace.render_views()  # what was found by catching up
+            raise
+    written = sorted(workspace.store.written)
+    with meanwhile(settle, is_long=bool(written) and report.episodes >= MANY):
+        workspace.take_in(written)
+        workspace.render_views()
+    return report
+
+
+def _run(
+    workspace: Workspace, asked: Asked, ahead: Ahead | None
+) -> tuple[Report, Callable[[], None]]:
+    """What was done, and what is to be done yet for the next run."""
+    from loki_memory.consolidation import pipeline
+    from loki_memory.consolidation.input import Survey
+    from loki_memory.consolidation.phases import ALL
+
+    survey, day = Survey(workspace), asked.day or ""
+    if not asked.since and (quiet := survey.quiet(day)):
+        return Report(quiet.day, asked.plan_only, quiet.episodes, [], 0, 0), _nothing
+    before = survey.snapshot(day, ahead)
+    touched = _since(asked.since, before) if asked.since else survey.touched
+    plan = pipeline.consolidate(before, ALL, touched, asked.progress)
+    if plan.lost:
+        raise WouldLoseBeliefs(plan.lost)
+    settle: Callable[[], None] = _nothing
+    if not asked.plan_only:
+        written = apply(workspace, plan, survey.etags())
+        if not asked.since:
+            settle = partial(survey.settle, before, plan, written, day)
+    counts = len(plan.put), len(plan.archive)
+    report = Report(plan.day, asked.plan_only, len(before.episodes), [*plan.steps], *counts)
+    return report, settle
+
+
+def _nothing() -> None:
+    """What is to be done yet where nothing was done."""
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python looks through all values for garbage, again and again; here nearly all are needed.
+
+    Of a large memory that took a fifth of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _name_unread(workspace: Workspace) -> None:
+    """Say which files took no part: what they tell is not lost, and not learned from either."""
+    from loki_memory.files.problem import Problem
+
+    those = "SELECT path FROM problems EXCEPT SELECT path FROM memories"
+    sql = (
+        "SELECT path, reason, field, line, advice FROM problems "  # noqa: S608
+        f"WHERE path IN ({those}) ORDER BY path, line, field"
+    )
+    found: dict[str, Problem] = {}
+    for row in workspace.index.ask(sql):
+        found.setdefault(row[0], Problem(*row))
+    told = [f"took no part: {one}" for one in islice(found.values(), _NAMED)]
+    if len(found) > _NAMED:
+        told.append(f"{len(found) - _NAMED} more took no part; `loki-mem doctor` names them")
+    workspace.notices += [one for one in told if one not in workspace.notices]
+
+
+def _since(moment: str, before: Snapshot) -> Touched:
+    from loki_memory.consolidation.snapshot import Touched
+
+    return Touched(frozenset(one.id for one in before.episodes if one.timestamp >= moment))
+
+
+def thresholds(config: Config) -> Thresholds:
+    """Where the workspace's own settings draw the lines."""
+    from loki_memory.consolidation.snapshot import Thresholds
+
+    return Thresholds(
+        cluster=config.get("consolidation.cluster") / 100,
+        merge=config.get("consolidation.merge") / 100,
+        confident=config.get("consolidation.confident") / 100,
+        support=config.get("consolidation.support"),
+        pattern_episodes=config.get("consolidation.pattern_episodes"),
+        skill_successes=config.get("consolidation.skill_successes"),
+        resolutions=config.get("consolidation.resolutions"),
+        error_names=config.get("consolidation.error_names"),
+        topic_members=config.get("consolidation.topic_members"),
+        links=config.get("consolidation.links"),
+        link_half_life_days=config.get("consolidation.link_half_life_days"),
+        summarise_days=config.get("consolidation.summarise_days"),
+        archive_days=config.get("consolidation.archive_days"),
+        superseded_days=config.get("consolidation.superseded_days"),
+    )
+
+
+def episode(workspace: Workspace, name: str) -> Episode:
+    """A whole episode, as the index has it."""
+    found = workspace.index.body(name)
+    record = parsed(*found) if found else None
+    if not isinstance(record, Episode):  # somebody removed it a moment ago
+        raise NotFound(name)
+    return record
+
+
+class Rewritten(NamedTuple):
+    """A record that was written, and the etag of its file before and after."""
+
+    id: str
+    before: str  # `-` if there was no such file
+    after: str
+
+
+class Written(NamedTuple):
+    """What a plan came to on disk."""
+
+    records: list[Rewritten]
+    archived: dict[str, str]  # the ids of records that went to the archive, by their files there
+
+
+def apply(workspace: Workspace, plan: Plan, etags: Etags) -> Written:
+    """Write a plan: all of it, or none. What somebody changed meanwhile is not overwritten.
+
+    The index is brought up to date later.
+    """
+    written = Written([], {})
+    learned: list[Skill] = []
+    if not (plan.put or plan.archive):
+        return written
+    with workspace.store.change() as change:
+        for record in plan.put:
+            path, etag = etags.get(record.id, ("", None))
+            if record.id in plan.whole:
+                written.archived[keep_copy(change, path)] = record.id
+            before = change.read(path or place(record))
+            stored = change.put(record, path, if_match=etag)
+            after = change.read(path or place(stored))
+            told = (one.etag if one else NO_FILE for one in (before, after))
+            written.records.append(Rewritten(record.id, *told))
+            learned += [stored] if isinstance(stored, Skill) else []
+        for name in plan.archive:
+            written.archived[archive(change, etags[name][0])] = name
+    if learned:
+        from loki_memory.interop.publish_skills import accept
+
+        accept(workspace.layout, *learned)
+    return written
+
+
+def _ago(span: str, now: str) -> str:
+    """The moment that was `24h` or `7d` ago; empty for anything else."""
+    from datetime import datetime, timedelta
+
+    found = _SPAN.fullmatch(span)
+    if found is None:
+        return ""
+    then = datetime.fromisoformat(now) - timedelta(hours=int(found[1]) * _HOURS[found[2]])
+    return f"{then:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _checked(name: str, given: str | None, besides: str = "") -> str:
+    """A moment as it is compared; empty if none is given."""
+    from loki_memory.models.text import moment
+
+    if given is None:
+        return ""
+    try:
+        return moment(given)
+    except ValueError as error:
+        advice = f"Write {besides}2026-01-20 or 2026-01-20T09:00:00Z."
+        raise InvalidRecord(str(error), field=name, advice=advice) from None

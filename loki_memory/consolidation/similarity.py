@@ -1,0 +1,271 @@
+"""How alike two texts are, and what keeps them apart however alike they read.
+
+`jaccard` over `words` compares requests: function words carry their shape. Over `grams` it
+compares statements: trigrams inside stemmed content words forgive endings and typing errors.
+Neither depends on what else is remembered, so a decision that was written stays true. `Marks`
+are the exceptions: two statements that differ in a value, a version, a negation, a direction, a
+bound or a name of code say different things; so do two of which one has a proper name, or more than
+a few words of content, that the other lacks (`adds`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from math import ceil
+from typing import NamedTuple
+
+from loki_memory.models.text import symbols
+
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Versions and amounts: `3.11`, `v2`, `80%`, `6700`. A digit inside a name is the name's.
+_NUMBER = re.compile(r"(?<![\w.])v?(\d+(?:[.,:]\d+)*)(?=\D|$)(?![A-Za-z_])")
+_VALUE = re.compile(r"\"([^\"\n]{1,40})\"|(?<!\w)'([^'\n]{1,40})'(?!\w)")
+_QUOTED = re.compile(r"`([^`\n]{1,80})`")
+_FORM = re.compile(r"<[\w\[\]:.-]{1,40}>(?:[-/_.:@]<[\w\[\]:.-]{1,40}>)*")  # <commit>-<tree>
+_NEGATIONS = frozenset(
+    _WORD.findall(
+        "not no never cannot without neither nor none avoid avoids avoided avoiding "
+        "forbid forbids forbidden prohibit prohibited disable disables disabled refuse "
+        "refused stop"
+    )
+)
+# Of two opposites each says the contrary of the other, in otherwise the same words.
+_SIDES = frozenset(
+    _WORD.findall(
+        "above after ascending average before below bottom descending disable down earliest enable "
+        "false fewer fewest first greater greatest higher highest larger largest last latest least "
+        "less lower lowest max maximum min minimum more most newest off older oldest over smaller "
+        "smallest sum top total true under up younger youngest"
+    )
+)
+# What a statement is bounded to, whichever words say so: how many there are is not which they are,
+# one of two is not both. `every` alone says no more than `all`; after a preposition it divides.
+_BOUNDS = {
+    "each": re.compile(r"\b(?:at|by|for|from|in|of|on|to|with) (?:each|every)\b|\bper\b"),
+    "or": re.compile(r"\b(?:either|or)\b"),
+    "both": re.compile(r"\bboth\b"),
+    "only": re.compile(r"\b(?:except|only|unless)\b"),
+    "count": re.compile(r"\bhow many\b|\b(?:amount|number) of\b|\bcount\b"),
+}
+# Whoever asks or tells begins with one of these, and means the same by all; numbers are a bound.
+_TELLING = frozenset(
+    _WORD.findall(
+        "amount count describe display find get give list many note number please provide remember "
+        "report return show state tell"
+    )
+)
+_PROPER = re.compile(r"(?<=[\w,;] )[A-Z]\w*")  # `Kyle`, `APG`, but not the first word
+_MORE = 0.2  # of the words of content of two statements that may be in one of them only
+_FORM_OF = 0.6  # of the letters of the longer word that begin both: `produce`, `production`
+_CONTRACTED = re.compile(r"n['\u2019]?t$")
+_CONTRACTIONS = frozenset(
+    _WORD.findall(
+        "dont doesnt didnt isnt arent wasnt werent cant couldnt shouldnt wont wouldnt "
+        "hasnt havent mustnt neednt"
+    )
+)
+# Words that say nothing about what a statement is about. Closed: additions change decisions.
+FUNCTION_WORDS = (
+    frozenset(
+        _WORD.findall(
+            "a about above after again all also although always am an and any are as at be "
+            "because been before being below between both but by can could did do does doing "
+            "done down during each either every few for from further had has have having he "
+            "her here hers him his how i if in into is it its itself just me might more most "
+            "much must my need needs of off on once only or other our out over own per rather "
+            "s same shall she should since so some such than that the their them then there "
+            "these they this those though through to too under until up upon us use used uses "
+            "using very via was we were what when where whether which while who whom whose "
+            "why will with within would yet you your"
+        )
+    )
+    | _NEGATIONS
+)
+
+
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """The share of what both have among what either has; two empty sets share nothing."""
+    both = len(one & other)
+    return both / (len(one) + len(other) - both) if both else 0.0
+
+
+@lru_cache(maxsize=65536)
+def words(text: str) -> frozenset[str]:
+    """All words in lower case, with the parts of `snake_case` and `camelCase` names."""
+    return frozenset(_words(text))
+
+
+def _words(text: str) -> list[str]:
+    found: list[str] = []
+    for word in _WORD.findall(text):
+        parts = _CAMEL.split(word)
+        found += [part.lower() for part in parts]
+        if len(parts) > 1:
+            found.append(word.lower())
+    return found
+
+
+@lru_cache(maxsize=65536)
+def content(text: str) -> tuple[str, ...]:
+    """The stems of the words that carry meaning, in the order of the text."""
+    meant = (word for word in _words(text) if word not in FUNCTION_WORDS and len(word) > 1)
+    return tuple(map(stem, meant))
+
+
+@lru_cache(maxsize=65536)
+def grams(text: str) -> frozenset[str]:
+    """Trigrams inside the stems of content words; `^` and `$` stand for the ends of a word."""
+    return frozenset(
+        padded[at : at + 3]
+        for padded in (f"^{word}$" for word in content(text))
+        for at in range(len(padded) - 2)
+    )
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """A word without its ending: `merges`, `merged` and `merging` are one.
+
+    Few rules and fixed ones: a stem that another version computes otherwise would move decisions
+    that are already in files.
+    """
+    if len(word) <= 3 or not word.isascii():  # noqa: PLR2004 - too short to have an ending
+        return word
+    word = _singular(word.removesuffix("'s"))
+    for ending, least in (("ing", 3), ("ed", 3), ("ly", 4), ("ment", 5), ("ness", 4)):
+        rest = word.removesuffix(ending)
+        if rest != word and len(rest) >= least and re.search("[aeiouy]", rest):
+            return _bare(rest)
+    return _bare(word)
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:  # noqa: PLR2004 - but not `ties`
+        return f"{word[:-3]}y"
+    if re.search("(?:ss|sh|ch|x|z)es$", word):
+        return word[:-2]
+    return word[:-1] if re.search("[^suiy]s$|ys$", word) else word
+
+
+def _bare(word: str) -> str:
+    """Without a final `e`, a doubled consonant, or a `y` where others have an `i`."""
+    if len(word) > 3:  # noqa: PLR2004 - `use` stays
+        word = word.removesuffix("e")
+    if re.search("([bdfgmnprt])\\1$", word):
+        word = word[:-1]
+    return f"{word[:-1]}i" if word.endswith("y") and len(word) > 3 else word  # noqa: PLR2004
+
+
+class Marks(NamedTuple):
+    """What must agree before two statements count as one."""
+
+    values: frozenset[str]
+    is_negated: bool
+    sides: frozenset[str]
+    names: frozenset[str]
+    bounds: frozenset[str]
+
+    def differ(self, other: Marks) -> str:
+        """Why these are two statements; empty if nothing speaks against one."""
+        if self.values != other.values:
+            return "different values"
+        if self.is_negated != other.is_negated:
+            return "one of them is negated"
+        if self.names != other.names:
+            return "different names"
+        if self.bounds != other.bounds:
+            return "different bounds"
+        return "different directions" if self.sides != other.sides else ""
+
+
+@lru_cache(maxsize=65536)
+def marks(text: str) -> Marks:
+    """The values, the parity of negations, the directions, names of code and bounds of a text."""
+    quoted = (one or other for one, other in _VALUE.findall(text))
+    values = (*_NUMBER.findall(text), *quoted)
+    sides = frozenset(word for word in words(text) if word in _SIDES)
+    bounds = frozenset(name for name, said in _BOUNDS.items() if said.search(text.lower()))
+    return Marks(frozenset(values), _negations(text) % 2 == 1, sides, names(text), bounds)
+
+
+def sameness(one: str, other: str) -> float:
+    """How far two statements say the same in the same words; not at all if their marks differ."""
+    if marks(one).differ(marks(other)) or adds(one, other):
+        return 0.0
+    return jaccard(grams(one), grams(other))
+
+
+def adds(one: str, other: str) -> bool:
+    """Whether either of two statements speaks of something that the other does not.
+
+    A proper name always is something; of other words of content a few may be only another wording.
+    """
+    first, second = _said(one), _said(other)
+    more = {*_missing(first, second), *_missing(second, first)}
+    if more & (_proper(one) | _proper(other)):
+        return True
+    return len(more) > _MORE * len(first | second)
+
+
+@lru_cache(maxsize=65536)
+def _said(text: str) -> frozenset[str]:
+    return frozenset(content(text)) - _told()
+
+
+@lru_cache(maxsize=1)
+def _told() -> frozenset[str]:
+    return frozenset(map(stem, _TELLING))
+
+
+def _missing(of: frozenset[str], among: frozenset[str]) -> list[str]:
+    """The stems of one text of which the other has not even another form."""
+    return [one for one in of - among if not any(_is_form(one, other) for other in among)]
+
+
+def _is_form(one: str, other: str) -> bool:
+    begun = ceil(_FORM_OF * max(len(one), len(other)))
+    return one[:begun] == other[:begun]
+
+
+@lru_cache(maxsize=65536)
+def _proper(text: str) -> frozenset[str]:
+    return frozenset(stem(name.lower()) for name in _PROPER.findall(text))
+
+
+@lru_cache(maxsize=65536)
+def names(text: str) -> frozenset[str]:
+    """Names of code: symbols, what stands in backquotes, and forms such as `<commit>-<hash>`."""
+    found = (*symbols(text), *_QUOTED.findall(text), *_FORM.findall(text))
+    return frozenset(name.strip("() ").lower() for name in found)
+
+
+def opposed(one: str, other: str) -> bool:
+    """Whether statements about one thing contradict each other.
+
+    One says of a name of code what the other denies, or they give something a form of as many
+    parts as the other does not have.
+    """
+    first, second = marks(one), marks(other)
+    if first.is_negated != second.is_negated and first.names & second.names:
+        return True
+    forms, others = _forms(one), _forms(other)
+    return bool(forms and others) and forms.isdisjoint(others)
+
+
+@lru_cache(maxsize=65536)
+def _forms(text: str) -> frozenset[int]:
+    """Of how many places each form in a text consists: `<commit>` of one, `<commit>-<tree>` two."""
+    return frozenset(form.count("<") for form in _FORM.findall(text))
+
+
+def _negations(text: str) -> int:
+    spoken = [word.lower() for word in _WORD.findall(text)]
+    return sum(
+        word in _NEGATIONS or word in _CONTRACTIONS or _is_contracted(word) for word in spoken
+    )
+
+
+def _is_contracted(word: str) -> bool:
+    return bool(_CONTRACTED.search(word)) and ("'" in word or "\u2019" in word)

@@ -1,0 +1,173 @@
+"""A habit in words: when to follow it, what it needs, its steps, what goes wrong, how it ends."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from loki_memory.consolidation.features import glance
+from loki_memory.consolidation.habits import PRIVATE, Habit, Stratum
+from loki_memory.consolidation.provenance import is_live
+from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.step_sequences import Move, is_command, move
+from loki_memory.models import Action, AntiPattern, Episode
+from loki_memory.models.prompt_injection import gives_instructions, pipes_download
+
+_COMMON = 0.8  # of the evidence: what is called common
+_CHECK = re.compile(
+    r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|pytest|vitest|jest|eslint)\b"
+)
+_ERRORS = 3
+_TERSE = 2  # words: a fix of so few is a command, not what was changed
+_LINE = 160
+
+
+class Procedure(NamedTuple):
+    """What a habit comes to in words: it follows from episodes alone."""
+
+    when: str
+    prerequisites: list[str]
+    steps: list[str]
+    checks: list[str]
+
+
+def procedure(stratum: Stratum, habit: Habit) -> Procedure:
+    """The habit of a kind of goals in words."""
+    ran = checks(habit.evidence)
+    return Procedure(when(stratum), prerequisites(habit.evidence), steps(habit, ran), ran)
+
+
+def when(stratum: Stratum) -> str:
+    """The trigger: the shared words, and the shortest goal as an example."""
+    goals = (glance(one).goal for one in stratum.successes)
+    shortest = min(goals, key=lambda goal: (len(goal), goal))
+    return f"Use when the task is to {stratum.name.replace('-', ' ')}, such as: {_line(shortest)}"
+
+
+def prerequisites(evidence: Sequence[Episode]) -> list[str]:
+    """Constraints that nearly all had, and files that nearly all started from."""
+    constraints = _common(one.context.constraints for one in evidence)
+    given = _common(
+        {*one.files_read, *one.context.files_involved, *_read_files(one)}
+        - {*one.artifacts_produced, *one.files_modified, *_made_files(one)}
+        for one in evidence
+    )
+    return [*map(_line, constraints), *(f"`{path}` exists" for path in given)]
+
+
+def _read_files(episode: Episode) -> set[str]:
+    return {
+        one.target
+        for one in episode.action_log
+        if one.target and one.action.lower().startswith("read") and move(one).place
+    }
+
+
+def _made_files(episode: Episode) -> set[str]:
+    """Files that an episode wrote before it did anything else with them."""
+    first: dict[str, str] = {}
+    for one in episode.action_log:
+        first.setdefault(one.target or "", one.action.lower())
+    return {path for path, action in first.items() if action.startswith(("write", "create"))}
+
+
+def _common(values: Iterable[Iterable[str]]) -> list[str]:
+    """What nearly all have, in the order of the alphabet."""
+    sets = [frozenset(one) for one in values]
+    count = Counter(value for one in sets for value in one)
+    return sorted(value for value, n in count.items() if value and n >= _COMMON * len(sets))
+
+
+def steps(habit: Habit, checks: Iterable[str]) -> list[str]:
+    """The moves in words, and at the end the checks that nearly all made besides."""
+    made = {one.head for one in habit.moves}
+    besides = [Move(head) for head in checks if head not in made]
+    return [_sentence(one, habit.evidence) for one in (*habit.moves, *besides)]
+
+
+def _sentence(wanted: Move, evidence: Sequence[Episode]) -> str:
+    """One step in words: what to run, or which tool to use on which file."""
+    made = [one for episode in evidence for one in _first_made(wanted, episode)]
+    targets = Counter((one.target or one.action).strip() for one in made)
+    if any(map(is_command, made)):
+        return f"Run `{_usual(targets, len(made)) or wanted.head}`"
+    verb = wanted.head.replace("_", " ").partition(" ")[0].capitalize()
+    where = _usual(targets, len(made)) or _pattern_of(targets)
+    named = f"`{where}`" if where else f"a {wanted.place} file" if wanted.place else "what it needs"
+    return f"{verb} {named} ({wanted.head})"
+
+
+def _first_made(wanted: Move, episode: Episode) -> list[Action]:
+    """The first action of an episode that makes a move: one vote per episode."""
+    return next(([one] for one in episode.action_log if move(one) == wanted), [])
+
+
+def _usual(targets: Counter[str], total: int) -> str:
+    """What more than half did literally, if it fits into a line."""
+    usual, count = min(targets.items(), key=lambda pair: (-pair[1], pair[0]))
+    fits = len(usual) <= _LINE and "\n" not in usual and "`" not in usual
+    return usual if fits and count * 2 > total else ""
+
+
+def _pattern_of(targets: Iterable[str]) -> str:
+    """`src/routes/*.ts` for files of one folder and one extension."""
+    folders = {path.rpartition("/")[0] for path in targets}
+    endings = {path.rpartition(".")[2] for path in targets}
+    if len(folders) > 1 or len(endings) > 1 or not min(folders):
+        return ""
+    return f"{min(folders)}/*.{min(endings)}"
+
+
+class Troubles:
+    """Errors with a fix that can be told, by the episodes that met them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        errors = [one for one in snapshot.of(AntiPattern) if is_live(one)]
+        self._told = {one.id: one for one in errors if one.scope not in PRIVATE and _is_told(one)}
+        self._met: dict[str, set[str]] = defaultdict(set)
+        for one in errors:
+            above = (link.to for link in one.links if link.relation == "example_of")
+            kinds = self._told.keys() & {one.id, *above}
+            for episode in one.evidence.for_ if kinds else ():
+                self._met[episode].update(kinds)
+
+    def of(self, stratum: Stratum) -> list[tuple[str, str]]:
+        """What went wrong in this kind of task, most often first, and what helped."""
+        met = Counter(one for episode in stratum.episodes for one in self._met.get(episode.id, ()))
+        often = sorted(met, key=lambda one: (-met[one], one))
+        told = (self._told[one] for one in often[:_ERRORS])
+        return [(_symptom(one), _line(one.prevention or "")) for one in told]
+
+
+def _is_told(error: AntiPattern) -> bool:
+    planted = gives_instructions(error.what_fails) or pipes_download(error.prevention or "")
+    return len(_line(error.prevention or "").split()) > _TERSE and not planted
+
+
+def _symptom(error: AntiPattern) -> str:
+    """What fails, on one line; a colon ends it where a skill lists errors and fixes."""
+    return (
+        _line(error.what_fails.replace(". (running", " (running")).replace(": ", " - ").rstrip(".")
+    )
+
+
+def exit_criteria(checks: Iterable[str]) -> list[str]:
+    return [f"`{check}` passes" for check in checks]
+
+
+def checks(evidence: Sequence[Episode]) -> list[str]:
+    """The tests, linters and builds that nearly all successes ran."""
+    return _common(_checks_of(one) for one in evidence)
+
+
+def _checks_of(episode: Episode) -> set[str]:
+    heads = (move(one).head for one in episode.action_log if is_command(one))
+    return {head for head in heads if _CHECK.search(head)}
+
+
+def _line(text: str) -> str:
+    """A text on one line, cut at a word."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LINE else flat[:_LINE].rpartition(" ")[0] + " …"

@@ -1,0 +1,233 @@
+"""Working memory: CONTINUITY.md, where an agent reads what matters now and notes what it learns.
+
+The block between our markers is ours. What the agent wrote under its own headings becomes memory
+before the block is rendered again, each note once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from loki_memory.continuity.block import place
+from loki_memory.continuity.harvest import harvest
+from loki_memory.continuity.render import Now, render
+from loki_memory.errors import RejectedValue
+from loki_memory.files import disk
+from loki_memory.files.redaction import redact
+from loki_memory.files.store import failures_named
+from loki_memory.injection.context import EPISODES, found_for, is_off, warnings, with_text
+from loki_memory.injection.line import Line, Told, gist, line, tellable, told_of
+from loki_memory.injection.trust_filter import withheld
+from loki_memory.models.ids import digest, file_stem
+from loki_memory.models.team import is_addressed
+from loki_memory.recall.gate import TRUSTED
+from loki_memory.recall.recall import note_shown
+from loki_memory.recall.result import Recollection
+from loki_memory.team.ledgers import handoffs_to, ledgers
+
+if TYPE_CHECKING:
+    from loki_memory.continuity.harvest import Noted
+    from loki_memory.workspace import Workspace
+
+_TRIES = 3  # at writing a file that somebody else writes at the same time
+_STANDINGS = 12  # lines about where agents stand
+
+
+class Reader(NamedTuple):
+    """Who is told, as the journal notes it."""
+
+    session: str | None = None
+    surface: str = "continuity"
+
+
+_NOBODY = Reader()
+
+
+def continuity(
+    workspace: Workspace,
+    goal: str | None,
+    agent: str,
+    files: Sequence[str],
+    budget: int | None,
+    reader: Reader = _NOBODY,
+) -> tuple[Path, bool]:
+    """Harvest, render, replace the block; the path, and whether bytes changed."""
+    path = continuity_path(workspace, agent)
+    with failures_named(path):
+        disk.refuse_links(path)
+        take_notes(workspace, disk.read_bytes(path) or b"", agent)
+    goal = redact(goal) if goal is not None else last_goal(workspace, agent)
+    now = what_matters(workspace, goal, agent, files, reader)
+    block = render(now, _limit(workspace, budget))
+    changed = False
+    for _ in range(_TRIES):
+        with failures_named(path):
+            before = disk.read_bytes(path)
+            after = place(before, block)
+            changed = after != before
+            if not changed:
+                break
+            if disk.read_bytes(path) == before:  # an agent may write in between
+                disk.write_bytes(path, after)
+                break
+    _note_goal(workspace, agent, goal)
+    return path, changed
+
+
+def block_text(
+    workspace: Workspace,
+    goal: str | None,
+    agent: str,
+    files: Sequence[str],
+    budget: int | None,
+    reader: Reader = _NOBODY,
+) -> str:
+    """The block alone, nothing written."""
+    goal = redact(goal) if goal is not None else last_goal(workspace, agent)
+    now = what_matters(workspace, goal, agent, files, reader)
+    return render(now, _limit(workspace, budget))
+
+
+def _limit(workspace: Workspace, budget: int | None) -> int:
+    return workspace.config.get("continuity.budget") if budget is None else budget
+
+
+def continuity_path(workspace: Workspace, agent: str) -> Path:
+    loki = workspace.layout.loki
+    return loki / "continuity" / f"{file_stem(agent)}.md" if agent else loki / "CONTINUITY.md"
+
+
+def what_matters(
+    workspace: Workspace, goal: str, agent: str, files: Sequence[str], reader: Reader = _NOBODY
+) -> Now:
+    """Memories for a goal, warnings, and where the agents stand: what is told unasked."""
+    held = withheld(workspace)
+    if goal.strip():
+        found, _, _ = found_for(workspace, goal, "", files, "", held, unasked=True)
+    else:
+        found = {} if is_off(workspace) else _without_goal(workspace, held)
+    hits = [hit for group in found.values() for hit, _ in group]
+    note_shown(workspace, reader.surface, goal, hits, reader.session)
+    lines = {name: [line(told) for _, told in group] for name, group in found.items()}
+    memories = _in_turn(
+        lines.get(name, []) for name in ("relevant_patterns", "applicable_skills", "episodes")
+    )
+    return Now(
+        goal,
+        memories,
+        lines.get("avoid_these", []),
+        _handoffs(workspace, agent, held),
+        _ledger(workspace, agent, held),
+    )
+
+
+def _in_turn(lists: Iterable[list[Line]]) -> list[Line]:
+    """The first of each, then the second of each: whatever the budget, every kind has its best."""
+    return [one for row in zip_longest(*lists) for one in row if one is not None]
+
+
+def _without_goal(
+    workspace: Workspace, held: Collection[str]
+) -> dict[str, list[tuple[Recollection, Told]]]:
+    """Nobody said what is next: the warnings that come again, and what happened last."""
+    workspace.look_again()
+    rows = workspace.index.ask(
+        f"SELECT id, kind, title FROM live AS m WHERE kind = 'episode' AND {TRUSTED} "  # noqa: S608
+        "ORDER BY at DESC, id",
+    )
+    latest = (Recollection(*row) for row in rows if row[0] not in held)
+    return {
+        "avoid_these": warnings(workspace, (), held, unasked=True),
+        "episodes": with_text((hit, told_of(workspace, hit)) for hit in islice(latest, EPISODES)),
+    }
+
+
+def _handoffs(workspace: Workspace, agent: str, held: Collection[str]) -> list[Line]:
+    told = (
+        Line(one.id, one.kind, tellable(one.kind, {}, gist(one.kind, one.title(), one.document())))
+        for one in handoffs_to(workspace, agent, held)
+        if one.state == "open"
+    )
+    return [line for line in told if line.text]
+
+
+def _ledger(workspace: Workspace, agent: str, held: Collection[str]) -> list[str]:
+    """Where agents stand: task, goal, what blocks them."""
+    told = []
+    for one in ledgers(workspace, held):
+        if not agent or is_addressed(agent, one.agent_id) or is_addressed(one.agent_id, agent):
+            told += [
+                f"{one.agent_id}: {name.replace('_', ' ')}: {text}"
+                for name, text in _stand(one.document())
+                if tellable(one.kind, {}, text)
+            ]
+    return told[:_STANDINGS]
+
+
+def _stand(record: dict[str, Any]) -> list[tuple[str, str]]:
+    context_ = record.get("context") if isinstance(record.get("context"), dict) else {}
+    both = {**(context_ or {}), **record}
+    names = ("current_goal", "current_task", "blocked_by", "blockers", "next", "next_up")
+    return [
+        (name, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+        for name in names
+        if (value := both.get(name))
+    ]
+
+
+# -- what the agent wrote ----------------------------------------------------------------------
+
+
+def take_notes(workspace: Workspace, text: bytes, agent: str) -> int:
+    """Make memory of what an agent noted under its own headings, each note once.
+
+    Secrets are replaced first, because a long note is cut.
+    """
+    clean = redact(text.decode("utf-8", "surrogateescape"))
+    notes = harvest(clean.encode("utf-8", "surrogateescape"))
+    path = workspace.layout.local / "harvested"
+    known = set((disk.read_bytes(path) or b"").decode("ascii", "ignore").split())
+    fresh = {digest("note", note.kind, note.text): note for note in notes}
+    fresh = {name: note for name, note in fresh.items() if name not in known}
+    for note in fresh.values():
+        _keep(workspace, note, agent)
+    if fresh:
+        disk.write_bytes(path, ("\n".join(sorted(known | fresh.keys())) + "\n").encode())
+    return len(fresh)
+
+
+def _keep(workspace: Workspace, note: Noted, agent: str) -> None:
+    category = "decision" if note.kind == "fact" else None
+    try:
+        workspace.remember(note.text, kind=note.kind, category=category, by=agent or None)  # type: ignore[arg-type]
+    except RejectedValue:
+        said = f"what CONTINUITY.md says was rejected and is not taken: {note.text}"
+        workspace.notices.append(said)
+
+
+def last_goal(workspace: Workspace, agent: str) -> str:
+    return redact(_goals(workspace).get(agent, ""))
+
+
+def _goals(workspace: Workspace) -> dict[str, str]:
+    data = disk.read_bytes(workspace.layout.local / "goals.json")
+    try:
+        found = orjson.loads(data) if data else {}
+    except ValueError:
+        return {}
+    return {k: v for k, v in found.items() if isinstance(v, str)} if isinstance(found, dict) else {}
+
+
+def _note_goal(workspace: Workspace, agent: str, goal: str) -> None:
+    """Remember the goal, so that the block can be rendered again when memory changes."""
+    goals = _goals(workspace)
+    if goals.get(agent, "") == goal or not goal:
+        return
+    path = workspace.layout.local / "goals.json"
+    with failures_named(path):
+        disk.write_bytes(path, orjson.dumps({**goals, agent: goal}, option=orjson.OPT_SORT_KEYS))

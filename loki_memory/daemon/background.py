@@ -1,0 +1,328 @@
+"""Work on memory in the background: it only adds.
+
+While somebody works in a git repository, files that git tracks must not change under their hands:
+`git pull --rebase` would refuse. So a change is written only if all its files are new, or not
+tracked by git. What would change others waits for a command: `loki-mem consolidate`.
+
+One round of work looks at what is new, and does nothing if nothing is. What a round writes itself
+rings the watcher's bell again, and the next round finds nothing new.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.errors import GitFailed, LokiMemoryError, NotFound, TrackedByGit
+from loki_memory.files.layout import PRIVATE, Layout
+from loki_memory.files.store import Change, Store
+from loki_memory.files.views import edited_views
+from loki_memory.home import user_home
+from loki_memory.workspace import FEW, Workspace
+
+if TYPE_CHECKING:
+    from loki_memory.ingest.run import Failed
+    from loki_memory.models import Episode
+
+_PASSES = 3  # through what is new, in one round; what comes later rings
+_QUIET_SECONDS = 5.0  # without changes, before views are rendered
+_TRANSCRIPTS_SECONDS = 30.0  # between looks at the transcripts: a session rests for minutes
+
+
+class Adding(Workspace):
+    """A workspace that may be written to, as long as nothing that git tracks changes."""
+
+    @cached_property
+    def store(self) -> Store:
+        return _AddingStore(self.layout, self.config.get("store.lock_seconds"))
+
+    def keep_zones_ignored(self) -> None:
+        """Leave .gitignore to the next command: git tracks it."""
+
+
+class _AddingStore(Store):
+    @contextmanager
+    def change(self, seconds: float | None = None) -> Iterator[Change]:
+        with super().change(seconds) as change:
+            yield change
+            tracked = tracked_by_git(self.layout, change.overwritten())
+            if tracked:
+                raise TrackedByGit(tracked[0])
+
+
+def tracked_by_git(layout: Layout, paths: Iterable[str]) -> list[str]:
+    """Those of some record files that git tracks; all, if git cannot say."""
+    asked = [path for path in paths if not path.startswith(PRIVATE)]
+    return [path for path in asked if path in _known_to_git(layout, asked)] if asked else []
+
+
+def _known_to_git(layout: Layout, paths: Sequence[str]) -> set[str]:
+    from loki_memory.history.repository import NO_GIT, NO_REPOSITORY, Repository
+
+    try:
+        repository = Repository.open(layout.root)
+        places = (f"{repository.memory}/{path}" for path in paths)
+        listed = os.fsdecode(repository.run("ls-files", "-z", "--", *places)).split("\0")
+    except GitFailed as error:
+        return set() if error.reason in {NO_REPOSITORY, NO_GIT} else set(paths)
+    return {path.removeprefix(f"{repository.memory}/") for path in listed}
+
+
+class Standing(NamedTuple):
+    """What background work has done so far, and what waits."""
+
+    rounds: int = 0  # in which there was something to do
+    learned: int = 0  # episodes
+    ingested: int = 0  # episodes
+    waiting: int = 0  # episodes whose lessons would change files that git tracks
+    planned: int = 0  # memories that a consolidation would change, and that it left alone
+    trouble: str = ""  # what went wrong last; empty once it went well again
+
+
+class _Look(NamedTuple):
+    """What tells whether anything is new: the state of the index, and of CONTINUITY.md."""
+
+    memory: str
+    continuity: tuple[int, int, int]
+
+
+class Background:
+    """All that is done for one workspace while nobody waits for it."""
+
+    def __init__(self, workspace: Adding, tell: Callable[[str], None], quiet_since: float) -> None:
+        """`tell` is for the log; `quiet_since`: since when memory is taken not to have changed."""
+        self.workspace = workspace
+        self.standing = Standing()
+        self._tell = tell
+        self._known: set[str] | None = None  # episodes; None before the first round
+        self._settings = settings_stamp(workspace.layout)
+        self._waiting: dict[str, Episode] = {}
+        self._last: _Look | None = None
+        self._transcripts: set[tuple[str, int, int]] = set()
+        self._looked_for_transcripts = float("-inf")
+        self._failed: set[Failed] = set()  # sessions that could not be told
+        self._views_wait = True
+        self._fresh = 0  # episodes since the last consolidation, or its plan
+        self._changed = quiet_since  # when memory last changed
+
+    def round(self, clock: float, stopping: Callable[[], bool] = lambda: False) -> None:
+        """Look for what is new, and do what follows from it. `clock` is in seconds."""
+        steps = (self._take_in, self._ingest, self._work_on_news, self._consolidate)
+        troubles = [
+            trouble for step in steps if not stopping() and (trouble := self._tried(step, clock))
+        ]
+        self._note(trouble="; ".join(troubles))
+
+    def pause(self, longest: float) -> float:
+        """In how many seconds there will be something to do, if nothing happens."""
+        return min(longest, _QUIET_SECONDS) if self._views_wait else longest
+
+    def _tried(self, step: Callable[[float], None], clock: float) -> str:
+        """Do one step; what goes wrong in it is told once, and keeps no other step from working."""
+        try:
+            step(clock)
+        except (LokiMemoryError, OSError, sqlite3.DatabaseError) as error:
+            if str(error) not in self.standing.trouble:
+                self._tell(f"trouble: {error}")
+            return str(error)
+        finally:
+            self._say_notices()
+        return ""
+
+    def _say_notices(self) -> None:
+        for notice in dict.fromkeys(self.workspace.notices):
+            self._tell(notice)
+        self.workspace.notices.clear()
+
+    def _note(self, **counts: int | str) -> None:
+        self.standing = self.standing._replace(**counts)  # type: ignore[arg-type]
+
+    # -- the steps ---------------------------------------------------------------------------------
+
+    def _take_in(self, clock: float) -> None:
+        """Bring the index up to date; take over views at once, and render them when it is quiet:
+        thousands of records take seconds.
+        """
+        self._read_settings()
+        changes = self.workspace.take_in()
+        if changes:
+            counts = zip(("new", "changed", "removed"), changes[:3], strict=True)
+            self._tell("files: " + ", ".join(f"{len(some)} {what}" for what, some in counts))
+            self._changed = clock
+        self._views_wait = self._views_wait or bool(changes)
+        is_quiet = clock - self._changed >= _QUIET_SECONDS
+        if edited_views(self.workspace.store) or (self._views_wait and is_quiet):
+            self._views_wait = False
+            self.workspace.sync()
+
+    def _read_settings(self) -> None:
+        """Obey settings that were changed since they were read."""
+        stamps = settings_stamp(self.workspace.layout)
+        if stamps != self._settings:
+            self.workspace.__dict__.pop("config", None)
+        self._settings = stamps
+
+    def _ingest(self, clock: float) -> None:
+        """Tell sessions that rest as episodes, if transcripts grew or sessions wait."""
+        from loki_memory.ingest.run import ingest, staged
+
+        if clock - self._looked_for_transcripts < _TRANSCRIPTS_SECONDS:
+            return
+        self._looked_for_transcripts = clock
+        there = set(_transcripts())
+        if there == self._transcripts and not staged(self.workspace):
+            return
+        done = ingest(self.workspace, only_add=True)
+        self._transcripts = there
+        for failed in sorted(set(done.failed) - self._failed):
+            self._tell(f"session {failed.session} could not be told: {failed.reason}")
+        self._failed = set(done.failed)
+        if done.episodes:
+            self._tell(f"ingested {_counted(done.episodes, 'episode')}")
+            self._note(ingested=self.standing.ingested + done.episodes)
+            self._settle(clock)
+
+    def _work_on_news(self, clock: float) -> None:
+        """Learn from new episodes, and bring working memory up to date.
+
+        Again, if that changed something: an agent may have written meanwhile. The last time it is
+        only found that nothing is new.
+        """
+        for number in range(_PASSES):
+            look = self._look()
+            if look == self._last:
+                return
+            self._last = look
+            self._doubt_the_plan()
+            self._learn()
+            self._refresh()
+            self._settle(clock)
+            self._note(rounds=self.standing.rounds + (number == 0))
+
+    def _doubt_the_plan(self) -> None:
+        """What changed may be that somebody consolidated: once it is quiet, plan again."""
+        if self.standing.planned:
+            self._fresh += 1
+            self._note(planned=0)
+
+    def _settle(self, clock: float) -> None:
+        """Take in what was just written, so that the ring that it makes finds nothing new."""
+        if self.workspace.take_in():
+            self._changed, self._views_wait = clock, True
+
+    def _look(self) -> _Look:
+        path = self.workspace.layout.loki / "CONTINUITY.md"
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            return _Look(self.workspace.index.note("changed_ns"), (0, 0, 0))
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        return _Look(self.workspace.index.note("changed_ns"), stamp)
+
+    def _learn(self) -> None:
+        """The first phases for each new episode; what would change tracked files waits."""
+        from loki_memory.consolidation.learn_now import learn
+
+        learned = 0
+        for one in [*self._waiting.values(), *self._new_episodes()]:
+            try:
+                learn(self.workspace, [one])
+            except TrackedByGit:
+                self._waiting[one.id] = one
+            else:
+                learned += 1
+                self._waiting.pop(one.id, None)
+        if learned:
+            self._tell(f"learned from {_counted(learned, 'episode')}")
+        self._note(learned=self.standing.learned + learned, waiting=len(self._waiting))
+
+    def _new_episodes(self) -> list[Episode]:
+        """Those that came since the last look and teach something; of an import, none."""
+        from loki_memory.consolidation.feedback import teaches
+
+        sql = "SELECT id FROM memories WHERE kind = 'episode' AND path NOT LIKE ? ORDER BY at, id"
+        there = [row[0] for row in self.workspace.index.ask(sql, f"{PRIVATE}%")]
+        new = [] if self._known is None else [one for one in there if one not in self._known]
+        # What was there at the start may have been consolidated: that is found out once it is idle.
+        self._fresh += min(1, len(there)) if self._known is None else len(new)
+        self._known = set(there)
+        if len(new) > FEW:
+            return []
+        return [one for one in self._episodes(new) if one.scope == "project" and teaches(one)]
+
+    def _episodes(self, names: Iterable[str]) -> Iterator[Episode]:
+        for name in names:
+            with suppress(NotFound):  # somebody removed it a moment ago
+                yield self.workspace.get(name)  # type: ignore[misc]
+
+    def _refresh(self) -> None:
+        """Render CONTINUITY.md for the last goal, if anybody uses it and git does not track it."""
+        from loki_memory.continuity.file import continuity, continuity_path, last_goal
+        from loki_memory.injection.context import is_off
+
+        home = self.workspace
+        is_used = last_goal(home, "") or continuity_path(home, "").exists()
+        if not is_used or is_off(home) or home.config.get("continuity.track"):
+            return
+        if continuity(home, None, "", (), None)[1]:
+            self._tell("rendered CONTINUITY.md")
+
+    def _consolidate(self, clock: float) -> None:
+        """Consolidate what is new once there is enough of it or nothing happens any more.
+
+        In a git repository that would change tracked files, so there it is only planned.
+        """
+        if not self._is_consolidation_due(clock):
+            return
+        is_ours = self.workspace.config.text("git.mode") == "off" or not self._is_in_git()
+        self._fresh = 0
+        report = self.workspace.consolidate(plan_only=not is_ours)
+        found = report.written + report.archived
+        self._note(planned=0 if is_ours else found)
+        if found and is_ours:
+            self._work_on_news(clock)
+        if found:
+            what = "consolidated" if is_ours else "left to `loki-mem consolidate`"
+            self._tell(f"{what}: {found} changes")
+
+    def _is_consolidation_due(self, clock: float) -> bool:
+        config = self.workspace.config
+        if not self._fresh:
+            return False
+        is_idle = clock - self._changed >= config.get("watch.idle_seconds")
+        return is_idle or self._fresh >= config.get("watch.episodes")
+
+    def _is_in_git(self) -> bool:
+        from loki_memory.files.layout import git_home
+
+        return git_home(self.workspace.layout.root) is not None
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def settings_stamp(layout: Layout) -> list[tuple[int, int]]:
+    """What changes when somebody writes the workspace's settings, or the user's."""
+    found = []
+    for path in (layout.loki / "config.toml", user_home() / "config.toml"):
+        with suppress(OSError):
+            status = os.stat(path)
+            found.append((status.st_mtime_ns, status.st_ino))
+    return found
+
+
+def _transcripts() -> Iterator[tuple[str, int, int]]:
+    """The transcripts that agents keep on this machine, each with its size and time."""
+    from loki_memory.ingest.discover import places, transcripts
+
+    for path in transcripts(one for one in places(os.environ) if one.is_dir()):
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        yield str(path), status.st_size, status.st_mtime_ns

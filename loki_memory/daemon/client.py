@@ -1,0 +1,137 @@
+"""Have a command that only reads done by the watcher of its workspace, if one runs.
+
+The watcher has everything loaded and says the same, sooner. Whenever anything is in doubt (no
+watcher, another version, an option that is not known here, no answer in time) the command does its
+work itself. People at a terminal always do: they are shown colours and progress.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from loki_memory.daemon import protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+RUN, ANSWER = b"run", b"answer"
+COMMANDS = ("recall", "context", "status")
+HOOKS = ("UserPromptSubmit",)  # the hooks that only read
+# What the program reads of its environment.
+VARIABLES = ("LOKI_", "CLAUDE", "CODEX", "GIT_", "HOME", "NO_COLOR")
+_NOT_HERE = ("--help", "-h", "--as-of")  # laid out for a terminal; rare, and large in memory
+_GREETING_SECONDS, _ANSWER_SECONDS = 0.1, 2.0
+_ANSWERED = (ANSWER, "exit code", "standard output", "standard error")
+_NO_OUTPUT = 9  # the exit code of a command that cannot print its result
+
+
+def _program() -> bytes:
+    """Which program this is, as it was installed: only the very same one gives the same answers."""
+    folder = os.path.dirname(__file__)
+    status = os.stat(f"{folder}/__init__.py")
+    return os.fsencode(f"{folder} {status.st_mtime_ns} {status.st_ino}")
+
+
+GREETING = _program()  # of this process, whatever is installed while it runs
+
+
+def run(arguments: Sequence[str]) -> int | None:
+    """The exit code, once all is printed; None if the command has to do its work itself."""
+    if not _is_plain_output():
+        return None
+    try:
+        answer = _answer(list(arguments))
+    except (OSError, ValueError, protocol.Garbled):
+        return None
+    return _tell(answer) if len(answer) == len(_ANSWERED) and answer[0] == ANSWER else None
+
+
+def _is_plain_output() -> bool:
+    """Whether output is read by a program that takes UTF-8."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or stream.isatty() or stream.encoding.lower() != "utf-8":
+            return False
+    return True
+
+
+def _answer(arguments: list[str]) -> list[bytes]:
+    """What the watcher says; nothing if there is none, or this is not for it."""
+    start, words = read(arguments)
+    path = protocol.address(loki_of(start)) if is_for_us(words) else ""
+    if not path or not os.path.exists(path):
+        return []
+    given = _standard_input(words)
+    connection = protocol.reach(path, _GREETING_SECONDS)
+    if protocol.receive(connection) != [GREETING]:
+        return []
+    connection.settimeout(_ANSWER_SECONDS)
+    protocol.send(connection, request(arguments, given))
+    return protocol.receive(connection)
+
+
+def read(arguments: list[str]) -> tuple[str, list[str]]:
+    """Where the command works, and its words from the command on; none if they are not plain."""
+    start, at = "", 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        if arguments[at] == "-C" and at + 1 < len(arguments):
+            start, at = arguments[at + 1], at + 1
+        elif arguments[at] != "--json":
+            return "", []
+        at += 1
+    return start or os.environ.get("LOKI_WORKSPACE") or os.getcwd(), arguments[at:]
+
+
+def is_for_us(words: list[str]) -> bool:
+    if not words or any(word.split("=")[0] in _NOT_HERE for word in words):
+        return False
+    return words[0] in COMMANDS or (words[0] == "hook" and words[-1] in HOOKS)
+
+
+def loki_of(start: str) -> str:
+    """The nearest `.loki` folder. The watcher looks again, and refuses what is not its own."""
+    place = os.path.abspath(start)
+    while not os.path.isdir(f"{place}/.loki"):
+        above = os.path.dirname(place)
+        if above == place:
+            raise FileNotFoundError(start)
+        place = above
+    return f"{place}/.loki"
+
+
+def _standard_input(words: list[str]) -> bytes:
+    """What the command reads; whoever has to do it after all finds it there again."""
+    if sys.stdin is None or not (words[0] == "hook" or words[-1].endswith("-") or "-" in words):
+        return b""
+    import io
+
+    given = sys.stdin.buffer.read()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8", errors="surrogateescape")
+    return given
+
+
+def request(arguments: Sequence[str], given: bytes) -> list[bytes]:
+    """The message: `run`, the folder, how many words, these, standard input, the environment."""
+    words = [os.fsencode(word) for word in arguments]
+    return [RUN, os.fsencode(os.getcwd()), b"%d" % len(words), *words, given, *_environment()]
+
+
+def _environment() -> Iterator[bytes]:
+    for name, value in os.environ.items():
+        if name.startswith(VARIABLES):
+            yield os.fsencode(f"{name}={value}")
+
+
+def _tell(answer: list[bytes]) -> int:
+    """Print; from here on nobody else does the work."""
+    _, code, out, complaints = answer
+    try:
+        for stream, data in ((sys.stdout, out), (sys.stderr, complaints)):
+            stream.buffer.write(data)
+            stream.flush()
+    except BrokenPipeError:  # who reads has seen enough
+        return 0
+    except OSError:
+        return _NO_OUTPUT
+    return int(code)

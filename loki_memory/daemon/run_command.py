@@ -1,0 +1,111 @@
+"""Do a command for another process, in this one, as if it were that one.
+
+The folder, the environment, the words and the standard streams are those of whoever asks, and this
+process has its own back afterwards. Only one command may be done at a time, and nothing else.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from loki_memory.cli import run
+from loki_memory.daemon import client, protocol
+from loki_memory.daemon.background import settings_stamp
+from loki_memory.daemon.server import Answer, Request
+from loki_memory.errors import LokiMemoryError
+from loki_memory.workspace import Workspace
+
+_UNKNOWN = 1
+
+
+class Desk:
+    """Where commands for one workspace are done; it keeps the workspace open in between."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._layout = workspace.layout
+        self._name = protocol.name_of(workspace.layout.loki)
+        self._open: Workspace | None = None
+        self._opened_with: object = None
+
+    def answer(self, request: Request, is_current: bool) -> Answer | None:
+        """What the command printed; None if it is none that is done here."""
+        try:
+            with _standing_in(request) as streams:
+                start, words = client.read(request.arguments)
+                is_ours = client.is_for_us(words) and self._is_asked(start)
+                return self._done(request, streams, is_current) if is_ours else None
+        except (LokiMemoryError, OSError):  # who asks finds out in its own words
+            return None
+
+    def _is_asked(self, start: str) -> bool:
+        """Whether the command is about this workspace; it will open it by itself."""
+        return protocol.name_of(client.loki_of(start)) == self._name
+
+    def _done(self, request: Request, streams: Streams, is_current: bool) -> Answer:
+        workspace = self._workspace(request.environment)
+        if is_current:
+            workspace.looked()
+        with workspace.kept():
+            code = _exit_code()
+        return Answer(code, streams.out.getvalue(), streams.complaints.getvalue())
+
+    def _workspace(self, environment: dict[str, str]) -> Workspace:
+        """The workspace, opened anew if settings changed or who asks has others."""
+        variables = {n: v for n, v in environment.items() if n.startswith(("LOKI_", "HOME"))}
+        now = (settings_stamp(self._layout), variables)
+        if self._open is None or now != self._opened_with:
+            if self._open is not None:
+                self._open.close()
+            self._open, self._opened_with = Workspace(self._layout), now
+        return self._open
+
+
+class Streams:
+    """What a command reads and prints, in memory."""
+
+    def __init__(self, given: bytes) -> None:
+        self.given, self.out, self.complaints = io.BytesIO(given), io.BytesIO(), io.BytesIO()
+
+    def wrapped(self) -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
+        return (
+            io.TextIOWrapper(self.given, encoding="utf-8", errors="surrogateescape"),
+            io.TextIOWrapper(self.out, encoding="utf-8", write_through=True),
+            io.TextIOWrapper(self.complaints, "utf-8", "backslashreplace", write_through=True),
+        )
+
+
+@contextmanager
+def _standing_in(request: Request) -> Iterator[Streams]:
+    """Be the process that asks, in all that a command can see of it."""
+    streams = Streams(request.given)
+    wrapped = streams.wrapped()
+    before = (sys.stdin, sys.stdout, sys.stderr), sys.argv, os.getcwd()
+    environment = {n: v for n, v in os.environ.items() if n.startswith(client.VARIABLES)}
+    os.chdir(request.folder)
+    try:
+        _exchange(environment, request.environment)
+        sys.stdin, sys.stdout, sys.stderr = wrapped
+        sys.argv = ["loki-mem", *request.arguments]
+        yield streams
+    finally:
+        (sys.stdin, sys.stdout, sys.stderr), sys.argv, folder = before
+        _exchange(request.environment, environment)
+        os.chdir(folder)
+
+
+def _exchange(old: dict[str, str], new: dict[str, str]) -> None:
+    """Have some variables of the environment instead of others."""
+    for name in old.keys() - new.keys():
+        del os.environ[name]
+    os.environ.update({name: value for name, value in new.items() if old.get(name) != value})
+
+
+def _exit_code() -> int:
+    try:
+        run()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else _UNKNOWN

@@ -1,0 +1,306 @@
+"""The process that watches: it answers on the local socket, and ends when it is told to.
+
+`watch` runs it where somebody looks on, `start` detached from any terminal. Both are the same: the
+lock says whether one runs, the socket how it is doing. There is no file with a process number that
+could outlive its process.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+from loki_memory.daemon import client, protocol
+from loki_memory.daemon.background import Adding
+from loki_memory.daemon.watcher import State, Watcher, is_watched, leading, place
+from loki_memory.errors import NoAnswer
+from loki_memory.files import disk
+from loki_memory.files.layout import Layout
+
+STATE, STOP, BUSY = b"state", b"stop", b"busy"
+_LOG_BYTES, _LOGS = 1 << 20, 3  # of one log, and how many older ones are kept
+_CLIENT_SECONDS = 0.5  # for a client to say what it wants: it is ready when it connects
+_TURN_SECONDS = 0.05  # for a round to end; who asks does it faster alone
+_START_SECONDS, _STOP_SECONDS = 20.0, 5.0
+_LOOK_SECONDS = 60.0  # between looks whether the socket is still there: /tmp is cleared at times
+_PAUSE = 0.02
+
+
+class Request(NamedTuple):
+    """A command that somebody wants done: what they typed, where, and with which environment."""
+
+    folder: str
+    arguments: list[str]
+    given: bytes  # standard input
+    environment: dict[str, str]
+
+    @classmethod
+    def of(cls, parts: Sequence[bytes]) -> Request:
+        """Read what `errand.request` wrote; raises ValueError if it did not."""
+        _, folder, count, *rest = parts
+        words, given, variables = rest[: int(count)], rest[int(count)], rest[int(count) + 1 :]
+        pairs = (os.fsdecode(one).partition("=") for one in variables)
+        environment = {n: value for n, _, value in pairs if n.startswith(client.VARIABLES)}
+        return cls(os.fsdecode(folder), [os.fsdecode(w) for w in words], given, environment)
+
+
+class Answer(NamedTuple):
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: bytes
+    complaints: bytes
+
+
+# Does a command. The flag says that all changes to files are known: nobody need compare them again.
+Answering = Callable[[Request, bool], Answer | None]
+
+
+def watch(workspace: Adding, answering: Answering, tell: Callable[[str], None]) -> None:
+    """Watch, and answer, until SIGTERM, SIGINT or a message says stop."""
+    with leading(workspace.layout), _asked_by_signals() as stop_sign:
+        watcher = Watcher(workspace, tell, stop_sign.show)
+        tell(f"watching {workspace.layout.root}")
+        with listening(workspace.layout) as listener:
+            watcher.start()
+            Server(listener, watcher, answering, stop_sign).serve()
+        watcher.stop()
+        if watcher.has_failed:
+            raise NoAnswer(f"the watcher of {workspace.layout.root} failed; its log says why")
+        tell("stopped")
+
+
+class StopSign:
+    """Shown by anybody, also by a signal: a pipe, because a lock could be held by who is
+    interrupted.
+    """
+
+    def __init__(self) -> None:
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+
+    def show(self) -> None:
+        with suppress(OSError):  # it is full of signs, or nobody looks any more
+            os.write(self._writing, b".")
+
+    def fileno(self) -> int:
+        return self._reading
+
+
+@contextmanager
+def _asked_by_signals() -> Iterator[StopSign]:
+    sign = StopSign()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = {one: signal.signal(one, lambda *_: sign.show()) for one in signals}
+    try:
+        yield sign
+    finally:
+        for one, what in before.items():
+            signal.signal(one, what)
+
+
+# -- the socket ------------------------------------------------------------------------------------
+
+
+class Listener:
+    """The socket of a workspace, which only its owner can reach. The holder of the lock has it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._ours = (0, 0)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.open()
+
+    def open(self) -> None:
+        """Listen. What lies there is of a process that ended, for we hold the lock."""
+        folder = os.path.dirname(self._path)
+        os.makedirs(folder, 0o700, exist_ok=True)
+        if not protocol.is_private(folder):
+            raise NoAnswer(f"{folder} belongs to somebody else, or others may enter it")
+        self.close()
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        Path(self._path).unlink(missing_ok=True)
+        self.socket.bind(self._path)
+        os.chmod(self._path, 0o600)
+        self.socket.listen()
+        self._ours = self._mark()
+
+    def keep(self) -> None:
+        """Listen anew if somebody cleared the socket away."""
+        if self._mark() != self._ours:
+            self.open()
+
+    def _mark(self) -> tuple[int, int]:
+        with suppress(FileNotFoundError):
+            status = os.lstat(self._path)
+            return status.st_dev, status.st_ino
+        return 0, 0
+
+    def close(self) -> None:
+        """Stop listening, and take away the socket if it is still ours."""
+        self.socket.close()
+        if self._ours != (0, 0) and self._mark() == self._ours:
+            Path(self._path).unlink(missing_ok=True)
+
+
+@contextmanager
+def listening(layout: Layout) -> Iterator[Listener]:
+    listener = Listener(protocol.address(layout.loki))
+    try:
+        yield listener
+    finally:
+        listener.close()
+
+
+class Server:
+    """Answers clients, each in a thread: whatever becomes of one, the next one is served.
+
+    Commands are done one at a time. Who finds the process busy does its work itself.
+    """
+
+    def __init__(
+        self, listener: Listener, watcher: Watcher, answering: Answering, sign: StopSign
+    ) -> None:
+        self._listener, self._watcher, self._answering = listener, watcher, answering
+        self._sign = sign
+
+    def serve(self) -> None:
+        """Until somebody shows the stop sign."""
+        while True:
+            waiting: list[StopSign | socket.socket] = [self._sign, self._listener.socket]
+            ready, _, _ = select.select(waiting, [], [], _LOOK_SECONDS)
+            if self._sign in ready:
+                return
+            if not ready:
+                self._listener.keep()
+                continue
+            connection, _ = self._listener.socket.accept()
+            Thread(target=self._attend, args=(connection,), daemon=True).start()
+
+    def _attend(self, connection: socket.socket) -> None:
+        with suppress(OSError, ValueError, protocol.Garbled), connection:
+            connection.settimeout(_CLIENT_SECONDS)
+            if protocol.is_own(connection):
+                protocol.send(connection, [client.GREETING])
+                protocol.send(connection, self._reply(protocol.receive(connection)))
+
+    def _reply(self, parts: Sequence[bytes]) -> list[bytes]:
+        what = parts[0] if parts else b""
+        if what == client.RUN:
+            return self._run(Request.of(parts))
+        if what == STOP:
+            self._sign.show()
+        return [STATE, json.dumps(described(self._watcher.state())).encode()]
+
+    def _run(self, request: Request) -> list[bytes]:
+        """Do a command between two rounds: both use the process as a whole."""
+        if not self._watcher.turn.acquire(timeout=_TURN_SECONDS):
+            return [BUSY]
+        try:
+            answer = self._answering(request, self._watcher.is_current())
+        finally:
+            self._watcher.turn.release()
+        if answer is None:
+            return [BUSY]
+        return [client.ANSWER, b"%d" % answer.code, answer.out, answer.complaints]
+
+
+def described(state: State) -> dict[str, Any]:
+    return {**state._asdict(), "standing": state.standing._asdict()}
+
+
+# -- from outside --------------------------------------------------------------------------------
+
+
+def ask(layout: Layout, what: bytes) -> dict[str, Any] | None:
+    """How the watcher of a workspace is doing, after telling it `what`; None if none answers."""
+    try:
+        connection = protocol.reach(protocol.address(layout.loki), _CLIENT_SECONDS)
+        protocol.receive(connection)  # whichever version it is, it can be stopped
+        protocol.send(connection, [what])
+        told: dict[str, Any] = json.loads(protocol.receive(connection)[1])
+    except (OSError, ValueError, IndexError, protocol.Garbled):
+        return None
+    return told
+
+
+def start(layout: Layout, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Start a watcher that outlives this process, and wait until it answers.
+
+    Returns how it is doing; if one runs already, how that one is.
+    """
+    process = None if is_watched(layout) else _detached(layout, environment)
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        told = ask(layout, STATE)
+        if told is not None:
+            return told
+        if process is not None and process.poll() is not None and not is_watched(layout):
+            break
+        time.sleep(_PAUSE)
+    raise NoAnswer(f"the watcher of {layout.root} did not start; `loki-mem daemon logs` says why")
+
+
+def _detached(layout: Layout, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    log = place(layout, "log")
+    disk.make_folder(log.parent)
+    program = [sys.executable, "-P", "-m", "loki_memory", "-C", str(layout.root), "watch", "--log"]
+    with open(disk.open_to_change(log, append=True), "ab") as output:
+        return subprocess.Popen(  # noqa: S603 - this very program
+            program,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd="/",
+            env=dict(environment),
+            start_new_session=True,
+        )
+
+
+def stop(layout: Layout) -> bool:
+    """Stop the watcher of a workspace and wait until it lets go; False if there is none."""
+    if not is_watched(layout):
+        return False
+    ask(layout, STOP)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while time.monotonic() < deadline:
+        if not is_watched(layout):
+            return True
+        time.sleep(_PAUSE)
+    raise NoAnswer(f"the watcher of {layout.root} does not stop; end its process")
+
+
+def log_to_file(layout: Layout) -> Callable[[str], None]:
+    """What tells into the log of a workspace; old logs are dropped."""
+    path = place(layout, "log")
+    disk.make_folder(path.parent)
+    disk.refuse_links(path)
+    handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=_LOGS, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
+    logger = logging.getLogger("loki_memory.watch")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(handler)
+    return logger.info
+
+
+def last_lines(layout: Layout, number: int) -> list[str]:
+    """The end of the log."""
+    try:
+        text = place(layout, "log").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    return text.splitlines()[-number:]

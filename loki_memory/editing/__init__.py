@@ -1,0 +1,1 @@
+"""Edit memory: statements that are remembered, and what is removed or restored."""

@@ -1,0 +1,196 @@
+"""Render views from records: an entry is made where its record changed, and kept where not.
+
+Making ten thousand entries takes seconds, comparing as many etags milliseconds. So an entry whose
+record has the path and the etag that the view's base tells of is taken from the view itself, if
+that is byte for byte what was rendered: cut out where the base says that it stands. The result is
+the same as if all were made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from loki_memory.errors import StoreFailed
+from loki_memory.files import codec
+from loki_memory.files.etag import etag
+from loki_memory.files.layout import view_kind
+from loki_memory.files.store import Change, Store
+from loki_memory.files.view_base import Base, base_path
+from loki_memory.files.views import (
+    LISTS,
+    PATHS,
+    edits,
+    entry_of,
+    hash_of,
+    is_list,
+    merged,
+    read_base,
+    view_paths,
+)
+from loki_memory.models import Memory
+from loki_memory.models.kinds import Kind
+
+RecordOf = Callable[[str], Memory | None]  # by id; None if it went since it was listed
+Entry = dict[str, Any]
+_BETWEEN, _END = b",\n    ", b"\n  ]\n}\n"
+
+
+class Listed(NamedTuple):
+    """A record that is to be shown."""
+
+    id: str
+    path: str
+    etag: str
+    at: str  # the moment that it speaks of
+
+
+def render(store: Store, kind: Kind, records: Iterable[Listed], record_of: RecordOf) -> list[str]:
+    """Write the views of one kind, from records in the order of their ids; return what changed.
+
+    A view that was edited meanwhile, or holds what could not be taken over, is left alone.
+    """
+    by_view: dict[str, list[Listed]] = {}
+    for view in (*PATHS.values(), *view_paths(store.layout)):
+        if view_kind(view) == kind:
+            by_view[view] = []
+    for one in records:
+        by_view.setdefault(_view_of(kind, one), []).append(one)
+    written = []
+    with store.change() as change:
+        for view, listed in by_view.items():
+            there = os.path.lexists(store.layout.file(view))
+            if (listed or there) and _Rendering(store, kind, view, record_of).write(change, listed):
+                written.append(view)
+    return written
+
+
+def _view_of(kind: Kind, one: Listed) -> str:
+    return PATHS.get(kind) or f"learnings/{one.at[:10]}.json"
+
+
+class _Rendering:
+    """One view that is rendered again."""
+
+    def __init__(self, store: Store, kind: Kind, view: str, record_of: RecordOf) -> None:
+        self._store, self._kind, self._view = store, kind, view
+        self._record_of = record_of
+
+    def write(self, change: Change, listed: Sequence[Listed]) -> bool:
+        """Write the view and its base, unless there is no need to or something would be lost."""
+        try:
+            found = change.read(self._view)
+        except StoreFailed:  # a link, or nobody may read it
+            return False
+        before, base = found.data if found else b"", read_base(self._store, self._view)
+        is_ours = found is not None and found.etag == base.etag
+        same = {one.id for one in listed if _is_shown(one, base)}
+        if is_ours and len(same) == len(listed) == len(base.entries):
+            return False
+        old: Any = {}
+        kept = _cut(before, self._head, base) if is_ours else None
+        if kept is None:
+            rendered = self._rendered(before) if is_ours else None
+            if rendered is None and self._would_lose(listed):
+                return False
+            old, kept = rendered or (json.loads(before or b"{}"), {})
+        stay = {name: kept[name] for name in same if name in kept}
+        pieces, shown = self._pieces(listed, base, stay)
+        data = self._joined(old, pieces)
+        change.render(self._view, data)
+        new_base = orjson.dumps({"etag": etag(data), "entries": shown})
+        change.render(base_path(self._view), new_base)
+        return data != before
+
+    @property
+    def _head(self) -> bytes:
+        """How a view begins in which nobody wrote anything else."""
+        return f'{{\n  "{LISTS[self._kind]}": [\n    '.encode()
+
+    def _rendered(self, data: bytes) -> tuple[Any, dict[str, bytes]] | None:
+        """The values of a view that we rendered, and its entries by id.
+
+        None if it cannot be that: view and base may have come with somebody's clone.
+        """
+        try:
+            old = orjson.loads(data)
+            there = old if isinstance(old, list) else old[self._name(old)]
+            return old, {entry["id"]: _piece(entry) for entry in there}
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def _would_lose(self, listed: Sequence[Listed]) -> bool:
+        """Whether there is an entry that no record has, or one that cannot be read."""
+        found, unread = edits(self._store, self._view)
+        known = {one.id for one in listed}
+        for edit in found:
+            record = self._record_of(edit.record.id) if edit.record.id in known else None
+            there = record.document() if record else {}
+            if merged(there, edit.entry) != there:
+                return True
+        return bool(unread)
+
+    def _pieces(
+        self, listed: Sequence[Listed], base: Base, stay: dict[str, bytes]
+    ) -> tuple[list[bytes], dict[str, list[str | int]]]:
+        """The entries, those that stay as they are, and what the base is to say of each."""
+        pieces: list[bytes] = []
+        shown: dict[str, list[str | int]] = {}
+        for one in listed:
+            piece = stay.get(one.id)
+            if piece is not None:
+                known = base.entries[one.id]
+                shown[one.id] = known if known[-1] == len(piece) else [*known[:3], len(piece)]
+            elif record := self._record_of(one.id):
+                entry = entry_of(record)
+                piece = _piece(entry)
+                shown[one.id] = [one.path, hash_of(entry), one.etag, len(piece)]
+            else:
+                continue
+            pieces.append(piece)
+        return pieces, shown
+
+    def _joined(self, old: Any, pieces: list[bytes]) -> bytes:
+        """In the shape that it had: a bare list stays one, and foreign keys beside it stay."""
+        if pieces and isinstance(old, dict) and old.keys() <= {LISTS[self._kind]}:
+            return self._head + _BETWEEN.join(pieces) + _END
+        entries = [orjson.loads(piece) for piece in pieces]
+        if isinstance(old, list):
+            return codec.dump(entries)
+        name = self._name(old)
+        return codec.dump({**{n: value for n, value in old.items() if n != name}, name: entries})
+
+    def _name(self, old: dict[str, Any]) -> str:
+        """How its list is called."""
+        return next((n for n in old if is_list(self._kind, n, old[n])), LISTS[self._kind])
+
+
+def _piece(entry: Entry) -> bytes:
+    """An entry as it stands in a view."""
+    return codec.dump(entry).rstrip().replace(b"\n", b"\n    ")
+
+
+def _cut(view: bytes, head: bytes, base: Base) -> dict[str, bytes] | None:
+    """The entries of a view by id, cut out where its base says; None if they do not stand there."""
+    found: dict[str, bytes] = {}
+    at = len(head)
+    try:
+        for name, (*_, size) in base.entries.items():
+            found[name] = view[at : at + size]
+            at += size + len(_BETWEEN)
+            if view[at - len(_BETWEEN) : at] != _BETWEEN:
+                break
+    except (ValueError, TypeError):  # a base of another version, or of somebody else
+        return None
+    fits = view.startswith(head) and view[at - len(_BETWEEN) :] == _END
+    return found if fits and len(found) == len(base.entries) else None
+
+
+def _is_shown(one: Listed, base: Base) -> bool:
+    """Whether a record is shown as it is."""
+    found = base.entries.get(one.id)
+    return isinstance(found, list) and found[::2] == [one.path, one.etag]

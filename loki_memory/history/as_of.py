@@ -1,0 +1,161 @@
+"""Memory as it was: the memory of a commit, read without checking it out.
+
+What a commit holds never changes, so an index of it is made once and kept in the cache, from a
+copy of the present one and what differs. It answers as an index would that was built in a checkout
+of that commit: from its memory, its settings, and of its code the files that its memories cite.
+The user's own memory and what was read on this machine take no part.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loki_memory.errors import GitFailed, ReadOnlyPast
+from loki_memory.files import disk
+from loki_memory.files.layout import Layout, kind_of, view_kind
+from loki_memory.files.store import failures_named
+from loki_memory.history.repository import repository
+from loki_memory.workspace import Workspace
+
+if TYPE_CHECKING:
+    from loki_memory.history.repository import Repository
+
+_FOLDER = "as-of"
+_KEPT = 16  # past states that stay in the cache; a bisection over 1,000 commits visits fewer
+_COMPLETE = "complete"
+_DIGITS = 15  # of a commit id, as a number that SQLite can hold
+
+
+class Past(Workspace):
+    """The memory of a commit. Nothing in it changes, so nothing is looked at again."""
+
+    commit_id = ""
+
+    @property
+    def _user(self) -> None:
+        """Memory of the user is not part of any commit."""
+        return
+
+    def refresh(self, *, wait: bool = False) -> None:
+        """Say nothing: it is as it was."""
+
+    def look_ahead(self) -> None:
+        """Have nothing to compare."""
+
+    def look_again(self) -> bool:
+        """Be as sure as can be, at once."""
+        return True
+
+    def look_up(self, memory_id: str) -> None:
+        """Only the index knows: there are no files."""
+
+    def place_of(self, memory_id: str) -> str | None:
+        return self.index.path_of(memory_id)
+
+    def before_write(self, *, learning: bool = False) -> None:  # noqa: ARG002
+        raise ReadOnlyPast(self.commit_id)
+
+
+def as_of(workspace: Workspace, rev: str) -> Past:
+    """The memory of a commit, or of the last one until a date."""
+    repo = repository(workspace)
+    commit = repo.commit_of(rev)
+    place = _layout(workspace.layout.cache / _FOLDER / commit)
+    past = Past(place, origin=workspace.origin)
+    past.commit_id, past.progress = commit, workspace.progress
+    with failures_named(place.root):
+        disk.refuse_links(place.root)
+    if (place.root / _COMPLETE).exists():
+        os.utime(place.root)
+        return past
+    shutil.rmtree(place.root, ignore_errors=True)
+    workspace.refresh(wait=True)
+    _make(workspace, past, repo)
+    _lay_out_cited(past, repo)
+    disk.write_bytes(place.root / _COMPLETE, b"")
+    _drop_oldest(place.root.parent)
+    return past
+
+
+def _layout(root: Path) -> Layout:
+    loki = root / ".loki"
+    return Layout(root, loki, loki / "memory", loki / "local", loki / "cache")
+
+
+def _make(workspace: Workspace, past: Past, repo: Repository) -> None:
+    """The index of a commit, from the present one and what differs."""
+    from loki_memory.sync.git_tree import follow
+
+    place = past.layout
+    files = _files(repo, past.commit_id)
+    for path in ("episodic", "semantic", "learnings"):
+        os.makedirs(place.memory / path)
+    os.makedirs(place.local)
+    for path, data in files.items():
+        if view_kind(path):  # of a layout from before: entries in it are memory
+            _write(place.file(path), data)
+    settings = _content(repo, past.commit_id, f"{repo.prefix}/config.toml")
+    if settings is not None:
+        _write(str(place.loki / "config.toml"), settings)
+    workspace.index.copy_to(place.cache / "index.db")
+    follow(place, past.index, files, int(past.commit_id[:_DIGITS], 16))
+    _share_vectors(workspace, past)
+
+
+def _files(repo: Repository, commit: str) -> dict[str, bytes]:
+    """Records, and views of an old layout: all that a rebuild would read."""
+    tree = {p: blob for p, blob in repo.tree(commit).items() if kind_of(p) or view_kind(p)}
+    data = dict(repo.blobs(tree.values()))
+    return {path: data[blob] for path, blob in tree.items()}
+
+
+def _write(target: str, data: bytes) -> None:
+    """Plainly: what is lost in a crash is made again."""
+    with open(target, "wb") as file:
+        file.write(data)
+
+
+def _content(repo: Repository, commit: str, path: str) -> bytes | None:
+    with suppress(GitFailed):
+        return repo.run("cat-file", "blob", f"{commit}:{path}")
+    return None
+
+
+def _share_vectors(workspace: Workspace, past: Past) -> None:
+    """What was embedded once is not embedded again."""
+    theirs, ours = workspace.vectors_folder(), past.vectors_folder()
+    if theirs is not None and ours is not None and theirs.is_dir():
+        shutil.copytree(theirs, ours, dirs_exist_ok=True)
+
+
+def _lay_out_cited(past: Past, repo: Repository) -> None:
+    """The code that memories cite, as it was: whether it had changed by then is part of memory."""
+    inside = repo.prefix.removesuffix(".loki")
+    root = past.layout.root
+    for path in _cited(past):
+        target = os.path.normpath(root / path)
+        if target.startswith(f"{root}{os.sep}") and not target.startswith(f"{past.layout.loki}"):
+            data = _content(repo, past.commit_id, inside + path)
+            if data is not None:
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                _write(target, data)
+
+
+def _cited(past: Past) -> Iterable[str]:
+    sql = (
+        "SELECT DISTINCT substr(target, 6) FROM edges "
+        "WHERE relation = 'cites' AND target LIKE 'file:%' ORDER BY 1"
+    )
+    return [str(row[0]) for row in past.index.ask(sql)]
+
+
+def _drop_oldest(folder: Path) -> None:
+    """Keep the states that were used last."""
+    by_use = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime_ns, reverse=True)
+    for old in by_use[_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,108 @@
+"""Find the commit at which a recall changed: the memory of the commits in between is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.errors import NoChange, UnknownRevision
+from loki_memory.history.as_of import as_of
+from loki_memory.history.blame import MEMORY, Step, step
+from loki_memory.history.repository import repository
+
+if TYPE_CHECKING:
+    from loki_memory.history.repository import Commit, Repository
+    from loki_memory.workspace import Workspace
+
+
+class Turn(NamedTuple):
+    """The commit at which a recall changed."""
+
+    step: Step
+    before: list[str]  # ids that were recalled
+    after: list[str]
+    tried: int
+
+
+def bisect(
+    workspace: Workspace,
+    query: str,
+    memory_id: str,
+    expected: bool,
+    between: str | None = None,
+    k: int = 5,
+) -> Turn:
+    """The commit of memory at which a recall began to miss a memory, or to bring it up.
+
+    Merges are taken as a whole at first. If one turns out to be it, and what it brought in was
+    right where it left the line and wrong at its end, the turn is among its commits.
+    """
+    repo = repository(workspace)
+    good, bad = _ends(repo, between)
+    recalled: dict[str, list[str]] = {}
+
+    def is_good(one: Commit) -> bool:
+        if one.id not in recalled:
+            recalled[one.id] = [hit.id for hit in as_of(workspace, one.id).recall(query, k)]
+        return (memory_id in recalled[one.id]) == expected
+
+    line = _line(repo, good, bad)
+    is_right_now = is_good(line[-1])
+    first = None if is_right_now else _first_good(is_good, line, given=bool(good))
+    if first is None:
+        raise NoChange(memory_id, expected=expected, is_right_now=is_right_now)
+    last_good, turn = _narrowed(is_good, line[first:])
+    while side := _merged_line(repo, turn):
+        if not is_good(side[0]) or is_good(side[-1]):
+            break
+        last_good, turn = _narrowed(is_good, side)
+    before = recalled.get(last_good.id, [])
+    return Turn(step(repo, turn), before, recalled[turn.id], len(recalled))
+
+
+def _ends(repo: Repository, between: str | None) -> tuple[str, str]:
+    good, _, bad = (between or "").partition("..")
+    return (repo.commit_of(good) if good else ""), repo.commit_of(bad or "HEAD")
+
+
+def _line(repo: Repository, good: str, bad: str) -> list[Commit]:
+    """The commits of memory from good to bad, oldest first, with both ends; merges as one."""
+    span = f"{good}..{bad}" if good else bad
+    found = repo.commits(span, MEMORY, whole_merges=True)[::-1]
+    if good:
+        found = [*repo.commits(f"{good}^!", ()), *found]
+    if not found:
+        raise UnknownRevision(span)
+    return found
+
+
+def _merged_line(repo: Repository, merge: Commit) -> list[Commit]:
+    """What a merge brought in, from where it left the line; nothing if it is no merge of two."""
+    if len(merge.parents) != 2:  # noqa: PLR2004 - of more, one cannot say which brought it
+        return []
+    base = repo.base(*merge.parents)
+    return _line(repo, base, merge.parents[1]) if base else []
+
+
+def _narrowed(is_good: Callable[[Commit], bool], line: Sequence[Commit]) -> tuple[Commit, Commit]:
+    """Of a line that is right at its beginning and wrong at its end: the two at the turn."""
+    low, high = 0, len(line) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_good(line[middle]) else (low, middle)
+    return line[low], line[high]
+
+
+def _first_good(
+    is_good: Callable[[Commit], bool], line: Sequence[Commit], *, given: bool
+) -> int | None:
+    """Where to start: at the end that was given, else where steps back of 1, 2, 4, … find it right.
+
+    Before the first commit there was no memory: then nothing was recalled.
+    """
+    back = 1
+    while back < len(line) and not given:
+        if is_good(line[-1 - back]):
+            return len(line) - 1 - back
+        back *= 2
+    return 0 if is_good(line[0]) else None

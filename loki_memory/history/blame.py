@@ -1,0 +1,221 @@
+"""Where a belief comes from, and since when: blame and log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.editing.removal import archived
+from loki_memory.errors import InvalidRecord, NotFound
+from loki_memory.files.codec import decode
+from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of
+from loki_memory.history.belief_diff import Shift, evidence_of
+from loki_memory.history.commit_message import line
+from loki_memory.history.repository import repository, repository_if_any
+from loki_memory.history.review import shifts
+from loki_memory.history.tree import Edit, edits, records_in
+from loki_memory.models import Belief, Episode, Memory, Skill
+
+if TYPE_CHECKING:
+    from loki_memory.history.repository import Commit, Repository
+    from loki_memory.workspace import Workspace
+
+MEMORY = ("",)  # all of the memory folder
+
+
+class Source(NamedTuple):
+    """An episode that a belief rests on, or that speaks against it."""
+
+    id: str
+    speaks: str  # for, against
+    goal: str
+    outcome: str
+    agent: str
+    session: str
+    commit: str  # of the code that it was learned on
+    at: str
+    kept: str  # live, archived, history (only in git), or missing
+
+
+class Step(NamedTuple):
+    """A commit that changed memory, and how, in belief terms."""
+
+    commit: str
+    at: str
+    author: str
+    agent: str
+    run: str
+    subject: str
+    shifts: list[Shift]
+
+    def lines(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Each shift in one line, and its details."""
+        yield from ((line(shift), shift.details) for shift in self.shifts)
+
+
+class Blame(NamedTuple):
+    """A belief, all that it rests on, and every commit that changed it."""
+
+    id: str
+    kind: str
+    title: str
+    status: str
+    confidence: float | None
+    stated_by: str  # who asserted it; empty where episodes alone carry it
+    origin: str
+    sources: list[Source]
+    steps: list[Step]
+    reviewed: list[dict[str, Any]]
+
+
+def blame(workspace: Workspace, memory_id: str) -> Blame:
+    """Where a memory comes from."""
+    record = workspace.get(memory_id)
+    return Blame(
+        id=record.id,
+        kind=record.kind,
+        title=record.title(),
+        status=getattr(record, "status", None) or "",
+        confidence=getattr(record, "confidence", None),
+        stated_by=_stated_by(record),
+        origin=getattr(record, "origin", None) or "",
+        sources=sources(workspace, record),
+        steps=log(workspace, memory_id) if _has_history(workspace) else [],
+        reviewed=_reviews(record),
+    )
+
+
+def _stated_by(record: Memory) -> str:
+    """Who asserted it: what consolidation made carries the key that it is known by."""
+    if not isinstance(record, (Belief, Skill)) or "key" in (record.model_extra or {}):
+        return ""
+    return getattr(record, "by", None) or getattr(record, "origin", None) or ""
+
+
+def _reviews(record: Memory) -> list[dict[str, Any]]:
+    told = (record.model_extra or {}).get("reviewed", [])
+    return [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+
+
+def _has_history(workspace: Workspace) -> bool:
+    repo = repository_if_any(workspace)
+    return repo is not None and repo.tip() is not None
+
+
+def sources(workspace: Workspace, record: Memory) -> list[Source]:
+    """The episodes behind a memory, each looked for until it is found."""
+    evidence = evidence_of(record)
+    found = {**dict.fromkeys(evidence.support, "for"), **dict.fromkeys(evidence.against, "against")}
+    kept = _Kept(workspace)
+    return [_source(name, speaks, *kept.find(name)) for name, speaks in sorted(found.items())]
+
+
+class _Kept:
+    """Memories by id: live, archived, or only in git's history."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._archived: dict[str, Memory] | None = None
+
+    def find(self, name: str) -> tuple[Memory | None, str]:
+        with suppress(NotFound):
+            return self._workspace.get(name), "live"
+        if self._archived is None:
+            self._archived = dict(_archived(self._workspace))
+        if name in self._archived:
+            return self._archived[name], "archived"
+        past = _in_history(self._workspace, name)
+        return past, "history" if past else "missing"
+
+
+def _archived(workspace: Workspace) -> Iterable[tuple[str, Memory]]:
+    for path in archived(workspace.layout):
+        stored = None if path.startswith(PRIVATE) else workspace.store.read(path)
+        if stored is not None:
+            with suppress(InvalidRecord):
+                record = decode(path.removeprefix(ARCHIVE), stored.data)
+                yield record.id, record
+
+
+def _in_history(workspace: Workspace, name: str) -> Memory | None:
+    """The last version of an episode that git has."""
+    if not _has_history(workspace):
+        return None
+    repo = repository(workspace)
+    for path in _deleted(repo, name.rpartition("-")[2]):
+        last = repo.commits(None, [path])[0]
+        found = next(edit.before for edit in edits(repo, last) if edit.path == path)
+        record = decoded(path, blobs(repo, [found]).get(found or ""))
+        if record is not None and record.id == name:
+            return record
+    return None
+
+
+def _deleted(repo: Repository, tail: str) -> list[str]:
+    """Files of episodes that are gone and whose names end like the id."""
+    asked = ("log", "--format=", "--name-only", "-z", "--diff-filter=D", repo.line, "--")
+    told = repo.run(*asked, f"{repo.memory}/episodic").decode(errors="replace")
+    paths = (path.removeprefix(f"{repo.memory}/") for path in told.split("\0"))
+    return sorted({path for path in paths if path.endswith(f"{tail}.json")})
+
+
+def _source(name: str, speaks: str, record: Memory | None, kept: str) -> Source:
+    if not isinstance(record, Episode):
+        return Source(name, speaks, record.title() if record else "", "", "", "", "", "", kept)
+    return Source(
+        name,
+        speaks,
+        record.context.goal,
+        record.outcome,
+        record.agent or "",
+        record.session or "",
+        str(getattr(record, "git_commit", None) or ""),
+        record.timestamp,
+        kept,
+    )
+
+
+def log(workspace: Workspace, memory_id: str | None = None, limit: int | None = None) -> list[Step]:
+    """The commits that changed memory, or one memory, newest first, in belief terms."""
+    repo = repository(workspace)
+    if memory_id is None:
+        return [step(repo, one) for one in repo.commits(None, MEMORY)[:limit]]
+    path = _path_of(workspace, memory_id)
+    steps = (step(repo, one, memory_id) for one in repo.commits(None, [path, ARCHIVE + path]))
+    return [step for step in steps if step.shifts][:limit]
+
+
+def _path_of(workspace: Workspace, memory_id: str) -> str:
+    path = workspace.record_path(memory_id)
+    if path is None or path.startswith(PRIVATE):
+        raise NotFound(memory_id)
+    return path
+
+
+def step(repo: Repository, commit: Commit, only: str | None = None) -> Step:
+    """What a commit did to memory, or to one memory."""
+    agent, run = commit.trailers.get("Loki-Agent", ""), commit.trailers.get("Loki-Run", "")
+    found = _shifts(repo, edits(repo, commit), only)
+    return Step(commit.id, commit.at, commit.author, agent, run, commit.subject, found)
+
+
+def _shifts(repo: Repository, changed: Sequence[Edit], only: str | None) -> list[Shift]:
+    data = blobs(repo, [blob for edit in changed for blob in (edit.before, edit.after)])
+    old = records_in((edit.path, data[edit.before]) for edit in changed if edit.before)
+    new = records_in((edit.path, data[edit.after]) for edit in changed if edit.after)
+    return [one for one in shifts(old, new) if only in {None, one.id}]
+
+
+def blobs(repo: Repository, names: Iterable[str | None]) -> Mapping[str, bytes]:
+    return dict(repo.blobs(dict.fromkeys(name for name in names if name)))
+
+
+def decoded(path: str, data: bytes | None) -> Memory | None:
+    """The record of a file; None if it is none, or cannot be read."""
+    if data is None or kind_of(path) is None:
+        return None
+    try:
+        return decode(path, data)
+    except InvalidRecord:
+        return None

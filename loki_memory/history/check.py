@@ -1,0 +1,309 @@
+"""The gate for memory: what should not be merged, each kind of fault with an exit code of its own.
+
+With a span (`A..B`), only what it changed is looked at: nobody is held up by the faults of
+others. Without one, and without git, the whole store is. Nothing is written and no index is
+needed, so that it runs in a fresh checkout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.errors import InvalidRecord
+from loki_memory.files import disk
+from loki_memory.files.codec import decode_with_document
+from loki_memory.files.problem import secret_problems
+from loki_memory.files.redaction import find_secrets, may_hold_secret, redact_value
+from loki_memory.history.belief_diff import DEAD, contradicted, status
+from loki_memory.history.repository import repository_if_any
+from loki_memory.history.review import Comparison, compare, editions, here, zone_problems
+from loki_memory.history.tree import Edition, Records, of_folder, original
+from loki_memory.integrity.citations import has_changed
+from loki_memory.models import RELATIONS, Belief, Citation, Link, Memory, tombstone_id
+from loki_memory.models.text import tokens
+
+if TYPE_CHECKING:
+    from loki_memory.history.repository import Repository
+    from loki_memory.workspace import Workspace
+
+# The gravest first: it decides the exit code.
+EXIT_CODES = {
+    "secret": 20,
+    "zone": 27,
+    "invalid": 21,
+    "lost": 22,
+    "dangling": 23,
+    "contradiction": 24,
+    "citation": 25,
+    "continuity": 26,
+}
+CHECKS = tuple(EXIT_CODES)
+_BELIEFS = ("pattern", "anti-pattern", "fact", "skill", "learning")
+_RESTS_ON = frozenset({"derived_from", "contradicted_by", "part_of", *RELATIONS})
+
+
+class Finding(NamedTuple):
+    """A fault, where it is, and what to do about it."""
+
+    check: str
+    path: str  # of the file in memory
+    id: str
+    said: str
+    advice: str
+
+
+def exit_code(findings: Iterable[Finding]) -> int:
+    """That of the gravest finding; 0 if there is none."""
+    found = {one.check for one in findings}
+    return next((code for check, code in EXIT_CODES.items() if check in found), 0)
+
+
+def check(
+    workspace: Workspace, spec: str | None = None, *, continuity_budget: int | None = None
+) -> list[Finding]:
+    """All faults, the gravest first."""
+    case = _case(workspace, spec)
+    found = [*_invalid(case), *_zones(case), *_secrets(case), *_lost(case), *_dangling(case)]
+    found += [*_contradictions(case), *_citations(case)]
+    if continuity_budget is not None:
+        found += _continuity(workspace, continuity_budget)
+    return sorted(found, key=lambda one: (CHECKS.index(one.check), one.path, one.id, one.said))
+
+
+class Case(NamedTuple):
+    """What is looked at: records of an edition, and what was before, where that is known."""
+
+    workspace: Workspace
+    edition: Edition
+    records: Records
+    compared: Comparison | None
+    is_whole: bool  # whether these are all the records that there are
+
+    def find(self, ids: Iterable[str]) -> dict[str, Memory]:
+        """The memories with these ids, wherever they are kept."""
+        known, wanted = self.records.known(), set(ids)
+        found = {name: known[name] for name in wanted & known.keys()}
+        rest = set() if self.is_whole else wanted - known.keys()
+        return {**found, **self.edition.find(rest)}
+
+    def finding(self, kind: str, record: Memory, said: str, advice: str) -> Finding:
+        return Finding(kind, self.records.paths.get(record.id, ""), record.id, said, advice)
+
+
+def _case(workspace: Workspace, spec: str | None) -> Case:
+    repo = repository_if_any(workspace)
+    if repo is None:
+        return _all_of(workspace, of_folder(workspace.layout))
+    if spec and _is_too_shallow(repo, spec):
+        workspace.notices.append(
+            f"the history here does not reach back to where {spec} parted (a shallow clone?): all "
+            "of memory was looked at, and nothing can be said about beliefs that were lost"
+        )
+        return _all_of(workspace, here(repo, workspace))
+    compared = compare(*editions(workspace, spec))
+    if spec:
+        return Case(workspace, compared.after, compared.new, compared, is_whole=False)
+    return _all_of(workspace, compared.after, compared)
+
+
+def _all_of(workspace: Workspace, edition: Edition, compared: Comparison | None = None) -> Case:
+    return Case(workspace, edition, edition.everything(), compared, is_whole=True)
+
+
+def _is_too_shallow(repo: Repository, spec: str) -> bool:
+    old, dots, new = spec.partition("...")
+    return bool(dots) and not repo.base(*map(repo.commit_of, (old or "HEAD", new or "HEAD")))
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def _invalid(case: Case) -> Iterator[Finding]:
+    for path, reason in case.records.invalid.items():
+        advice = "Mend the file; the README has the format."
+        yield Finding("invalid", path, "", reason, advice)
+
+
+def _zones(case: Case) -> Iterator[Finding]:
+    for problem in zone_problems(case.workspace, case.edition.commit):
+        yield Finding("zone", problem.path, "", problem.reason, problem.advice)
+
+
+def _secrets(case: Case) -> Iterator[Finding]:
+    looked_at = {*case.records.paths.values(), *case.records.invalid}
+    for path, data in case.edition.read(sorted(looked_at)):
+        if may_hold_secret(data) and _holds_secret(path, data):
+            for problem in secret_problems(path, data):
+                place = f"line {problem.line} " if problem.line else ""
+                advice = "Take it out, rotate it, and rewrite the commits that hold it."
+                yield Finding("secret", path, "", place + problem.reason, advice)
+
+
+def _holds_secret(path: str, data: bytes) -> bool:
+    try:
+        _, document = decode_with_document(original(path), data)
+    except InvalidRecord:
+        return bool(find_secrets(data.decode(errors="replace")))
+    return redact_value(document) is not document
+
+
+# -- beliefs -------------------------------------------------------------------------------------
+
+
+def _lost(case: Case) -> Iterator[Finding]:
+    """Beliefs that were there and are not, although nothing took their place."""
+    if case.compared is None:
+        return
+    gone = [one for one in case.compared.gone().values() if one.kind in _BELIEFS]
+    replaced = _replaced(case.edition, gone)
+    for record in gone:
+        if record.id not in replaced:
+            said = f"is gone, and nothing supersedes it: {record.title()}"
+            advice = "Archive, reject or supersede it instead of deleting its file."
+            path = case.compared.old.paths[record.id]
+            yield Finding("lost", path, record.id, said, advice)
+
+
+def _replaced(edition: Edition, gone: Sequence[Memory]) -> set[str]:
+    """Those that another record stands for: an heir, or a tombstone."""
+    if not gone:
+        return set()
+    stands_for = {one.id: {_stone(one), *_targets(one, "superseded_by")} for one in gone}
+    there = edition.find(name for names in stands_for.values() for name in names)
+    naming = edition.records(edition.naming(stands_for)).known().values()
+    heirs = {name for one in naming for name in _targets(one, "supersedes")}
+    return heirs | {name for name, names in stands_for.items() if not names.isdisjoint(there)}
+
+
+def _stone(record: Memory) -> str:
+    """The id that the tombstone of what a record says has, if there is one."""
+    return tombstone_id(record.value())
+
+
+def _targets(record: Memory, relation: str) -> set[str]:
+    return {edge.target for edge in record.edges() if edge.relation == relation}
+
+
+def _dangling(case: Case) -> Iterator[Finding]:
+    """Links and evidence that lead nowhere, not even into the archive."""
+    naming = list(_naming(case))
+    there = case.find(name for record, _ in naming for name in _named(record))
+    for record, path in naming:
+        for name in sorted(_named(record) - there.keys()):
+            said = f"rests on or links to {name}, which is not here"
+            advice = f"Bring {name} back, or take it out of the record."
+            yield Finding("dangling", path, record.id, said, advice)
+
+
+def _naming(case: Case) -> Iterator[tuple[Memory, str]]:
+    """The records looked at, and those that name something which is gone now; with their files."""
+    yield from _placed(case.records)
+    if case.compared is not None and not case.is_whole:
+        gone = case.compared.gone()
+        paths = set(case.edition.naming(gone)) - set(case.records.paths.values()) if gone else ()
+        yield from _placed(case.edition.records(sorted(paths)))
+
+
+def _placed(records: Records) -> list[tuple[Memory, str]]:
+    return [(one, records.paths[name]) for name, one in records.known().items()]
+
+
+def _named(record: Memory) -> set[str]:
+    """What a record rests on or links to; what an episode was shown may be anybody's."""
+    targets = {edge.target for edge in record.edges() if edge.relation in _RESTS_ON}
+    if isinstance(record, Link):
+        targets.add(record.from_)
+    return targets
+
+
+def _contradictions(case: Case) -> Iterator[Finding]:
+    """Beliefs that cannot both hold and both still do; versions of one that nobody chose from."""
+    live = [one for one in case.records.live.values() if _is_open(one)]
+    pairs = {pair: one for one in live for pair in _pairs(one)}
+    ends = case.find(name for pair in pairs for name in pair)
+    unsettled = {pair: one for pair, one in pairs.items() if all(_holds(ends, n) for n in pair)}
+    for (one, other), record in unsettled.items():
+        said = f"{one} and {other} contradict each other, and both hold"
+        yield case.finding("contradiction", record, said, _settle(other))
+    in_pairs = {name for pair in unsettled for name in pair}
+    for record in live:
+        if status(record) == "disputed" and record.id not in in_pairs:
+            said = f"is disputed: {record.title()}"
+            yield case.finding("contradiction", record, said, _settle(record.id))
+        if getattr(record, "conflicts", None):
+            said = "was changed in two places; the other version is in its `conflicts`"
+            advice = f"Choose, then `loki-mem correct {record.id} conflicts=[]`."
+            yield case.finding("contradiction", record, said, advice)
+
+
+def _settle(memory_id: str) -> str:
+    return f"Reject or supersede one of them: `loki-mem reject {memory_id} --why …`."
+
+
+def _pairs(record: Memory) -> set[tuple[str, str]]:
+    source = record.from_ if isinstance(record, Link) else record.id
+    return {(min(source, other), max(source, other)) for other in contradicted(record)}
+
+
+def _is_open(record: Memory) -> bool:
+    return status(record) not in DEAD
+
+
+def _holds(records: Mapping[str, Memory], name: str) -> bool:
+    return name in records and _is_open(records[name])
+
+
+def _citations(case: Case) -> Iterator[Finding]:
+    """Beliefs about code that is no longer what they speak of."""
+    beliefs = [
+        one for one in case.records.live.values() if isinstance(one, Belief) and _is_open(one)
+    ]
+    cited = [(one, place) for one in beliefs for place in one.citations if place.blob]
+    stale = _stale(case, [place for _, place in cited])
+    for record, place in cited:
+        if place in stale:
+            said = f"cites {place.path}, which has changed or is gone since"
+            advice = "Look whether it still holds, then `loki-mem verify --fix`."
+            yield case.finding("citation", record, said, advice)
+
+
+def _stale(case: Case, places: Sequence[Citation]) -> list[Citation]:
+    """The citations that are not of the code as this edition has it."""
+    repo = repository_if_any(case.workspace) if case.edition.commit else None
+    if repo is None:
+        root = case.workspace.layout.root
+        return [one for one in places if has_changed(root, one.model_dump())]
+    current = _blobs(repo, case.edition.commit, sorted({one.path for one in places}))
+    return [one for one in places if current.get(one.path) != one.blob]
+
+
+def _blobs(repo: Repository, commit: str, paths: Sequence[str]) -> dict[str, str]:
+    """Git's ids of files of the project in a commit, of those that it has."""
+    inside = repo.prefix.removesuffix(".loki")
+    names = [path for path in paths if _is_plain(path)]
+    asked = "".join(f"{commit}:{inside}{name}\n" for name in names)
+    form = "--batch-check=%(objectname) %(objecttype)"
+    told = repo.run("cat-file", form, input=asked.encode()).decode(errors="replace").split("\n")
+    pairs = zip(names, told, strict=False)
+    return {name: line.split()[0] for name, line in pairs if line.endswith(" blob")}
+
+
+def _is_plain(path: str) -> bool:
+    """Whether a path leads straight down: what a record cites is data."""
+    return "\n" not in path and not {"", ".", ".."} & set(path.split("/"))
+
+
+# -- working memory --------------------------------------------------------------------------------
+
+
+def _continuity(workspace: Workspace, budget: int) -> Iterator[Finding]:
+    """CONTINUITY.md as it is here or, where nobody has rendered it, as it would be."""
+    from loki_memory.continuity.file import continuity_path
+
+    data = disk.read_bytes(continuity_path(workspace, ""))
+    text = workspace.continuity_block() if data is None else data.decode(errors="replace")
+    if tokens(text) > budget:
+        said = f"says about {tokens(text):,} tokens, and {budget:,} is the budget"
+        advice = "Shorten its own sections, or lower continuity.budget."
+        yield Finding("continuity", "../CONTINUITY.md", "", said, advice)

@@ -1,0 +1,185 @@
+"""Claude Code's transcripts: `~/.claude/projects/<folder>/<session>.jsonl`, one event per line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from loki_memory.errors import InvalidRecord
+from loki_memory.ingest.turns import (
+    CALL,
+    END,
+    PROMPT,
+    RESULT,
+    STOP,
+    Turn,
+    answered,
+    asked,
+    flag_in,
+    given,
+    id_in,
+    instant_in,
+    is_ours,
+    name_in,
+    text_in,
+)
+
+# Events that tell nothing of the work itself.
+_SILENT = {
+    "system",
+    "progress",
+    "summary",
+    "file-history-snapshot",
+    "queue-operation",
+    "pr-link",
+    "attachment",
+    "ai-title",
+    "custom-title",
+    "agent-name",
+    "last-prompt",
+    "permission-mode",
+}
+# In which field of its input a tool is told what to work on.
+_TARGETS = (
+    "command",
+    "file_path",
+    "notebook_path",
+    "pattern",
+    "url",
+    "query",
+    "skill",
+    "description",
+    "subject",
+    "path",
+    "prompt",
+)
+_FILES = ("file_path", "notebook_path")
+# What stands in a user's message and was not typed by anybody.
+_ADDED = re.compile(
+    r"<(system-reminder|ide_\w+|user-prompt-submit-hook)>.*?(?:</\1>|\Z)", re.DOTALL
+)
+_NOT_TYPED = re.compile(
+    r"<(?:local-command|bash-|task-notification|teammate-message|command-name>)|Caveat: "
+    r"|This session is being continued from"
+)
+_ENVELOPE = re.compile(r"</?tool_use_error>")  # around what a tool complains of
+_STOPPED = "[Request interrupted by user"
+_SLASH = re.compile(r"<command-name>\s*(\S+?)\s*</command-name>")
+_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_LEAVING = {"/exit", "/quit", "/clear"}
+
+
+class ClaudeCode:
+    """Its events as turns."""
+
+    name = "claude-code"
+
+    @classmethod
+    def reading(cls, first: Mapping[str, Any]) -> Self | None:
+        """Every line tells its session, so that a file may begin anywhere; but not as another's."""
+        return None if "payload" in first else cls()
+
+    def turns(self, value: Mapping[str, Any]) -> list[Turn] | None:
+        kind = text_in(value, "type")
+        if kind in _SILENT:
+            return []
+        if kind not in {"user", "assistant"}:
+            return None
+        if flag_in(value, "isCompactSummary"):
+            return []
+        return list(_turns(value, kind, _blocks(value)))
+
+
+def _turns(event: Mapping[str, Any], kind: str, blocks: Sequence[Mapping[str, Any]]) -> list[Turn]:
+    """The turns of a message, one for each block that tells of one."""
+    base, is_hidden = _base(event), _is_hidden(event)
+    found: list[Turn] = []
+    for number, block in enumerate(blocks):
+        named = base._replace(key=f"{base.key}:{number}")
+        turn = _of_assistant(named, block) if kind == "assistant" else _of_user(named, block)
+        if turn and not (turn.kind == PROMPT and is_hidden):
+            found.append(turn)
+    return found
+
+
+def _blocks(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What a message consists of. Raises InvalidRecord if that is no message."""
+    message = event.get("message")
+    if not isinstance(message, Mapping):
+        raise InvalidRecord("is no object", field="message")
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return _objects(content, "message.content")
+
+
+def _objects(content: Any, name: str) -> list[Mapping[str, Any]]:
+    """Blocks, none if there is no content. Raises InvalidRecord for what holds anything else."""
+    blocks = [] if content is None else content
+    if not isinstance(blocks, list) or not all(isinstance(one, Mapping) for one in blocks):
+        raise InvalidRecord("is neither text nor a list of objects", field=name)
+    return blocks
+
+
+def _is_hidden(event: Mapping[str, Any]) -> bool:
+    """What a program wrote in the user's name, and what one agent asked of another."""
+    return flag_in(event, "isMeta") or flag_in(event, "isSidechain")
+
+
+def _base(event: Mapping[str, Any]) -> Turn:
+    return Turn(
+        id_in(event, "uuid"),
+        id_in(event, "sessionId"),
+        instant_in(event, "timestamp"),
+        "",
+        cwd=name_in(event, "cwd"),
+        branch=name_in(event, "gitBranch"),
+        agent=ClaudeCode.name,
+    )
+
+
+def _of_assistant(base: Turn, block: Mapping[str, Any]) -> Turn | None:
+    if text_in(block, "type") != "tool_use":
+        return None
+    tool, given_ = name_in(block, "name"), block.get("input")
+    fields = given_ if isinstance(given_, Mapping) else {}
+    target = next((v for n in _TARGETS if isinstance(v := fields.get(n), str) and v), "")
+    if not tool or is_ours(tool, target):
+        return None
+    files = tuple(given(v) for n in _FILES if isinstance(v := fields.get(n), str) and v)
+    call = name_in(block, "id")
+    return base._replace(kind=CALL, tool=tool, text=given(target), call=call, files=files)
+
+
+def _of_user(base: Turn, block: Mapping[str, Any]) -> Turn | None:
+    if text_in(block, "type") == "tool_result":
+        failed = flag_in(block, "is_error")
+        text = answered(_ENVELOPE.sub("", _told(block.get("content"))), failed=failed)
+        call = name_in(block, "tool_use_id")
+        return base._replace(kind=RESULT, text=text, call=call, failed=failed)
+    return _typed(base, text_in(block, "text"))
+
+
+def _told(content: Any) -> str:
+    """The text of a result, which may come in blocks."""
+    if isinstance(content, str):
+        return content
+    blocks = _objects(content, "content of a tool's result")
+    return "\n".join(filter(None, (text_in(block, "text") for block in blocks)))
+
+
+def _typed(base: Turn, text: str) -> Turn | None:
+    """What a person typed: a request, a command that starts one, or the end of the session."""
+    text = asked(_ADDED.sub(" ", text))
+    if text.startswith(_STOPPED):
+        return base._replace(kind=STOP)
+    slash = _SLASH.search(text)
+    if slash and slash[1] in _LEAVING:
+        return base._replace(kind=END)
+    if slash and text.startswith("<command-message>"):  # the program's own have the name first
+        arguments = _ARGUMENTS.search(text)
+        text = f"{slash[1]} {arguments[1].strip() if arguments else ''}".strip()
+    if not text or _NOT_TYPED.match(text):
+        return None
+    return base._replace(kind=PROMPT, text=text)

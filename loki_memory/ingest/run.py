@@ -1,0 +1,371 @@
+"""Ingestion as a workspace does it: transcripts are read, staged, and told as episodes.
+
+Named files are taken whatever they belong to, and their sessions count as ended. Otherwise only
+sessions that began in this repository or a worktree of it are taken, for memory is pushed with the
+code; and only once they rest. Episodes are new files. One that was told before and goes on is told
+anew, unless somebody changed, archived or forgot it since. Nothing else of memory is touched:
+`consolidate` learns from it.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.errors import InvalidRecord, LokiMemoryError, StoreBusy
+from loki_memory.files import disk
+from loki_memory.files.layout import ARCHIVE, place
+from loki_memory.files.lock import locked
+from loki_memory.files.redaction import redact
+from loki_memory.files.store import failures_named, sealed
+from loki_memory.ingest.discover import belongs, places, tops, transcripts
+from loki_memory.ingest.episodes import episodes
+from loki_memory.ingest.hook_turns import told_turns
+from loki_memory.ingest.pause import why_off
+from loki_memory.ingest.read_transcript import DIALECTS, Read, Refused, read
+from loki_memory.ingest.staging import Made, Marks, Session, Staging
+from loki_memory.ingest.turns import Dialect, instant
+from loki_memory.models import Episode, Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loki_memory.files.store import Change
+    from loki_memory.workspace import Workspace
+
+    Progress = Callable[[int, int], None]
+
+_REASONS = 100  # refused lines that a report names; it counts all
+_AT_ONCE = 100  # episodes that are held in memory and written together
+_WRITTEN = {"new": 1, "changed": 1, "known": 0, "left": 0}
+_SCOPES = ("project", "local")
+_DUE = "`loki-mem ingest` tells it, or says why it cannot"
+_LOCK_SECONDS = 60.0  # another process may be reading a gigabyte
+
+
+class Ingested(NamedTuple):
+    """What an ingestion found and did: read + refused + waiting = lines."""
+
+    files: int = 0
+    lines: int = 0
+    read: int = 0
+    refused: int = 0
+    waiting: int = 0  # lines that are not complete yet
+    reasons: tuple[Refused, ...] = ()
+    unknown: dict[str, int] = {}  # noqa: RUF012 - never changed: types of lines, how often
+    rewritten: tuple[str, ...] = ()  # files that were not what they had been
+    episodes: int = 0  # new ones
+    changed: int = 0  # that went on
+    errors: int = 0  # in both
+    staged: int = 0  # sessions that wait
+    failed: tuple[Failed, ...] = ()
+    off: str = ""  # why nothing was captured
+
+
+class Failed(NamedTuple):
+    """A session that could not be told, and why; it waits, and the next run tries again."""
+
+    session: str
+    reason: str
+
+
+class Waiting(NamedTuple):
+    """A session, or a file, of which something waits, and for what."""
+
+    what: str
+    turns: int
+    last: str
+    why: str
+
+
+class _Told(NamedTuple):
+    """What came of one session."""
+
+    new: int = 0
+    changed: int = 0
+    errors: int = 0
+    failed: Failed | None = None
+
+
+def ingest(
+    workspace: Workspace,
+    paths: Iterable[str | os.PathLike[str]] | None = None,
+    source: str | None = None,
+    *,
+    only_add: bool = False,
+    progress: Progress | None = None,
+) -> Ingested:
+    """Read transcripts and tell their sessions as episodes.
+
+    `paths` are files or folders; without them, the sessions of this repository are looked for.
+    `source` names the agent that wrote them (`claude-code`, `codex`); without it, each file tells.
+    `only_add` is for work in the background, which must not change files that git may track:
+    episodes that went on wait for the next run without it.
+    """
+    off = why_off(workspace)
+    if off:
+        return Ingested(off=off)
+    dialects = _dialects(source)
+    workspace.before_write()
+    named = None if paths is None else list(transcripts(map(Path, paths)))
+    files = _found(workspace) if named is None else named
+    folder = _folder(workspace)
+    with failures_named(folder):
+        disk.make_folder(folder)
+        with locked(folder / ".lock", _LOCK_SECONDS):
+            staging, marks = Staging(folder / "sessions"), Marks(folder / "marks")
+            staging.redact_earlier()
+            read_ = partial(read, staging=staging, marks=marks, dialects=dialects)
+            reads = _read_all(files, partial(read_, in_background=only_add), progress)
+            due = _due(workspace, staging, reads, is_named=named is not None)
+            told = [_tried(workspace, staging, session, only_add=only_add) for session in due]
+            return _report(reads, told, len(staging.sessions()))
+
+
+def staged(workspace: Workspace) -> list[Waiting]:
+    """What was read and is no episode yet, and why."""
+    folder = _folder(workspace)
+    staging, marks = Staging(folder / "sessions"), Marks(folder / "marks")
+    now, idle = workspace.now(), workspace.config.get("capture.idle_minutes")
+    sessions = [
+        Waiting(one.name, one.turns, one.last, _why(one, now, idle) or _DUE)
+        for one in staging.sessions()
+    ]
+    files = [
+        Waiting(one.path, one.waiting, "", "its last line is not complete")
+        for one in marks.all()
+        if one.waiting
+    ]
+    return [*sessions, *files]
+
+
+def clear_told(
+    workspace: Workspace, is_old: Callable[[Path], bool], *, dry_run: bool
+) -> dict[Path, int]:
+    """Clear old logs of sessions that were told; returns each with its size."""
+    folder = _folder(workspace)
+    if not folder.is_dir():
+        return {}
+    staging, seconds = Staging(folder / "sessions"), workspace.config.get("store.lock_seconds")
+    with failures_named(folder), locked(folder / ".lock", seconds):
+        found = {path: path.stat().st_size for path in staging.told() if is_old(path)}
+        if not dry_run:
+            for path in found:
+                staging.clear(path)
+            staging.redact_earlier()
+    return found
+
+
+def to_be_taken(workspace: Workspace) -> list[Path]:
+    """The transcripts that `ingest` without paths would read."""
+    return _found(workspace)
+
+
+def has_ingested(workspace: Workspace) -> bool:
+    """Whether anything was ever read."""
+    return bool(Marks(_folder(workspace) / "marks").all())
+
+
+def _folder(workspace: Workspace) -> Path:
+    return workspace.layout.local / "ingest"
+
+
+def _dialects(source: str | None) -> Sequence[type[Dialect]]:
+    known = [one for one in DIALECTS if source in {None, one.name}]
+    if not known:
+        names = ", ".join(one.name for one in DIALECTS)
+        raise InvalidRecord(
+            f"{source!r} is no agent whose transcripts are known", advice=f"Use one of: {names}."
+        )
+    return known
+
+
+def _found(workspace: Workspace) -> list[Path]:
+    folders = tops(workspace.layout.root)
+    found: list[Path] = []
+    for path in transcripts(one for one in places(os.environ) if one.is_dir()):
+        # What cannot be opened, or began in a folder that cannot be, is nobody's.
+        with suppress(OSError, ValueError, EOFError, zlib.error):
+            found += [path] if belongs(path, folders) else []
+    return found
+
+
+def _read_all(
+    files: Sequence[Path], read_one: Callable[[Path], Read], progress: Progress | None
+) -> list[Read]:
+    """Read each file; one that cannot be read does not keep the others from it."""
+    reads = []
+    for number, path in enumerate(files, 1):
+        try:
+            reads.append(read_one(path))
+        except (OSError, EOFError, zlib.error) as error:
+            reads.append(Read(str(path), reasons=(Refused(str(path), 0, _reason(error)),)))
+        if progress is not None:
+            progress(number, len(files))
+    return reads
+
+
+def _reason(error: Exception) -> str:
+    said = error.strerror if isinstance(error, OSError) else ""
+    return f"cannot be read ({said or error})"
+
+
+# -- from turns to episodes ------------------------------------------------------------------------
+
+
+def _due(
+    workspace: Workspace, staging: Staging, reads: Iterable[Read], *, is_named: bool
+) -> list[str]:
+    """The sessions to be told now: those that were named, or all that rest."""
+    waiting = staging.sessions()
+    if is_named:
+        named = {session for one in reads for session in one.sessions}
+        return [one.name for one in waiting if one.name in named and one.asked]
+    now, idle = workspace.now(), workspace.config.get("capture.idle_minutes")
+    return [one.name for one in waiting if not _why(one, now, idle)]
+
+
+def _why(session: Session, now: str, idle: int) -> str:
+    """What a session waits for; empty if for nothing."""
+    if not session.asked:
+        return "it holds no prompt, so nobody knows what the work was about"
+    then, last = (datetime.fromisoformat(instant(one)) for one in (now, session.last))
+    rests = (then - last).total_seconds()
+    if session.ended or rests >= idle * 60:
+        return ""
+    return f"it is under way: its last turn is {max(0, int(rests // 60))} of {idle} minutes old"
+
+
+def _tried(workspace: Workspace, staging: Staging, session: str, *, only_add: bool) -> _Told:
+    """Tell a session; one that cannot be told does not keep the others from it."""
+    try:
+        return _tell(workspace, staging, session, only_add=only_add)
+    except StoreBusy:  # so it is for all of them
+        raise
+    except (LokiMemoryError, ValueError) as error:
+        return _Told(failed=Failed(session, redact(str(error))))
+
+
+def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: bool) -> _Told:
+    """Write the episodes of a session, as far as they are new or have gone on."""
+    made, size = staging.made(session), staging.size(session)
+    telling = _Telling(workspace, made.episodes, only_add=only_add)
+    records = episodes(told_turns(staging, session), _scope(workspace))
+    while some := list(islice(records, _AT_ONCE)):
+        telling.write(some)
+    telling.take_back()
+    staging.set_made(Made(session, made.size if telling.counts["left"] else size, telling.after))
+    counts = telling.counts
+    return _Told(counts["new"], counts["changed"], counts["errors"])
+
+
+class _Telling:
+    """The episodes of one session on their way into the store."""
+
+    def __init__(
+        self, workspace: Workspace, before: dict[str, list[str]], *, only_add: bool
+    ) -> None:
+        self.workspace = workspace
+        self.before = before  # what we wrote last time: id -> path, etag
+        self.after: dict[str, list[str]] = {}
+        self.only_add = only_add
+        self.counts: Counter[str] = Counter()
+
+    def write(self, records: Sequence[Episode]) -> None:
+        """Write some episodes, all or none."""
+        from loki_memory.consolidation.feedback import completed
+
+        new = [one for one in records if one.id not in self.before]
+        recalled = completed(self.workspace, new, self.workspace.now())  # what hooks noted
+        with self.workspace.store.change() as change:
+            for one in records:
+                what = self._put(change, recalled.get(one.id, one))
+                self.counts[what] += 1
+                self.counts["errors"] += _WRITTEN[what] * len(one.errors_encountered)
+
+    def _put(self, change: Change, episode: Episode) -> str:
+        """Write an episode, unless what stands there is not as we wrote it."""
+        path = place(episode)
+        there = change.read(path)
+        before = self.before.get(episode.id)
+        self.after[episode.id] = before or [path, ""]
+        if there is None:
+            if before or change.read(ARCHIVE + path):  # somebody took it out
+                return "known"
+            change.create(episode)
+            self._note(change, episode.id, path)
+            return "new"
+        whole = _with_recalled(episode, change.record(path))
+        if sealed(whole)[1] == there.data:
+            self._note(change, episode.id, path)
+            return "known"
+        if before is None or before[1] != there.etag:
+            return "known"
+        if self.only_add:
+            return "left"
+        change.put(whole, path)
+        self._note(change, episode.id, path)
+        return "changed"
+
+    def _note(self, change: Change, name: str, path: str) -> None:
+        written = change.read(path)
+        self.after[name] = [path, written.etag if written else ""]
+
+    def take_back(self) -> None:
+        """Remove episodes that the session, now that more of it is known, does not have."""
+        gone = {name: self.before[name] for name in sorted(self.before.keys() - self.after.keys())}
+        if self.only_add:
+            self.after |= gone
+            self.counts["left"] += len(gone)
+        elif gone:
+            with self.workspace.store.change() as change:
+                for path, etag in gone.values():
+                    there = change.read(path)
+                    if there is not None and there.etag == etag:
+                        change.remove(path)
+
+
+def _with_recalled(episode: Episode, there: Memory | None) -> Episode:
+    """What an episode was shown is noted when it is told first, and stays."""
+    known = there.recalled if isinstance(there, Episode) else []
+    return (
+        episode.changed(recalled=[one.model_dump(exclude_unset=True) for one in known])
+        if known
+        else episode
+    )
+
+
+def _scope(workspace: Workspace) -> str:
+    """`local` keeps episodes on this machine; so does a word that nobody knows."""
+    scope = workspace.config.text("capture.scope")
+    return scope if scope in _SCOPES else "local"
+
+
+def _report(reads: Sequence[Read], told: Sequence[_Told], waiting: int) -> Ingested:
+    unknown: Counter[str] = Counter()
+    for one in reads:
+        unknown.update(dict(one.unknown))
+    reasons = [reason for one in reads for reason in one.reasons]
+    return Ingested(
+        files=len(reads),
+        lines=sum(one.lines for one in reads),
+        read=sum(one.read for one in reads),
+        refused=sum(one.refused for one in reads),
+        waiting=sum(one.waiting for one in reads),
+        reasons=tuple(reasons[:_REASONS]),
+        unknown=dict(sorted(unknown.items())),
+        rewritten=tuple(one.path for one in reads if one.was_rewritten),
+        episodes=sum(one.new for one in told),
+        changed=sum(one.changed for one in told),
+        errors=sum(one.errors for one in told),
+        staged=waiting,
+        failed=tuple(one.failed for one in told if one.failed),
+    )

@@ -1,0 +1,1 @@
+"""Injection: what is put before an agent unasked, and how a line of it reads."""

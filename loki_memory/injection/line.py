@@ -1,0 +1,286 @@
+"""One memory as it is put before an agent: what it says, how sure that is, and the line for it."""
+
+from __future__ import annotations
+
+import json  # not orjson, which takes longer to load: a line is told before every prompt
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.models.ids import ID
+from loki_memory.models.kinds import KINDS
+from loki_memory.models.prompt_injection import (
+    gives_instructions,
+    pipes_download,
+    without_instructions,
+)
+from loki_memory.recall.result import Recollection
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+
+class Told(NamedTuple):
+    """One memory as it is put before an agent."""
+
+    id: str
+    kind: str
+    text: str
+    confidence: float | None
+    evidence: int
+    score: float
+    status: str = "active"
+
+
+def told_of(workspace: Workspace, hit: Recollection) -> Told:
+    """What a memory comes to, read from its record; without text if it is not to be told."""
+    for home in workspace.homes():
+        body = home.index.body(hit.id)
+        if body is not None:
+            record = json.loads(body[1])
+            return told_as(hit, tellable(hit.kind, record, gist(hit.kind, hit.title, record)))
+    return told_as(hit, hit.title)
+
+
+def told_as(hit: Recollection, text: str) -> Told:
+    """A memory with the text that it is told by."""
+    fields = (hit.kind, text, hit.confidence, hit.evidence, hit.score, hit.status)
+    return Told(hit.id, *fields)
+
+
+def tellable(kind: str, record: Mapping[str, Any], text: str) -> str:
+    """The text of a memory; nothing if somebody may have planted it.
+
+    A command that pipes a download into a shell is put before nobody. Words to the reader are
+    nobody's lesson where a command printed them: in errors that consolidation made warnings and
+    learnings of. What people and agents put into words may be addressed to whom they like.
+    """
+    if pipes_download(text) or (_was_printed(kind, record) and gives_instructions(text)):
+        return ""
+    return text
+
+
+def _was_printed(kind: str, record: Mapping[str, Any]) -> bool:
+    """Whether the words are a command's: consolidation writes a key, or both parts of a lesson."""
+    if kind == "learning":
+        return bool(record.get("error") and record.get("resolution"))
+    return kind == "anti-pattern" and "key" in record
+
+
+def line(told: Told) -> Line:
+    """A memory as a line of Markdown that can be nothing else."""
+    name = told.id.removeprefix("skill-") if told.kind == "skill" else told.id
+    notes = ["candidate"] if told.status == "candidate" else []
+    if told.confidence is not None:
+        notes.append(f"confidence {told.confidence:g}")
+    if told.evidence > 1:
+        notes.append(f"{told.evidence} episodes")
+    return Line(name, told.kind, told.text, ", ".join(notes))
+
+
+# -- A memory as one line of Markdown that cannot be anything else --------------------------------
+
+
+TEXT_LIMIT = 300  # two sentences; five such mistakes fit into half of the usual 1,000 tokens
+NOTE_LIMIT = 60
+GOAL_LIMIT = 120  # enough to see what was asked; the prompt itself may be pages
+_READ = 4_000  # characters looked at: enough for TEXT_LIMIT after folding, whatever the text's size
+_SKILL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
+_BLANK = {"Cc", "Zl", "Zp", "Zs"}
+# Marks that only choose how their neighbour is drawn, and the invisible "tag" characters: both
+# have been used to hide text from people that models read.
+_HIDDEN = re.compile("[\u034f\ufe00-\ufe0f\U000e0000-\U000e0fff]")
+_BACKTICKS = re.compile(r"(?:\\*`)+")
+_OPENS_TAG = re.compile(r"(?<!\\)((?:\\\\)*)(<(?=[A-Za-z/!?|])|(?<=!)\[)")
+
+
+class Line(NamedTuple):
+    """One memory in the block."""
+
+    id: str
+    kind: str
+    text: str
+    note: str = ""
+
+
+def bullet(line: Line) -> str:
+    """`- [sem-001] text (note)`; empty if nothing of the text can be shown."""
+    text = one_line(line.text, TEXT_LIMIT)
+    note = one_line(line.note, NOTE_LIMIT)
+    return labelled(_label(line), f"{text} ({note})" if note else text) if text else ""
+
+
+def labelled(label: str, text: str) -> str:
+    return f"- [{label}] {text}"
+
+
+def one_line(text: str, limit: int) -> str:
+    return _inert(_cut(_folded(text[:_READ]), limit))
+
+
+def _label(line: Line) -> str:
+    """The id, if it has the shape of one; else the kind: a label never carries free text."""
+    if line.kind == "skill" and _SKILL.fullmatch(line.id):
+        return f"skill: {line.id}"
+    if ID.fullmatch(line.id):
+        return line.id
+    return line.kind if line.kind in KINDS else "memory"
+
+
+def _folded(text: str) -> str:
+    """All whitespace, line separators and controls as single spaces; invisible characters gone."""
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(map(_shown, _HIDDEN.sub("", text)))
+    return " ".join(text.split())
+
+
+def _shown(character: str) -> str:
+    category = unicodedata.category(character)
+    if category in _BLANK:
+        return " "
+    if category == "Cs":  # half a surrogate pair cannot be written as UTF-8
+        return "\ufffd"
+    return "" if category == "Cf" else character
+
+
+def _cut(text: str, limit: int) -> str:
+    """At most `limit` characters, ending at a word where there is one in the last third."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    end = head.rfind(" ", limit * 2 // 3)
+    return (head[:end] if end > 0 else head).rstrip(" ,;:-") + "…"
+
+
+def _inert(text: str) -> str:
+    """The text with its code spans closed, and nothing that a Markdown reader would act on.
+
+    Runs of backticks become single ones, and one without a partner an apostrophe, so that code is
+    what stands between an odd backtick and the next; there `<` is safe, elsewhere it is escaped.
+    A comment is broken everywhere: it is the one thing that means the same inside code to those
+    who look for it with a regular expression.
+    """
+    text = _BACKTICKS.sub("`", text.replace("<!--", "<! --"))
+    if text.count("`") % 2:
+        start, _, rest = text.rpartition("`")
+        text = f"{start}'{rest}"
+    parts = text.split("`")
+    parts[::2] = [_OPENS_TAG.sub(r"\1\\\2", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
+# -- The gist of a memory: its lesson in a line, read from the record's JSON ----------------------
+
+
+# A line has 300 characters: room for three complaints and what helped against the first.
+_SYMPTOM, _REMEDY, _REMEDIES = 76, 50, 1
+
+
+def gist(kind: str, title: str, record: Mapping[str, Any]) -> str:
+    """One line of a memory that somebody can act on."""
+    tell = _GISTS.get(kind)
+    return (tell(record) if tell else "") or title
+
+
+def _pattern(record: Mapping[str, Any]) -> str:
+    return _led(record.get("pattern"), record.get("correct_approach"))
+
+
+def _anti_pattern(record: Mapping[str, Any]) -> str:
+    fails = ": ".join(filter(None, (_text(record.get("what_fails")), _text(record.get("why")))))
+    return _led(fails, _best(record))
+
+
+def family_gist(
+    head: str, announcement: str, members: Sequence[tuple[str, Mapping[str, Any]]]
+) -> str:
+    """Several complaints of one command or tool in a line, the first ones with what helped."""
+    parts = [_short(announcement, _SYMPTOM)] if announcement else []
+    for number, (complaint, record) in enumerate(members):
+        helped = _short(_best(record), _REMEDY) if number < _REMEDIES else ""
+        parts.append(_led(_short(complaint, _SYMPTOM), helped))
+    return f"{head}: {'; '.join(dict.fromkeys(filter(None, parts)))}"
+
+
+def _best(record: Mapping[str, Any]) -> str:
+    """The remedy that most episodes speak for; empty if they speak against all."""
+    resolutions = [one for one in _list(record.get("resolutions")) if isinstance(one, Mapping)]
+    sound = [one for one in resolutions if _support(one) >= 0 and _remedy(one.get("do"))]
+    best = max(sound, key=_support, default={})
+    return _remedy(best.get("do") or record.get("prevention"))
+
+
+def _remedy(value: Any) -> str:
+    text = _text(value)
+    return "" if pipes_download(text) else text
+
+
+def _short(text: str, longest: int) -> str:
+    text = _text(text)
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "\u2026"
+
+
+def _learning(record: Mapping[str, Any]) -> str:
+    return _led(record.get("lesson"), record.get("resolution"))
+
+
+def _episode(record: Mapping[str, Any]) -> str:
+    context = record.get("context")
+    goal = _text(context.get("goal")) if isinstance(context, Mapping) else ""
+    outcome = _text(record.get("outcome"))
+    errors = [one for one in _list(record.get("errors_encountered")) if isinstance(one, Mapping)]
+    met = [
+        _led(_printed(one.get("message") or one.get("type")), _remedy(one.get("resolution")))
+        for one in errors
+    ]
+    known = f"{goal} ({outcome})" if outcome not in {"", "unknown"} else goal
+    return "; met: ".join(filter(None, (known, "; ".join(filter(None, met[:2])))))
+
+
+def _printed(value: Any) -> str:
+    return without_instructions(value) if isinstance(value, str) else ""
+
+
+def _skill(record: Mapping[str, Any]) -> str:
+    return _text(record.get("description"))
+
+
+def _handoff(record: Mapping[str, Any]) -> str:
+    context = record.get("context")
+    if not isinstance(context, Mapping):
+        return ""
+    done = _text(context.get("what_was_done"))
+    test = ", ".join(map(_text, _list(context.get("needs_testing"))))
+    issues = ", ".join(map(_text, _list(context.get("known_issues"))))
+    parts = (done, test and f"needs testing: {test}", issues and f"known issues: {issues}")
+    if not any(parts):
+        return ""
+    who = f"{_text(record.get('from_agent')) or '?'} -> {_text(record.get('to_agent')) or '?'}"
+    return f"{who}: " + "; ".join(filter(None, parts))
+
+
+def _led(what: Any, instead: Any) -> str:
+    return " -> ".join(filter(None, (_text(what), _text(instead))))
+
+
+def _support(resolution: Mapping[str, Any]) -> int:
+    return len(_list(resolution.get("for"))) - len(_list(resolution.get("against")))
+
+
+def _text(value: Any) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else []
+
+
+_GISTS = {
+    "pattern": _pattern,
+    "anti-pattern": _anti_pattern,
+    "learning": _learning,
+    "episode": _episode,
+    "skill": _skill,
+    "handoff": _handoff,
+}

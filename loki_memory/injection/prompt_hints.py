@@ -1,0 +1,145 @@
+"""Reminders: the few lines that a session is told while it goes on.
+
+Before a prompt is worked on: what bears on it, a few lines, and each of them once in a session
+until that has lost its context. After a tool failed: what helped when the same error was met
+before. Both come from what this project's own people and agents have seen; nothing is told that is
+not near enough, that nobody vouches for, or that does not pass the gate (`recall.gate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from loki_memory.injection.trust_filter import withheld
+from loki_memory.models.text import tokens
+from loki_memory.recall.gate import MENDED, PROVEN, TRUSTED
+from loki_memory.recall.recall import Wish, note_shown, recall, shown
+from loki_memory.recall.result import Recollection
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_LINES = 3  # before a prompt: read at every one of them
+_LOOKED_AT = 8  # hits, of which some may be held back
+_LESSONS = 2  # after a failure
+_NEAR = 0.4  # of the best score, as for all that is injected
+_ASKED = 2_000  # characters of a prompt: what comes after is pasted
+# A session that began, or lost what it had read, is told everything anew. What its subagents are
+# told they keep to themselves.
+_BEGINNINGS = ("hook:SessionStart",)
+_TELLING = (*_BEGINNINGS, "hook:UserPromptSubmit")
+
+
+def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> str:
+    """Lines about what a prompt asks for; empty where nothing is near enough."""
+    asked = _beginning(without_private(prompt))
+    if not asked:
+        return ""
+    wish = Wish(asked, _LOOKED_AT)
+    hits, _ = recall(workspace, wish.asked(workspace.now(), injected=True, unasked=True))
+    known = told_before(workspace, session)
+    held = withheld(workspace)
+    near = [hit for hit in hits if hit.score >= _NEAR * hits[0].score and hit.id not in held]
+    fresh = _worded(workspace, (hit for hit in near[:_LINES] if hit.id not in known))
+    if fresh:
+        note_shown(workspace, surface, asked, [hit for hit, _ in fresh], session)
+    return "".join(line for _, line in fresh)
+
+
+def lesson(
+    workspace: Workspace, error: str, tool: str, target: str, session: str, surface: str
+) -> str:
+    """What helped against this very error before, best first; empty if nothing is known."""
+    from loki_memory.files.redaction import redact
+    from loki_memory.models.error_signature import head, signature
+
+    error = redact(error)  # as it was stored, and as it may be journaled
+    found = signature(error)
+    if found is None:
+        return ""
+    lessons = _lessons(workspace, f"error:{found.exact}", head(tool, target, error))
+    known = _worded(workspace, lessons)[:_LESSONS]
+    if known:
+        told = [(hit.id, tokens(shown(hit))) for hit, _ in known]
+        workspace.journal.shown(
+            told, surface=surface, query=found.exact, session=session, now=workspace.now()
+        )
+    return "".join(line for _, line in known)
+
+
+def _beginning(text: str) -> str:
+    """As much of a prompt as is looked for; what is cut has lost its secrets before."""
+    if len(text) <= _ASKED:
+        return text
+    from loki_memory.files.redaction import clip
+
+    return clip(text, _ASKED)
+
+
+def without_private(text: str) -> str:
+    """A prompt as it may be looked for and journaled."""
+    if "<" not in text:
+        return text.strip()
+    from loki_memory.ingest.turns import clean
+
+    return clean(text)
+
+
+def told_before(workspace: Workspace, session: str) -> set[str]:
+    """The memories that a session was told since it began, or was compacted.
+
+    What a brief offered does not count: not all of it may have found room there.
+    """
+    from loki_memory.journal import name_of
+
+    told: set[str] = set()
+    for surface, ids in _shown(workspace, name_of(session)) if session else ():
+        told = set() if surface in _BEGINNINGS else told | ids
+    return told
+
+
+def _shown(workspace: Workspace, session: str) -> Iterator[tuple[str, set[str]]]:
+    """What a session was told lately, and where; what is not a line of ours is passed over."""
+    try:
+        lines = workspace.journal.recent()
+    except OSError:
+        return
+    for line in lines:
+        with suppress(KeyError, TypeError, ValueError):
+            if line["session"] == session and line["surface"] in _TELLING:
+                yield line["surface"], {str(name) for name, _ in line["ids"]}
+
+
+def _lessons(workspace: Workspace, mark: str, by: str) -> list[Recollection]:
+    """Warnings that know an error and what to do about it, the surest first; of those that name a
+    command, the ones about the command that met it, if there are such. A candidate is one of them
+    if it knows what mended the error.
+    """
+    workspace.look_again()
+    rows = workspace.index.ask(
+        "SELECT m.id, m.title, m.confidence, m.status, "  # noqa: S608 - constants
+        "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from') "
+        "AS evidence FROM live AS m JOIN marks AS k ON k.memory = m.row "
+        f"WHERE k.mark = ? AND m.kind = 'anti-pattern' AND {TRUSTED} "
+        f"AND ({MENDED} OR {PROVEN} AND (json_array_length(m.body, '$.resolutions') > 0 "
+        "OR json_extract(m.body, '$.prevention') <> '')) "
+        "ORDER BY m.confidence DESC, evidence DESC, m.id",
+        mark,
+    )
+    held = withheld(workspace)
+    known = [
+        Recollection(name, "anti-pattern", title, confidence=sure, evidence=evidence, status=status)
+        for name, title, sure, status, evidence in rows
+        if name not in held
+    ]
+    return [hit for hit in known if hit.title.endswith(f"(running {by})")] or known
+
+
+def _worded(workspace: Workspace, hits: Iterable[Recollection]) -> list[tuple[Recollection, str]]:
+    """Memories that have something to say, each with its line."""
+    from loki_memory.injection.line import bullet, line, told_of
+
+    told = ((hit, bullet(line(told_of(workspace, hit)))) for hit in hits)
+    return [(hit, f"{text}\n") for hit, text in told if text]

@@ -1,0 +1,51 @@
+"""What is not put before agents unasked, though it is found when somebody asks.
+
+What the last `verify` could not vouch for; and with `trust.require_signature`, all that no signed
+or reviewed commit brought in. Memory that never leaves this machine is its owner's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loki_memory.errors import GitFailed
+from loki_memory.files.layout import PRIVATE
+from loki_memory.integrity.unverified import doubts
+
+if TYPE_CHECKING:
+    from loki_memory.home import Parts
+
+
+def withheld(home: Parts) -> frozenset[str]:
+    """The ids of what is not to be injected; says how many no commit vouches for."""
+    doubted = doubts(home.layout)
+    is_required = bool(home.config.get("trust.require_signature")) and not home.is_user
+    if not (doubted or is_required):
+        return frozenset()
+    home.look_again()
+    rows = home.index.ask("SELECT id, path, etag FROM memories")
+    ours = [(name, path, etag) for name, path, etag in rows if not path.startswith(PRIVATE)]
+    held = {name for name, path, etag in ours if doubted.get(path) == etag}
+    if is_required:
+        stood_for = _stood_for(home)
+        unsigned = {name for name, path, etag in ours if stood_for.get(path) != etag} - held
+        _tell(home, len(unsigned))
+        held |= unsigned
+    return frozenset(held)
+
+
+def _stood_for(home: Parts) -> dict[str, str]:
+    from loki_memory.integrity.signatures import vouched
+
+    try:
+        return vouched(home)
+    except GitFailed as error:  # who cannot look vouches for nothing
+        home.notices.append(f"trust.require_signature: {error}")
+        return {}
+
+
+def _tell(home: Parts, many: int) -> None:
+    if many:
+        what = "memory is" if many == 1 else "memories are"
+        why = "no signed or reviewed commit brought it in (trust.require_signature)"
+        home.notices.append(f"{many} {what} withheld: {why}")

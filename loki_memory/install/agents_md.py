@@ -1,0 +1,40 @@
+"""AGENTS.md: one block that teaches any agent to read and write memory with a file editor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loki_memory.install.edits import Deed, Edit, Wish, block_added, block_removed, carry_out
+from loki_memory.install.managed import MARKDOWN
+from loki_memory.install.site import Site
+from loki_memory.resources import resource
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_NAME = "AGENTS.md"
+
+
+def install(workspace: Workspace, wish: Wish) -> list[Deed]:
+    """Put the block into AGENTS.md, or renew it there."""
+    return carry_out([with_lesson(Site.of(workspace))], plan_only=wish.plan_only)
+
+
+def uninstall(workspace: Workspace, wish: Wish) -> list[Deed]:
+    """Take the block out of AGENTS.md."""
+    return carry_out([without_lesson(Site.of(workspace))], plan_only=wish.plan_only)
+
+
+def lesson() -> str:
+    """How memory is read and written by hand: the same text that the skill refers to."""
+    path = resource("plugin") / "skills" / "loki-memory" / "references" / "by-hand.md"
+    return path.read_text(encoding="utf-8")
+
+
+def with_lesson(site: Site) -> Edit:
+    what = "how memory is read and written"
+    return block_added(site, site.in_project(_NAME), lesson(), MARKDOWN, what)
+
+
+def without_lesson(site: Site) -> Edit:
+    return block_removed(site, site.in_project(_NAME), MARKDOWN, "no block of ours")

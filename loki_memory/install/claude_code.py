@@ -1,0 +1,92 @@
+"""Claude Code: hooks, the MCP server, commands and the skill.
+
+In a project they lie in `.claude/` and `.mcp.json`, to be committed with the code; with `--user`
+among the user's own settings, for every project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loki_memory.install import settings
+from loki_memory.install.edits import Deed, Edit, Wish, carry_out, changed, removed, written
+from loki_memory.install.site import Site
+from loki_memory.resources import resource
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_HOME = ("CLAUDE_CONFIG_DIR", ".claude")
+
+
+def install(workspace: Workspace, wish: Wish) -> list[Deed]:
+    """Add hooks, MCP server, commands and skill; what others wrote stays."""
+    site = Site.of(workspace, user=bool(wish.user))
+    copies = (written(site, path, text, what) for path, text, what in _copies(site))
+    edits = [
+        settings.hooks_added(site, _hooks(site), settings.shipped_hooks(site.program())),
+        _with_server(site),
+        *copies,
+    ]
+    return carry_out(edits, plan_only=wish.plan_only)
+
+
+def uninstall(workspace: Workspace, wish: Wish) -> list[Deed]:
+    """Take out what `install` added."""
+    site = Site.of(workspace, user=bool(wish.user))
+    copies = (removed(site, path, f"no {what}") for path, _, what in _copies(site))
+    edits = [settings.hooks_removed(site, _hooks(site)), _without_server(site), *copies]
+    return carry_out(edits, plan_only=wish.plan_only)
+
+
+def skill_files() -> list[tuple[str, str]]:
+    """The files of the shipped skill: name below the folder of skills, and text."""
+    top = resource("plugin") / "skills"
+    paths = sorted(path for path in top.rglob("*.md"))
+    return [(path.relative_to(top).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
+
+
+def _with_server(site: Site) -> Edit:
+    path = _servers(site)
+    before = site.text(path)
+    after = settings.with_server(before, settings.shipped_server(site.program()), path)
+    foreign = settings.has_foreign_server(before, path)
+    what = f"kept, for somebody named a server {settings.SERVER}" if foreign else "MCP server"
+    return changed(site, path, what, before, after)
+
+
+def _without_server(site: Site) -> Edit:
+    path = _servers(site)
+    before = site.text(path)
+    after = settings.without_server(before, path)
+    foreign = before is not None and settings.has_foreign_server(before, path)
+    what = (
+        f"kept, for somebody changed the server {settings.SERVER}" if foreign else "no MCP server"
+    )
+    return changed(site, path, what, before, after)
+
+
+def _copies(site: Site) -> Iterator[tuple[Path, str, str]]:
+    """Files of our own: place, text, and what they are."""
+    for path in sorted((resource("plugin") / "commands").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        yield _folder_file(site, f"commands/{path.name}"), text, f"command /{path.stem}"
+    for name, text in skill_files():
+        yield _folder_file(site, f"skills/{name}"), text, "skill"
+
+
+def _folder_file(site: Site, name: str) -> Path:
+    return site.in_home(name, *_HOME) if site.user else site.in_project(f".claude/{name}")
+
+
+def _hooks(site: Site) -> Path:
+    return _folder_file(site, "settings.json")
+
+
+def _servers(site: Site) -> Path:
+    """Claude Code keeps the user's servers in `~/.claude.json`, beside its folder."""
+    if site.user:
+        return site.in_home(".claude.json", _HOME[0], "")
+    return site.in_project(".mcp.json")

@@ -1,0 +1,118 @@
+"""Git: a merge driver in this clone's configuration, and attributes in `.loki/` that name it.
+
+The attributes are tracked and reach every clone; the driver is this clone's own, and where it is
+missing git merges as text and `loki-mem resolve` mends what is left. On request also the workflow
+that reviews memory in pull requests.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from loki_memory.errors import GitFailed
+from loki_memory.install.edits import Deed, Edit, Wish, carry_out, changed, removed, written
+from loki_memory.install.managed import HASH
+from loki_memory.install.site import Site, program
+from loki_memory.resources import resource
+
+if TYPE_CHECKING:
+    from loki_memory.history.repository import Repository
+    from loki_memory.workspace import Workspace
+
+_ATTRIBUTES = """\
+# Written by `loki-mem install git`: records are merged field by field.
+/memory/**/*.json merge=loki -text
+/memory/skills/**/*.md merge=loki -text
+/memory/archive/**/*.md merge=loki -text
+"""
+_NAME = "merge.loki.name"
+_DRIVER = "merge.loki.driver"
+_SAYS = "loki-mem merges memory field by field"
+_CONFIG = ".git/config"
+_WORKFLOW = ".github/workflows/memory.yml"
+_AS_USUAL = Wish()
+
+
+def install_git(workspace: Workspace, wish: Wish = _AS_USUAL) -> list[Deed]:
+    """Name the merge driver in this clone's configuration and in `.loki/.gitattributes`."""
+    edits = [_with_attributes(workspace)]
+    if wish.workflow:
+        edits.append(_with_workflow(workspace))
+    repository = _repository(workspace)
+    if repository is None:
+        told = "no git repository here; run this again once there is one"
+        return [Deed(told, _CONFIG, did=False), *carry_out(edits, plan_only=wish.plan_only)]
+    wanted = {_NAME: _SAYS, _DRIVER: f"{shlex.quote(program())} merge-driver %O %A %B %P"}
+    deeds = [_set(repository, name, value, wish) for name, value in wanted.items()]
+    return [*deeds, *carry_out(edits, plan_only=wish.plan_only)]
+
+
+def _set(repository: Repository, name: str, value: str, wish: Wish) -> Deed:
+    did = _setting(repository, name) != value
+    if did and not wish.plan_only:
+        repository.run("config", "--local", name, value)
+    return Deed(f"{name} = {value}", _CONFIG, did)
+
+
+def uninstall_git(workspace: Workspace, wish: Wish = _AS_USUAL) -> list[Deed]:
+    """Take out what `install_git` put in; a driver that somebody else named stays."""
+    repository = _repository(workspace)
+    names = (_NAME, _DRIVER) if repository else ()
+    deeds = [_unset(repository, name, wish) for name in names if repository]
+    edits = [_without_attributes(workspace), *_without_workflow(workspace)]
+    return [*deeds, *carry_out(edits, plan_only=wish.plan_only)]
+
+
+def _unset(repository: Repository, name: str, wish: Wish) -> Deed:
+    value = _setting(repository, name)
+    did = value == _SAYS or " merge-driver " in value
+    if did and not wish.plan_only:
+        repository.run("config", "--local", "--unset", name)
+    return Deed(f"no {name}", _CONFIG, did)
+
+
+def _repository(workspace: Workspace) -> Repository | None:
+    from loki_memory.history.repository import Repository
+
+    return Repository.find(workspace.layout.root, workspace.layout.loki.name)
+
+
+def _setting(repository: Repository, name: str) -> str:
+    try:
+        return repository.run("config", "--local", "--get", name).decode().rstrip("\n")
+    except GitFailed:  # there is none
+        return ""
+
+
+def _with_attributes(workspace: Workspace) -> Edit:
+    site = Site.of(workspace)
+    path = site.in_project(".loki/.gitattributes")
+    before = site.text(path)
+    there = before or ""
+    gap = "\n" if there and not there.endswith("\n") else ""
+    after = there if _ATTRIBUTES in there else there + gap + _ATTRIBUTES
+    return changed(site, path, "records name the merge driver", before, after)
+
+
+def _without_attributes(workspace: Workspace) -> Edit:
+    site = Site.of(workspace)
+    path = site.in_project(".loki/.gitattributes")
+    before = site.text(path)
+    after = (before or "").replace(_ATTRIBUTES, "") or None
+    return changed(site, path, "records name no merge driver", before, after)
+
+
+def _with_workflow(workspace: Workspace) -> Edit:
+    site = Site.of(workspace)
+    text = resource("docs/workflows/memory.yml").read_text(encoding="utf-8")
+    return written(site, site.in_project(_WORKFLOW), text, "memory is reviewed", HASH)
+
+
+def _without_workflow(workspace: Workspace) -> Iterator[Edit]:
+    """Only where there is one: nobody need hear of what was never asked for."""
+    site = Site.of(workspace)
+    path = site.in_project(_WORKFLOW)
+    if path.exists():
+        yield removed(site, path, "memory is not reviewed", HASH)

@@ -1,0 +1,195 @@
+"""Our entries in the JSON settings of an agent: hooks by event, and the MCP server.
+
+An entry is ours by what it runs. Entries of others, their order and their layout stay.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from loki_memory.errors import InvalidConfig
+from loki_memory.install import json_text
+from loki_memory.install.edits import Edit, changed
+from loki_memory.install.site import Site
+from loki_memory.resources import resource
+
+SERVER = "loki"
+_HOOK = re.compile(r"""(?P<quote>['"]?)(?:[^'"]*[/\\])?loki-mem(?:\.exe)?(?P=quote) hook \w+""")
+_PROGRAM = re.compile(r"(?:.*[/\\])?loki-mem(?:\.exe)?")
+Hooks = Mapping[str, list[dict[str, Any]]]
+
+
+def shipped_hooks(program: str) -> dict[str, list[dict[str, Any]]]:
+    """The hooks of the plugin, for a program that lies there."""
+    text = (resource("plugin") / "hooks" / "hooks.json").read_text(encoding="utf-8")
+    hooks: dict[str, list[dict[str, Any]]] = json.loads(text)["hooks"]
+    for handler in (one for groups in hooks.values() for g in groups for one in g["hooks"]):
+        rest = handler["command"].removeprefix("loki-mem")
+        handler["command"] = shlex.quote(program) + rest
+    return hooks
+
+
+def shipped_server(program: str) -> dict[str, Any]:
+    """The MCP server of the plugin."""
+    text = (resource("plugin") / ".mcp.json").read_text(encoding="utf-8")
+    return {**json.loads(text)["mcpServers"][SERVER], "command": program}
+
+
+def hooks_added(site: Site, path: Path, hooks: Hooks) -> Edit:
+    """Our hooks in a file of settings."""
+    before = site.text(path)
+    after = with_hooks(before, hooks, path)
+    return changed(site, path, f"hooks for {len(hooks)} events", before, after)
+
+
+def hooks_removed(site: Site, path: Path) -> Edit:
+    """Settings without our hooks."""
+    before = site.text(path)
+    return changed(site, path, "no hooks", before, without_hooks(before, path))
+
+
+def with_hooks(text: str | None, hooks: Hooks, path: Path) -> str:
+    """Settings with our hooks, each event's once, and none of ours for any other event."""
+    text, found = _read(text, path)
+    others = _object(found, "hooks", path).items()
+    retired = [event for event, there in others if event not in hooks and isinstance(there, list)]
+    for event, groups in hooks.items():
+        there = _list(found, event, path)
+        if all(group in there for group in groups) and len(list(_ours(there))) == len(groups):
+            continue
+        text = _without_event(text, event, path)
+        for group in groups:
+            text = json_text.append(text, ("hooks", event), group)
+    for event in retired:
+        text = _without_event(text, event, path)
+    return text
+
+
+def without_hooks(text: str | None, path: Path) -> str | None:
+    """Settings without our hooks, nor what stands empty without them; None if nothing is left."""
+    if text is None:
+        return None
+    text, found = _read(text, path)
+    for event in _object(found, "hooks", path):
+        text = _without_event(text, event, path)
+    return _unless_empty(text)
+
+
+def _without_event(text: str, event: str, path: Path) -> str:
+    """Settings without our handlers of an event."""
+    groups = _list(_read(text, path)[1], event, path)
+    for at, handler in reversed(list(_ours(groups))):
+        place: tuple[str | int, ...] = ("hooks", event, at, "hooks", handler)
+        text = json_text.cut(text, place)
+        text = _without_empty(text, place[:-1])
+    return text
+
+
+def _without_empty(text: str, place: tuple[str | int, ...]) -> str:
+    """The text without a container that our entry left empty, and those that it leaves so."""
+    while place and not _says_something(_value_at(text, place)):
+        text, place = json_text.cut(text, place), place[:-1]
+    return text
+
+
+def _value_at(text: str, place: tuple[str | int, ...]) -> Any:
+    value = json.loads(text)
+    for name in place:
+        value = value[name]
+    return value
+
+
+def _says_something(value: Any) -> bool:
+    """A group with nothing but a matcher runs nothing."""
+    return bool(value) and (isinstance(value, list) or value.keys() != {"matcher"})
+
+
+def _ours(groups: list[Any]) -> Iterator[tuple[int, int]]:
+    """Where our handlers stand: group and place in it."""
+    for at, group in enumerate(groups):
+        handlers = group.get("hooks") if isinstance(group, dict) else None
+        for number, handler in enumerate(handlers if isinstance(handlers, list) else []):
+            command = handler.get("command") if isinstance(handler, dict) else None
+            if isinstance(command, str) and _HOOK.fullmatch(command):
+                yield at, number
+
+
+def with_server(text: str | None, server: Mapping[str, Any], path: Path) -> str:
+    """Settings with our MCP server; one of the same name that somebody described stays."""
+    text, found = _read(text, path)
+    there = _object(found, "mcpServers", path).get(SERVER)
+    if there is not None and (there == server or not is_our_server(there)):
+        return text
+    return json_text.put(text, ("mcpServers", SERVER), server)
+
+
+def without_server(text: str | None, path: Path) -> str | None:
+    """Settings without our MCP server; None if nothing is left."""
+    if text is None:
+        return None
+    text, found = _read(text, path)
+    servers = _object(found, "mcpServers", path)
+    if SERVER not in servers or not is_our_server(servers[SERVER]):
+        return text
+    text = json_text.cut(text, ("mcpServers", SERVER))
+    if len(servers) == 1:
+        text = json_text.cut(text, ("mcpServers",))
+    return _unless_empty(text)
+
+
+def has_foreign_server(text: str | None, path: Path) -> bool:
+    """Whether somebody uses our server's name for something of their own."""
+    there = _object(_read(text, path)[1], "mcpServers", path).get(SERVER)
+    return there is not None and not is_our_server(there)
+
+
+def is_our_server(entry: Any) -> bool:
+    """Whether an entry starts our server and says nothing else."""
+    if not isinstance(entry, dict) or entry.keys() - {"type", "command", "args"}:
+        return False
+    program = _PROGRAM.fullmatch(str(entry.get("command")))
+    return bool(program) and entry.get("args") == ["mcp"]
+
+
+def _unless_empty(text: str) -> str | None:
+    return text if json.loads(text) else None
+
+
+def _read(text: str | None, path: Path) -> tuple[str, dict[str, Any]]:
+    """Settings as text and as values; raises InvalidConfig where they are not an object."""
+    text = text if text and text.strip() else "{}\n"
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        reason = f"is not valid JSON ({error.msg})"
+        raise _broken(f"{path}:{error.lineno}:{error.colno}", reason) from None
+    except RecursionError:
+        raise _broken(path, "is nested too deeply") from None
+    except ValueError:
+        raise _broken(path, "has a number of too many digits") from None
+    if not isinstance(found, dict):
+        raise _broken(path, "is not an object")
+    return text, found
+
+
+def _object(found: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
+    value = found.get(name, {})
+    if not isinstance(value, dict):
+        raise _broken(path, f"`{name}` is not an object")
+    return value
+
+
+def _list(found: Mapping[str, Any], event: str, path: Path) -> list[Any]:
+    value = _object(found, "hooks", path).get(event, [])
+    if not isinstance(value, list):
+        raise _broken(path, f"`hooks.{event}` is not a list")
+    return value
+
+
+def _broken(where: object, reason: str) -> InvalidConfig:
+    return InvalidConfig(where, f"{reason}. Nothing was written; mend the file and repeat.")

@@ -1,0 +1,1 @@
+"""Integrity: the write log, verification, signatures and citations."""

@@ -1,0 +1,95 @@
+"""What git knows of the chains and of files that are gone: anchors, branches, deletions."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cached_property
+from typing import NamedTuple
+
+from loki_memory.errors import GitFailed
+from loki_memory.history import branch_mode
+from loki_memory.history.repository import Repository
+
+TRAILER = "Loki-Head"
+_HEAD = re.compile(r"(w-[0-9a-z]{10}):(\d+):([0-9a-f]{64})")
+_BLOB = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_PLAIN_NAMES = ("-c", "core.quotePath=false")
+
+
+class Anchor(NamedTuple):
+    """A commit that says how far a writer's chain had come."""
+
+    commit: str
+    writer: str
+    seq: int
+    hash: str
+
+
+class Past:
+    """The git history of a memory folder, as far as verifying needs it.
+
+    What is committed here is what HEAD has, or where memory has a branch of its own, the commit of
+    that branch that the files are in step with.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self._git = repository
+        self._tips = [tip for tip in (branch_mode.base(repository), repository.head()) if tip]
+        self._tip = self._tips[0] if self._tips else ""
+
+    @cached_property
+    def anchors(self) -> list[Anchor]:
+        """Those of every commit that the files here come from."""
+        found = {}
+        for tip in self._tips:
+            shown = f"--format=%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
+            told = self._git.run("log", f"--grep=^{TRAILER}: ", shown, tip, "--")
+            for line in told.decode(errors="replace").splitlines():
+                commit, _, value = line.partition(" ")
+                for writer, seq, head in _HEAD.findall(value):
+                    found[commit, writer] = Anchor(commit, writer, int(seq), head)
+        return list(found.values())
+
+    @cached_property
+    def tracked(self) -> dict[str, str]:
+        """Path -> blob id of what is committed here."""
+        return self._git.tree(self._tip) if self._tip else {}
+
+    def removal(self, path: str) -> str:
+        """The commit, of those that the files here come from, that took one away; or empty."""
+        return self._removals.get(path, "")
+
+    def is_elsewhere(self, path: str) -> bool:
+        """Whether another branch has, or once had, a file that was never on this one."""
+        return path in self._ever_added
+
+    @cached_property
+    def _removals(self) -> dict[str, str]:
+        if not self._tip:
+            return {}
+        told = self._names("-m", "--diff-filter=D", "--format=\x01%H", self._tip)
+        found: dict[str, str] = {}
+        commit = ""
+        for line in filter(None, told):
+            if line[0] == "\x01":
+                commit = line[1:]
+            else:
+                found.setdefault(line.removeprefix(f"{self._git.memory}/"), commit)
+        return found
+
+    @cached_property
+    def _ever_added(self) -> set[str]:
+        told = self._names("--all", "--diff-filter=A", "--format=") if self._tip else []
+        return {line.removeprefix(f"{self._git.memory}/") for line in told}
+
+    def _names(self, *options: str) -> list[str]:
+        asked = ("log", "--no-renames", "--name-only", *options, "--", self._git.memory)
+        return os.fsdecode(self._git.run(*_PLAIN_NAMES, *asked)).split("\n")
+
+    def blob(self, name: str) -> bytes | None:
+        """The content that an id names; None if this clone does not have it."""
+        try:
+            return self._git.run("cat-file", "blob", name) if _BLOB.fullmatch(name) else None
+        except GitFailed:
+            return None

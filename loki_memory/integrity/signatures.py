@@ -1,0 +1,203 @@
+"""The contents of memory that a signed or reviewed commit stands for, looked up once per commit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.errors import GitFailed
+from loki_memory.files import disk
+from loki_memory.files.etag import etag
+from loki_memory.history.repository import Repository, configured, repository_if_any
+
+if TYPE_CHECKING:
+    from loki_memory.history.repository import Repository
+    from loki_memory.home import Parts
+
+_NAME = "vouched.json"
+
+
+def vouched(workspace: Parts) -> dict[str, str]:
+    """Path -> etag of the content that somebody stands for; nothing where there is no git."""
+    repository = repository_if_any(workspace)
+    if repository is None:
+        return {}
+    state, place = _state(repository), workspace.layout.local / _NAME
+    known = _kept(place)
+    if known.get("state") != state:
+        known = {"state": state, "vouched": _looked_up(repository)}
+        with suppress(OSError):  # the next one looks again
+            disk.write_bytes(place, json.dumps(known, indent=1, sort_keys=True).encode())
+    found: dict[str, str] = known["vouched"]
+    return found
+
+
+def _looked_up(repository: Repository) -> dict[str, str]:
+    blobs = vouched_blobs(repository)
+    etags = {blob: etag(data) for blob, data in repository.blobs(blobs.values())}
+    return {path: etags[blob] for path, blob in sorted(blobs.items())}
+
+
+def _state(repository: Repository) -> str:
+    """What it depends on: the last commit, and whose signatures are allowed."""
+    allowed = repository.settings.get("gpg.ssh.allowedsignersfile", "")
+    signers = b""
+    with suppress(OSError):
+        signers = (repository.root / Path(allowed).expanduser()).read_bytes() if allowed else b""
+    return f"{repository.tip()} {hashlib.sha256(signers).hexdigest()}"
+
+
+def _kept(place: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        found = json.loads(place.read_bytes())
+        if isinstance(found, dict) and isinstance(found.get("vouched"), dict):
+            return found
+    return {}
+
+
+# -- Who stands for a content of memory: a commit that is signed, or that somebody re -------------
+
+
+_REVIEWED = "Reviewed-by"
+_BEGIN = "\x01"
+_FORMAT = f"%x01%H%x00%(trailers:key={_REVIEWED},valueonly)"
+
+
+class _Brought(NamedTuple):
+    """A commit, whether somebody reviewed it, and the contents that it brought to which paths."""
+
+    commit: str
+    is_reviewed: bool
+    contents: set[tuple[str, str]]
+
+
+def vouched_blobs(repository: Repository) -> dict[str, str]:
+    """Of the files of memory in the last commit, those that are vouched for: path -> blob id."""
+    tip = repository.tip()
+    if tip is None:
+        return {}
+    open_ones = set(repository.tree(tip).items())
+    found: dict[str, str] = {}
+    for one in _history(repository, tip):
+        contents = one.contents & open_ones
+        if contents and (one.is_reviewed or is_signed(repository, one.commit)):
+            found |= dict(contents)
+            open_ones -= contents
+        if not open_ones:
+            break
+    return found
+
+
+def _history(repository: Repository, tip: str) -> Iterator[_Brought]:
+    """The commits that changed memory, newest first; of a merge, what it has from either side.
+
+    Git says `<id>`, the reviewers, and then `:100644 100644 OLD NEW M` and a path, again and again.
+    Each is read in its turn: a path may look like anything.
+    """
+    asked = ("log", "-z", "--raw", "-m", "--no-renames", "--no-abbrev", "--no-color", "--no-notes")
+    where = ("--end-of-options", tip, "--", repository.memory)
+    told = iter(os.fsdecode(repository.run(*asked, f"--format={_FORMAT}", *where)).split("\0"))
+    last: _Brought | None = None
+    for word in told:
+        if word.startswith(_BEGIN):
+            if last:
+                yield last
+            last = _Brought(word.removeprefix(_BEGIN), bool(next(told, "").strip()), set())
+        elif last and word.strip():
+            path = next(told, "").removeprefix(f"{repository.memory}/")
+            last.contents.add((path, word.split()[3]))
+    if last:
+        yield last
+
+
+# -- Signed commits of memory, by an SSH key that asks nobody for anything ------------------------
+
+
+_SECONDS = 5  # an agent that does not answer is none
+_BY = re.compile(r"(author|committer) (.*) <(.*)> (\d+ [+-]\d{4})")
+# Ours by name: `gpg.ssh.program` may be set to one that opens a window.
+_SSH = {"gpg.format": "ssh", "gpg.ssh.program": "ssh-keygen"}
+
+
+class Key(NamedTuple):
+    """A signing key as git's configuration names it; or why there is none to be used."""
+
+    name: str = ""
+    missing: str = ""
+
+
+def signing_key(repository: Repository) -> Key:
+    """The SSH key that git is set up to sign with, if it can be used without a prompt."""
+    name = repository.settings.get("user.signingkey", "")
+    if repository.settings.get("gpg.format") != "ssh" or not name:
+        return Key(missing="git is not set up to sign with an SSH key")
+    if _is_open(name) or _is_in_agent(name):
+        return Key(name)
+    return Key(missing="the SSH signing key would ask for its passphrase")
+
+
+def _is_open(name: str) -> bool:
+    """Whether the private key lies in a file without a passphrase."""
+    path = Path(name.removesuffix(".pub")).expanduser()
+    return path.is_file() and _said("ssh-keygen", "-y", "-P", "", "-f", str(path)) != ""
+
+
+def _is_in_agent(name: str) -> bool:
+    """Whether a running agent holds the private key of a public one."""
+    path = Path(name).expanduser()
+    public = (
+        path.read_text("utf-8", "replace") if path.suffix == ".pub" and path.is_file() else name
+    )
+    words = public.removeprefix("key::").split()
+    return len(words) > 1 and words[1] in _said("ssh-add", "-L").split()
+
+
+def _said(*command: str) -> str:
+    """What a program of OpenSSH prints, if all is well; it has no terminal to ask at."""
+    env = {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}
+    try:
+        done = subprocess.run(  # noqa: S603 - OpenSSH, as git itself calls it
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+            env=env,
+            start_new_session=True,
+            timeout=_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout
+
+
+def signed(repository: Repository, commit: str, key: str) -> str:
+    """The same commit again, signed."""
+    raw = repository.run("cat-file", "commit", commit).decode()
+    head, _, message = raw.partition("\n\n")
+    env = configured({**_SSH, "user.signingkey": key})
+    for role, name, email, date in _BY.findall(head):
+        start = f"GIT_{role.upper()}"
+        env |= {f"{start}_NAME": name, f"{start}_EMAIL": email, f"{start}_DATE": date}
+    parents = [f"-p{parent}" for parent in re.findall(r"^parent (\w+)$", head, re.MULTILINE)]
+    asked = ("commit-tree", "-S", f"{commit}^{{tree}}", *parents, "-F", "-")
+    return repository.run(*asked, input=message.encode(), env=env).decode().strip()
+
+
+def is_signed(repository: Repository, commit: str) -> bool:
+    """Whether a commit is signed by an SSH key that git's allowed signers name."""
+    raw = repository.run("cat-file", "commit", repository.commit_of(commit))
+    if b"\ngpgsig" not in raw.partition(b"\n\n")[0]:
+        return False
+    try:
+        repository.run("verify-commit", commit, env=configured(_SSH))
+    except GitFailed:
+        return False
+    return b"-----BEGIN SSH SIGNATURE-----" in raw

@@ -1,0 +1,198 @@
+"""Verify what is stored: whether the tool wrote all of it, and whether the code it cites stands.
+
+Whatever is found stays found until it is mended, or adopted by somebody who says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.errors import NotFound
+from loki_memory.files import disk
+from loki_memory.files.layout import Layout
+from loki_memory.files.store import Store
+from loki_memory.integrity import write_log
+from loki_memory.integrity.citations import blob_id, content, has_changed, is_stale, still_stands
+from loki_memory.integrity.findings import Examined, Finding, examine
+from loki_memory.integrity.unverified import note_doubts
+from loki_memory.integrity.write_log import Said, is_witnessed
+
+if TYPE_CHECKING:
+    from loki_memory.integrity.anchors import Past
+    from loki_memory.workspace import Workspace
+
+_VERIFIED = "verified"  # the state of the index at which everything was
+_CITING = (
+    "SELECT id, path FROM live WHERE kind IN ('pattern', 'anti-pattern', 'fact') "
+    "AND json_array_length(body, '$.citations') > 0 ORDER BY id"
+)
+
+
+class Stale(NamedTuple):
+    """A belief that cites code which has changed since."""
+
+    id: str
+    path: str
+    cites: list[str]  # files that changed or are gone
+    renewed: bool = False
+
+
+class Verified(NamedTuple):
+    """How much was looked at, and what was found."""
+
+    records: int
+    writers: int
+    lines: int
+    anchors: int
+    findings: list[Finding]
+    stale: list[Stale]
+    adopted: list[str]  # paths
+
+    @property
+    def well(self) -> bool:
+        """Stale citations do not count: code moves on, and the record is what was written."""
+        return not self.findings
+
+
+def verify(
+    workspace: Workspace, *, adopt: Collection[str] | None = None, fix: bool = False
+) -> Verified:
+    """Verify a workspace.
+
+    `adopt` takes for good what was found: the records with these ids or paths, or all if none is
+    named. `fix` renews citations of code that still says what was cited.
+    """
+    workspace.refresh(wait=True)
+    layout, past = workspace.layout, _past(workspace.layout)
+    found = examine(layout, past)
+    adopted = _adopt(workspace.store, past, found, adopt) if adopt is not None else []
+    stale = stale_citations(workspace, past, fix=fix)
+    if adopted or fix:
+        found = examine(layout, past)
+    note_doubts(layout, found.doubts)
+    chains = found.testimony.chains
+    return Verified(
+        records=found.records,
+        writers=len({entry.line.writer for chain in chains for entry in chain.entries}),
+        lines=len(found.testimony),
+        anchors=len(past.anchors) if past else 0,
+        findings=found.findings,
+        stale=stale,
+        adopted=adopted,
+    )
+
+
+def verify_news(workspace: Workspace, most: int) -> Verified | None:
+    """Verify, if anything changed since that was done last and there are no more records than
+    this; None if it was not done.
+    """
+    state = workspace.index.note("changed_ns")
+    place = workspace.layout.local / _VERIFIED
+    if state == (disk.read_bytes(place) or b"").decode("ascii", "ignore"):
+        return None
+    if workspace.index.one("SELECT count(*) FROM memories") > most:
+        workspace.notices.append("memory changed and was not verified; `loki-mem verify` does")
+        return None
+    found = verify(workspace)
+    with suppress(OSError):  # then the next one verifies again
+        disk.write_bytes(place, workspace.index.note("changed_ns").encode())
+    return found
+
+
+def _past(layout: Layout) -> Past | None:
+    from loki_memory.history.repository import Repository
+    from loki_memory.integrity.anchors import Past
+
+    repository = Repository.find(layout.root, layout.loki.name)
+    return Past(repository) if repository else None
+
+
+# -- adopting ------------------------------------------------------------------------------------
+
+
+def _adopt(store: Store, past: Past | None, found: Examined, wanted: Collection[str]) -> list[str]:
+    """Add lines that vouch for what was found; returns the paths.
+
+    Records that cannot be read are mended instead. Broken chains of this machine are given up
+    with the rest: what only they vouched for is adopted anew.
+    """
+    unknown = [one for one in wanted if not any(one in {f.id, f.path} for f in found.findings)]
+    if unknown:
+        raise NotFound(f"{', '.join(unknown)} among what `loki-mem verify` finds")
+    broken = {f.path for f in found.findings if f.what == "chain" and not f.sha256}
+    with store.change():
+        if broken and not wanted:
+            write_log.give_up(store.layout, sorted(broken))
+            found = examine(store.layout, past)
+        chosen = [
+            f
+            for f in found.findings
+            if f.what != "damaged" and (not wanted or f.id in wanted or f.path in wanted)
+        ]
+        write_log.note(store.layout, adoptions(found, chosen))
+    return list(dict.fromkeys(finding.path for finding in chosen))
+
+
+def adoptions(found: Examined, chosen: Iterable[Finding]) -> list[Said]:
+    """What is said to adopt findings. Of each path last what stands there, as it was examined:
+    what was changed in the meantime is not adopted unseen.
+    """
+    by_path: dict[str, list[Finding]] = {}
+    for finding in chosen:
+        if finding.sha256 or finding.what == "missing":
+            by_path.setdefault(finding.path, []).append(finding)
+    said = []
+    for path, findings in by_path.items():
+        findings.sort(key=lambda finding: finding.what != "overwritten")
+        said += [Said("adopt", path, finding.sha256, "") for finding in findings]
+        last = found.testimony.last_good(path)
+        if findings[-1].what == "overwritten" and last is not None and is_witnessed(path):
+            said.append(Said("adopt", path, last.sha256, ""))
+    return said
+
+
+# -- citations -----------------------------------------------------------------------------------
+
+
+def stale_citations(workspace: Workspace, past: Past | None, *, fix: bool = False) -> list[Stale]:
+    """Beliefs whose code has changed; with `fix`, those that it still bears out are renewed."""
+    root, found = workspace.layout.root, []
+    for name, path in workspace.index.ask(_CITING):
+        cited = _citations(workspace.store, path)
+        changed = [str(one["path"]) for one in cited if has_changed(root, one)]
+        if changed:
+            renewed = fix and past is not None and _renew(workspace, past, path)
+            found.append(Stale(name, path, changed, renewed))
+    return found
+
+
+def _citations(store: Store, path: str) -> list[dict[str, Any]]:
+    record = store.record(path)
+    return record.document().get("citations", []) if record else []
+
+
+def _renew(workspace: Workspace, past: Past, path: str) -> bool:
+    """Bring the citations of a record up to date; whether all of them fit again."""
+    root = workspace.layout.root
+    with workspace.store.change() as change:
+        record = change.record(path)
+        if record is None:
+            return False
+        before = record.document().get("citations", [])
+        after = [_renewed(root, past, one) for one in before]
+        if after != before:
+            change.put(record.changed(citations=after), path)
+    return not is_stale(root, after)
+
+
+def _renewed(root: Path, past: Past, cited: dict[str, Any]) -> dict[str, Any]:
+    """The citation with the id of the file as it is, if what was cited stands in it."""
+    if not has_changed(root, cited):
+        return cited
+    then, now = past.blob(cited["blob"]), content(root, cited["path"])
+    if then is None or now is None or not still_stands(cited.get("symbol") or "", then, now):
+        return cited
+    return {**cited, "blob": blob_id(now, cited["blob"])}

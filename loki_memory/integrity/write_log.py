@@ -1,0 +1,211 @@
+"""The witness: notes every write of a record in a chain of hashes, by which other changes show.
+
+One chain per writer, which is one memory folder on one machine. It lies in the local zone and
+grows by a line for each write while the store is held: what was done to which path, and the hash
+of the content before and after. The append is not flushed: a crash may take the last lines with
+it, and what they spoke of is then told as not witnessed.
+
+`publish` puts the lines that are new into `memory/witness/<writer>/`, in a file that is never
+changed again: two branches of one writer publish files of different names, and merge without
+conflict.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.files import disk
+from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, kind_of
+from loki_memory.integrity import hash_chain
+from loki_memory.integrity.hash_chain import PUBLISHED, Line, Op, Segment, Testimony, content_hash
+from loki_memory.models.ids import digest, encode
+
+if TYPE_CHECKING:  # the store notes its writes here
+    from loki_memory.files.store import Store
+
+LOCAL = "local/witness/"  # how chains of this machine are named
+_LONGEST_LINE = 1 << 13  # the longest path that Linux knows is half of it
+_BROKEN = ".broken"  # behind the name of a chain that was given up
+
+
+class Said(NamedTuple):
+    """What a line is to say: hashes of the content now and before, empty for no file."""
+
+    op: Op
+    path: str
+    now: str
+    was: str
+
+
+def of_write(path: str, data: bytes | None, before: bytes | None) -> Said:
+    """What is said of a write by the store."""
+    op: Op = "remove" if data is None else "put"
+    return Said(op, path, content_hash(data), content_hash(before))
+
+
+def is_witnessed(path: str) -> bool:
+    """Whether writes to this path are noted: records and archived ones, not private ones."""
+    return not path.startswith(PRIVATE) and kind_of(path.removeprefix(ARCHIVE)) is not None
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def note(layout: Layout, said: Sequence[Said]) -> None:
+    """Add lines to the chain of this folder. The caller holds the store.
+
+    Never fails: a record that is stored and not witnessed is told by `verify`.
+    """
+    if not said:
+        return
+    path = chain_path(layout)
+    with suppress(OSError):
+        try:
+            _append(path, said)
+        except FileNotFoundError:
+            disk.make_folder(os.path.dirname(path))
+            _append(path, said)
+        except ValueError:  # nothing can follow the last line
+            _set_aside(path)
+            _append(path, said)
+
+
+def chain_path(layout: Layout) -> str:
+    """The chain of this memory folder: worktrees share a local zone, and have a chain each."""
+    return f"{layout.local}/witness/{_place(str(layout.memory))}.jsonl"
+
+
+@cache
+def _place(memory: str) -> str:
+    return digest("place", memory)
+
+
+def _append(path: str, said: Iterable[Said]) -> None:
+    """Write lines in one go; raises ValueError if the chain's last line makes no sense."""
+    fd = disk.open_to_change(path, append=True)
+    try:
+        os.write(fd, b"".join(_continued(_last_line(fd), said)))
+    finally:
+        os.close(fd)
+
+
+def _continued(tail: bytes, said: Iterable[Said]) -> Iterator[bytes]:
+    writer, seq = hash_chain.head(tail) if tail else (f"w-{encode(os.urandom(8), 10)}", 0)
+    for number, one in enumerate(said, seq + 1):
+        prev = hash_chain.line_hash(tail) if tail else ""
+        tail = Line(one.op, one.path, prev, number, one.now, one.was, writer).encoded()
+        yield tail + b"\n"
+
+
+def _last_line(fd: int) -> bytes:
+    """The chain's last line; what a crash left of another behind it is cut off."""
+    start = max(0, os.fstat(fd).st_size - _LONGEST_LINE)
+    os.lseek(fd, start, os.SEEK_SET)
+    data = os.read(fd, _LONGEST_LINE)
+    end = data.rfind(b"\n") + 1
+    if end < len(data):
+        os.ftruncate(fd, start + end)
+    return data[: max(0, end - 1)].rpartition(b"\n")[2]
+
+
+def _set_aside(path: str, suffix: str = "") -> None:
+    """Leave a chain as it is, under another name; the next write begins a new one."""
+    stem, number = path.removesuffix(".jsonl"), 1
+    while os.path.lexists(aside := f"{stem}~{number}.jsonl{suffix}"):
+        number += 1
+    disk.move(path, aside)
+
+
+def give_up(layout: Layout, names: Iterable[str]) -> None:
+    """Stop reading chains of the local zone that are broken; they are kept beside the others."""
+    for name in names:
+        with suppress(FileNotFoundError):
+            _set_aside(f"{layout.local}/witness/{name.removeprefix(LOCAL)}", _BROKEN)
+
+
+# -- publishing ----------------------------------------------------------------------------------
+
+
+def publish(store: Store) -> str:
+    """Make the new lines of this folder's chain part of what is tracked; for foreground commits.
+
+    Returns the chain's head, `<writer>:<seq>:<hash>`, for the commit's trailer `Loki-Head`; empty
+    if there is no chain, or it is broken. Takes the store for a moment.
+    """
+    path = chain_path(store.layout)
+    raw = hash_chain.split(disk.read_bytes(path) or b"")
+    last = hash_chain.parsed(raw[-1]) if raw else None
+    if last is None or last.seq != len(raw):
+        return ""
+    start = _published_until(store.layout, last.writer, raw)
+    new = hash_chain.read("", raw[max(0, start - 1) :])
+    if new.breaks:
+        return ""
+    if start < len(raw):
+        _flush(path)  # what is published is never ahead of the chain itself
+        name = Segment.of(new.entries[start > 0 :]).name()
+        with store.change() as change:
+            change.render(f"{PUBLISHED}{last.writer}/{name}", b"\n".join([*raw[start:], b""]))
+    return f"{last.writer}:{last.seq}:{new.entries[-1].hash}"
+
+
+def _published_until(layout: Layout, writer: str, raw: Sequence[bytes]) -> int:
+    """How many lines, from the first on, stand in published files already."""
+    until = 0
+    for name in _names(layout.file(f"{PUBLISHED}{writer}")):
+        named = Segment.named(name)
+        if named is None or not named.first <= until + 1 <= named.last <= len(raw):
+            continue
+        if hash_chain.line_hash(raw[named.last - 1]).startswith(named.hash):
+            until = named.last
+    return until
+
+
+def _flush(path: str) -> None:
+    fd = disk.open_to_change(path)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def testimony(layout: Layout) -> Testimony:
+    """What the chains of this machine and the published ones say. Raises OSError."""
+    here = f"{layout.local}/witness"
+    ours = {f"{LOCAL}{name}": _lines(f"{here}/{name}") for name in _names(here)}
+    top = layout.file(PUBLISHED.rstrip("/"))
+    published = {
+        f"{PUBLISHED}{writer}/{name}": _lines(f"{top}/{writer}/{name}")
+        for writer in _folders(top)
+        for name in _names(f"{top}/{writer}")
+    }
+    chains = [hash_chain.read(name, raw) for name, raw in (ours | published).items()]
+    return Testimony(chains, LOCAL + _place(str(layout.memory)))
+
+
+def _lines(path: str) -> list[bytes]:
+    return hash_chain.split(disk.read_bytes(path) or b"")
+
+
+def _names(folder: str) -> list[str]:
+    """The files of lines in a folder; links and other files are none of ours."""
+    if not os.path.isdir(folder) or os.path.islink(folder):
+        return []
+    return sorted(
+        entry.name
+        for entry in os.scandir(folder)
+        if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
+    )
+
+
+def _folders(folder: str) -> list[str]:
+    if not os.path.isdir(folder) or os.path.islink(folder):
+        return []
+    return sorted(one.name for one in os.scandir(folder) if one.is_dir(follow_symlinks=False))

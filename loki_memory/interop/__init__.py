@@ -1,0 +1,1 @@
+"""Interoperation: imports, published skills, and memory of other systems."""

@@ -1,0 +1,198 @@
+"""Skills of this project where agents look for skills: `.claude/skills` and `.agents/skills`.
+
+A published skill is a copy that says so in its last line. It follows the skill in memory: renewed
+when that changes, removed when that is retired. A copy that somebody changed is theirs and stays.
+
+Agents load these folders and carry out what they read there, so what a merge brought is not copied
+by itself. A skill is published that this machine learned (`consolidate` worded it here), that was
+added or reviewed here by this program, or that somebody accepted here by its name. That is noted in
+the local zone, which no clone brings, by the text: where a merge changes a skill, the new text
+waits, and the copy of the old one stays. What was imported, or comes from outside, is never
+published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loki_memory.errors import InvalidRecord, LokiMemoryError
+from loki_memory.files import disk
+from loki_memory.files.layout import PRIVATE
+from loki_memory.files.store import failures_named
+from loki_memory.install.edits import Deed, Edit, carry_out, removed, written
+from loki_memory.install.managed import PUBLISHED, is_sealed
+from loki_memory.install.site import Site
+from loki_memory.integrity.hash_chain import content_hash
+from loki_memory.recall.gate import UNTRUSTED
+
+if TYPE_CHECKING:
+    from loki_memory.files.layout import Layout
+    from loki_memory.models import Skill
+    from loki_memory.workspace import Workspace
+
+FOLDERS = {"claude": ".claude/skills", "agents": ".agents/skills"}
+_FILE = "SKILL.md"
+_ACCEPTED = "accepted-skills"  # in the local zone: a line for each text, its digest and its name
+_WITHHELD = "withheld, for this machine neither learned nor accepted it"
+
+
+def publish(
+    workspace: Workspace,
+    target: str,
+    *,
+    names: Collection[str] = (),
+    every: bool = False,
+    plan_only: bool = False,
+) -> list[Deed]:
+    """Copy every accepted skill to a target, and take away copies of those that are not in use.
+
+    `names`, or all skills in use with `every`, are accepted first. A deed tells of each skill that
+    is withheld.
+
+    >>> publish(ws, "claude", names=["run-tests"])  # doctest: +SKIP
+    """
+    folder = _folder(target)
+    skills = {skill.name: skill for skill in _in_use(workspace)}
+    chosen = [*skills.values()] if every else [_named(workspace, skills, name) for name in names]
+    new = {acceptance(skill) for skill in chosen}
+    edits = _edits(workspace, folder, skills, accepted(workspace.layout) | new)
+    deeds = carry_out(edits, plan_only=plan_only)
+    if not plan_only:
+        accept(workspace.layout, *chosen)
+    return deeds
+
+
+def withdraw(workspace: Workspace, target: str, *, plan_only: bool = False) -> list[Deed]:
+    """Take all copies away again."""
+    site, folder = Site.of(workspace), _folder(target)
+    edits = [_gone(site, folder, name) for name in sorted(_published(site, folder))]
+    return carry_out(edits, plan_only=plan_only)
+
+
+def keep_in_step(workspace: Workspace) -> list[Deed]:
+    """Publish again wherever a copy of ours lies; trouble there is a remark and no error.
+
+    So is a skill that nobody has accepted here.
+    """
+    deeds: list[Deed] = []
+    for target, folder in FOLDERS.items():
+        try:
+            if _published(Site.of(workspace), folder):
+                deeds += publish(workspace, target)
+        except LokiMemoryError as error:
+            workspace.notices.append(f"published skills are not in step: {error}")
+    withheld = (deed for deed in deeds if deed.what.startswith(_WITHHELD))
+    workspace.notices += [f"{deed.where}: {deed.what}" for deed in withheld]
+    return [deed for deed in deeds if deed.did]
+
+
+def _folder(target: str) -> str:
+    if target not in FOLDERS:
+        known = ", ".join(FOLDERS)
+        raise InvalidRecord(
+            f"skills cannot be published to {target!r}", advice=f"Use one of: {known}."
+        )
+    return FOLDERS[target]
+
+
+def _named(workspace: Workspace, skills: Mapping[str, Skill], name: str) -> Skill:
+    """A skill in use; raises NotFound, or InvalidRecord for one that is not published at all."""
+    name = name.removeprefix("skill-")
+    if name not in skills:
+        workspace.get(f"skill-{name}")
+        why = "It is a candidate, private, imported or from outside."
+        raise InvalidRecord(f"skill {name} is not published", advice=why)
+    return skills[name]
+
+
+def _edits(
+    workspace: Workspace, folder: str, skills: Mapping[str, Skill], accepted: Collection[str]
+) -> list[Edit]:
+    site = Site.of(workspace)
+    copies = [_copy(site, folder, skills[name], accepted) for name in sorted(skills)]
+    retired = sorted(_published(site, folder) - skills.keys())
+    return [*copies, *(_gone(site, folder, name) for name in retired)]
+
+
+def _in_use(workspace: Workspace) -> Iterator[Skill]:
+    """The skills of the project that hold: neither doubtful nor private nor from elsewhere."""
+    from loki_memory.models import Skill
+
+    for line in workspace.summaries(kind="skill", scope="project"):
+        skill = None if line.path.startswith(PRIVATE) else workspace.get(line.id)
+        if isinstance(skill, Skill) and _holds(skill.metadata):
+            yield skill
+
+
+def _holds(metadata: Mapping[str, str]) -> bool:
+    trusted = metadata.get("loki-origin") not in UNTRUSTED
+    return trusted and metadata.get("loki-status", "active") == "active"
+
+
+def _copy(site: Site, folder: str, skill: Skill, accepted: Collection[str]) -> Edit:
+    place = _place(site, folder, skill.name)
+    edit = written(site, place, _text(skill), f"skill {skill.name}", PUBLISHED)
+    if edit.before == edit.after or acceptance(skill) in accepted:
+        return edit
+    target = next(name for name, where in FOLDERS.items() if where == folder)
+    how = f"`loki-mem skills {skill.name} --publish {target}` accepts it"
+    return edit._replace(what=f"{_WITHHELD}; {how}", after=edit.before)
+
+
+def _text(skill: Skill) -> str:
+    """A skill as it is published."""
+    from loki_memory.files.codec import encode
+
+    return encode(skill.changed(description=skill.description or skill.title()[:1024])).decode()
+
+
+def _gone(site: Site, folder: str, name: str) -> Edit:
+    return removed(site, _place(site, folder, name), f"no skill {name}", PUBLISHED)
+
+
+def _place(site: Site, folder: str, name: str) -> Path:
+    return site.in_project(f"{folder}/{name}/{_FILE}")
+
+
+def _published(site: Site, folder: str) -> set[str]:
+    """The skills of which a copy lies there that nobody has changed. Links are somebody's own."""
+    files = site.in_project(folder).glob(f"*/{_FILE}")
+    own = (path for path in files if not (path.is_symlink() or path.parent.is_symlink()))
+    with failures_named(folder):
+        return {path.parent.name for path in own if _is_copy(path.read_bytes())}
+
+
+def _is_copy(data: bytes) -> bool:
+    return is_sealed(data.decode("utf-8", "replace"), PUBLISHED)
+
+
+# -- what was accepted ---------------------------------------------------------------------------
+
+
+def accepted(layout: Layout) -> set[str]:
+    """The texts of skills that were learned or accepted on this machine, by their digests."""
+    data = disk.read_bytes(layout.local / _ACCEPTED) or b""
+    return {line.split(" ")[0] for line in data.decode("utf-8", "replace").splitlines()}
+
+
+def accept(layout: Layout, *skills: Skill) -> None:
+    """Let skills be published as they are now; another text of theirs is to be accepted again."""
+    path = layout.local / _ACCEPTED
+    with failures_named(path):
+        known = (disk.read_bytes(path) or b"").decode("utf-8", "replace").splitlines()
+        lines = {*known, *(f"{acceptance(skill)} {skill.name}" for skill in skills)}
+        if lines != set(known):
+            disk.write_bytes(path, "".join(f"{line}\n" for line in sorted(lines)).encode())
+
+
+def accept_change(layout: Layout, before: Skill, after: Skill) -> None:
+    """Let a skill that was accepted be published as somebody here changed it."""
+    if acceptance(before) in accepted(layout):
+        accept(layout, after)
+
+
+def acceptance(skill: Skill) -> str:
+    """The digest of what would be published."""
+    return content_hash(_text(skill).encode())

@@ -1,0 +1,375 @@
+"""Error signatures: what stays the same when an error comes again.
+
+The line that says what went wrong is found among the lines around it, and what differs from one
+occurrence to the next (numbers, addresses, paths, moments) is masked. What stands in quotes names
+the thing that failed: the signature keeps it, the broader class masks it too. The key of an error
+adds the command that met it; by it consolidation knows an error, by the signature recall does.
+What an output says to its reader is no part of either (`prompt_injection`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import takewhile
+from typing import NamedTuple
+
+from loki_memory.models.prompt_injection import without_instructions
+
+_LONGEST = 240  # an error line that is longer says the rest in data
+_LINES = 400  # of a log: the first and the last lines tell what failed
+_PARAM = 40  # a longer value is data, not a name
+_TRACEBACK = "Traceback (most recent call last):"
+_NOISE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|</?tool_use_error>")  # colours; an agent's envelope
+# Before what a line says: pytest's margin, the name of the task that a runner prints.
+_MARGIN = re.compile(r"^(?:E\s{2,}|\[[a-z][\w:-]*\] +(?=\S))")
+_DATA = re.compile(r"^String: ", re.MULTILINE)  # from here on an editor repeats its input
+# Where a compiler points to: `src/a.ts:12:5 - `, `a.ts(12,5): `, `./main.go:10:2: `.
+_WHERE = re.compile(r"^(?:[A-Za-z]:)?[\w./\\@+-]+\.\w+(?::\d+(?::\d+)?|\(\d+,\d+\))\s*[:-]\s+")
+# What has dotted names of which the last part says what is meant: `T1.name` is `name`. Not so a
+# table: what stands before it is a database, and two databases have two tables.
+_DOTTED = re.compile(r"\b(?:module|package|import|class|column|field|attribute)\b", re.IGNORECASE)
+# No errors of the work: what stopped because something else did, and a person's no.
+_NO_ERROR = re.compile(
+    r"^\W*(?:sibling tool call errored|cancelled: parallel tool call"
+    r"|\[?request interrupted by user|the user (?:doesn't|does not|didn't) want to"
+    r"|user (?:rejected|declined|cancelled)|tool use was rejected)",
+    re.IGNORECASE,
+)
+# An exception whose message stands on the next line.
+_FOLDED = re.compile(r"^(\s*[\w.:]*(?:Error|Exception)):[ \t]*\n\s+(?=\S)", re.MULTILINE)
+_THREAD = re.compile(r"\bthread (?:'[^']*'|\"[^\"]*\")")  # who raised it, not what is wrong
+# Told in many lines, of which an output may have lost the first: any of them is the one error.
+_KNOWN = (
+    (
+        re.compile(r"externally-managed-environment|\bSee PEP 668\b"),
+        "error: externally-managed-environment",
+    ),
+)
+_EXCEPTION = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b\s*(?::|$|\[)")
+
+# How much a line says about what went wrong: the first rule that fits decides. The best line is
+# taken, the first of equals. Starting point: section 2.5 of the study of consolidation; tuned by
+# the golden outputs of `tests/errors`.
+_SALIENCE = tuple(
+    (score, re.compile(pattern))
+    for score, pattern in (
+        # It only says that something failed above or below.
+        (0, r"(?i)^\W*(?:exit (?:code|status)|command (?:failed|exited)|process exited)\W*\d*\W*$"),
+        (0, r"(?i)\b(?:task failed|returned (?:a )?non-zero|ld returned \d+ exit status)\b"),
+        (0, r"^(?:npm ERR! (?:code|errno|path|command|A complete log)|\$ |> |=== |ok\s)"),
+        (0, r"^(?:PASS|FAIL|ok)\b\s*$|\[no test files\]|^--- PASS"),
+        (0, r"(?i)^(?:error: )?(?:aborting due to|could not compile|build failed|recipe for)\b"),
+        (0, r"(?i)^\W*\d+ (?:errors?|problems?|issues?|warnings?|passed|failed)\b.*$"),
+        (0, r"^Traceback \(most|^During handling of|^The above exception"),
+        (1, r"^make(?:\[\d+\])?: \*\*\*|^npm ERR! Lifecycle|^ELIFECYCLE|^FAIL\s"),
+        (0.3, r"(?i)^\W*(?:hint|note|help|info|debug)\b|:\d+: note: "),
+        (2, r"(?i)^\W*warn(?:ing)?\b|:\d+: warning: "),
+        # It names the exception, or is what a compiler complains about.
+        (6, r"^(?:Uncaught )?[\w.]*(?:Error|Exception|Interrupt)\b(?: \[\w+\])?\s*(?::|$)"),
+        (6, r"^(?:Exception in thread|Caused by: |panic: |fatal error: |called `)"),
+        (6, r"\berror(?: TS\d+|\[E\d+\]| CS\d+)?: "),
+        (
+            6,
+            r"\b(?:undefined(?:: | reference)|cannot (?:use |find symbol)|declared and not used)",
+        ),
+        (6, r"\bimported and not used|has no field or method|\bis not used\b"),
+        # It says which thing is missing, closed or taken.
+        (5, r"(?i)(?:not found|no such|permission denied|does not exist|doesn't exist)\b"),
+        (5, r"(?i)\b(?:cannot|can't|unable to|could not|couldn't|conflict|already in use)\b"),
+        (5, r"(?i)(?:^|\s)(?:error|fatal|ERR!)(?:\W|$)"),
+        (5, r"^[\w./\\@+-]+\.\w+:\d+:\d+:? "),  # what a linter points to
+        (
+            4,
+            r"--- FAIL|^thread '.*' panicked|^FAILED |^\s*[\u2715\u25cf] |^not ok \d|^assert\b",
+        ),
+        (
+            3,
+            r"(?i)\b(?:exception|fail(?:ed|ure|s|ing)?|panicked|abort(?:ed)?|denied|refused)\b",
+        ),
+        (3, r"(?i)\b(?:unknown|undefined|unresolved|invalid|illegal|missing|unexpected)\b"),
+        (3, r"(?i)\b(?:unsupported|ambiguous|duplicate|conflicts|timed? ?out|expected|mismatch)\b"),
+        (
+            3,
+            r"(?i)\b(?:overflow|violat(?:es|ion)|already exists|does not|doesn't|rejected)\b",
+        ),
+        (3, r"(?i)\bnot (?:allowed|permitted|supported|defined|installed|recognized)|\bkilled\b"),
+    )
+)
+_PLAIN = 0.5  # a line that no rule knows says more than one that is known to say nothing
+
+_QUOTED = re.compile(
+    r"(?<!\w)'[^'\n]{0,120}'|\"[^\"\n]{0,120}\"|`[^`\n]{0,120}`"
+    "|\u2018[^\u2019\n]{0,120}\u2019"
+)
+# Who names the thing without quotes.
+_NAMED = re.compile(
+    r"(?:satisfies the requirement|distribution found for|locate package|no such table:"
+    r"|no such column:|not resolve host:|undefined:|undefined reference to"
+    r"|No module named|no required module provides package)\s+([\w./@-]+)",
+    re.IGNORECASE,
+)
+_MASKS = (
+    (re.compile(r"https?://\S+"), "<url>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?\b"), "<time>"),
+    (re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b", re.IGNORECASE), "<hex>"),
+    (re.compile(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+([\w.@+-]*)"), r"<path>\1"),
+    (re.compile(r"0x[0-9a-f]+", re.IGNORECASE), "<hex>"),
+    # The number of a diagnosis (TS7030, E0382, ORA-00942) or of a status is what it says; that of
+    # `sqlite3.Error` is a name.
+    (
+        re.compile(
+            r"(\b[A-Z]{1,6}-?\d{3,5}\b|\b[a-z]+\d(?=\.[A-Za-z])"
+            r"|\b(?:HTTP|status|code) [45]\d\d\b)|\d+"
+        ),
+        "",
+    ),
+)
+_MASK = re.compile(r"<(?:url|time|hex|path|n|name)>")
+# How an anti-pattern tells which command met the error; no part of the error.
+_RUNNING = re.compile(r" \(running [^()]*\)$")
+
+
+class Signature(NamedTuple):
+    """An error in two grains."""
+
+    exact: str  # with the names that it complains about
+    broad: str  # without them
+
+
+class Key(NamedTuple):
+    """What makes an error the same error: who met it, what it says, about which thing."""
+
+    head: str  # the command, or the tool
+    template: str  # the line that says what went wrong, masked
+    param: str  # the name of the thing; empty where none is named
+
+
+def signature(error: str) -> Signature | None:
+    """The signature of an error message or of the output that holds one; None if there is none."""
+    line = complaint(without_instructions(error))
+    if not line:
+        return None
+    broad, names = _split(line)
+    exact = broad
+    for name in names:
+        exact = exact.replace("<name>", name, 1)
+    return Signature(exact, broad)
+
+
+def key(error: str, action: str = "", target: str = "") -> Key | None:
+    """The key of an error that an action met; None if the text is no error, or says no more
+    than that there was one.
+    """
+    line = complaint(without_instructions(error))
+    template = _template(line) if line else ""
+    return Key(head(action, target, line), template, param(line)) if template else None
+
+
+@lru_cache(maxsize=4096)  # the same errors come again: that is why they are kept
+def _template(line: str) -> str:
+    """A line with a mask for each word that may differ; empty if the line says nothing."""
+    if not _salience(line):
+        return ""
+    broad, _ = _split(line)
+    words = ["<*>" if _MASK.search(word) else word for word in broad.split()]
+    kept = [word for at, word in enumerate(words) if word != "<*>" or words[at - 1 : at] != ["<*>"]]
+    return " ".join(kept)
+
+
+def complaint(error: str) -> str:
+    """The salient line without the place that it points to; empty if the text is no error."""
+    line = _WHERE.sub("", _RUNNING.sub("", salient(error)))
+    return "" if _NO_ERROR.match(line) else line
+
+
+def told(line: str, command: str) -> str:
+    """An error with the command that met it, in a form that has the error's signature."""
+    return f"{line} (running {command})" if command else line
+
+
+def salient(error: str) -> str:
+    """The line that says what went wrong: see the table of salience; else the first line."""
+    known = next((line for pattern, line in _KNOWN if pattern.search(error)), "")
+    if known:
+        return known
+    text = _DATA.split(_FOLDED.sub(r"\1: ", _NOISE.sub("", error)), maxsplit=1)
+    lines = [line for line in (text[0].strip() or error).splitlines() if line.strip()]
+    if len(lines) > _LINES:
+        lines = [*lines[: _LINES // 2], *lines[-_LINES // 2 :]]
+    raised = _raised(lines)
+    lines = [_MARGIN.sub("", line.strip()[:_LONGEST]) for line in lines]
+    raised += [line for line in lines if _EXCEPTION.match(line)]
+    if raised:
+        return raised[-1].strip()[:_LONGEST]
+    return lines[0] if len(lines) == 1 else max(lines, key=_salience, default="")
+
+
+@lru_cache(maxsize=4096)
+def param(line: str) -> str:
+    """The name of what an error complains about: the first one in quotes, without its folders."""
+    quoted = _QUOTED.search(_THREAD.sub("thread", line))
+    named = _NAMED.search(line)
+    value = quoted.group()[1:-1] if quoted else named.group(1) if named else ""
+    if len(value) > _PARAM or not value.strip() or any(map(str.isspace, value.strip())):
+        return ""
+    last = _last(value.strip().lower().rstrip(".,;:/\\"), line)
+    return "" if re.fullmatch(r"(?:<(?:url|time|hex|n)>|\W)*", _masked(last)) else last
+
+
+def _last(value: str, line: str) -> str:
+    """`T1.name` is `name`, `/app/config.yml` is `config.yml`."""
+    if "/" in value or "\\" in value:
+        return re.split(r"[/\\]", value)[-1]
+    return value.rpartition(".")[2] if _DOTTED.search(line) else value
+
+
+@lru_cache(maxsize=4096)
+def _split(line: str) -> tuple[str, tuple[str, ...]]:
+    """A line with its quoted values masked, and those values as the exact grain writes them."""
+    is_dotted = _DOTTED.search(line) is not None
+    names = []
+    for text in _QUOTED.findall(line):
+        name = _masked(text[1:-1])
+        last = name.rpartition(".")[2] if is_dotted and "<path>" not in name else ""
+        names.append(last or name)
+    return _masked(_QUOTED.sub("<name>", line)), tuple(names)
+
+
+def _salience(line: str) -> float:
+    return next((score for score, pattern in _SALIENCE if pattern.search(line)), _PLAIN)
+
+
+def _raised(lines: list[str]) -> list[str]:
+    """What stands at the end of each traceback, whatever its name."""
+    found: list[str] = []
+    inside = False
+    for line in lines:
+        if line.strip() == _TRACEBACK:
+            inside = True
+        elif inside and not line[0].isspace():
+            found.append(line)
+            inside = False
+    return found
+
+
+def _masked(text: str) -> str:
+    for pattern, mask in _MASKS:
+        text = pattern.sub(mask or (lambda found: found.group(1) or "<n>"), text)
+    return " ".join(text.lower().split())
+
+
+# -- The head of an action: which program and subcommand a shell was given, or which  -------------
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SHELLS = _words(
+    "bash sh zsh shell terminal cmd command run exec execute execute_bash run_command "
+    "run_shell run_terminal_cmd run_shell_command run_in_terminal powershell bashtool"
+)
+# They say where or how, not what.
+_SETTING = _words(
+    "cd pushd popd export set unset source . echo printf sleep true : mkdir ls pwd which test "
+    "[ if then fi for do done while { } ( )"
+)
+_PREFIXES = _words(
+    "sudo env time timeout nohup nice stdbuf exec command npx bunx pnpx uvx xargs then do"
+)
+_RUNNERS = _words("uv poetry pipenv hatch pdm rye")  # `uv run pytest` is pytest
+_WITH_SUBCOMMAND = _words(
+    "git go npm pnpm yarn bun pip cargo docker docker-compose podman kubectl helm terraform "
+    "apt apt-get apk brew dnf yum conda uv poetry mise make gh aws gcloud az dotnet gradle "
+    "mvn bundle gem rails mix composer php-artisan systemctl rustup alembic django-admin"
+)
+_SCRIPTS = _words("run exec")  # what follows names the script: `npm run build`
+_VALUED = _words("-C -u -f -p -w --prefix --cwd --filter")  # options that a value follows
+_OTHER_NAMES = {"apt-get": "apt", "python3": "python", "pip3": "pip", "nodejs": "node"}
+_BETWEEN = re.compile(r"&&|\|\||[;|\n]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_VERSION = re.compile(r"(?<=[a-z])\d+(?:\.\d+)*$")  # `python3.11`, `pip3`
+_SUBCOMMAND = re.compile(r"[a-z][\w:.-]*")
+_NAME = re.compile(r"[\w.+-]+")
+_TOOL = re.compile(r"[\w.:-]{1,60}")
+# Errors that belong to one program, whatever chain of commands they came out of.
+_OWNERS = ((re.compile(r"externally-managed-environment"), "pip install"),)
+
+
+def head(action: str, target: str = "", error: str = "") -> str:
+    """`git commit` for a shell's command, the name of any other tool; empty if neither is told.
+
+    Of a chain of commands it is the one that the error names, else the first that does something.
+    """
+    owner = next((name for pattern, name in _OWNERS if pattern.search(error)), "")
+    if owner:
+        return owner
+    action = action.strip()
+    if action.lower() in _SHELLS:
+        return _of_commands(target, error)
+    if _TOOL.fullmatch(action):
+        return action
+    first = _of_commands(action, error)
+    return first if _is_command(first, action) else ""
+
+
+def is_shell(action: str) -> bool:
+    """Whether the action is a shell's, so that its head is a command."""
+    return action.strip().lower() in _SHELLS or not _TOOL.fullmatch(action.strip())
+
+
+def _is_command(first: str, text: str) -> bool:
+    """A command line, not a sentence such as `Add the route`."""
+    program = first.partition(" ")[0]
+    return program in _WITH_SUBCOMMAND or (
+        text[:1].islower() and re.search(r"\s--?\w|[/|&]|\.\w+\b", text) is not None
+    )
+
+
+def _of_commands(line: str, error: str) -> str:
+    heads = [found for found in map(_of_command, _BETWEEN.split(line[:2000])) if found]
+    said = set(re.findall(r"[\w.-]+", error.lower()))
+    named = error.partition(":")[0].strip()
+    for found in heads:
+        program, *subs = found.split()
+        if program == named or said.intersection(subs[:1]):
+            return found
+    return heads[0] if heads else ""
+
+
+def _of_command(line: str) -> str:
+    words = _without_values(line.replace("(", " ").split())
+    while words and (
+        words[0] in _PREFIXES or _ASSIGNMENT.match(words[0]) or words[0][0] in "-0123456789"
+    ):
+        words.pop(0)
+    if words[:1] and words[0] in _RUNNERS and words[1:2] == ["run"]:
+        words = [word for word in words[2:] if not word.startswith("-")]
+    if len(words) > 2 and _program(words[0]) == "python" and words[1] == "-m":  # noqa: PLR2004
+        words = words[2:]
+    if not words or words[0] in _SETTING:
+        return ""
+    program = _program(words[0])
+    if program not in _WITH_SUBCOMMAND:
+        return program
+    given = [word for word in words[1:] if not word.startswith("-")]
+    named = given[: 2 if given[:1] and given[0] in _SCRIPTS else 1]
+    return " ".join([program, *takewhile(_SUBCOMMAND.fullmatch, named)])
+
+
+def _without_values(words: list[str]) -> list[str]:
+    return [
+        word
+        for at, word in enumerate(words)
+        if word not in _VALUED and (at == 0 or words[at - 1] not in _VALUED)
+    ]
+
+
+def _program(word: str) -> str:
+    name = re.split(r"[/\\]", word.strip("'\"`"))[-1]
+    if not _NAME.fullmatch(name):
+        return ""
+    bare = _VERSION.sub("", name)
+    name = bare if bare in {"python", "pip"} else name
+    return _OTHER_NAMES.get(name, name)

@@ -1,0 +1,128 @@
+"""Normal forms: when two texts count as the same value, and how a moment in time is written."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+# Letters of other scripts that look like Latin ones, after case folding. Compatibility forms
+# (full width, mathematical, ligatures) are NFKC's work and not listed.
+_LOOK_ALIKES = str.maketrans(
+    {
+        **dict(zip("авекмнорстухіјѕԁԛԝһӏ", "abekmhopctyxijsdqwhl", strict=True)),
+        **dict(zip("αβεζηικμνορτυχϲ", "abeznikmvoptuxc", strict=True)),
+        **dict(
+            zip(
+                "\u0131\u0251\u0261\u0269\u028b\u2013\u2014\u2212\u2018\u2019\u201c\u201d",
+                "iagiv---''\"\"",
+                strict=True,
+            )
+        ),
+    }
+)
+_SHOWN = 30
+_ENDS = " .!;,"
+_SELECTORS = {chr(n) for n in (0x34F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))}
+_MOMENT = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?\s*(.*))?", re.DOTALL
+)
+_CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?Z?")
+
+
+def nfc(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def normal(text: str) -> str:
+    """The value behind a text: case, whitespace, invisible and look-alike characters are gone."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.lower().split()).rstrip(_ENDS)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    visible = (" " if c.isspace() else c for c in folded if c.isspace() or not _is_invisible(c))
+    return " ".join("".join(visible).translate(_LOOK_ALIKES).split()).rstrip(_ENDS)
+
+
+def _is_invisible(character: str) -> bool:
+    """Controls and formats, and the marks that only choose how their neighbour is drawn."""
+    return unicodedata.category(character) in {"Cf", "Cc"} or character in _SELECTORS
+
+
+@lru_cache(maxsize=4096)  # what belongs together has the same dates
+def moment(text: str) -> str:
+    """A moment as `YYYY-MM-DDTHH:MM:SSZ`, with its fraction if it has one; a bare date stays.
+
+    Lenient about what agents write: other offsets, none at all (taken as UTC), and the
+    `+00:00Z` that some tools produce. Raises ValueError for anything else.
+    """
+    from datetime import UTC, date, datetime  # to find a folder, no calendar is needed
+
+    if _CANONICAL.fullmatch(text):
+        datetime.fromisoformat(text)  # it is as we write it, if it is a moment at all
+        return text
+    match = _MOMENT.fullmatch(text.strip())
+    if not match:
+        raise ValueError(
+            f"{text[:40]!r} is not a moment such as 2026-01-20T09:00:00Z or 2026-01-20"
+        )
+    day, clock, seconds, fraction, zone = match.groups()
+    if clock is None:
+        return date.fromisoformat(day).isoformat()
+    try:
+        local = datetime.fromisoformat(f"{day}T{clock}{seconds or ':00'}{_offset(zone)}")
+        when = local.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{_shown(text)} is out of range") from None
+    tail = (fraction or "").rstrip("0")
+    return f"{when:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + (f".{tail}Z" if tail else "Z")
+
+
+def _offset(zone: str) -> str:
+    if zone in {"", "Z", "z"}:
+        return "+00:00"
+    match = _OFFSET.fullmatch(zone)
+    if not match:
+        raise ValueError(f"{_shown(zone)} is not a time zone; write UTC with a Z")
+    sign, hours, minutes = match.groups()
+    return f"{sign}{hours}:{minutes or '00'}"
+
+
+def _shown(text: str) -> str:
+    """A bad value for a message. Never a part of it: half a secret is not recognised as one."""
+    return repr(text) if len(text) <= _SHOWN else f"a text of {len(text)} characters"
+
+
+# -- Symbols: the names of code that a text mentions ----------------------------------------------
+
+
+_MOST = 30  # per memory: a log of a thousand names says nothing about any of them
+_LONGEST = 64
+# What only code looks like: snake_case, camelCase, dotted.names, CONSTANTS_SO, --options, calls().
+_SYMBOL = re.compile(
+    r"(?<![\w/.-])(?:"
+    r"--[a-z][\w-]+"
+    r"|[A-Za-z]\w*(?:_\w+)+"
+    r"|[a-z]+(?:[A-Z]+[a-z0-9]*)+"
+    r"|(?:[A-Z]+[a-z0-9]+){2,}"
+    r"|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?=\()"
+    r"|[A-Za-z_]\w*(?=\(\))"
+    r")"
+)
+
+
+def symbols(text: str) -> list[str]:
+    """Names of code in a text, each once, in the order in which they come."""
+    found = (name for name in _SYMBOL.findall(text) if len(name) <= _LONGEST)
+    return list(dict.fromkeys(found))[:_MOST]
+
+
+# -- What a text costs a language model to read. An estimate, and called one wherever -------------
+
+
+BYTES_PER_TOKEN = 4
+
+
+def tokens(text: str) -> int:
+    """A token for every four bytes that were begun."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)

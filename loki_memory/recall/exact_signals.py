@@ -1,0 +1,111 @@
+"""What a question shares with memories besides its words: an error, files, names of code, ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Index
+
+# What is added to a score, which is about 1 for the best match of words and meaning.
+_NAMED = 10.0  # a memory that the question names comes first
+_SAME_ERROR, _LIKE_ERROR = 1.0, 0.15
+_FAILED = 0.1  # who met the same error and failed knows less about it than who got over it
+_SAME_FILE, _SAME_SYMBOL = 0.3, 0.1  # times how rare it is
+_ERROR_SIGNS = ("\n", "Error:", "error:", "Exception:", "fatal:", "panic:")
+_CROWD = 2000  # memories beyond which what they share says nothing
+
+
+class Shared(NamedTuple):
+    """A memory that has something in common with the question."""
+
+    row: int
+    worth: float
+    why: str
+    is_sure: bool = True  # whether it is reason enough to answer; a name of code alone is not
+
+
+def shared(
+    index: Index,
+    total: int,
+    *,
+    text: str,
+    named: Sequence[int],
+    error: str,
+    files: Sequence[str],
+) -> list[Shared]:
+    """All memories that share something, of a store of `total`.
+
+    An error that was pasted into the question counts like one that was given apart.
+    """
+    error = error or (text if any(sign in text for sign in _ERROR_SIGNS) else "")
+    return [
+        *(Shared(row, _NAMED, "its id") for row in named),
+        *_same_error(index, error),
+        *_same_files(index, files, total),
+        *_same_symbols(index, text, total),
+    ]
+
+
+def _same_error(index: Index, error: str) -> Iterator[Shared]:
+    if not error:
+        return
+    from loki_memory.models.error_signature import signature  # its patterns take 2 ms to compile
+
+    found = signature(error)
+    if found is None:
+        return
+    exact = _marked(index, f"error:{found.exact}")
+    failed = _failed(index, f"error:{found.exact}")
+    for row in exact:
+        worth = _SAME_ERROR - (_FAILED if row in failed else 0.0)
+        yield Shared(row, worth, f"same error signature: {found.exact}")
+    like = set(_marked(index, f"errors:{found.broad}")) - set(exact)
+    yield from (
+        Shared(row, _LIKE_ERROR, f"same kind of error: {found.broad}") for row in sorted(like)
+    )
+
+
+def _failed(index: Index, mark: str) -> set[int]:
+    """Those of the memories with a mark that are episodes which did not get over what they met."""
+    sql = (
+        "SELECT m.row FROM marks AS k JOIN memories AS m ON m.row = k.memory "
+        "WHERE k.mark = ? AND m.outcome = 'failure'"
+    )
+    return {row[0] for row in index.ask(sql, mark)}
+
+
+def _same_files(index: Index, files: Sequence[str], total: int) -> Iterator[Shared]:
+    sql = (
+        "SELECT DISTINCT m.row FROM edges AS e JOIN memories AS m ON m.id = e.source "
+        "WHERE e.target = ? ORDER BY 1 LIMIT ?"
+    )
+    for path in dict.fromkeys(path.removeprefix("./") for path in files):
+        rows = [row[0] for row in index.ask(sql, f"file:{path}", _CROWD)]
+        worth = _SAME_FILE * _rare(len(rows), total)
+        yield from (Shared(row, worth, f"file {path}") for row in rows)
+
+
+def _same_symbols(index: Index, text: str, total: int) -> Iterator[Shared]:
+    if text.islower() and text.replace(" ", "").isalnum():
+        return
+    from loki_memory.models.text import symbols
+
+    for name in symbols(text):
+        rows = _marked(index, f"symbol:{name}")
+        worth = _SAME_SYMBOL * _rare(len(rows), total)
+        yield from (Shared(row, worth, f"names {name}", is_sure=False) for row in rows)
+
+
+def _marked(index: Index, mark: str) -> list[int]:
+    sql = "SELECT memory FROM marks WHERE mark = ? ORDER BY memory LIMIT ?"
+    return [row[0] for row in index.ask(sql, mark, _CROWD)]
+
+
+def _rare(sharers: int, total: int) -> float:
+    """1 for what one memory has, one half for what all have."""
+    if sharers < 1 or total < 2:  # noqa: PLR2004
+        return 1.0
+    return 0.5 + 0.5 * max(0.0, log(total / sharers) / log(total))

@@ -1,0 +1,184 @@
+"""Deep recall: add to the direct hits what a walk from them reaches."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from loki_memory.index.index import Index
+    from loki_memory.recall.catalogue import Catalogue
+    from loki_memory.recall.ranking import Ranked
+
+_SEEDS = 20
+_HIT = 0.5  # of the best score, from which on a memory is a hit and not what is left over
+_WORTH = 0.5  # of the best find, on the scale on which the best match of words has about 1
+
+
+def deepened(
+    index: Index,
+    store: Catalogue,
+    document_of: NDArray[np.int32],
+    ranked: Ranked,
+    allowed: NDArray[np.bool_],
+    reasons: dict[int, list[str]],
+) -> Ranked:
+    """The ranking with what the walk found; its reasons say from where it came."""
+    documents, direct = ranked.documents.tolist(), ranked.scores.tolist()
+    names = _names(index, store.corpus.row[ranked.documents[:_SEEDS]].tolist())
+    seeds = {
+        names[int(store.corpus.row[document])]: score
+        for document, score in zip(documents[:_SEEDS], direct, strict=False)
+        if score > 0 and score >= _HIT * direct[0]
+    }
+    graph = neighbourhood(index, list(seeds))
+    gained = _gained(walk(graph, seeds), seeds)
+    scores = dict(zip(documents, direct, strict=True))
+    places = dict(zip(documents, range(len(documents)), strict=True))
+    reached = _rows(index, [node for node in gained if gained[node] > 0 and node not in seeds])
+    best = max((gained[name] for name in reached), default=0.0)
+    for name, row in reached.items():
+        document = int(document_of[row]) if row < len(document_of) else -1
+        if document < 0 or not allowed[document]:
+            continue
+        reasons.setdefault(document, []).append(_way_to(name, graph, seeds))
+        scores[document] = scores.get(document, 0.0) + _WORTH * gained[name] / best
+    order = sorted(scores, key=lambda document: (-scores[document], document))
+    taken = np.array([places.get(document, -1) for document in order], np.int32)
+    return ranked._replace(
+        documents=np.array(order, np.int32),
+        scores=np.array([scores[document] for document in order], np.float32),
+        passage=np.where(taken >= 0, ranked.passage[taken], store.corpus.first[order])
+        if len(documents)
+        else store.corpus.first[order],
+        parts={
+            part: np.where(taken >= 0, values[taken], np.float32(0)) if len(values) else values
+            for part, values in ranked.parts.items()
+        },
+    )
+
+
+def _gained(reach: Mapping[str, float], seeds: Mapping[str, float]) -> dict[str, float]:
+    """What the walk brought to each memory beyond where it began."""
+    total = sum(seeds.values()) or 1.0
+    start = {name: (1 - DAMPING) * score / total for name, score in seeds.items()}
+    return {name: rank - start.get(name, 0.0) for name, rank in sorted(reach.items())}
+
+
+def _way_to(name: str, graph: Graph, seeds: Mapping[str, float]) -> str:
+    """From which hit the walk came, and through what: the shortest way, the first of several."""
+    came: dict[str, str] = {name: ""}
+    frontier = [name]
+    while frontier and not (found := sorted(set(frontier) & seeds.keys())):
+        steps = [(near, node) for node in frontier for near in sorted(graph[node])]
+        reached = {near: node for near, node in reversed(steps) if near not in came}
+        came |= reached
+        frontier = sorted(reached)
+    if not frontier:
+        return "linked from the hits"
+    between, node = [], came[found[0]]
+    while node and node != name:
+        between.append(node)
+        node = came[node]
+    return f"linked from {found[0]}" + (f" through {', '.join(between)}" if between else "")
+
+
+def _names(index: Index, rows: Sequence[int]) -> dict[int, str]:
+    marks = ",".join(map(str, rows))
+    return dict(index.ask(f"SELECT row, id FROM memories WHERE row IN ({marks})"))  # noqa: S608
+
+
+def _rows(index: Index, names: Sequence[str]) -> dict[str, int]:
+    return dict(index.ask_of(names, "SELECT id, row FROM memories WHERE id IN ({})"))
+
+
+# -- Deep recall: Personalized PageRank from the direct hits over all that memories s -------------
+
+
+DAMPING = 0.5
+_ROUNDS = 15
+_STEPS = 3  # how far the neighbourhood is fetched
+_CROWD = 60  # a file or name that more memories share joins nobody
+_MOST = 3000  # memories and things in the neighbourhood
+
+_THINGS = ("file:", "error:", "errors:", "symbol:")
+_JOINED = (
+    "SELECT source, target, weight FROM edges WHERE source IN ({})",
+    "SELECT source, target, weight FROM edges WHERE target IN ({})",
+    "SELECT id, mark, 1.0 FROM memories JOIN marks ON memory = row WHERE id IN ({})",
+    "SELECT id, mark, 1.0 FROM marks JOIN memories ON memory = row WHERE mark IN ({})",
+)
+_SHARERS = (
+    "SELECT target, count(*) FROM edges WHERE target IN ({}) GROUP BY target",
+    "SELECT mark, count(*) FROM marks WHERE mark IN ({}) GROUP BY mark",
+)
+
+Graph = dict[str, dict[str, float]]
+
+
+def walk(graph: Mapping[str, Mapping[str, float]], seeds: Mapping[str, float]) -> dict[str, float]:
+    """Personalized PageRank by power iteration, in a fixed order."""
+    total = sum(seeds.values())
+    if not total:
+        return {}
+    start = {node: weight / total for node, weight in sorted(seeds.items())}
+    degree = {node: sum(near.values()) for node, near in graph.items()}
+    rank = dict(start)
+    for _ in range(_ROUNDS):
+        moved: dict[str, float] = defaultdict(float)
+        for node in sorted(rank):
+            if not degree.get(node):
+                continue
+            for other, weight in graph[node].items():
+                moved[other] += DAMPING * rank[node] * weight / degree[node]
+        held = 1 - sum(moved.values())
+        rank = {node: moved.get(node, 0.0) for node in sorted({*moved, *start})}
+        for node, share in start.items():
+            rank[node] += held * share
+    return rank
+
+
+def neighbourhood(index: Index, seeds: Sequence[str]) -> Graph:
+    """Memories and things within reach of the seeds, and how strongly they are joined."""
+    graph: Graph = defaultdict(dict)
+    seen: set[str] = set()
+    frontier = sorted(seeds)
+    for _ in range(_STEPS):
+        for a, b, weight in _joined(index, frontier):
+            graph[a][b] = graph[b][a] = max(weight, graph[a].get(b, 0.0))
+        seen.update(frontier)
+        reached = sorted(graph.keys() - seen)[: max(0, _MOST - len(seen))]
+        crowded = _crowded(index, [node for node in reached if _is_thing(node)])
+        for thing in crowded:
+            for memory in graph.pop(thing):
+                graph[memory].pop(thing, None)
+        frontier = [node for node in reached if node not in crowded]
+        if not frontier:
+            break
+    for thing in filter(_is_thing, list(graph)):
+        for memory in graph[thing]:
+            graph[memory][thing] = graph[thing][memory] = 1 / len(graph[thing])
+    return graph
+
+
+def _is_thing(node: str) -> bool:
+    """A file, an error or a name: what memories share, as against a memory."""
+    return node.startswith(_THINGS)
+
+
+def _joined(index: Index, nodes: Sequence[str]) -> Iterator[tuple[str, str, float]]:
+    """All that leaves or enters some memories and things."""
+    for sql in _JOINED:
+        yield from index.ask_of(nodes, sql)
+
+
+def _crowded(index: Index, things: Sequence[str]) -> set[str]:
+    counts: Counter[str] = Counter()
+    for sql in _SHARERS:
+        counts.update(dict(index.ask_of(things, sql)))
+    return {thing for thing, number in counts.items() if number > _CROWD}

@@ -1,0 +1,299 @@
+"""Recall as a workspace does it: the project's memory, then the user's, told in one list."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.errors import InvalidRecord
+from loki_memory.integrity.unverified import doubts
+from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
+from loki_memory.models.text import tokens
+from loki_memory.recall.rerank import within
+from loki_memory.recall.result import Asked, Recollection, Recollections
+from loki_memory.recall.task_types import TASKS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from loki_memory.home import Parts
+    from loki_memory.recall.retriever import Answer, Hit
+    from loki_memory.workspace import Workspace
+
+_WIDTH = 240  # characters of a line about a hit
+_LOOKS = 3  # at files that change while they are about to be shown
+_USER = 0.95  # what a memory of the user counts against one of the project
+_BELIEFS = ("pattern", "anti-pattern", "fact")  # whose citations are citations
+_DETAILS = (
+    "SELECT m.row, m.id, m.kind, m.title, m.status, m.scope, m.at, m.confidence, "
+    "m.size, json_extract(m.body, '$.citations'), "
+    "lower(json_extract(m.body, '$.subject') || '/' || json_extract(m.body, '$.attribute')), "
+    "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from'), "
+    "m.path, (SELECT f.etag FROM memories AS f WHERE f.row = m.row) "
+    "FROM judged AS m WHERE m.row IN ({})"
+)
+
+
+class _Told(NamedTuple):
+    """A recollection with what is needed to compare it with others."""
+
+    hit: Recollection
+    said: str  # all of its title
+    slot: str  # what a fact is about: two with one slot contradict each other
+    parts: dict[str, float]
+
+
+class _Found(NamedTuple):
+    told: list[_Told]
+    filtered: int
+    certainty: float
+    task: str
+    took: float
+
+
+class Wish(NamedTuple):
+    """A question as a caller words it."""
+
+    query: str
+    k: int = 5
+    kinds: Iterable[str] | None = None
+    task: str | None = None
+    files: Iterable[str] | None = None
+    error: str | None = None
+    deep: bool | None = None
+    scope: str | None = None
+    session: str | None = None
+    status: str | None = None
+    under: str | None = None
+
+    def asked(self, now: str, *, injected: bool = False, unasked: bool = False) -> Asked:
+        """The question as it is put; raises InvalidRecord for what could never fit anything."""
+        kinds = tuple(self.kinds or ())
+        _check("kind", kinds, KINDS)
+        _check("task", (self.task,), TASKS)
+        _check("scope", (self.scope,), SCOPES)
+        _check("status", (self.status,), STATUSES)
+        if self.k < 1:
+            raise InvalidRecord(f"{self.k} is too few", field="k", advice="Ask for 1 or more.")
+        return Asked(
+            query=_readable(self.query),
+            k=self.k,
+            kinds=kinds,
+            task=self.task or "",
+            files=tuple(_readable(path) for path in self.files or ()),
+            error=_readable(self.error or ""),
+            deep=bool(self.deep),
+            scope=self.scope or "",
+            session=self.session or "",
+            status=self.status or "",
+            under=self.under or "",
+            now=now,
+            injected=injected,
+            unasked=unasked,
+        )
+
+
+def _readable(text: str) -> str:
+    """Bytes that are no text reach us as halves of characters, which SQLite does not take."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _check(name: str, values: Iterable[str | None], known: Iterable[str]) -> None:
+    for value in values:
+        if value is not None and value not in known:
+            raise InvalidRecord(
+                f"{value!r} is not a {name}", advice=f"Use one of: {', '.join(known)}."
+            )
+
+
+def recall(
+    workspace: Workspace, asked: Asked, *, budget: int | None = None, phase: str = ""
+) -> tuple[Recollections, list[dict[str, float]]]:
+    """What the project and the user know about a question, and how each hit came by its score."""
+    homes = [home for home in workspace.homes() if home.has_scope(asked.scope)]
+    root = f"{workspace.layout.root}{os.sep}"
+    asked = asked._replace(files=tuple(path.removeprefix(root) for path in asked.files))
+    from loki_memory.recall import retriever  # noqa: F401 - numpy, while a look goes on beside
+
+    to_check = [home for home in homes if not home.look_again()]
+    floor = workspace.config.get("recall.floor") / 100
+    found = _found(homes, asked, floor, phase)
+    ids = [one.hit.id for one in found.told]
+    for _ in range(_LOOKS):
+        if all([home.is_as_shown(home.paths_of(ids)) for home in to_check]):  # noqa: C419 - all of them
+            break
+        found = _found(homes, asked, floor, phase)
+        ids = [one.hit.id for one in found.told]
+    for home in homes:
+        workspace.notices += home.retriever.notices
+        home.retriever.notices = []
+    told = found.told
+    if budget is not None:
+        told = told[: within([shown(one.hit) for one in told], budget)]
+    hits = Recollections(
+        (one.hit for one in told),
+        filtered=found.filtered,
+        certainty=round(found.certainty, 4),
+        task=found.task,
+        took=found.took,
+    )
+    return hits, [one.parts for one in told]
+
+
+def _found(homes: Sequence[Parts], asked: Asked, floor: float, phase: str) -> _Found:
+    began = time.perf_counter()
+    told: list[_Told] = []
+    filtered, certainty, task = 0, 0.0, ""
+    for home in homes:
+        answer, lines = home.answer(partial(_answer, home, asked, phase))
+        certainty, task = max(certainty, answer.certainty), task or answer.task
+        if floor and answer.certainty < floor and not answer.exact:
+            filtered += answer.found
+        else:
+            told += lines
+    told.sort(key=lambda one: -one.hit.score)
+    told = _in_dispute(told[: asked.k])
+    return _Found(told, filtered, certainty, task, time.perf_counter() - began)
+
+
+def _answer(home: Parts, asked: Asked, phase: str) -> tuple[Answer, list[_Told]]:
+    """One state of the index answers, and tells of the memories that it names.
+
+    What is injected does not depend on what this machine has read before.
+    """
+    strengths = {} if asked.injected else home.journal.strengths(asked.now)
+    if home.is_user:
+        asked = asked._replace(scope="")  # all of it is the user's
+    while True:
+        home.retriever.prepare()  # may write: outside
+        with home.index.snapshot():
+            if home.retriever.is_current():
+                answer = home.retriever.answer(asked, phase, strengths)
+                return answer, _told(home, answer, asked)
+
+
+def _told(home: Parts, answer: Answer, asked: Asked) -> list[_Told]:
+    if not answer.hits:
+        return []
+    sql = _DETAILS.format(",".join(str(hit.row) for hit in answer.hits))
+    rows, doubted = {row[0]: row for row in home.index.ask(sql)}, doubts(home.layout)
+    found = [(hit, rows[hit.row]) for hit in answer.hits if hit.row in rows]
+    return [_one(home, hit, row, asked.now, doubted) for hit, row in found]
+
+
+def _one(home: Parts, hit: Hit, row: Sequence[Any], now: str, doubted: Mapping[str, str]) -> _Told:
+    _, name, kind, title, status, scope, at, confidence, size, cited, slot, evidence, *rest = row
+    path, etag = rest
+    recollection = Recollection(
+        id=name,
+        kind=kind,
+        title=_line(title),
+        score=round(hit.score * (_USER if home.is_user else 1.0), 4),
+        why=tuple(hit.why),
+        confidence=confidence,
+        at=at,
+        age_days=_days_between(at, now),
+        evidence=evidence,
+        status=status,
+        scope="user" if home.is_user else scope,
+        stale=kind in _BELIEFS and bool(cited) and _is_stale(home.layout.root, cited),
+        unverified=doubted.get(path) == etag,
+        contradicts=_opponents(home, name),
+        tokens=(size + 3) // 4,
+    )
+    return _Told(recollection, title, slot or "", hit.parts)
+
+
+def _line(title: str) -> str:
+    """A line is a line: the whole of a long statement is for `show`."""
+    return title if len(title) <= _WIDTH else title[: _WIDTH - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _days_between(at: str, now: str) -> int | None:
+    if not at or not now:
+        return None
+    from datetime import date
+
+    try:
+        return max(0, (date.fromisoformat(now[:10]) - date.fromisoformat(at[:10])).days)
+    except ValueError:
+        return None
+
+
+def _opponents(home: Parts, name: str) -> tuple[str, ...]:
+    """Memories that a link says contradict this one."""
+    sql = (
+        "SELECT target FROM edges WHERE source = ? AND relation = 'contradicts' UNION "
+        "SELECT source FROM edges WHERE target = ? AND relation = 'contradicts' ORDER BY 1"
+    )
+    return tuple(row[0] for row in home.index.ask(sql, name, name))
+
+
+def _in_dispute(told: list[_Told]) -> list[_Told]:
+    """Where two hits contradict each other both say so, and the newer comes first."""
+    shown = {one.hit.id for one in told}
+    against: dict[str, set[str]] = {one.hit.id: shown & set(one.hit.contradicts) for one in told}
+    for a, b in combinations(told, 2):
+        if a.slot and a.slot == b.slot and a.said != b.said:
+            against[a.hit.id].add(b.hit.id)
+            against[b.hit.id].add(a.hit.id)
+    marked = [
+        one._replace(hit=_disputed(one.hit, tuple(sorted(against[one.hit.id])))) for one in told
+    ]
+    placed: list[_Told] = []
+    for one in marked:
+        _place(one, marked, placed)
+    return placed
+
+
+def _place(one: _Told, among: Sequence[_Told], placed: list[_Told]) -> None:
+    """Append a hit, after those that contradict it and are newer."""
+    if one in placed:
+        return
+    newer = [other for other in among if other.hit.id in one.hit.contradicts]
+    for other in sorted(newer, key=lambda other: other.hit.at, reverse=True):
+        if other.hit.at > one.hit.at:
+            _place(other, among, placed)
+    placed.append(one)
+
+
+def _disputed(hit: Recollection, others: tuple[str, ...]) -> Recollection:
+    why = (*hit.why, *(f"contradicts {other}" for other in others))
+    return hit._replace(contradicts=others, why=why)
+
+
+def _is_stale(root: Path, cited: str) -> bool:
+    """Whether code that a memory cites has changed since."""
+    import orjson  # 4 ms, for the few memories that cite code
+
+    from loki_memory.integrity.citations import is_stale
+
+    found = orjson.loads(cited)
+    return isinstance(found, list) and is_stale(root, found)
+
+
+def shown(hit: Recollection) -> str:
+    """What a reader sees of a hit at first."""
+    return f"{hit.id} {hit.title}"
+
+
+def note_shown(
+    workspace: Workspace,
+    surface: str,
+    query: str,
+    hits: Iterable[Recollection],
+    session: str | None = None,
+) -> None:
+    """Journal what was offered, and what it cost to read."""
+    workspace.journal.shown(
+        [(hit.id, tokens(shown(hit))) for hit in hits],
+        surface=surface,
+        query=query,
+        session=session,
+        now=workspace.now(),
+        available=workspace.answer(workspace.retriever.tokens_available),
+    )

@@ -1,0 +1,140 @@
+"""Read changed files into the index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from loki_memory.files import views
+from loki_memory.files.layout import kind_of, view_kind
+from loki_memory.files.problem import Problem, other_kind, same_id
+from loki_memory.files.scan import ODD, UNREADABLE, Stamp
+from loki_memory.files.store import Store
+from loki_memory.index.revision import Revision
+from loki_memory.index.row import entry_of
+from loki_memory.models import Memory
+from loki_memory.sync.changes import Changes, Seen
+from loki_memory.sync.parse_files import Reading, entry_in, read_files
+
+_STEP = 100  # files between two reports of progress
+
+
+class Intake:
+    """One pass over what a scan found."""
+
+    def __init__(
+        self,
+        store: Store,
+        revision: Revision,
+        seen: Seen,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._revision = revision
+        self._seen = seen
+        self._removed = set(seen.removed)
+        self._contested: set[str] = set()
+        self.unread: set[str] = set()  # to be tried again, though they may not change
+        self._progress = progress
+
+    def run(self) -> Changes:
+        changes = Changes([], [], [])
+        for number, reading in enumerate(self._readings()):
+            if self._progress and number % _STEP == 0:
+                self._progress(number, len(self._seen.changed))
+            self._take_in(reading, changes)
+        for path in self._seen.removed:
+            if kind_of(path):
+                changes.removed.append(path)
+                self._revision.remove_path(path)
+                self._revision.forget_file(path)
+            self._revision.set_problems(path.rstrip("/"), ())
+        self._settle_contests()
+        self._look_at_views(changes)
+        for paths in changes[:3]:
+            paths.sort()
+        return changes
+
+    def _readings(self) -> Iterator[Reading]:
+        """The changed record files, read; not those whose bytes are the ones the index knows."""
+        items = sorted(item for item in self._seen.changed.items() if self._is_record(*item))
+        known = [(path, stamp, self._revision.hash_of(path) or "") for path, stamp in items]
+        return read_files(self._store, known)
+
+    def _is_record(self, path: str, stamp: Stamp) -> bool:
+        """Whether to read a file; what nobody could read is a problem at once."""
+        if stamp == UNREADABLE:
+            folder = path.rstrip("/")
+            self._revision.set_problems(folder, [Problem(folder, "may not be listed")])
+        elif stamp == ODD:
+            reason = "is a symbolic link, a device, or has a name that is not UTF-8"
+            problem = Problem(path, reason, advice="Replace it by an ordinary file or folder.")
+            self._revision.set_problems(path, [problem])
+            self._revision.remove_path(path)
+            self._revision.forget_file(path)
+        return stamp[0] >= 0 and kind_of(path) is not None
+
+    def _take_in(self, reading: Reading, changes: Changes) -> None:
+        path, digest, entry, problems = reading
+        if not digest:
+            self.unread.add(path)
+        known = self._revision.hash_of(path) is not None
+        (changes.modified if known else changes.added).append(path)
+        memory_id = entry.row.id if entry else ""
+        self._revision.set_problems(path, problems)
+        self._revision.note_file(path, digest, memory_id)
+        self._revision.remove_path(path, keep=memory_id)
+        if entry is None:
+            return
+        others = (other for other in self._revision.claimants(memory_id) if other != path)
+        if any(other not in self._removed for other in others):
+            self._contested.add(memory_id)
+        self._revision.put(entry)
+
+    def _settle_contests(self) -> None:
+        """Give each id that several files claim to the first of them."""
+        for memory_id in sorted(self._contested | set(self._revision.losers())):
+            paths = [p for p in self._revision.claimants(memory_id) if p not in self._removed]
+            for path in paths:
+                self._revision.remove_path(path)
+            for number, path in enumerate(paths):
+                self._settle(memory_id, path, paths[0] if number else "")
+
+    def _settle(self, memory_id: str, path: str, holder: str) -> None:
+        found = self._store.read(path)
+        if found is None:
+            return
+        entry, problems = entry_in(path, found, rekey=bool(holder))
+        if entry is None:
+            return
+        self._revision.note_file(path, found.etag, memory_id, held=not holder)
+        free = not self._revision.has(entry.row.id)
+        if holder:
+            problems = [*problems, same_id(path, memory_id, holder, entry.row.id if free else "")]
+        self._revision.set_problems(path, problems)
+        if free:
+            self._revision.put(entry)
+
+    def _look_at_views(self, changes: Changes) -> None:
+        shown = {path: stamp for path, stamp in self._seen.changed.items() if view_kind(path)}
+        if changes or shown:
+            edited = views.edited_views(self._store)
+            changes.modified.extend(p for p, stamp in shown.items() if stamp == ODD or p in edited)
+            self._show_pending(edited)
+
+    def _show_pending(self, edited: Iterable[str]) -> None:
+        """Index what stands in edited views only, without taking it over: reading never writes."""
+        for view in views.view_paths(self._store.layout):
+            self._revision.remove_path(view)
+            self._revision.set_problems(view, ())
+        for view in edited:
+            records, unread = views.pending(self._store, view)
+            self._revision.set_problems(view, unread)
+            for record in records:
+                self._show(view, record)
+
+    def _show(self, view: str, record: Memory) -> None:
+        path = self._revision.path_of(record.id)
+        if path is None:
+            self._revision.put(entry_of(record, view))
+        elif kind_of(path) not in {None, record.kind}:
+            self._revision.add_problem(other_kind(view, record.id, path))

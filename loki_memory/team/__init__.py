@@ -1,0 +1,1 @@
+"""The team: ledgers, handoffs and briefs."""

@@ -1,0 +1,325 @@
+"""Work among agents: checkpoints in ledgers, and handoffs from one agent to the next.
+
+A handoff is open until somebody accepts it, and accepted until it is done or has expired; it never
+goes back. Whoever accepts it has it in their ledger from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.editing.statements import advanced
+from loki_memory.errors import GitFailed, InvalidRecord
+from loki_memory.home import parsed
+from loki_memory.ingest.episodes import CHECKS
+from loki_memory.ingest.gate import failing_now, is_verdict
+from loki_memory.integrity.citations import blob_id, content
+from loki_memory.models import Episode, Handoff, Ledger, parse
+from loki_memory.models.error_signature import complaint
+from loki_memory.models.team import is_addressed, is_role
+from loki_memory.models.text import normal
+from loki_memory.recall.gate import TRUSTED
+from loki_memory.team.ledgers import ledger_of, put, take_over_checkpoints, told
+
+if TYPE_CHECKING:
+    from loki_memory.home import Changing
+    from loki_memory.workspace import Workspace
+
+
+def checkpoint(workspace: Workspace, ledger: Ledger | Mapping[str, Any]) -> Ledger:
+    """Write an agent's ledger, replacing its last one."""
+    document = ledger.document() if isinstance(ledger, Ledger) else dict(ledger)
+    document.setdefault("last_checkpoint", workspace.now())
+    record = parse(Ledger, {**document, "origin": workspace.origin})
+    workspace.before_write()
+    take_over_checkpoints(workspace)
+    workspace.know_strangers("ledgers")
+    return workspace.store.write(record, workspace.place_of(record.id) or "")  # type: ignore[return-value]
+
+
+def check_in(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
+    """Write what is new of an agent into its ledger; what is not told stays as it was."""
+    new = told(agent, fields, workspace.now(), workspace.origin)
+    workspace.before_write()
+    take_over_checkpoints(workspace)
+    workspace.know_strangers("ledgers")
+    with workspace.store.change() as change:
+        return put(workspace, change, new)
+
+
+def draft(
+    workspace: Workspace,
+    from_agent: str,
+    to_agent: str,
+    what_was_done: str | None,
+    context: Mapping[str, Any],
+) -> Handoff:
+    """A handoff as it would be written: what is given, and what the record itself tells."""
+    from loki_memory.team.handoffs import completed
+
+    for name, text in (("from", from_agent), ("to", to_agent)):
+        if not text.strip():
+            raise InvalidRecord("is empty", field=name, advice="A handoff needs both agents.")
+    given = {"what_was_done": what_was_done, **context}
+    document = {
+        "from_agent": from_agent,
+        "to_agent": to_agent,
+        "timestamp": workspace.now(),
+        "context": completed(workspace, from_agent, given),
+        "status": "open",
+        "origin": workspace.origin,
+    }
+    return parse(Handoff, document)
+
+
+def hand_off(
+    workspace: Workspace,
+    from_agent: str,
+    to_agent: str,
+    what_was_done: str | None,
+    context: Mapping[str, Any],
+) -> Handoff:
+    """Pass work to another agent."""
+    workspace.before_write()
+    take_over_checkpoints(workspace)
+    record = draft(workspace, from_agent, to_agent, what_was_done, context)
+    with workspace.store.change() as change:
+        return change.create(record)  # type: ignore[return-value]
+
+
+def accept(workspace: Workspace, handoff: Changing, by: str | None) -> Handoff:
+    """Take on a handoff that is open; the receiver's ledger refers to it in the same change."""
+    take_over_checkpoints(workspace)
+    workspace.know_strangers("ledgers")
+    with handoff as (change, path, record):
+        taken = advanced(record, "accepted", {"accepted_at": workspace.now(), "accepted_by": by})
+        receiver = by or taken.to_agent or ""
+        if by or not is_role(receiver):
+            fields = {"context": {"handoffs": [taken.id]}}
+            new = told(receiver, fields, workspace.now(), workspace.origin)
+            put(workspace, change, new)
+        return change.put(taken, path)  # type: ignore[return-value]
+
+
+def close_handoff(
+    workspace: Workspace, handoff: Changing, note: str | None, status: str
+) -> Handoff:
+    """Say that a handoff is `done`, or has `expired`."""
+    take_over_checkpoints(workspace)
+    with handoff as (change, path, record):
+        closed = advanced(record, status, {"closed_at": workspace.now(), "note": note})
+        return change.put(closed, path)  # type: ignore[return-value]
+
+
+# -- What a handoff need not be told, because the record knows it ---------------------------------
+
+
+_EPISODES = 20  # the latest: who never handed over anything may have done thousands
+_GOALS, _GOAL = 5, 120  # told of what was done, and characters of each
+_FILES, _TESTS, _ISSUES, _PATTERNS = 30, 10, 10, 10  # of each that is gathered
+_LISTS = ("artifacts", "needs_testing", "known_issues", "relevant_patterns")
+_UNSETTLED = {"failure", "partial"}
+
+
+class Work(NamedTuple):
+    """What an agent did since it last handed over, oldest first, and where it stands."""
+
+    since: str
+    episodes: Sequence[Episode]
+    ledger: Ledger | None
+
+
+def completed(workspace: Workspace, agent: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The context of a handoff: what is given, then what is known besides."""
+    workspace.refresh(wait=True)
+    work = _work(workspace, agent)
+    known = _known(workspace, work)
+    context = {name: value for name, value in given.items() if value}
+    for name in _LISTS:
+        both = [*_texts(name, context.get(name)), *known.pop(name)]
+        context |= {name: list(dict.fromkeys(both))} if both else {}
+    context = {**known, **context}
+    if not str(context.get("what_was_done") or "").strip():
+        raise _nothing_done(agent, work.since)
+    cited = [_cited(workspace, path) for path in context.get("artifacts", [])]
+    return context | ({"citations": list(filter(None, cited))} if any(cited) else {})
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    if not isinstance(value, str | list | tuple | None):
+        raise InvalidRecord("must be a list", field=name, advice="Give several texts, or one.")
+    return [value] if isinstance(value, str) else [str(one) for one in value or ()]
+
+
+def _nothing_done(agent: str, since: str) -> InvalidRecord:
+    after = f" since its handoff of {since[:16].replace('T', ' ')}" if since else ""
+    return InvalidRecord(
+        f"is empty, and no success of {agent} is recorded{after}",
+        field="what_was_done",
+        advice="Say what was done: WHAT on the command line, what_was_done elsewhere.",
+    )
+
+
+def _known(workspace: Workspace, work: Work) -> dict[str, Any]:
+    told = {
+        "what_was_done": _done(work.episodes),
+        "artifacts": _artifacts(workspace, work),
+        "git_state": git_state(workspace),
+        "needs_testing": _failing(workspace, work),
+        "known_issues": list(_unresolved(work.episodes))[-_ISSUES:],
+        "relevant_patterns": _helpful(workspace, work),
+    }
+    return {name: value for name, value in told.items() if value or name in _LISTS}
+
+
+# -- what the record has ---------------------------------------------------------------------------
+
+
+def _work(workspace: Workspace, agent: str) -> Work:
+    since = _last_handoff(workspace, agent)
+    ledger = ledger_of(workspace, agent, held=())
+    is_new = ledger is not None and ledger.when() > since
+    return Work(since, _episodes(workspace, agent, since), ledger if is_new else None)
+
+
+def _last_handoff(workspace: Workspace, agent: str) -> str:
+    own = _names(workspace, "handoff", agent)
+    sql = f"SELECT max(at) FROM live WHERE kind = 'handoff' AND agent IN ({_marks(own)})"  # noqa: S608
+    return workspace.index.one(sql, *own) or ""
+
+
+def _episodes(workspace: Workspace, agent: str, since: str) -> list[Episode]:
+    own = _names(workspace, "episode", agent)
+    rows = workspace.index.ask(
+        "SELECT body FROM live AS m WHERE kind = 'episode' AND scope = 'project' "  # noqa: S608
+        f"AND {TRUSTED} AND at > ? AND agent IN ({_marks(own)}) ORDER BY at DESC, id LIMIT ?",
+        since,
+        *own,
+        _EPISODES,
+    )
+    records = [parsed("episode", body) for (body,) in rows]
+    return [one for one in reversed(records) if isinstance(one, Episode)]
+
+
+def _names(workspace: Workspace, kind: str, agent: str) -> list[str]:
+    """What the agent is called in records of a kind: by its whole name or the short one."""
+    rows = workspace.index.ask("SELECT DISTINCT agent FROM live WHERE kind = ?", kind)
+    return sorted(name for (name,) in rows if is_addressed(agent, name))
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ",".join("?" * len(values))
+
+
+# -- what it tells ---------------------------------------------------------------------------------
+
+
+def _done(episodes: Iterable[Episode]) -> str:
+    reached = [one for one in episodes if one.outcome == "success" and not is_verdict(one)]
+    return "; ".join(dict.fromkeys(_short(one.goal) for one in reached[-_GOALS:]))
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _GOAL else line[: _GOAL - 1].rstrip() + "…"
+
+
+def _artifacts(workspace: Workspace, work: Work) -> list[str]:
+    """Files that were made or changed and are there."""
+    paths = [*(work.ledger.state.files_modified if work.ledger else ())]
+    for episode in work.episodes:
+        paths += [*episode.artifacts_produced, *episode.files_modified]
+    there = [
+        path for path in sorted(set(paths)) if content(workspace.layout.root, path) is not None
+    ]
+    return there[:_FILES]
+
+
+def _cited(workspace: Workspace, path: str) -> dict[str, str] | None:
+    """An artifact as it is now, so that the receiver is told if it changed."""
+    root = workspace.layout.root
+    data = content(root, path) if (root / path).is_file() else None
+    return None if data is None else {"path": path, "blob": blob_id(data)}
+
+
+def _failing(workspace: Workspace, work: Work) -> list[str]:
+    """What gates say now, then the checks that failed when they were last run."""
+    failed: dict[str, None] = {}
+    for episode in work.episodes:
+        for action in episode.action_log:
+            target = " ".join((action.target or "").split())
+            if CHECKS.search(target):
+                failed.pop(target, None)
+                if action.error or action.result == "failed":
+                    failed[target] = None
+    told = [f"{_short(target)} (failed when it was last run)" for target in failed]
+    return [*failing_now(workspace), *told][:_TESTS]
+
+
+def _unresolved(episodes: Iterable[Episode]) -> Iterator[str]:
+    """Goals that were not reached, each with the errors that nothing resolved."""
+    left: dict[str, list[str]] = {}
+    for episode in episodes:
+        left.pop(normal(episode.goal), None)
+        if episode.outcome in _UNSETTLED and not is_verdict(episode):
+            left[normal(episode.goal)] = [_not_reached(episode), *_open_errors(episode)]
+    yield from (text for texts in left.values() for text in texts)
+
+
+def _not_reached(episode: Episode) -> str:
+    return f"{_short(episode.goal)} ({episode.outcome})"
+
+
+def _open_errors(episode: Episode) -> list[str]:
+    met = (one for one in episode.errors_encountered if not one.resolution)
+    lines = (_short(complaint(one.message or one.type)) for one in met)
+    return list(dict.fromkeys(filter(None, lines)))
+
+
+def _helpful(workspace: Workspace, work: Work) -> list[str]:
+    """Memories that helped, and patterns that the agent says it learned, of those that stand."""
+    named = {one.id for episode in work.episodes for one in episode.recalled if one.helpful}
+    named |= set(work.ledger.context.patterns_learned if work.ledger else ())
+    ids = sorted(named)
+    rows = workspace.index.ask(
+        f"SELECT id FROM live AS m WHERE scope = 'project' AND {TRUSTED} "  # noqa: S608
+        f"AND id IN ({_marks(ids)}) ORDER BY id LIMIT ?",
+        *ids,
+        _PATTERNS,
+    )
+    return [name for (name,) in rows]
+
+
+# -- git -------------------------------------------------------------------------------------------
+
+
+def git_state(workspace: Workspace) -> str:
+    """`main at 0893e9f1ab, 2 files not committed`; empty outside of git."""
+    from loki_memory.history.repository import Repository
+
+    repository = Repository.find(workspace.layout.root, workspace.layout.loki.name)
+    head = repository.head() if repository else None
+    if repository is None or head is None:
+        return ""
+    try:
+        listed = repository.run("status", "--porcelain", "-z", env=repository.unfiltered)
+    except GitFailed:
+        return ""
+    where = f"{repository.branch() or 'a detached HEAD'} at {head[:10]}"
+    dirty = _uncommitted(listed.decode(errors="replace").split("\0"), repository.prefix)
+    return f"{where}, {_files(dirty)} not committed" if dirty else f"{where}, nothing uncommitted"
+
+
+def _uncommitted(entries: Sequence[str], ours: str) -> int:
+    """How many files differ, memory not counted; behind a renamed one stands its old name."""
+    count, at = 0, 0
+    while at < len(entries) and entries[at]:
+        status, path = entries[at][:2], entries[at][3:]
+        count += not f"{path}/".startswith(f"{ours}/")
+        at += 2 if "R" in status or "C" in status else 1
+    return count
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"

@@ -1,0 +1,245 @@
+"""Checkpoints that wait: what hooks and other background work say of where an agent stands.
+
+A ledger is a tracked file, and background work changes none: a tree that is dirty all the time
+refuses every `git pull --rebase`. So checkpoints wait in this machine's own zone, one line each,
+until a command that somebody runs writes them into the ledgers. A line is appended under a lock
+and is on disk when `note_checkpoint` returns; it is taken away only after the ledger is written, so
+that a crash in between repeats it, which changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from loki_memory.errors import InvalidRecord
+from loki_memory.files import disk
+from loki_memory.files.layout import place
+from loki_memory.files.lock import locked
+from loki_memory.files.store import failures_named
+from loki_memory.home import parsed
+from loki_memory.models import Handoff, Ledger, parse
+from loki_memory.models.team import is_addressed
+from loki_memory.recall.gate import TRUSTED
+
+if TYPE_CHECKING:
+    from loki_memory.files.store import Change
+    from loki_memory.home import Parts
+    from loki_memory.workspace import Workspace
+
+_OUTSIDE = ("external", "import")
+_SETS = ("patterns_learned", "handoffs")  # of the context: what was learned or taken on stays so
+_LINE = 300  # characters of a report in a ledger
+
+
+def note_checkpoint(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
+    """Keep a checkpoint until a command writes it; `fields` are those of a ledger that changed."""
+    import orjson
+
+    from loki_memory.files.redaction import redact_value
+
+    ledger = told(agent, fields, workspace.now(), workspace.origin)
+    line = orjson.dumps(redact_value(ledger.document())) + b"\n"
+    with failures_named(_file(workspace)), _held(workspace):
+        _append(_file(workspace), line)
+    return ledger
+
+
+def headline(text: str) -> str:
+    """The first line of what an agent said, without secrets and short enough for a ledger."""
+    from loki_memory.files.redaction import clip
+
+    lines = (line.strip() for line in text.splitlines())
+    return clip(next(filter(None, lines), ""), _LINE)
+
+
+def waiting_checkpoints(workspace: Parts) -> dict[str, Ledger]:
+    """What waits, by agent, all of an agent's checkpoints in one."""
+    with failures_named(_file(workspace)):
+        return _by_agent(disk.read_bytes(_file(workspace)) or b"")
+
+
+def take_over_checkpoints(workspace: Workspace) -> list[Ledger]:
+    """Write what waits into the ledgers, and say which those are.
+
+    A ledger whose file cannot be read keeps waiting, and that is a notice.
+    """
+    path = _file(workspace)
+    with failures_named(path):
+        if not os.path.exists(path):
+            return []
+        with _held(workspace):
+            waiting = _by_agent(disk.read_bytes(path) or b"")
+            written, kept = _written(workspace, waiting)
+            _keep(path, kept)
+    return written
+
+
+def told(agent: str, fields: Mapping[str, Any], now: str, origin: str) -> Ledger:
+    """What is known of an agent from now on; raises InvalidRecord."""
+    document = {"last_checkpoint": now, **fields, "agent_id": agent, "origin": origin}
+    return parse(Ledger, document)
+
+
+def joined(there: Ledger | None, new: Ledger) -> Ledger:
+    """A ledger with what is new: of two checkpoints the later has the word, field by field.
+
+    What was imported, or comes from outside, stays so: its words are still in it.
+    """
+    if there is None:
+        return new
+    first, last = there.document(), new.document()
+    if there.when() > new.when():
+        first, last = last, first
+    inner = {name: {**_part(first, name), **_part(last, name)} for name in ("state", "context")}
+    for name in _SETS:
+        both = [*_part(first, "context").get(name, ()), *_part(last, "context").get(name, ())]
+        inner["context"] |= {name: both} if both else {}
+    given = {name: value for name, value in inner.items() if value}
+    outside = next((one for one in _OUTSIDE if one in {there.origin, new.origin}), None)
+    origin = {"origin": outside} if outside else {}
+    return parse(Ledger, {**first, **last, **given, **origin})
+
+
+def put(workspace: Workspace, change: Change, new: Ledger) -> Ledger:
+    """Write what is new into an agent's ledger, wherever its file is."""
+    path = workspace.place_of(new.id) or place(new)
+    there = change.record(path)
+    known = there if isinstance(there, Ledger) else None
+    return change.put(joined(known, new), path)  # type: ignore[return-value]
+
+
+def _part(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return dict(document.get(name) or {})
+
+
+def _written(
+    workspace: Workspace, waiting: Mapping[str, Ledger]
+) -> tuple[list[Ledger], list[Ledger]]:
+    """The ledgers that could be written, and what has to wait on."""
+    written: list[Ledger] = []
+    kept: list[Ledger] = []
+    workspace.before_write()
+    workspace.know_strangers("ledgers")
+    with workspace.store.change() as change:
+        for agent, new in waiting.items():
+            try:
+                written.append(put(workspace, change, new))
+            except InvalidRecord as error:
+                kept.append(new)
+                workspace.notices.append(f"a checkpoint of {agent} waits: {error}")
+    return written, kept
+
+
+def _by_agent(data: bytes) -> dict[str, Ledger]:
+    found: dict[str, Ledger] = {}
+    for one in _ledgers(data.split(b"\n")):
+        found[one.agent_id] = joined(found.get(one.agent_id), one)
+    return dict(sorted(found.items()))
+
+
+def _ledgers(lines: Iterable[bytes]) -> Iterator[Ledger]:
+    """The lines that are whole; what a killed writer left of one is passed over."""
+    import orjson
+
+    for line in lines:
+        try:
+            yield parse(Ledger, orjson.loads(line))
+        except (orjson.JSONDecodeError, InvalidRecord):
+            continue
+
+
+# -- the file ------------------------------------------------------------------------------------
+
+
+def _file(workspace: Parts) -> str:
+    return f"{workspace.layout.local}/checkpoints/waiting.jsonl"
+
+
+def _held(workspace: Parts) -> AbstractContextManager[None]:
+    folder = workspace.layout.local / "checkpoints"
+    disk.make_folder(folder)
+    return locked(folder / "lock", workspace.config.get("store.lock_seconds"))
+
+
+def _append(path: str, line: bytes) -> None:
+    """Add a line behind the last one, on a line of its own also where somebody died writing."""
+    is_new = not os.path.exists(path)
+    fd = disk.open_to_change(path, append=True)
+    try:
+        size = os.fstat(fd).st_size
+        torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+        if os.write(fd, b"\n" * torn + line) < len(line) + torn:
+            os.ftruncate(fd, size)
+            raise OSError("the disk is full")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    if is_new:
+        disk.flush_folder(os.path.dirname(path))
+
+
+def _keep(path: str, kept: Sequence[Ledger]) -> None:
+    """Leave only what still waits."""
+    import orjson
+
+    if kept:
+        disk.write_bytes(path, b"".join(orjson.dumps(one.document()) + b"\n" for one in kept))
+    else:
+        disk.remove(path)
+
+
+# -- Where agents stand: their ledgers, checkpoints that wait included, and the hando -------------
+
+
+def ledgers(workspace: Workspace, held: Collection[str] | None = None) -> list[Ledger]:
+    """Every agent's ledger with what waits to be written into it, newest first."""
+    waiting = waiting_checkpoints(workspace)
+    rows = workspace.index.ask(
+        f"SELECT id, body, {TRUSTED} FROM live AS m WHERE kind = 'ledger' ORDER BY id"  # noqa: S608
+    )
+    if held is not None:
+        rows = [row for row in rows if row[2] and row[0] not in held]
+    known = (parsed("ledger", body) for _, body, _ in rows)
+    found = [one for one in known if isinstance(one, Ledger)]
+    told = [joined(one, waiting.pop(one.agent_id, one)) for one in found]
+    told += waiting.values()
+    return sorted(sorted(told, key=lambda one: one.id), key=Ledger.when, reverse=True)
+
+
+def ledger_of(
+    workspace: Workspace, agent: str, held: Collection[str] | None = None
+) -> Ledger | None:
+    """The ledger of an agent, also by its short name; None if it has not checked in."""
+    found = ledgers(workspace, held)
+    same = [one for one in found if one.agent_id == agent]
+    near = [one for one in found if "-" in agent and is_addressed(agent, one.agent_id)]
+    return next(iter([*same, *near]), None)
+
+
+def handoffs_to(workspace: Workspace, agent: str, held: Collection[str] = ()) -> list[Handoff]:
+    """Open handoffs to an agent or its role, and what it has taken on, newest first.
+
+    For nobody in particular: all that are open. What was imported or comes from outside waits
+    until it is asked for.
+    """
+    return [one for one in _standing(workspace) if one.id not in held and _concerns(one, agent)]
+
+
+def _standing(workspace: Workspace) -> Iterator[Handoff]:
+    rows = workspace.index.ask(
+        "SELECT body FROM live AS m WHERE kind = 'handoff' "  # noqa: S608
+        f"AND status IN ('open', 'accepted') AND {TRUSTED} ORDER BY at DESC, id"
+    )
+    for (body,) in rows:
+        record = parsed("handoff", body)
+        if isinstance(record, Handoff):
+            yield record
+
+
+def _concerns(handoff: Handoff, agent: str) -> bool:
+    if handoff.state == "open":
+        return not agent or is_addressed(handoff.to_agent or "", agent)
+    return bool(agent) and is_addressed(handoff.accepted_by or handoff.to_agent or "", agent)

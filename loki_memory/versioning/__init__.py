@@ -1,1 +1,0 @@
-"""Memory under version control: commits, review, history, merges, verification."""

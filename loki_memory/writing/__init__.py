@@ -1,1 +1,0 @@
-"""What changes memory: remembering, episodes of sessions, feedback, consolidation, removal."""
