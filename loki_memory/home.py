@@ -57,7 +57,6 @@ from loki_memory.sync import (
 )
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
-    from loki_memory.beside import Beside
     from loki_memory.files.problem import Problem
     from loki_memory.files.store import Change, Store
     from loki_memory.files.view_rendering import Listed
@@ -91,7 +90,6 @@ class Parts:
         # Folders as of when every stranger in them was known, and when we last looked.
         self._familiar: dict[str, tuple[int, float]] = {}
         self._looked_at_all = -_FULL_LOOK_SECONDS
-        self._beside: Beside | None = None
 
     @cached_property
     def config(self) -> settings.Config:
@@ -357,23 +355,14 @@ class Parts:
                     f"another process is updating the index; it is {self._age()} old"
                 )
 
-    def look_ahead(self) -> None:
-        """Begin to compare the files while this process loads what a recall needs."""
-        from loki_memory.sync.beside import begin
-
-        if not transaction.waiting(self.layout):
-            self._beside = begin(self.layout, self.index, self._freshness())
-
     def look_again(self) -> bool:
         """Make the index fresh enough for one of many questions in a row.
 
         Says whether every file was compared just now.
         """
-        now, beside = time.monotonic(), self._beside
+        now = time.monotonic()
         if now - self._looked_at_all >= _FULL_LOOK_SECONDS:
-            self._beside = None
-            if beside is None or not beside.result():
-                self.refresh()
+            self.refresh()
             self._looked_at_all = now
             return True
         with self._lock:
@@ -509,16 +498,10 @@ class Parts:
     ) -> Changes:
         if full:
             self._written.clear()
-        freshness = self._freshness()
-        if folders_only:
-            freshness = freshness._replace(scan_limit=0)
+        scan_limit = 0 if folders_only else self.config.get("sync.scan_limit")
+        freshness = Freshness(scan_limit, self.config.get("sync.full_scan_seconds"))
         look = Look(full, wait, freshness, progress, may_be_empty)
         return self._guarded(lambda: sync(self.layout, self.index, time.time_ns(), look))
-
-    def _freshness(self) -> Freshness:
-        return Freshness(
-            self.config.get("sync.scan_limit"), self.config.get("sync.full_scan_seconds")
-        )
 
     def _guarded(self, work: Callable[[], Changes]) -> Changes:
         """Do index work.

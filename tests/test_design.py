@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": {"models", "errors"},
     "index": {"files", "models", "errors"},
     "embedding": {"errors"},
-    "sync": {"files", "index", "models", "errors", "beside"},
+    "sync": {"files", "index", "models", "errors"},
     "recall": {"index", "embedding", "files", "models", "errors"},
     "consolidation": {"models", "errors"},
     "history": {"models", "errors"},

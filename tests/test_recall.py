@@ -19,8 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_models import EPISODE, LEDGER, PATTERN
-from test_sync import overwrite, write
-from test_sync_beside import wait_until_current
+from test_sync import overwrite, wait_until_current, write
 
 import loki_memory
 from loki_memory import Workspace

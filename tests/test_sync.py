@@ -16,7 +16,8 @@ import pytest
 from loki_memory import Fact, Workspace
 from loki_memory.errors import EverythingVanished
 from loki_memory.files import codec
-from loki_memory.files.scan import UNSETTLED, settled
+from loki_memory.files.scan import UNSETTLED, scan, settled
+from loki_memory.home import Parts
 from loki_memory.index.index import Index
 from loki_memory.models import parse
 from loki_memory.sync import rebuild
@@ -34,6 +35,21 @@ def write(ws: Workspace, name: str, **fields: Any) -> Path:
     path = facts(ws) / f"{name}.json"
     path.write_text(json.dumps({"id": f"fact-{name}", **fields}), encoding="utf-8")
     return path
+
+
+def is_current(home: Parts) -> bool:
+    """Whether the index remembers every file with the stamp that it has."""
+    known = {path: home.index.folder(path)[1] for path in home.index.folders()}
+    return known == {path: folder.files for path, folder in scan(home.layout)}
+
+
+def wait_until_current(home: Parts) -> None:
+    """No ctime can be set: until the clock ticks, a file that was just touched is looked at."""
+    for _ in range(10_000):
+        if is_current(home):
+            return
+        home.sync()
+    raise AssertionError("the files never settle")
 
 
 def overwrite(path: Path, **fields: Any) -> None:

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_sync import is_current
 
 from loki_memory import Fact, Workspace
 from loki_memory.files.store import Change
 from loki_memory.index.index import Index
 from loki_memory.models import parse
-from loki_memory.sync import Freshness, is_current, rebuild
+from loki_memory.sync import rebuild
 
 
 def path_of(name: str) -> str:
@@ -238,7 +239,7 @@ def test_files_with_new_stamps_and_known_content_are_no_change(three: Workspace)
     )
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert told.stdout.split() == ["False", "False"]
-    assert is_current(three.layout, three.index, Freshness())
+    assert is_current(three)
 
 
 def test_a_view_with_a_new_stamp_and_an_edit_is_a_change(three: Workspace) -> None:

@@ -58,7 +58,6 @@ def recall_command(
     options["session"] = options.pop("of_session")
     if not text.strip() and not options["error"]:
         raise click.UsageError("Say what to recall, or give --error.")
-    workspace.look_ahead()
     with progress_bar("embedding") as workspace.progress:
         found = workspace.recall(text, **options)
     parts = _explained(workspace, text, options) if explain else []
@@ -155,7 +154,6 @@ def context_command(
       loki-mem context "Add a PATCH endpoint" --file src/routes/todos.ts
     """
     workspace = session.open()
-    workspace.look_ahead()
     with progress_bar("embedding") as workspace.progress:
         found = workspace.context(
             " ".join(goal), error=_error(error), session=of_session, **options

@@ -44,9 +44,6 @@ class Past(Workspace):
     def refresh(self, *, wait: bool = False) -> None:
         """Say nothing: it is as it was."""
 
-    def look_ahead(self) -> None:
-        """Have nothing to compare."""
-
     def look_again(self) -> bool:
         """Be as sure as can be, at once."""
         return True

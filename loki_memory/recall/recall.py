@@ -117,8 +117,6 @@ def recall(
     homes = [home for home in workspace.homes() if home.has_scope(asked.scope)]
     root = f"{workspace.layout.root}{os.sep}"
     asked = asked._replace(files=tuple(path.removeprefix(root) for path in asked.files))
-    from loki_memory.recall import retriever  # noqa: F401 - numpy, while a look goes on beside
-
     to_check = [home for home in homes if not home.look_again()]
     floor = workspace.config.get("recall.floor") / 100
     found = _found(homes, asked, floor, phase)

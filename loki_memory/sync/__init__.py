@@ -107,14 +107,6 @@ def _anew(layout: Layout, index: Index, now_ns: int, progress: Progress | None) 
     return Changes(added, sorted([*modified, *views]), sorted(before.keys() - after.keys()))
 
 
-def is_current(layout: Layout, index: Index, freshness: Freshness) -> bool:
-    """Whether every file is as the index knows it. Changes nothing, and reads no file."""
-    known = _known(layout, index)
-    if not known or index.one("SELECT count(*) FROM files") > freshness.scan_limit:
-        return False
-    return not _compare(dict(scan(layout)), known).folders
-
-
 def _note_full_scan(index: Index, now_ns: int, freshness: Freshness) -> None:
     """A full scan that was due and found nothing is not due again at once."""
     if index.one("SELECT count(*) FROM files") > freshness.scan_limit:
@@ -368,7 +360,6 @@ __all__ = [
     "Progress",
     "check",
     "home_of",
-    "is_current",
     "rebuild",
     "sync",
     "take_in",

@@ -7,6 +7,7 @@ From some thousand files on, a second process takes part: it is sent paths and s
 from __future__ import annotations
 
 import marshal
+import os
 import subprocess
 import sys
 from collections import deque
@@ -17,7 +18,6 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, Any, NamedTuple, Self
 
-from loki_memory.beside import cores
 from loki_memory.errors import InvalidRecord, StoreFailed
 from loki_memory.files.codec import MAX_BYTES, decode_with_document
 from loki_memory.files.layout import Layout
@@ -122,7 +122,14 @@ def read_files(store: Store, items: Sequence[Item]) -> Iterator[Reading]:
 
 
 def _is_help_at_hand() -> bool:
-    return cores() > 1 and bool(sys.executable)
+    return _cores() > 1 and bool(sys.executable)
+
+
+def _cores() -> int:
+    """Count the cores that this process may use: the machine can have more."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _read_here(store: Store, items: Sequence[Item]) -> Iterator[Reading]:
