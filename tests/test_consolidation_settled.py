@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import marshal
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,8 @@ from test_consolidation_branches import EPISODES, FACTS, GOALS, SIDES, by_id, cl
 from test_consolidation_branches import episode as branch_episode
 from test_consolidation_cost import episode
 
-from loki_memory import Episode, Fact, Workspace, beside
-from loki_memory.beside import Beside, begin_telling
-from loki_memory.consolidation import ahead, provenance, run, run_cache
-from loki_memory.consolidation import beside as writing_beside
-from loki_memory.consolidation.beside import Ahead
+from loki_memory import Episode, Fact, Workspace
+from loki_memory.consolidation import provenance, run_cache
 from loki_memory.consolidation.clustering import kin
 from loki_memory.consolidation.failures import setbacks
 from loki_memory.consolidation.features import Outline, glance
@@ -105,102 +101,6 @@ def test_batch_by_batch_memory_is_what_it_is_without_what_was_kept(tmp_path: Pat
             (lost.layout.cache / "consolidated").unlink(missing_ok=True)
             assert kept.consolidate() == lost.consolidate()
             assert record_files(kept) == record_files(lost)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="copies of a process")
-@pytest.mark.usefixtures("two_cores")
-def test_what_a_second_process_finds_and_keeps_is_what_one_would(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[Beside | None] = []
-
-    def begun(work: Callable[[], Any]) -> Beside | None:
-        started.append(begin_telling(work))
-        return started[-1]
-
-    monkeypatch.setattr(beside, "begin_telling", begun)
-    asked: dict[str, bool] = {}
-    ask = Ahead.ask
-
-    def noted(self: Ahead, name: str) -> Any:
-        found = ask(self, name)
-        asked[name] = asked.get(name, False) or found is not None
-        return found
-
-    monkeypatch.setattr(Ahead, "ask", noted)
-    with Workspace.init(tmp_path / "two") as two, Workspace.init(tmp_path / "one") as one:
-        for start in range(0, len(TOLD), 8):
-            for told in TOLD[start : start + 8]:
-                two.record(told)
-                one.record(told)
-            with monkeypatch.context() as few:
-                few.setattr(writing_beside, "LARGE", 1)
-                few.setattr(run, "MANY", 1)
-                found = two.consolidate()
-            assert one.consolidate() == found
-            assert record_files(two) == record_files(one)
-    assert len(started) > len(TOLD) // 8
-    assert None not in started
-    names = ("saw", "kin", "teachings", "setbacks", "strata", "found", "chance")
-    assert asked == dict.fromkeys(names, True)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="copies of a process")
-@pytest.mark.usefixtures("two_cores")
-def test_nobody_listens_to_a_second_process_that_saw_other_episodes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Somebody else records while both are at it."""
-    asked: list[str] = []
-    ask, go = Ahead.ask, Ahead.go
-
-    def noted(self: Ahead, name: str) -> Any:
-        asked.append(name)
-        return ask(self, name)
-
-    def and_one_more(self: Ahead) -> None:
-        go(self)
-        ask(self, "saw")
-        with Workspace.open(tmp_path / "two") as other:
-            other.record(TOLD[20])
-            other.sync()
-
-    with Workspace.init(tmp_path / "two") as two, Workspace.init(tmp_path / "one") as one:
-        for ws in (two, one):
-            ws.record(TOLD[:10])
-            ws.consolidate()
-            ws.record(TOLD[10:20])
-        one.record(TOLD[20])
-        with monkeypatch.context() as few:
-            few.setattr(writing_beside, "LARGE", 1)
-            few.setattr(Ahead, "ask", noted)
-            few.setattr(Ahead, "go", and_one_more)
-            two.consolidate()
-        one.consolidate()
-        assert asked == ["saw"]
-        assert record_files(two) == record_files(one)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="copies of a process")
-@pytest.mark.usefixtures("two_cores")
-def test_a_second_process_that_breaks_off_is_done_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: Any) -> Iterator[Any]:
-        yield "kin", None
-        raise ValueError
-
-    with Workspace.init(tmp_path / "two") as two, Workspace.init(tmp_path / "one") as one:
-        for ws in (two, one):
-            ws.record(TOLD[:10])
-            ws.consolidate()
-            ws.record(TOLD[10:20])
-        with monkeypatch.context() as few:
-            few.setattr(writing_beside, "LARGE", 1)
-            few.setattr(ahead, "tell", broken)
-            two.consolidate()
-        one.consolidate()
-        assert record_files(two) == record_files(one)
 
 
 def test_what_an_archived_episode_says_of_an_error_is_not_passed_over(tmp_path: Path) -> None:

@@ -24,10 +24,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Part -> the parts that it may import; a part may always import itself. Modules at the top of the
 # package that are not named here belong to "workspace": together they are what joins the parts.
-GROUND = {"errors", "resources", "config", "beside"}
+GROUND = {"errors", "resources", "config"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    "beside": set(),
     "resources": {"errors"},
     "config": {"errors"},
     "models": {"errors"},

@@ -14,7 +14,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.consolidation.step_sequences import Move, move
 from loki_memory.models import Action, Episode, error_signature
 from loki_memory.models.error_signature import Key, head, is_shell, salient, told
@@ -337,7 +336,7 @@ def setbacks(episode: Episode) -> Setbacks:
     if known is None:
         answers = tuple(map(tuple, _responses(episode)))
         known = Setbacks(resolved(episode), failed(episode), answers)
-        with_setbacks(episode, known)
+        episode.__dict__[_SETBACKS] = known
     return known
 
 
@@ -356,19 +355,6 @@ def failed(episode: Episode) -> tuple[str, ...]:
 def _known_setbacks(episode: Episode) -> Setbacks | None:
     known: Setbacks | None = episode.__dict__.get(_SETBACKS)
     return known
-
-
-def with_setbacks(episode: Episode, known: Setbacks) -> None:
-    """Give an episode what was taken from it before, or elsewhere."""
-    episode.__dict__[_SETBACKS] = known
-
-
-def hear(snapshot: Snapshot) -> None:
-    """Give new episodes what was taken from them elsewhere."""
-    for name, kept in snapshot.ahead("setbacks").items():
-        episode = snapshot.records.get(name)
-        if isinstance(episode, Episode):
-            with_setbacks(episode, Setbacks._make(kept))
 
 
 def _resolved(episode: Episode) -> Iterator[tuple[str, str]]:

@@ -5,12 +5,12 @@ Episodes that the last run knew are taken at a glance, and read whole when their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from loki_memory.consolidation import ahead, run_cache
+from loki_memory.consolidation import run_cache
 from loki_memory.consolidation.clustering import kin, traits
 from loki_memory.consolidation.failures import NONE, setbacks
 from loki_memory.consolidation.features import Gist, Glance, Outline, glance, known_gist, with_gist
@@ -23,28 +23,23 @@ from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
 from loki_memory.home import parsed
 from loki_memory.models import Belief, Episode, Memory
-from loki_memory.models.ids import digest
 from loki_memory.models.kinds import KINDS
 
 if TYPE_CHECKING:
-    from loki_memory.consolidation.beside import Ahead
     from loki_memory.consolidation.pipeline import Plan
     from loki_memory.workspace import Workspace
 
 _READ = tuple(kind for kind in KINDS if kind not in {"ledger", "handoff"})
-_SAW = "saw"
 
 
 class Survey:
-    """The records of the project's files, or episodes alone, and those that were archived."""
+    """The records of the project's files, and those that were archived."""
 
-    def __init__(
-        self, workspace: Workspace, known: Settled | None = None, *, of_beliefs: bool = True
-    ) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._limits = thresholds(workspace.config)
-        self._known = known or kept(workspace)
-        self._rows = list(_rows(workspace, _READ if of_beliefs else (Episode.kind,)))
+        self._known = run_cache.read(workspace.layout, self._limits)
+        self._rows = list(_rows(workspace))
         self._stamps = run_cache.archive_stamps(workspace.layout)
         self._archive: dict[str, Memory] = {}
 
@@ -68,33 +63,13 @@ class Survey:
         known = self._known.records
         return frozenset(one.id for one in self._rows if known.get(one.id) != one.etag)
 
-    def snapshot(self, day: str, beside: Ahead | None = None) -> Snapshot:
-        """Memory as it is; what a second process tells of the same episodes is expected."""
+    def snapshot(self, day: str) -> Snapshot:
+        """Memory as it is."""
         self._archive = dict(self._archived())
         stones = (one.id for one in self._rows if one.kind == "tombstone")
         records = [*self._outlines(), *self._whole()]
         archived, known = self._archive.values(), self._known.kin if self.touched else ()
-        snapshot = Snapshot(records, day, stones, self._limits, archived, known)
-        if beside and self.touched and beside.ask(_SAW) == self._saw():
-            ahead.expect(snapshot, beside.ask)
-        return snapshot
-
-    def tell(self) -> Iterator[ahead.Told]:
-        """What follows from the episodes alone, if there are but new ones."""
-        last = self._known
-        if not last.program:  # all is to be looked at, and beliefs are read in no time
-            return
-        yield _SAW, self._saw()
-        archived = (one for _, one in self._archived())
-        known = (*self._outlines(), *self._whole())
-        alone = Snapshot(known, "", (), self._limits, archived, last.kin)
-        yield from ahead.tell(alone, last.with_new(self._new))
-
-    def _saw(self) -> str:
-        """What all that is told goes back to."""
-        rows = (one.etag for one in self._rows if one.kind == Episode.kind)
-        archived = map(str, sorted(self._stamps.items()))
-        return digest("", *sorted(rows), *archived, *sorted(self._known.clusters))
+        return Snapshot(records, day, stones, self._limits, archived, known)
 
     @cached_property
     def _seen(self) -> dict[str, Glance]:
@@ -171,11 +146,6 @@ class Survey:
         }
 
 
-def kept(workspace: Workspace) -> Settled:
-    """What the last run left for this one."""
-    return run_cache.read(workspace.layout, thresholds(workspace.config))
-
-
 def _gists(records: Mapping[str, Memory | None]) -> Iterator[tuple[str, Gist]]:
     """What was taken from words by this run or those before."""
     for name, one in records.items():
@@ -199,11 +169,11 @@ def _archive_entry(stamp: Stamp, record: Memory) -> Archived:
     return Archived(stamp, record.id, None, NONE)
 
 
-def _rows(workspace: Workspace, kinds: Sequence[str]) -> Iterator[Row]:
+def _rows(workspace: Workspace) -> Iterator[Row]:
     """The records in the project's files."""
-    marks = ",".join("?" * len(kinds))
+    marks = ",".join("?" * len(_READ))
     sql = f"SELECT id, path, etag, kind FROM memories WHERE kind IN ({marks})"  # noqa: S608
-    for row in map(Row._make, workspace.index.ask(sql, *kinds)):
+    for row in map(Row._make, workspace.index.ask(sql, *_READ)):
         if not row.path.startswith(PRIVATE) and not view_kind(row.path):
             yield row
 

@@ -123,11 +123,8 @@ def _cluster(pattern: Pattern) -> str:
 def _found(scene: Scene) -> Found:
     found = Found([], [], {})
     snapshot = scene.snapshot
-    clusters = [(one, _is_known(one, scene)) for one in kinds(snapshot)]
-    again = [_again(one, scene) if is_known else None for one, is_known in clusters]
-    # What is new may be worked out elsewhere yet: it is asked for when all else is done.
-    for (cluster, is_known), taught in zip(clusters, again, strict=True):
-        learned = taught if is_known else _learned(cluster, scene)
+    for cluster in kinds(snapshot):
+        learned = (_again if _is_known(cluster, scene) else _learned)(cluster, scene)
         if learned and snapshot.rejected and tombstone_id(learned.value()) in snapshot.rejected:
             found.refused.append(learned)
             learned = None
@@ -167,8 +164,7 @@ def _is_over(pattern: Pattern) -> bool:
 
 def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
     least = scene.snapshot.thresholds.pattern_episodes
-    ahead = scene.snapshot.ahead("teachings")
-    found = ahead.get(mark(cluster)) or teaching(cluster, least)
+    found = teaching(cluster, least)
     if not found.lessons:
         return None
     fields = _fields(cluster, found, scene.surroundings)

@@ -15,7 +15,7 @@ from itertools import chain, takewhile
 from math import fsum
 from typing import Any
 
-from loki_memory.consolidation.failures import Response, hear, setbacks
+from loki_memory.consolidation.failures import Response, setbacks
 from loki_memory.consolidation.features import glance
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.provenance import (
@@ -57,7 +57,6 @@ _NAMES, _LINE = 5, 200
 
 def reflect(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """Parents, sure remedies and topics that are new or have changed, and what was noticed."""
-    hear(snapshot)
     new = {one.id for one in snapshot.of(Belief) if is_touched(one, touched)}
     wanted = _by_id([*_generalised(snapshot, new), *_sure_remedies(snapshot, new)])
     made = [*_reflections(snapshot.of(AntiPattern)), *_reflections(snapshot.of(Pattern))]

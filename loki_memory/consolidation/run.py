@@ -10,11 +10,9 @@ import gc
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.beside import meanwhile
 from loki_memory.editing.removal import archive, keep_copy
 from loki_memory.errors import InvalidRecord, NotFound, WouldLoseBeliefs
 from loki_memory.files.layout import place
@@ -24,14 +22,12 @@ from loki_memory.team.ledgers import take_over_checkpoints
 
 if TYPE_CHECKING:
     from loki_memory.config import Config
-    from loki_memory.consolidation.beside import Ahead
     from loki_memory.consolidation.pipeline import Plan
     from loki_memory.consolidation.snapshot import Snapshot, Step, Thresholds, Touched
     from loki_memory.workspace import Workspace
 
     Progress = Callable[[int, int], None]
 
-MANY = 2000  # episodes, from which on what takes a while is done in a second process
 _NAMED = 3  # files that cannot be read
 _SPAN, _HOURS = re.compile(r"(\d{1,5})([hd])"), {"h": 1, "d": 24}
 NO_FILE = "-"  # instead of an etag
@@ -79,52 +75,37 @@ def consolidate(workspace: Workspace, asked: Asked) -> Report:
 
 def _consolidated(workspace: Workspace, asked: Asked) -> Report:
     """One run, with the index up to date before and after; views are rendered once."""
-    from loki_memory.consolidation.beside import looking_ahead
-
-    with looking_ahead(workspace) as ahead:
-        workspace.catch_up()
-        if ahead:
-            ahead.go()
-        try:
-            report, settle = _run(workspace, asked, ahead)
-        except BaseException:
-            workspace.render_views()  # what was found by catching up
-            raise
-    written = sorted(workspace.store.written)
-    with meanwhile(settle, is_long=bool(written) and report.episodes >= MANY):
-        workspace.take_in(written)
-        workspace.render_views()
+    workspace.catch_up()
+    try:
+        report = _run(workspace, asked)
+    except BaseException:
+        workspace.render_views()  # what was found by catching up
+        raise
+    workspace.take_in(sorted(workspace.store.written))
+    workspace.render_views()
     return report
 
 
-def _run(
-    workspace: Workspace, asked: Asked, ahead: Ahead | None
-) -> tuple[Report, Callable[[], None]]:
-    """What was done, and what is to be done yet for the next run."""
+def _run(workspace: Workspace, asked: Asked) -> Report:
+    """Read, think and write; keep what the next run need not look at again."""
     from loki_memory.consolidation import pipeline
     from loki_memory.consolidation.input import Survey
     from loki_memory.consolidation.phases import ALL
 
     survey, day = Survey(workspace), asked.day or ""
     if not asked.since and (quiet := survey.quiet(day)):
-        return Report(quiet.day, asked.plan_only, quiet.episodes, [], 0, 0), _nothing
-    before = survey.snapshot(day, ahead)
+        return Report(quiet.day, asked.plan_only, quiet.episodes, [], 0, 0)
+    before = survey.snapshot(day)
     touched = _since(asked.since, before) if asked.since else survey.touched
     plan = pipeline.consolidate(before, ALL, touched, asked.progress)
     if plan.lost:
         raise WouldLoseBeliefs(plan.lost)
-    settle: Callable[[], None] = _nothing
     if not asked.plan_only:
         written = apply(workspace, plan, survey.etags())
         if not asked.since:
-            settle = partial(survey.settle, before, plan, written, day)
+            survey.settle(before, plan, written, day)
     counts = len(plan.put), len(plan.archive)
-    report = Report(plan.day, asked.plan_only, len(before.episodes), [*plan.steps], *counts)
-    return report, settle
-
-
-def _nothing() -> None:
-    """What is to be done yet where nothing was done."""
+    return Report(plan.day, asked.plan_only, len(before.episodes), [*plan.steps], *counts)
 
 
 @contextmanager

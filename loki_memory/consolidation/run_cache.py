@@ -32,7 +32,7 @@ from loki_memory.sync import home_of
 if TYPE_CHECKING:
     from loki_memory.files.layout import Layout
 
-KEPT, _LEARNED = "consolidated", "learned"
+_KEPT, _LEARNED = "consolidated", "learned"
 _TOLD_OFTEN = frozenset({str, tuple})
 _CHECK = 16  # bytes of a hash in front of what is kept
 # What may be added without touching what was there: everything else is looked at with all the rest.
@@ -91,10 +91,7 @@ class Settled(NamedTuple):
         there = {one.id for one in rows}
         if not is_added or self.records.keys() - there or self.stamps() != archive:
             return None
-        return self.with_new(frozenset(one.id for one in new))
-
-    def with_new(self, ids: frozenset[str]) -> Touched:
-        """What is new, if it is these records and nothing has changed."""
+        ids = frozenset(one.id for one in new)
         since = ids & self.learned
         return Touched(ids, self.clusters, self.strangers, self.chance, self.found, since)
 
@@ -110,7 +107,7 @@ NOTHING = Settled("", {}, {}, {}, {}, {}, frozenset(), "", (), {}, (), None)
 
 def read(layout: Layout, limits: Thresholds) -> Settled:
     """What the last run left behind, and what was learned since; nothing if it does not fit."""
-    data = _bytes(layout.cache / KEPT)
+    data = _bytes(layout.cache / _KEPT)
     if not data or data[:_CHECK] != _hash(data[_CHECK:], layout):
         return NOTHING
     plain = marshal.loads(data[_CHECK:])  # noqa: S302 - our own cache
@@ -165,7 +162,7 @@ def write(layout: Layout, known: Settled) -> None:
     )
     data = marshal.dumps(plain)
     with suppress(OSError):
-        disk.replace_plainly(layout.cache / KEPT, _hash(data, layout) + data)
+        disk.replace_plainly(layout.cache / _KEPT, _hash(data, layout) + data)
         disk.discard(layout.cache / _LEARNED)
 
 

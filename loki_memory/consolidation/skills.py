@@ -26,8 +26,6 @@ SOURCE = "consolidation"
 def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """The skills that episodes teach; a kind of goal that is as it was teaches what it taught."""
     anywhere = Strangers.of(snapshot).knowing(touched)
-    anywhere.found.update(snapshot.ahead("found"))
-    anywhere.chance.update(snapshot.ahead("chance"))
     troubles, written, told = Troubles(snapshot), Written(snapshot), feedback(snapshot)
     known = touched and Known(snapshot, touched, anywhere, troubles)
     put: list[Skill] = []

@@ -73,7 +73,6 @@ class Snapshot:
         for name, one in self.records.items():
             self._types[type(one)][name] = one
         self._once: dict[str, Any] = {}
-        self._expected: dict[str, Callable[[], Any]] = {}
         # Episodes in the archive are evidence still; beliefs there are not made again.
         self.archived = {name: one for name, one in kept.items() if both[name] is one}
         self.day = day or max((one.when()[:10] for one in self.episodes), default="")
@@ -104,19 +103,9 @@ class Snapshot:
     def once(self, name: str, make: Callable[[Snapshot], T]) -> T:
         """What follows from the episodes alone: worked out once for as long as these stay."""
         if name not in self._once:
-            found = self._expected.pop(name)() if name in self._expected else None
-            self._once[name] = make(self) if found is None else found
+            self._once[name] = make(self)
         made: T = self._once[name]
         return made
-
-    def expect(self, name: str, found: Callable[[], T | None]) -> None:
-        """Something of that kind is being worked out elsewhere; `found` waits for it."""
-        self._expected[name] = found
-
-    def ahead(self, name: str) -> Mapping[Any, Any]:
-        """What was worked out elsewhere of some things, by what tells each from others."""
-        nothing: Mapping[Any, Any] = {}
-        return self.once(name, lambda _: nothing)
 
     def with_changes(self, changes: Changes) -> Snapshot:
         """The snapshot as it is once changes are made; what they do not concern is taken over."""
@@ -130,7 +119,7 @@ class Snapshot:
         after.archived = {name: one for name, one in self.archived.items() if name not in put}
         after._regroup(gone, [one for name, one in put.items() if name in after.records])
         if any(isinstance(one, Episode) for one in (*changes.put, *gone)):
-            after._once, after._expected, after.kin = {}, {}, ()
+            after._once, after.kin = {}, ()
         return after
 
     def _regroup(self, gone: Iterable[Memory], put: Iterable[Memory]) -> None:
