@@ -14,7 +14,13 @@ import numpy as np
 from loki_memory.consolidation.average_link import Alike, average_link, parts
 from loki_memory.consolidation.features import Glance, glance
 from loki_memory.consolidation.minhash import Floats, Ints, bands
-from loki_memory.consolidation.snapshot import Kin, Snapshot, Thresholds, in_time
+from loki_memory.consolidation.snapshot import (
+    Kin,
+    Snapshot,
+    Thresholds,
+    cached_by_episodes,
+    in_time,
+)
 from loki_memory.models import Episode
 
 _GOAL, _FILES, _STEPS = 0.6, 0.2, 0.2  # consolidation's reference document, 2.1
@@ -135,19 +141,17 @@ class Traits(NamedTuple):
     steps: tuple[str, ...]
 
 
+@cached_by_episodes
 def kinds(snapshot: Snapshot) -> list[list[Episode]]:
     """The clusters of all episodes, each of one scope and in the order of time."""
-    return snapshot.once("kinds", _kinds)
+    by_id = {episode.id: episode for episode in snapshot.episodes}
+    clusters = ([by_id[name] for name in ids] for one in kin(snapshot) for ids in one.clusters)
+    return sorted(clusters, key=lambda cluster: (cluster[0].timestamp, cluster[0].id))
 
 
+@cached_by_episodes
 def kin(snapshot: Snapshot) -> list[Kin]:
     """The same, those together that were clustered for themselves."""
-    return snapshot.once("kin", _kin)
-
-
-def _kin(snapshot: Snapshot) -> list[Kin]:
-    from loki_memory.consolidation.clustering import related  # numpy takes as long as all else
-
     return related(snapshot.episodes, snapshot.thresholds.cluster, snapshot.kin)
 
 
@@ -164,9 +168,3 @@ def mark(cluster: Iterable[Episode]) -> str:
 def traits(episode: Episode) -> Traits:
     seen = glance(episode)
     return Traits(seen.scope, seen.goal, seen.files, seen.steps)
-
-
-def _kinds(snapshot: Snapshot) -> list[list[Episode]]:
-    by_id = {one.id: one for one in snapshot.episodes}
-    found = ([by_id[name] for name in ids] for those in kin(snapshot) for ids in those.clusters)
-    return sorted(found, key=lambda cluster: (cluster[0].timestamp, cluster[0].id))

@@ -20,7 +20,7 @@ from zlib import crc32
 from loki_memory.consolidation.clustering import kinds
 from loki_memory.consolidation.features import Glance, glance
 from loki_memory.consolidation.similarity import FUNCTION_WORDS
-from loki_memory.consolidation.snapshot import Snapshot, Touched, in_time
+from loki_memory.consolidation.snapshot import Snapshot, Touched, cached_by_episodes, in_time
 from loki_memory.consolidation.step_sequences import Move, Shared, contains, shared
 from loki_memory.consolidation.weigh import Feedback
 from loki_memory.models import Episode
@@ -103,6 +103,7 @@ def _sessions(snapshot: Snapshot, episodes: Iterable[str]) -> set[str]:
     return {one.session or one.id for one in known if isinstance(one, Episode)}
 
 
+@cached_by_episodes
 def strata(snapshot: Snapshot) -> list[Stratum]:
     """Goals of one kind. Clusters whose goals share the same words are one kind."""
     found: dict[str, list[Episode]] = defaultdict(list)
@@ -192,13 +193,6 @@ class Strangers:
         self.found: dict[str, Any] = {}
         self._users: dict[tuple[Move, ...], frozenset[str]] = {}
 
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Strangers:
-        """Those among all episodes."""
-        return snapshot.once(
-            "strangers", lambda those: cls(those.episodes, those.thresholds.skill_successes)
-        )
-
     def knowing(self, touched: Touched | None) -> Strangers:
         """The same, with what the last run found that they share, and others do not."""
         if touched and touched.strangers == self.mark:
@@ -246,6 +240,12 @@ class Strangers:
             if self.is_rarer(one.moves, len(one.users) / len(group), self._failed):
                 return self.worth(one)
         return -inf
+
+
+@cached_by_episodes
+def strangers(snapshot: Snapshot) -> Strangers:
+    """Those among all episodes."""
+    return Strangers(snapshot.episodes, snapshot.thresholds.skill_successes)
 
 
 def _chosen(episodes: Sequence[Episode]) -> list[Episode]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from loki_memory.consolidation.failures import failed, line, resolved
 from loki_memory.consolidation.features import Glance, glance
 from loki_memory.consolidation.similarity import content, grams, jaccard, names
-from loki_memory.consolidation.template import common, medoid
+from loki_memory.consolidation.template import medoid
 from loki_memory.models import Episode
 from loki_memory.models.error_signature import signature
 from loki_memory.models.text import normal
@@ -44,22 +44,10 @@ class Met(NamedTuple):
     resolution: str
 
 
-class Teaching(NamedTuple):
-    """What a cluster is about, and what it teaches."""
-
-    goal: str
-    lessons: list[Lesson]
-
-
-def teaching(cluster: Sequence[Episode], least: int) -> Teaching:
-    """What a cluster teaches: it follows from its episodes alone."""
-    taught = lessons(cluster, least) if len(cluster) >= least else []
-    goal = common(glance(one).goal for one in cluster).rstrip(".:") if taught else ""
-    return Teaching(goal, taught)
-
-
-def lessons(cluster: Sequence[Episode], least: int = 2) -> list[Lesson]:
+def lessons(cluster: Sequence[Episode], least: int) -> list[Lesson]:
     """Those met by most episodes first; none if nothing came in as many as `least`."""
+    if len(cluster) < least:
+        return []
     return _resolved(cluster, least) or _told_apart(cluster, least)
 
 

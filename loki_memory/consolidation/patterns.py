@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loki_memory.consolidation.clustering import kinds, mark
-from loki_memory.consolidation.lessons import Lesson, Surroundings, Teaching, teaching
+from loki_memory.consolidation.features import glance
+from loki_memory.consolidation.lessons import Lesson, Surroundings, lessons
 from loki_memory.consolidation.lint import LONGEST, is_platitude
 from loki_memory.consolidation.provenance import (
     SAME,
@@ -25,6 +26,7 @@ from loki_memory.consolidation.provenance import (
     replaced_because,
 )
 from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.template import common
 from loki_memory.consolidation.work_context import extension
 from loki_memory.models import Episode, LinkTo, Pattern, parse, tombstone_id
 from loki_memory.models.ids import digest
@@ -163,18 +165,17 @@ def _is_over(pattern: Pattern) -> bool:
 
 
 def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
-    least = scene.snapshot.thresholds.pattern_episodes
-    found = teaching(cluster, least)
-    if not found.lessons:
+    taught = lessons(cluster, scene.snapshot.thresholds.pattern_episodes)
+    if not taught:
         return None
-    fields = _fields(cluster, found, scene.surroundings)
+    fields = _fields(cluster, taught, scene.surroundings)
     return None if is_platitude(fields["pattern"]) else _record(cluster, fields, scene)
 
 
 def _fields(
-    cluster: Sequence[Episode], found: Teaching, surroundings: Surroundings
+    cluster: Sequence[Episode], taught: list[Lesson], surroundings: Surroundings
 ) -> dict[str, Any]:
-    goal, taught = found
+    goal = common(glance(episode).goal for episode in cluster).rstrip(".:")
     said = [f"{goal}: " + "; ".join(_told(one) for one in taught[:many]) for many in (2, 1)]
     return {
         "pattern": next((text for text in said if len(text) <= LONGEST), said[-1]),

@@ -21,7 +21,7 @@ from collections.abc import Collection
 from loki_memory.consolidation.archive import forget
 from loki_memory.consolidation.clustering import kinds, mark
 from loki_memory.consolidation.first_phases import EARLY
-from loki_memory.consolidation.habits import Strangers, strata
+from loki_memory.consolidation.habits import strangers, strata
 from loki_memory.consolidation.links import relate
 from loki_memory.consolidation.merge import merge
 from loki_memory.consolidation.patterns import patterns
@@ -50,14 +50,13 @@ def looked_at(snapshot: Snapshot, changed: Collection[str] = ()) -> Touched:
 
     What was found of goals among whose episodes it changed some is found anew when it is needed.
     """
-    goals = snapshot.once("strata", strata)
-    marked = {one.mark: one for one in goals}
+    marked = {stratum.mark: stratum for stratum in strata(snapshot)}
     marks = frozenset((*map(mark, kinds(snapshot)), *marked))
-    anywhere = Strangers.of(snapshot)
+    anywhere = strangers(snapshot)
     chance = tuple(sorted(anywhere.chance.items()))
     found = {
         name: anywhere.found[name]
-        for name, one in marked.items()
-        if name in anywhere.found and not any(episode.id in changed for episode in one.episodes)
+        for name, stratum in marked.items()
+        if name in anywhere.found and not any(one.id in changed for one in stratum.episodes)
     }
     return Touched(frozenset(), marks, anywhere.mark, chance, found)

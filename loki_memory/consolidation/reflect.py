@@ -29,7 +29,7 @@ from loki_memory.consolidation.provenance import (
     oldest,
 )
 from loki_memory.consolidation.similarity import jaccard, words
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched, cached_by_episodes
 from loki_memory.consolidation.step_sequences import Move
 from loki_memory.consolidation.weigh import feedback, weigh
 from loki_memory.models import (
@@ -214,11 +214,12 @@ def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Sna
 
 def _newest(children: list[AntiPattern], snapshot: Snapshot) -> list[Episode]:
     """The newest episodes that met an error: what helped of late fits the code as it is."""
-    place = snapshot.once("places", _places)
+    place = _places(snapshot)
     met = place.keys() & chain.from_iterable(one.rests_on() for one in children)
     return [snapshot.episodes[at] for at in nlargest(_TRIED, map(place.__getitem__, met))]
 
 
+@cached_by_episodes
 def _places(snapshot: Snapshot) -> dict[str, int]:
     """Where each episode stands in the order of time."""
     return {one.id: at for at, one in enumerate(snapshot.episodes)}

@@ -10,7 +10,15 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.habits import PROPOSAL, Habit, Strangers, Stratum, best_habit, strata
+from loki_memory.consolidation.habits import (
+    PROPOSAL,
+    Habit,
+    Strangers,
+    Stratum,
+    best_habit,
+    strangers,
+    strata,
+)
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.provenance import ids_in, least_trusted, newest
 from loki_memory.consolidation.skill_text import Procedure, Troubles, exit_criteria, procedure
@@ -25,14 +33,14 @@ SOURCE = "consolidation"
 
 def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     """The skills that episodes teach; a kind of goal that is as it was teaches what it taught."""
-    anywhere = Strangers.of(snapshot).knowing(touched)
+    anywhere = strangers(snapshot).knowing(touched)
     troubles, written, told = Troubles(snapshot), Written(snapshot), feedback(snapshot)
     known = touched and Known(snapshot, touched, anywhere, troubles)
     put: list[Skill] = []
     taught: set[str] = set()
     archive: list[str] = []
     steps: list[Step] = []
-    for stratum in snapshot.once("strata", strata):
+    for stratum in strata(snapshot):
         if known and known.has(stratum):
             taught.update(_ids(stratum))
             continue

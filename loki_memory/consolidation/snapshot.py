@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
+from functools import wraps
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,6 +41,19 @@ class Thresholds(NamedTuple):
     superseded_days: int = 90
 
 
+def cached_by_episodes(derive: Callable[[Snapshot], T]) -> Callable[[Snapshot], T]:
+    """Derive what follows from episodes alone once, for as long as these stay the same."""
+
+    @wraps(derive)
+    def cached(snapshot: Snapshot) -> T:
+        if derive not in snapshot.derived:
+            snapshot.derived[derive] = derive(snapshot)
+        found: T = snapshot.derived[derive]
+        return found
+
+    return cached
+
+
 class Kin(NamedTuple):
     """Episodes by their ids that were clustered for themselves, and from which likeness on."""
 
@@ -72,7 +86,7 @@ class Snapshot:
         self._types: dict[type[Memory], dict[str, Memory]] = defaultdict(dict)
         for name, one in self.records.items():
             self._types[type(one)][name] = one
-        self._once: dict[str, Any] = {}
+        self.derived: dict[Callable[[Snapshot], Any], Any] = {}  # see `cached_by_episodes`
         # Episodes in the archive are evidence still; beliefs there are not made again.
         self.archived = {name: one for name, one in kept.items() if both[name] is one}
         self.day = day or max((one.when()[:10] for one in self.episodes), default="")
@@ -96,16 +110,10 @@ class Snapshot:
         return self._of[model]
 
     @property
+    @cached_by_episodes
     def episodes(self) -> list[Episode]:
         """In the order of time, then of ids."""
-        return self.once("episodes", lambda those: in_time(those.of(Episode)))
-
-    def once(self, name: str, make: Callable[[Snapshot], T]) -> T:
-        """What follows from the episodes alone: worked out once for as long as these stay."""
-        if name not in self._once:
-            self._once[name] = make(self)
-        made: T = self._once[name]
-        return made
+        return in_time(self.of(Episode))
 
     def with_changes(self, changes: Changes) -> Snapshot:
         """The snapshot as it is once changes are made; what they do not concern is taken over."""
@@ -119,7 +127,7 @@ class Snapshot:
         after.archived = {name: one for name, one in self.archived.items() if name not in put}
         after._regroup(gone, [one for name, one in put.items() if name in after.records])
         if any(isinstance(one, Episode) for one in (*changes.put, *gone)):
-            after._once, after.kin = {}, ()
+            after.derived, after.kin = {}, ()
         return after
 
     def _regroup(self, gone: Iterable[Memory], put: Iterable[Memory]) -> None:

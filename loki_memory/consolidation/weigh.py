@@ -19,7 +19,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from loki_memory.consolidation.provenance import SAME, is_touched, why
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Thresholds, Touched
+from loki_memory.consolidation.snapshot import (
+    Changes,
+    Snapshot,
+    Step,
+    Thresholds,
+    Touched,
+    cached_by_episodes,
+)
 from loki_memory.models import AntiPattern, Belief, Episode, Fact, Pattern
 from loki_memory.models.confidence import (
     SETTLED,
@@ -110,9 +117,14 @@ def status(
 def feedback(snapshot: Snapshot, touched: Touched | None = None) -> dict[str, Feedback]:
     """What episodes, or new ones alone, say about the memories that they were shown."""
     if touched is None:
-        return snapshot.once("feedback", lambda those: _said(those.episodes))
+        return _said_by_all(snapshot)
     new = (snapshot.records.get(one) for one in sorted(touched.ids))
     return _said(one for one in new if isinstance(one, Episode))
+
+
+@cached_by_episodes
+def _said_by_all(snapshot: Snapshot) -> dict[str, Feedback]:
+    return _said(snapshot.episodes)
 
 
 def _said(episodes: Iterable[Episode]) -> dict[str, Feedback]:
