@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -14,6 +16,7 @@ from loki_memory import config, errors
 from loki_memory.cli.main import GROUPS, cli
 
 TOP = Path(__file__).parent.parent
+PACKAGE = TOP / "loki_memory"
 PAGE = TOP / "docs" / "commands.md"
 README = (TOP / "README.md").read_text(encoding="utf-8")
 
@@ -128,3 +131,26 @@ def test_the_demo_types_what_the_tour_shows() -> None:
     told = (TOP / "tests" / "transcripts" / "tour.txt").read_text(encoding="utf-8")
     typed = [line.removeprefix("$ ") for line in told.splitlines() if line.startswith("$ ")]
     assert typed == (TOP / "templates" / "tour.txt").read_text(encoding="utf-8").splitlines()
+
+
+# -- examples ------------------------------------------------------------------------------------
+
+
+def has_example(path: Path) -> bool:
+    """Whether a module's docstrings show a call that can be run as it stands."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return any(re.match(r" *>>> ", line) and "+SKIP" not in line for line in lines)
+
+
+EXAMPLES = [path for path in sorted(PACKAGE.rglob("*.py")) if has_example(path)]
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(TOP).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("name", [module_name(path) for path in EXAMPLES])
+def test_every_example_in_a_docstring_shows_what_the_call_returns(name: str) -> None:
+    done = doctest.testmod(import_module(name))
+    assert done.attempted > 0
+    assert done.failed == 0

@@ -56,7 +56,7 @@ class Tie(NamedTuple):
 def weight(strength: float, at: str, day: str, half_life: int) -> float:
     """What is left of an association's strength on a day.
 
-    >>> weight(0.8, "2026-01-01", "2026-02-15")
+    >>> weight(0.8, "2026-01-01", "2026-02-15", half_life=45)
     0.4
     """
     faded: float = strength * 0.5 ** (max(0, days_between(at, day)) / half_life)
