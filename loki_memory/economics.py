@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 _ENOUGH = 10  # recalls; fewer say nothing about a habit
-# The bars of the reference document: parts of a whole reading, numbers for each recall, tokens.
+# The bars of Loki Mode's documents: parts of a whole reading, numbers for each recall, tokens.
 _LONG_BODIES, _LITTLE_SAVED = 0.15, 0.5
 _MANY_OPENS, _MANY_TOKENS = 3, 200
 _HARDLY_ANYTHING = 1000

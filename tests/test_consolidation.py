@@ -18,7 +18,7 @@ from loki_memory.models import parse
 
 
 def todo(n: int, day: int, verb: str, **more: Any) -> dict[str, Any]:
-    """An episode as in the reference document: a TypeScript error, and what resolved it."""
+    """An episode as in Loki Mode's documents: a TypeScript error, and what resolved it."""
     return {
         "task_id": f"task-{n:03d}",
         "timestamp": f"2026-01-{day:02d}T10:30:00Z",
@@ -69,7 +69,7 @@ def learned(ws: Workspace) -> Workspace:
     return ws
 
 
-def test_the_lesson_of_the_reference_example_is_carried(learned: Workspace) -> None:
+def test_the_lesson_of_loki_modes_example_is_carried(learned: Workspace) -> None:
     patterns = [one for one in learned.list(kind="pattern") if isinstance(one, Pattern)]
     [pattern] = patterns
     said = f"{pattern.pattern} {pattern.correct_approach}"

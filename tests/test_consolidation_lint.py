@@ -118,7 +118,7 @@ def test_whatever_the_example_teaches_says_something(example: Path) -> None:
     assert wrong(records) == {}
 
 
-def test_whatever_the_reference_document_teaches_says_something() -> None:
+def test_whatever_loki_modes_example_teaches_says_something() -> None:
     assert wrong(parse(Episode, one) for one in REFERENCE) == {}
 
 

@@ -53,7 +53,7 @@ def numbered(count: int, length: int, kind: str) -> list[Line]:
     return [Line(f"{kind}-{n:03}", "pattern", "word " * (length // 5)) for n in range(count)]
 
 
-def test_the_block_has_the_sections_of_the_reference_in_its_wording() -> None:
+def test_the_block_has_the_sections_of_loki_mode_in_its_wording() -> None:
     now = Now(
         "add an endpoint",
         [

@@ -133,7 +133,7 @@ def test_the_demo_types_what_the_tour_shows() -> None:
     assert typed == (TOP / "templates" / "tour.txt").read_text(encoding="utf-8").splitlines()
 
 
-# -- examples ------------------------------------------------------------------------------------
+# -- examples and citations ----------------------------------------------------------------------
 
 
 def has_example(path: Path) -> bool:
@@ -154,3 +154,15 @@ def test_every_example_in_a_docstring_shows_what_the_call_returns(name: str) -> 
     done = doctest.testmod(import_module(name))
     assert done.attempted > 0
     assert done.failed == 0
+
+
+def test_no_page_and_no_comment_cites_a_document_that_is_not_here() -> None:
+    elsewhere = re.compile("reference" + r"[ \n#]+document|\b(?:DESIGN|STYLE)\b(?!:)")
+    folders = ("loki_memory", "docs", "tests", "benchmarks")
+    pages = [path for name in folders for path in (TOP / name).rglob("*") if is_prose(path)]
+    cited = [str(path) for path in pages if elsewhere.search(path.read_text(encoding="utf-8"))]
+    assert cited == [str(Path(__file__))]
+
+
+def is_prose(path: Path) -> bool:
+    return path.suffix in {".py", ".md"}

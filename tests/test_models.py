@@ -1,4 +1,4 @@
-"""What a memory is: the reference document's records, lenient input, ids that never change."""
+"""What a memory is: the records of Loki Mode's documents, lenient input, ids that never change."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PATTERN: dict[str, Any] = {
     ],
 }
 LINKED: dict[str, Any] = {
-    "pattern": "A pattern with every link of the reference document",
+    "pattern": "A pattern with every link of Loki Mode",
     "links": [
         {"to": "sem-005", "relation": "derived_from"},
         {"to": "sem-012", "relation": "contradicts"},
@@ -149,11 +149,11 @@ def meaning(value: Any, name: str = "") -> Any:
     return value
 
 
-# -- the reference document ----------------------------------------------------------------------
+# -- Loki Mode's documents -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "document"), REFERENCE)
-def test_a_record_of_the_reference_document_loses_nothing(
+def test_a_record_of_loki_modes_documents_loses_nothing(
     kind: str, document: dict[str, Any]
 ) -> None:
     written = made(kind, document).document()
@@ -175,7 +175,7 @@ def test_a_record_keeps_the_id_that_others_gave_it(kind: str, document: dict[str
     assert made(kind, document).id == document.get("id", made(kind, document).id)
 
 
-def test_all_seven_relations_of_the_reference_document_are_known() -> None:
+def test_all_seven_relations_of_loki_modes_documents_are_known() -> None:
     from loki_memory.models import RELATIONS
 
     assert {

@@ -56,10 +56,10 @@ def front(skill: Skill) -> dict[str, object]:
     return loaded
 
 
-# -- the reference document's skill --------------------------------------------------------------
+# -- the skill of Loki Mode's documents ---------------------------------------------------------
 
 
-def test_the_reference_skill_is_read_with_all_its_sections() -> None:
+def test_loki_modes_skill_is_read_with_all_its_sections() -> None:
     skill = read(REFERENCE)
     assert skill.name == "api-implementation"
     assert skill.id == "skill-api-implementation"
@@ -75,7 +75,7 @@ def test_the_reference_skill_is_read_with_all_its_sections() -> None:
     ]
 
 
-def test_the_reference_skill_keeps_its_body() -> None:
+def test_loki_modes_skill_keeps_its_body() -> None:
     assert read(REFERENCE).body == REFERENCE
     assert read(codec.encode(read(REFERENCE)).decode()).body == REFERENCE
 

@@ -151,7 +151,7 @@ def test_a_pasted_log_is_looked_at_up_to_a_limit() -> None:
 # -- weights -------------------------------------------------------------------------------------
 
 
-def test_the_weights_are_those_of_the_reference() -> None:
+def test_the_weights_are_those_of_loki_mode() -> None:
     assert TASKS["exploration"][:3] == (0.6, 0.3, 0.1)
     assert TASKS["implementation"][:3] == (0.15, 0.5, 0.35)
     assert (TASKS["debugging"].episodic, TASKS["debugging"].warnings) == (0.4, 0.4)

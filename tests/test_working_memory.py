@@ -21,7 +21,7 @@ def content(workspace: Workspace, goal: str | None = GOAL, agent: str | None = N
     return workspace.continuity(goal=goal, agent=agent).read_text(encoding="utf-8")
 
 
-def test_the_two_sections_of_the_reference_document_are_there(todo: Workspace) -> None:
+def test_the_two_sections_of_loki_modes_documents_are_there(todo: Workspace) -> None:
     text = content(todo)
     memories, mistakes = text.split("## Mistakes to Avoid (From Learnings)")
     assert "## Relevant Memories (Auto-Retrieved)" in memories

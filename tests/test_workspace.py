@@ -863,7 +863,7 @@ def test_a_checkpoint_replaces_the_last_one(ws: Workspace) -> None:
 
 
 def test_a_checkpoint_replaces_a_ledger_of_another_file_name(ws: Workspace) -> None:
-    """The reference document keeps the ledger of eng-001-backend in eng-001.json."""
+    """Loki Mode's documents keep the ledger of eng-001-backend in eng-001.json."""
     file = by_hand(ws, "ledgers/eng-001.json", **LEDGER)
     ws.list()
     ws.checkpoint({**LEDGER, "tasks_completed": 13})

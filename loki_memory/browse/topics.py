@@ -17,7 +17,7 @@ from loki_memory.models.text import tokens
 
 TOPICS_BUDGET, TIMELINE_BUDGET = 100, 500
 DECISIONS = ("decision", "decisions", "architecture", "adr")
-_ACTIONS, _DECISIONS = 100, 50  # as many as the reference keeps in its timeline
+_ACTIONS, _DECISIONS = 100, 50  # as many as Loki Mode keeps in its timeline
 _TITLE = 90  # characters
 
 

@@ -23,7 +23,7 @@ from loki_memory.consolidation.snapshot import (
 )
 from loki_memory.models import Episode
 
-_GOAL, _FILES, _STEPS = 0.6, 0.2, 0.2  # consolidation's reference document, 2.1
+_GOAL, _FILES, _STEPS = 0.6, 0.2, 0.2  # decision: the goal outweighs the rest
 _LEAST = 0.2  # of the words of two goals
 _FEW = 500  # sets: a table of all pairs is made in less time than it saves
 

@@ -1,4 +1,4 @@
-"""Views: the reference layout's one-file-per-kind, rendered from records and accepted as input.
+"""Views: Loki Mode's layout of one file per kind, rendered from records and accepted as input.
 
 Beside each view a *base* is kept (`memory/.views/`): which entries were rendered, with their hash
 and the etag of the record. It tells an edit from a view that is merely out of date:

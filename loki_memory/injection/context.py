@@ -22,7 +22,7 @@ from loki_memory.recall.result import Recollection
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
-# As in the reference document: five beliefs, three episodes, skills that fit.
+# As in Loki Mode's documents: five beliefs, three episodes, skills that fit.
 _BELIEFS, EPISODES, _SKILLS, WARNINGS = 5, 3, 3, 8
 _LOOKED_AT = 40  # hits among which each group finds its own
 _NEAR = 0.4  # of the best score, below which nothing is put before an agent unasked

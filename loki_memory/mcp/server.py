@@ -31,7 +31,7 @@ _SETS = {
 
 
 def make_server(tool_set: str = "core", project: str | None = None) -> MCPServer[Any]:
-    """A server with one set of tools: `core`, or the names of a reference system.
+    """A server with one set of tools: `core`, or the names that another system uses.
 
     `project` is meant by calls that name none.
     """

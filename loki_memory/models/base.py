@@ -24,7 +24,7 @@ from loki_memory.models.text import moment
 Scope = Literal["project", "local", "user", "session"]
 Origin = Literal["owner", "agent", "import", "external"]
 Status = Literal["candidate", "active", "disputed", "superseded", "rejected", "retired"]
-# The seven relations of the reference document; `supports` joined them in later versions.
+# The seven relations of Loki Mode's documents; `supports` joined them in its later versions.
 Relation = Literal[
     "derived_from",
     "related_to",

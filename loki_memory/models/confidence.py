@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from loki_memory.models.belief import AntiPattern, Belief
 
-# Of six formulas the best at telling whether a stored remedy works the next time, by the reference
-# measurement on 902 events; benchmarks/consolidation/confidence.py has ours.
+# Of six formulas the best at telling whether a stored remedy works the next time, measured on 902
+# events; benchmarks/consolidation/confidence.py measures it again.
 PRIOR = (2.0, 1.0)
 CONFIDENT = 0.80  # from here on a belief is active
 SETTLED = frozenset({"superseded", "rejected", "retired"})  # evidence does not bring these back

@@ -78,7 +78,7 @@ class Skill(Memory):
         exit_criteria: Iterable[str] = (),
         metadata: dict[str, str] | None = None,
     ) -> Skill:
-        """A skill in the sections of the reference format.
+        """A skill in the sections of Loki Mode's format.
 
         >>> Skill.from_sections("run-tests", "Run the tests.", steps=["pytest -q"]).steps
         ['pytest -q']

@@ -29,9 +29,9 @@ def is_addressed(to_agent: str, agent: str) -> bool:
     """Whether what is addressed to a name is for an agent.
 
     Names are a role, a number and a speciality (`qa-001-testing`), and go from the general to the
-    particular: what is for `qa` or `qa-` is for every agent whose name begins with `qa-`. The
-    reference document calls the agent `eng-001-backend` `eng-001` too: a name that is short of a
-    speciality is that agent, a bare role is nobody in particular.
+    particular: what is for `qa` or `qa-` is for every agent whose name begins with `qa-`. Loki Mode
+    calls the agent `eng-001-backend` `eng-001` too: a name that is short of a speciality is that
+    agent, a bare role is nobody in particular.
     """
     address = to_agent.rstrip("-")
     if not address or not agent:

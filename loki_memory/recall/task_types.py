@@ -1,7 +1,7 @@
 """Task types: what kind of work a question is asked for, and which kinds of memory that needs.
 
-The weights are those of the reference document, except that what went wrong before is never
-weighted 0: whoever implements is who repeats a mistake.
+The weights are those of Loki Mode's documents, except that what went wrong before is never weighted
+0: the agent that implements is the one that repeats a mistake.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Weights(NamedTuple):
     warnings: float
 
 
-_NEVER_NOTHING = 0.15  # what anti-patterns and skills weigh where the reference says 0
+_NEVER_NOTHING = 0.15  # what anti-patterns and skills weigh where Loki Mode says 0
 TASKS: Mapping[str, Weights] = {
     "exploration": Weights(0.6, 0.3, 0.1, _NEVER_NOTHING),
     "implementation": Weights(0.15, 0.5, 0.35, _NEVER_NOTHING),
@@ -79,7 +79,7 @@ _PHASES: Mapping[str, str] = {
 }
 _AROUND = ".,;:!?()[]{}'\"`"
 _LONGEST = 4000  # characters of a question that are looked at
-_WORD_COUNTS, _ERROR_COUNTS, _PHASE_COUNTS = 2, 3, 4  # as in the reference: keyword, action, phase
+_WORD_COUNTS, _ERROR_COUNTS, _PHASE_COUNTS = 2, 3, 4  # Loki Mode's: keyword, action, phase
 
 
 def detect(text: str, *, phase: str = "", error: bool = False) -> str:
