@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import os
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -93,7 +95,17 @@ def is_error(thing: object) -> bool:
     return isinstance(thing, type) and issubclass(thing, errors.LokiMemoryError)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/promises.md", "benchmarks/README.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "AGENTS.md",
+        "docs/promises.md",
+        "benchmarks/README.md",
+    ],
+)
 def test_every_link_in_a_page_leads_somewhere(name: str) -> None:
     text = (TOP / name).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
@@ -166,3 +178,81 @@ def test_no_page_and_no_comment_cites_a_document_that_is_not_here() -> None:
 
 def is_prose(path: Path) -> bool:
     return path.suffix in {".py", ".md"}
+
+
+# -- the pages for contributors ------------------------------------------------------------------
+
+ARCHITECTURE = TOP / "ARCHITECTURE.md"
+PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "AGENTS.md", "docs/glossary.md")
+FOLDERS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+# A part of the package in the table: its name, what it does, and what it imports.
+_PART = re.compile(r"^\| `(\w+)(/|\.py)` \| (.+?) \|(.*)\|$", re.MULTILINE)
+_NAMED = re.compile(r"`([\w.-]*[\w-]/[\w./-]*|\w+\.(?:py|md))`")
+
+
+def arrows(architecture: str) -> str:
+    """The table of parts with the imports that the code has."""
+    parts = {found[1] for found in _PART.finditer(architecture)}
+
+    def row(found: re.Match[str]) -> str:
+        name, ending, does = found[1], found[2], found[3]
+        told = ", ".join(sorted(imported_by(PACKAGE / f"{name}{ending}") & parts - {name}))
+        return f"| `{name}{ending}` | {does} | {told or '-'} |"
+
+    return _PART.sub(row, architecture)
+
+
+def imported_by(part: Path) -> set[str]:
+    """The parts of the package that a part imports, not only for annotations."""
+    modules = part.rglob("*.py") if part.is_dir() else [part]
+    names = (name for module in modules for name in imports(ast.parse(module.read_bytes())))
+    return {name.split(".")[1] for name in names if name.startswith("loki_memory.")}
+
+
+def imports(node: ast.AST) -> Iterator[str]:
+    """Every module that code imports, wherever the import stands."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return
+    if isinstance(node, ast.ImportFrom):
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    for inner in ast.iter_child_nodes(node):
+        yield from imports(inner)
+
+
+def test_the_architecture_names_every_folder_and_what_it_imports() -> None:
+    written = ARCHITECTURE.read_text(encoding="utf-8")
+    if os.environ.get("UPDATE_DOCS"):
+        ARCHITECTURE.write_text(arrows(written), encoding="utf-8")
+        return
+    assert {found[1] for found in _PART.finditer(written) if found[2] == "/"} == FOLDERS
+    assert written == arrows(written)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_and_folder_that_a_page_names_exists(page: str) -> None:
+    text = (TOP / page).read_text(encoding="utf-8")
+    beside = [PACKAGE / folder for folder in FOLDERS]
+    missing = [
+        name
+        for name in _NAMED.findall(text)
+        if not name.startswith(".loki/")
+        and not any((start / name).exists() for start in (TOP, PACKAGE, *beside))
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Where does an error become a lesson?",
+        "What decides that this line is told to the agent?",
+        "How does a commit of memory leave my staged files alone?",
+    ],
+)
+def test_a_question_about_the_code_is_answered_by_one_folder(question: str) -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    answer = text.split(f"**{question}**")[1].split("\n- **")[0].split("\n## ")[0]
+    [folder] = re.findall(r"`loki_memory/(\w+)/`", answer)
+    assert folder in FOLDERS
