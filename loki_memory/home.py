@@ -76,7 +76,7 @@ _TAKEN_IN = 1000  # files that are taken in when a workspace is closed
 T = TypeVar("T")
 
 
-class Parts:
+class Home:
     """One `.loki` folder: a project's, or the user's."""
 
     def __init__(self, place: Layout, *, is_user: bool = False) -> None:

@@ -31,7 +31,7 @@ from loki_memory.errors import (
 )
 from loki_memory.files.layout import Layout, find_workspace
 from loki_memory.files.zones import adopt
-from loki_memory.home import Changing, Parts, opened_layout, parsed, user_home
+from loki_memory.home import Changing, Home, opened_layout, parsed, user_home
 from loki_memory.index.index import Summary
 from loki_memory.models.kinds import KINDS, STATUSES, Kind
 from loki_memory.models.text import moment
@@ -46,10 +46,10 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.editing.removal import Forgotten
     from loki_memory.files.problem import Problem
     from loki_memory.history.belief_diff import Shift
-    from loki_memory.history.bisect import Turn
-    from loki_memory.history.blame import Blame, Step
+    from loki_memory.history.bisect import BisectTurn
+    from loki_memory.history.blame import Blame, BlameStep
     from loki_memory.history.branch_mode import Exchanged
-    from loki_memory.history.check import Finding
+    from loki_memory.history.check import Fault
     from loki_memory.history.commit import Committed
     from loki_memory.history.resolve import Resolved
     from loki_memory.history.revert import Reverted
@@ -57,9 +57,9 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.ingest.pause import Pause
     from loki_memory.ingest.replay import Replay
     from loki_memory.ingest.run import Ingested, Waiting
-    from loki_memory.injection.context import Context
+    from loki_memory.injection.context import TaskContext
     from loki_memory.injection.log import Injection
-    from loki_memory.install.edits import Deed
+    from loki_memory.install.edits import InstallStep
     from loki_memory.integrity.verify import Verified
     from loki_memory.interop.import_memory import Imported
     from loki_memory.journal import Uses
@@ -71,7 +71,7 @@ _KEPT: dict[Layout, Workspace] = {}  # open in this process, with what they have
 FEW = 100  # episodes at once that are work just done; more are an import
 
 
-class Workspace(Parts):
+class Workspace(Home):
     """The memory of one project: its parts, and every use of them.
 
     `origin` says who is at the other end (`owner` for a person, `agent` for anything else) and is
@@ -239,9 +239,9 @@ class Workspace(Parts):
 
         >>> ws.record_verdict(Path("junit.xml").read_bytes()).outcome  # doctest: +SKIP
         """
-        from loki_memory.ingest.gate import Told, record_verdict
+        from loki_memory.ingest.gate import GateOptions, record_verdict
 
-        return record_verdict(self, report, Told(gate, goal, outcome, agent, task))
+        return record_verdict(self, report, GateOptions(gate, goal, outcome, agent, task))
 
     def ingest(
         self,
@@ -500,9 +500,9 @@ class Workspace(Parts):
 
         >>> ws.consolidate().counts()  # doctest: +SKIP
         """
-        from loki_memory.consolidation.run import Asked, consolidate
+        from loki_memory.consolidation.run import RunOptions, consolidate
 
-        return consolidate(self, Asked(day, plan_only, since, self.progress))
+        return consolidate(self, RunOptions(day, plan_only, since, self.progress))
 
     def publish_skills(
         self,
@@ -510,7 +510,7 @@ class Workspace(Parts):
         plan_only: bool = False,
         names: Collection[str] = (),
         every: bool = False,
-    ) -> list[Deed]:
+    ) -> list[InstallStep]:
         """Copy the skills to where agents look: `claude` (.claude/skills) or `agents`.
 
         Those that were learned or accepted on this machine. `names` accepts some, `every` all.
@@ -521,13 +521,13 @@ class Workspace(Parts):
 
         return publish(self, target, names=names, every=every, plan_only=plan_only)
 
-    def withdraw_skills(self, target: str, plan_only: bool = False) -> list[Deed]:
+    def withdraw_skills(self, target: str, plan_only: bool = False) -> list[InstallStep]:
         """Take the copies of skills away again; those that somebody changed stay."""
         from loki_memory.interop.publish_skills import withdraw
 
         return withdraw(self, target, plan_only=plan_only)
 
-    def keep_skills_in_step(self) -> list[Deed]:
+    def keep_skills_in_step(self) -> list[InstallStep]:
         """Publish again where skills are published; says what changed."""
         from loki_memory.interop.publish_skills import keep_in_step
 
@@ -554,7 +554,7 @@ class Workspace(Parts):
         source: str,
         path: str | os.PathLike[str] | None = None,
         plan_only: bool = False,
-    ) -> Deed:
+    ) -> InstallStep:
         """List this project's memories in a block of another system's index."""
         from loki_memory.interop.import_memory import write_back
 
@@ -665,9 +665,11 @@ class Workspace(Parts):
 
         >>> [hit.title for hit in ws.recall("why does the build fail?")]  # doctest: +SKIP
         """
-        from loki_memory.recall.recall import Wish, note_shown, recall
+        from loki_memory.recall.recall import RecallOptions, note_shown, recall
 
-        wish = Wish(query, k, kinds, task, files, error, deep, scope, session, status, under)
+        wish = RecallOptions(
+            query, k, kinds, task, files, error, deep, scope, session, status, under
+        )
         if as_of is not None:
             return recall(self.as_of(as_of), wish.asked(self.now()), budget=budget)[0]
         found, _ = recall(self, wish.asked(self.now()), budget=budget)
@@ -685,9 +687,9 @@ class Workspace(Parts):
 
     def explain(self, query: str, k: int = 5, **options: Any) -> list[dict[str, float]]:
         """How each hit of `recall` came by its score: the parts that were added up."""
-        from loki_memory.recall.recall import Wish, recall
+        from loki_memory.recall.recall import RecallOptions, recall
 
-        return recall(self, Wish(query, k, **options).asked(self.now()))[1]
+        return recall(self, RecallOptions(query, k, **options).asked(self.now()))[1]
 
     def context(
         self,
@@ -697,7 +699,7 @@ class Workspace(Parts):
         error: str | None = None,
         budget: int = 800,
         session: str | None = None,
-    ) -> Context:
+    ) -> TaskContext:
         """What an agent should know before a task, within a budget of tokens.
 
         >>> ws.context("Add a PATCH endpoint").avoid_these  # doctest: +SKIP
@@ -980,7 +982,7 @@ class Workspace(Parts):
 
     def check(
         self, span: str | None = None, *, continuity_budget: int | None = None
-    ) -> list[Finding]:
+    ) -> list[Fault]:
         """What should not be merged, the gravest first."""
         from loki_memory.history.check import check
 
@@ -1016,7 +1018,7 @@ class Workspace(Parts):
 
         return blame(self, self.resolve(memory_id))
 
-    def log(self, memory_id: str | None = None, limit: int | None = None) -> list[Step]:
+    def log(self, memory_id: str | None = None, limit: int | None = None) -> list[BlameStep]:
         """The commits that changed memory, or one memory, newest first, in belief terms."""
         from loki_memory.history.blame import log
 
@@ -1029,7 +1031,7 @@ class Workspace(Parts):
         reject: str | None = None,
         between: str | None = None,
         k: int = 5,
-    ) -> Turn:
+    ) -> BisectTurn:
         """The commit at which a recall began to miss a memory, or to bring one up.
 
         >>> ws.bisect("flaky tests", expect="sem-001").step.subject  # doctest: +SKIP

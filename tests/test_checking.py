@@ -16,7 +16,7 @@ from loki_memory import Workspace
 from loki_memory.cli.review import check_command
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import place
-from loki_memory.history.check import CHECKS, EXIT_CODES, Finding, check, exit_code
+from loki_memory.history.check import CHECKS, EXIT_CODES, Fault, check, exit_code
 from loki_memory.models import Episode, Fact, Link, Memory, Pattern, parse
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -340,7 +340,7 @@ def test_every_check_has_an_exit_code_of_its_own_and_an_option(ws: Workspace) ->
 
 
 def test_the_gravest_fault_decides_the_exit_code() -> None:
-    faults = [Finding(name, "", "", "", "") for name in reversed(CHECKS)]
+    faults = [Fault(name, "", "", "", "") for name in reversed(CHECKS)]
     assert exit_code([]) == 0
     for name in CHECKS:
         assert exit_code(faults) == EXIT_CODES[name]

@@ -13,7 +13,7 @@ from processes import record_files
 from loki_memory import Episode, Workspace
 from loki_memory.consolidation import pipeline
 from loki_memory.consolidation.failures import mishaps
-from loki_memory.consolidation.features import Outline
+from loki_memory.consolidation.features import LazyEpisode
 from loki_memory.consolidation.first_phases import EARLY
 from loki_memory.consolidation.pipeline import Plan, consolidate
 from loki_memory.consolidation.snapshot import Snapshot, Touched
@@ -58,9 +58,9 @@ class Shelf:
         self._episodes = {one.id: one for one in episodes}
         self.read: list[str] = []
 
-    def outlines(self) -> list[Outline]:
+    def outlines(self) -> list[LazyEpisode]:
         return [
-            Outline.of(
+            LazyEpisode.of(
                 self._reading(one.id),
                 id=one.id,
                 timestamp=one.timestamp,

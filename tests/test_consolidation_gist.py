@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loki_memory.consolidation.features import Gist, gist, known_gist, with_gist
+from loki_memory.consolidation.features import StatementFeatures, gist, known_gist, with_gist
 from loki_memory.consolidation.links import relate
 from loki_memory.consolidation.merge import merge
 from loki_memory.consolidation.pipeline import Phase
@@ -20,7 +20,7 @@ WORDS = 'never close open `pool` POOL_SIZE 18 20 first last only per both "a" do
 TEXTS = st.lists(st.sampled_from(WORDS.split()), min_size=1, max_size=5).map(" ".join)
 
 
-def said(text: str) -> Gist:
+def said(text: str) -> StatementFeatures:
     return gist(Fact(statement=text))
 
 
@@ -39,7 +39,7 @@ def test_a_gist_has_each_word_of_content_once_in_their_order(text: str) -> None:
 @given(TEXTS)
 def test_a_gist_can_be_kept(text: str) -> None:
     kept = marshal.dumps(tuple(said(text)))
-    assert Gist._make(marshal.loads(kept)) == said(text)  # noqa: S302 - made here
+    assert StatementFeatures._make(marshal.loads(kept)) == said(text)  # noqa: S302 - made here
 
 
 def test_a_belief_that_says_something_else_has_another_gist() -> None:

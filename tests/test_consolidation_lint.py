@@ -12,7 +12,7 @@ from test_consolidation import EPISODES as REFERENCE
 from test_consolidation_branches import EPISODES, FACTS
 
 from loki_memory import Workspace
-from loki_memory.consolidation.input import Survey
+from loki_memory.consolidation.input import RunInput
 from loki_memory.consolidation.lint import is_platitude, lint
 from loki_memory.consolidation.phases import ALL
 from loki_memory.consolidation.snapshot import Snapshot
@@ -114,7 +114,7 @@ def wrong(records: Iterable[Memory]) -> dict[str, list[str]]:
 def test_whatever_the_example_teaches_says_something(example: Path) -> None:
     with Workspace.open(example) as ws:
         ws.sync()
-        records = Survey(ws).snapshot("").records.values()
+        records = RunInput(ws).snapshot("").records.values()
     assert wrong(records) == {}
 
 

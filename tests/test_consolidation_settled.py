@@ -18,10 +18,10 @@ from loki_memory import Episode, Fact, Workspace
 from loki_memory.consolidation import provenance, run_cache
 from loki_memory.consolidation.clustering import kin
 from loki_memory.consolidation.failures import setbacks
-from loki_memory.consolidation.features import Outline, glance
+from loki_memory.consolidation.features import LazyEpisode, episode_features
 from loki_memory.consolidation.phases import ALL, WEIGH, looked_at
 from loki_memory.consolidation.pipeline import consolidate
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Touched
+from loki_memory.consolidation.snapshot import PhaseChanges, Snapshot, Touched
 from loki_memory.models import Pattern, parse
 
 
@@ -47,7 +47,7 @@ def test_what_is_new_alone_gives_what_everything_gives(
 def test_an_episode_at_a_glance_is_compared_as_the_whole_is(episodes: list[Episode]) -> None:
     whole = Snapshot(episodes)
     seen = [
-        Outline.at(glance(one), one.id, lambda one=one: one, setbacks(one))
+        LazyEpisode.at(episode_features(one), one.id, lambda one=one: one, setbacks(one))
         for one in whole.episodes
     ]
     assert looked_at(Snapshot(seen)) == looked_at(whole)
@@ -64,7 +64,7 @@ def test_a_belief_is_weighed_anew_when_its_twin_goes_its_own_way() -> None:
     twin = {**told, "id": "sem-twin", "pattern": "List a singer", "evidence": {"for": ids[2:]}}
     merged = parse(Pattern, {**twin, "status": "superseded", "links": [link]})
     before = Snapshot([*episodes, parse(Pattern, heir), merged])
-    apart = Changes(put=(parse(Pattern, twin),))
+    apart = PhaseChanges(put=(parse(Pattern, twin),))
     phases = (("merge", lambda _, __: apart), WEIGH)
     everything = consolidate(before, phases)
     assert [one.id for one in everything.put] == ["sem-heir", "sem-twin"]

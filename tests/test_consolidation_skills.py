@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.features import glance
+from loki_memory.consolidation.features import episode_features
 from loki_memory.consolidation.habits import trigger
 from loki_memory.consolidation.skills import proceduralise
 from loki_memory.consolidation.snapshot import Snapshot, Touched
@@ -258,4 +258,4 @@ def test_a_name_that_any_project_could_have_is_not_taught() -> None:
     ],
 )
 def test_a_trigger_is_the_words_that_goals_share(goals: list[str], name: str) -> None:
-    assert trigger([glance(endpoint(1, "todos", goal=goal)) for goal in goals]) == name
+    assert trigger([episode_features(endpoint(1, "todos", goal=goal)) for goal in goals]) == name

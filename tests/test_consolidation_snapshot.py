@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loki_memory.consolidation.snapshot import Changes, Snapshot
+from loki_memory.consolidation.snapshot import PhaseChanges, Snapshot
 from loki_memory.models import Belief, Episode, Fact, Memory, Pattern, parse
 
 NAMES = st.integers(0, 7)
@@ -22,7 +22,7 @@ def record(number: int, version: int = 0) -> Memory:
 
 
 CHANGES = st.builds(
-    lambda put, gone: Changes(
+    lambda put, gone: PhaseChanges(
         tuple(record(*one) for one in sorted(put.items())),
         tuple(record(one).id for one in sorted(gone)),
     ),
@@ -33,7 +33,7 @@ CHANGES = st.builds(
 
 @given(st.sets(NAMES), st.sets(NAMES), st.lists(st.tuples(CHANGES, st.sampled_from(KINDS))))
 def test_changes_one_after_the_other(
-    live: set[int], kept: set[int], changes: list[tuple[Changes, type[Memory]]]
+    live: set[int], kept: set[int], changes: list[tuple[PhaseChanges, type[Memory]]]
 ) -> None:
     archived = [record(one) for one in sorted(kept - live)]
     now = Snapshot(map(record, sorted(live)), "2026-02-01", archived=archived)

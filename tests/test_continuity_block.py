@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from loki_memory.continuity.block import outside, place, sealed
 from loki_memory.continuity.render import Now, render
-from loki_memory.injection.line import Line
+from loki_memory.injection.line import BulletLine
 
 BEGIN = "<!-- loki-memory:begin"
 END = "<!-- loki-memory:end -->"
@@ -19,7 +19,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 def block(*texts: str, goal: str = "") -> str:
-    memories = [Line(f"sem-{n}", "pattern", text) for n, text in enumerate(texts)]
+    memories = [BulletLine(f"sem-{n}", "pattern", text) for n, text in enumerate(texts)]
     return render(Now(goal, memories, []), 1000)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from loki_memory.continuity.block import place
 from loki_memory.continuity.harvest import LONGEST, Noted, harvest
 from loki_memory.continuity.render import Now, render
-from loki_memory.injection.line import Line
+from loki_memory.injection.line import BulletLine
 
 
 def notes(body: str, heading: str = "## Mistakes & Learnings") -> list[str]:
@@ -294,7 +294,7 @@ def test_a_note_that_is_not_utf8_is_skipped_and_its_neighbours_are_not() -> None
 
 
 def test_our_own_block_is_never_harvested() -> None:
-    line = Line("anti-001", "anti-pattern", "Do not ship on Friday")
+    line = BulletLine("anti-001", "anti-pattern", "Do not ship on Friday")
     block = render(Now("## Key Decisions", [line], [line]), 1000)
     own = b"## Mistakes & Learnings\n- Restart the worker\n"
     found = harvest(place(own, block))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from loki_memory.continuity.block import place, sealed
 from loki_memory.continuity.render import Now, render
-from loki_memory.injection.line import TEXT_LIMIT, Line
+from loki_memory.injection.line import TEXT_LIMIT, BulletLine
 from loki_memory.models.text import tokens
 
 MEMORIES = "## Relevant Memories (Auto-Retrieved)"
@@ -21,7 +21,7 @@ MISTAKES = "## Mistakes to Avoid (From Learnings)"
 SMALLEST = tokens(sealed(""))
 
 lines = st.builds(
-    Line,
+    BulletLine,
     st.one_of(st.sampled_from(["sem-001", "anti-k7f3q0a1b2", "ep-2026-01-05-012"]), st.text()),
     st.sampled_from(["pattern", "skill", "anti-pattern", "nonsense\n"]),
     st.text(max_size=400),
@@ -39,7 +39,7 @@ nows = st.builds(
 
 def shown(text: str, line_id: str = "sem-001", kind: str = "pattern", note: str = "") -> str:
     """The line that a memory of this text becomes."""
-    block = render(Now("", [Line(line_id, kind, text, note)], []), 1000)
+    block = render(Now("", [BulletLine(line_id, kind, text, note)], []), 1000)
     return section(block, MEMORIES)[0]
 
 
@@ -49,20 +49,20 @@ def section(block: str, heading: str) -> list[str]:
     return [line for line in part.split("\n") if line.startswith("- ")]
 
 
-def numbered(count: int, length: int, kind: str) -> list[Line]:
-    return [Line(f"{kind}-{n:03}", "pattern", "word " * (length // 5)) for n in range(count)]
+def numbered(count: int, length: int, kind: str) -> list[BulletLine]:
+    return [BulletLine(f"{kind}-{n:03}", "pattern", "word " * (length // 5)) for n in range(count)]
 
 
 def test_the_block_has_the_sections_of_loki_mode_in_its_wording() -> None:
     now = Now(
         "add an endpoint",
         [
-            Line("sem-001", "pattern", "Express handlers need explicit return types"),
-            Line("ep-2026-01-05-012", "episode", "Similar endpoint succeeded", "2 days ago"),
-            Line("api-implementation", "skill", "Standard API implementation flow"),
+            BulletLine("sem-001", "pattern", "Express handlers need explicit return types"),
+            BulletLine("ep-2026-01-05-012", "episode", "Similar endpoint succeeded", "2 days ago"),
+            BulletLine("api-implementation", "skill", "Standard API implementation flow"),
         ],
-        [Line("anti-001", "anti-pattern", "Don't forget return type annotations")],
-        [Line("handoff-7", "handoff", "Review the schema", "from qa-001")],
+        [BulletLine("anti-001", "anti-pattern", "Don't forget return type annotations")],
+        [BulletLine("handoff-7", "handoff", "Review the schema", "from qa-001")],
         ["current task: task-7", "blocked by: review"],
     )
     body = render(now, 1000).split("-->\n", 1)[1]
@@ -132,7 +132,7 @@ def test_the_same_input_gives_the_same_bytes_in_a_file(now: Now, budget: int) ->
 @given(st.text(max_size=600))
 @settings(deadline=None)
 def test_no_invisible_character_reaches_the_block(text: str) -> None:
-    block = render(Now(text, [Line("sem-001", "pattern", text, text)], []), 1000)
+    block = render(Now(text, [BulletLine("sem-001", "pattern", text, text)], []), 1000)
     hidden = [c for c in block if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"}]
     assert set(hidden) <= {"\n"}
 
@@ -188,7 +188,7 @@ def test_what_has_not_the_shape_of_an_id_is_not_shown_as_one(bad: str) -> None:
 
 
 def test_a_memory_without_visible_text_has_no_line() -> None:
-    block = render(Now("", [Line("sem-001", "pattern", "\u200b\n")], []), 1000)
+    block = render(Now("", [BulletLine("sem-001", "pattern", "\u200b\n")], []), 1000)
     assert section(block, MEMORIES) == []
 
 
@@ -243,7 +243,7 @@ def test_a_handoff_and_a_blocker_are_shown_even_when_memories_abound() -> None:
         "",
         numbered(300, 10, "sem"),
         numbered(300, 10, "anti"),
-        [Line("handoff-1", "handoff", "Take over the schema")],
+        [BulletLine("handoff-1", "handoff", "Take over the schema")],
         ["blocked by: review"],
     )
     block = render(now, 1000)

@@ -21,8 +21,8 @@ from test_watcher import FAILED, PATIENCE, wait_for, write_episode
 import loki_memory
 from loki_memory import Workspace
 from loki_memory.daemon import client, protocol, server
-from loki_memory.daemon.run_command import Desk
-from loki_memory.daemon.server import Answer, Listener, Request
+from loki_memory.daemon.run_command import CommandRunner
+from loki_memory.daemon.server import Listener, Reply, Request
 from loki_memory.daemon.watcher import is_watched, place
 from loki_memory.errors import NoAnswer
 
@@ -94,7 +94,7 @@ def watching(project: Path) -> Iterator[int]:
         told(project, "stop")
 
 
-def answered(project: Path, *words: str, given: bytes = b"", **variables: str) -> Answer | None:
+def answered(project: Path, *words: str, given: bytes = b"", **variables: str) -> Reply | None:
     """What the watcher says to a command; None if the command has to do its work itself."""
     here, before = Path.cwd(), dict(os.environ)
     os.chdir(project)
@@ -110,7 +110,7 @@ def answered(project: Path, *words: str, given: bytes = b"", **variables: str) -
         os.chdir(here)
         os.environ.clear()
         os.environ.update(before)
-    return Answer(int(parts[1]), *parts[2:]) if parts[0] == client.ANSWER else None
+    return Reply(int(parts[1]), *parts[2:]) if parts[0] == client.ANSWER else None
 
 
 def is_alive(process: int) -> bool:
@@ -304,13 +304,13 @@ def request(folder: Path, *words: str, variables: Mapping[str, str] | None = Non
     ids=" ".join,
 )
 def test_only_commands_that_read_are_done(ws: Workspace, project: Path, words: list[str]) -> None:
-    assert Desk(ws).answer(request(project, *words), False) is None
+    assert CommandRunner(ws).answer(request(project, *words), False) is None
 
 
 def test_another_workspace_is_refused(ws: Workspace, project: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     Workspace.init(other)
-    desk = Desk(ws)
+    desk = CommandRunner(ws)
     assert desk.answer(request(other, "status"), False) is None
     assert desk.answer(request(project, "-C", str(other), "status"), False) is None
     assert desk.answer(request(tmp_path / "gone", "status"), False) is None
@@ -322,7 +322,7 @@ def test_another_workspace_is_refused(ws: Workspace, project: Path, tmp_path: Pa
 def test_a_request_leaves_the_process_as_it_was(ws: Workspace, project: Path) -> None:
     before = dict(os.environ), Path.cwd(), sys.argv, sys.stdin, sys.stdout, sys.stderr
     variables = {"LOKI_RECALL_FLOOR": "0", "CLAUDE_PROJECT_DIR": "/x"}
-    answer = Desk(ws).answer(request(project, "status", variables=variables), False)
+    answer = CommandRunner(ws).answer(request(project, "status", variables=variables), False)
     assert answer is not None
     assert answer.code == 0
     assert (dict(os.environ), Path.cwd(), sys.argv, sys.stdin, sys.stdout, sys.stderr) == before

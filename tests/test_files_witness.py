@@ -14,7 +14,7 @@ from loki_memory.files import transaction
 from loki_memory.files.layout import layout, place
 from loki_memory.files.store import Store
 from loki_memory.integrity import hash_chain, write_log
-from loki_memory.integrity.hash_chain import Line, content_hash
+from loki_memory.integrity.hash_chain import LogLine, content_hash
 from loki_memory.integrity.write_log import LOCAL, chain_path, publish
 from loki_memory.models import parse
 
@@ -27,7 +27,7 @@ def chain_file(store: Store) -> Path:
     return Path(chain_path(store.layout))
 
 
-def lines(store: Store) -> list[Line]:
+def lines(store: Store) -> list[LogLine]:
     found = [hash_chain.parsed(raw) for raw in hash_chain.split(chain_file(store).read_bytes())]
     assert None not in found
     return [line for line in found if line]

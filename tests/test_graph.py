@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loki_memory import Workspace
-from loki_memory.browse.graph import Edge, Graph, Node, dot, draw, mermaid, neighbourhood
+from loki_memory.browse.graph import Graph, GraphEdge, Node, dot, draw, mermaid, neighbourhood
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_links_are_followed_in_both_directions(ws: Workspace) -> None:
     ws.sync()
     near = neighbourhood(ws.index, a)
     assert set(_ids(near)) == {a, b, c}
-    assert near.edges == [Edge(c, "related_to", a), Edge(a, "supersedes", b)]
+    assert near.edges == [GraphEdge(c, "related_to", a), GraphEdge(a, "supersedes", b)]
     assert set(_ids(neighbourhood(ws.index, a, depth=2))) == {a, b, c, d}
 
 
@@ -109,7 +109,7 @@ def test_every_link_between_the_memories_shown_is_there_once(todo: Workspace) ->
     assert len(set(found.edges)) == len(found.edges)
     ids = set(_ids(found))
     rows = todo.index.ask("SELECT DISTINCT source, relation, target FROM edges")
-    assert {Edge(*row) for row in rows if row[0] in ids and row[2] in ids} == set(found.edges)
+    assert {GraphEdge(*row) for row in rows if row[0] in ids and row[2] in ids} == set(found.edges)
 
 
 # -- drawings ------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def graphs(draw_: st.DrawFn) -> Graph:
         Node(name, "fact", title, "active", min(number, 2))
         for number, (name, title) in enumerate(zip(names, titles, strict=True))
     ]
-    edge = st.builds(Edge, st.sampled_from(names), NASTY, st.sampled_from(names))
+    edge = st.builds(GraphEdge, st.sampled_from(names), NASTY, st.sampled_from(names))
     return Graph(names[0], nodes, draw_(st.lists(edge, max_size=6, unique=True)), 0)
 
 

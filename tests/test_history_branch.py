@@ -15,7 +15,15 @@ from loki_memory.errors import GitFailed, NotOnABranch
 from loki_memory.history import branch_mode
 from loki_memory.history.branch_mode import REF, Tree, chosen, joined, pull, push, restore
 from loki_memory.history.commit import commit
-from loki_memory.history.plumbing_commit import FILE, NOTHING, Entry, File, Message, Seal, written
+from loki_memory.history.plumbing_commit import (
+    FILE,
+    NOTHING,
+    File,
+    Message,
+    Seal,
+    TreeEntry,
+    written,
+)
 from loki_memory.history.repository import Repository
 
 NOW = "2026-01-20T10:00:00Z"
@@ -43,7 +51,7 @@ def begin(root: Path) -> Path:
 
 
 def side(**files: str) -> Tree:
-    return {f".loki/memory/{name}.json": Entry(FILE, blob) for name, blob in files.items()}
+    return {f".loki/memory/{name}.json": TreeEntry(FILE, blob) for name, blob in files.items()}
 
 
 def test_who_changed_a_path_has_it() -> None:
@@ -66,7 +74,7 @@ def test_what_one_side_removed_and_the_other_changed_stays() -> None:
 
 
 def test_what_one_side_archived_and_the_other_changed_goes() -> None:
-    archived = {".loki/memory/archive/a.json": Entry(FILE, "1")}
+    archived = {".loki/memory/archive/a.json": TreeEntry(FILE, "1")}
     gone = {".loki/memory/a.json": NOTHING}
     assert chosen(side(a="1"), side(a="2"), archived).taken == {**gone, **archived}
     assert chosen(side(a="1"), archived, side(a="2")).taken == {}

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 
 from loki_memory.history.merge import are_strangers, merge, told_apart
 from loki_memory.history.merge_fields import listed, told
-from loki_memory.history.resolve import Conflict, split
+from loki_memory.history.resolve import MergeConflict, split
 from loki_memory.models import (
     MODELS,
     AntiPattern,
@@ -681,7 +681,7 @@ def test_markers_of_both_styles_are_taken_apart(end: str) -> None:
     ]
     plain = [*lines[:3], *lines[5:]]
     found = split(end.join(lines).encode())
-    assert found == Conflict(*(f"{{{end}{n}{end}}}{end}".encode() for n in (0, 1, 2)))
+    assert found == MergeConflict(*(f"{{{end}{n}{end}}}{end}".encode() for n in (0, 1, 2)))
     assert split(end.join(plain).encode()) == found._replace(base=None)
 
 
@@ -700,7 +700,7 @@ def test_what_only_looks_like_a_conflict_is_none(text: str) -> None:
 
 def test_a_row_of_equals_signs_outside_a_conflict_is_text() -> None:
     found = split(b"Title\n=======\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n")
-    assert found == Conflict(None, b"Title\n=======\na\n", b"Title\n=======\nb\n")
+    assert found == MergeConflict(None, b"Title\n=======\na\n", b"Title\n=======\nb\n")
 
 
 def test_a_topic_that_both_sides_added_to_has_no_confidence_as_it_had_none() -> None:

@@ -19,7 +19,7 @@ from loki_memory.cli.install import install_command, uninstall_command
 from loki_memory.errors import FileChanged, InvalidConfig, StoreFailed, SymlinkedRoot
 from loki_memory.install import edits
 from loki_memory.install.agents_md import lesson
-from loki_memory.install.edits import Wish
+from loki_memory.install.edits import InstallOptions
 from loki_memory.install.targets import TARGETS
 from loki_memory.resources import resource
 
@@ -52,12 +52,12 @@ def tree(*folders: Path) -> dict[str, bytes]:
     }
 
 
-def install(ws: Workspace, name: str, **wish: Any) -> list[edits.Deed]:
-    return TARGETS[name].install(ws, Wish(**wish))
+def install(ws: Workspace, name: str, **wish: Any) -> list[edits.InstallStep]:
+    return TARGETS[name].install(ws, InstallOptions(**wish))
 
 
-def uninstall(ws: Workspace, name: str, **wish: Any) -> list[edits.Deed]:
-    return TARGETS[name].uninstall(ws, Wish(**wish))
+def uninstall(ws: Workspace, name: str, **wish: Any) -> list[edits.InstallStep]:
+    return TARGETS[name].uninstall(ws, InstallOptions(**wish))
 
 
 def hooks_in(path: Path) -> dict[str, list[dict[str, Any]]]:

@@ -9,13 +9,20 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.injection.line import family_gist
-from loki_memory.injection.mistakes import Member, announcing, distinct, families, mistakes, ordered
+from loki_memory.injection.mistakes import (
+    FamilyMember,
+    announcing,
+    distinct,
+    families,
+    mistakes,
+    ordered,
+)
 from loki_memory.recall.result import Recollection
 
 
-def member(name: str, text: str, *days: str) -> Member:
+def member(name: str, text: str, *days: str) -> FamilyMember:
     met = {f"s-{name}-{n}": day for n, day in enumerate(days)}
-    return Member(f"anti-{name}", text, 0.8, met, sorted(f"ep-{day}-{name}" for day in days))
+    return FamilyMember(f"anti-{name}", text, 0.8, met, sorted(f"ep-{day}-{name}" for day in days))
 
 
 def met(ws: Workspace, day: int, tool: str, target: str, error: str, **more: Any) -> None:
@@ -62,9 +69,11 @@ def test_warnings_about_one_command_are_one_family() -> None:
 
 
 def test_a_session_counts_once_for_a_family_and_less_as_time_goes_by() -> None:
-    twice = Member("anti-a", "x (running go test)", None, {"s1": "2026-03-31"}, [])
-    again = Member("anti-b", "y (running go test)", None, {"s1": "2026-03-31"}, [])
-    old = Member("anti-c", "z (running make)", None, {"s2": "2026-03-01", "s3": "2026-03-01"}, [])
+    twice = FamilyMember("anti-a", "x (running go test)", None, {"s1": "2026-03-31"}, [])
+    again = FamilyMember("anti-b", "y (running go test)", None, {"s1": "2026-03-31"}, [])
+    old = FamilyMember(
+        "anti-c", "z (running make)", None, {"s2": "2026-03-01", "s3": "2026-03-01"}, []
+    )
     first, second = families([twice, again, old])
     assert (first.head, first.weight) == ("go test", 1.0)
     assert (second.head, second.weight) == ("make", 1.0)  # two sessions, a half-life ago

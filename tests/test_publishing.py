@@ -152,9 +152,9 @@ def test_the_skill_that_install_puts_there_is_no_published_one(
     skilled: Workspace, project: Path
 ) -> None:
     from loki_memory.install.claude_code import install
-    from loki_memory.install.edits import Wish
+    from loki_memory.install.edits import InstallOptions
 
-    install(skilled, Wish())
+    install(skilled, InstallOptions())
     publish(skilled, "claude")
     withdraw(skilled, "claude")
     assert copy_of(project, "loki-memory").is_file()

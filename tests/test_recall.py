@@ -28,7 +28,7 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.index.vectors import Vectors
 from loki_memory.integrity.citations import is_stale
 from loki_memory.recall.exact_signals import shared
-from loki_memory.recall.recall import Wish, _in_dispute, _Told, note_shown, recall
+from loki_memory.recall.recall import RecallOptions, _in_dispute, _Told, note_shown, recall
 from loki_memory.recall.result import Recollection
 
 NOW = "2026-02-01T12:00:00Z"
@@ -496,14 +496,14 @@ def test_the_user_scope_is_the_memory_of_the_user_alone(full: Workspace) -> None
 def test_what_comes_from_outside_is_recalled_and_not_injected(full: Workspace, origin: str) -> None:
     write(full, "alien", statement="The walnut token is blue", origin=origin)
     assert full.recall("walnut token")[0].id == "fact-alien"
-    injected, _ = recall(full, Wish("walnut token", k=20).asked(NOW, injected=True))
+    injected, _ = recall(full, RecallOptions("walnut token", k=20).asked(NOW, injected=True))
     assert "fact-alien" not in ids(injected)
 
 
 @pytest.mark.parametrize("origin", ["owner", "agent", None])
 def test_what_was_learned_here_is_injected(full: Workspace, origin: str | None) -> None:
     write(full, "own", statement="The walnut token is blue", origin=origin)
-    injected, _ = recall(full, Wish("walnut token").asked(NOW, injected=True))
+    injected, _ = recall(full, RecallOptions("walnut token").asked(NOW, injected=True))
     assert injected[0].id == "fact-own"
 
 

@@ -17,7 +17,7 @@ from loki_memory import Fact, Workspace
 from loki_memory.errors import EverythingVanished
 from loki_memory.files import codec
 from loki_memory.files.scan import UNSETTLED, scan, settled
-from loki_memory.home import Parts
+from loki_memory.home import Home
 from loki_memory.index.index import Index
 from loki_memory.models import parse
 from loki_memory.sync import rebuild
@@ -37,13 +37,13 @@ def write(ws: Workspace, name: str, **fields: Any) -> Path:
     return path
 
 
-def is_current(home: Parts) -> bool:
+def is_current(home: Home) -> bool:
     """Whether the index remembers every file with the stamp that it has."""
     known = {path: home.index.folder(path)[1] for path in home.index.folders()}
     return known == {path: folder.files for path, folder in scan(home.layout)}
 
 
-def wait_until_current(home: Parts) -> None:
+def wait_until_current(home: Home) -> None:
     """No ctime can be set: until the clock ticks, a file that was just touched is looked at."""
     for _ in range(10_000):
         if is_current(home):

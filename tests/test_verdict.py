@@ -13,8 +13,8 @@ from conftest import git
 from loki_memory import Workspace
 from loki_memory.cli.main import cli
 from loki_memory.errors import InvalidRecord
-from loki_memory.ingest.gate import Told, failing_now, record_verdict
-from loki_memory.ingest.gate_reports import Failure, verdict_in
+from loki_memory.ingest.gate import GateOptions, failing_now, record_verdict
+from loki_memory.ingest.gate_reports import GateFailure, verdict_in
 from loki_memory.models import AntiPattern
 
 # As pytest 9 writes it, shortened.
@@ -115,15 +115,15 @@ def test_a_suite_without_failures_passed_and_may_be_nested() -> None:
 
 def test_a_failure_of_a_whole_suite_counts() -> None:
     found = verdict_in(b'<testsuite name="go"><error message="build failed"/></testsuite>')
-    assert found.failures == [Failure("go", "build failed")]
+    assert found.failures == [GateFailure("go", "build failed")]
 
 
 def test_of_eslint_only_errors_fail() -> None:
     found = verdict_in(json.dumps(ESLINT).encode())
     assert (found.gate, found.outcome) == ("eslint", "failure")
     assert found.failures == [
-        Failure("no-undef", "no-undef 'x' is not defined.", "{root}/src/a.ts", 3),
-        Failure("", "Parsing error: bad token", "{root}/src/a.ts", 9),
+        GateFailure("no-undef", "no-undef 'x' is not defined.", "{root}/src/a.ts", 3),
+        GateFailure("", "Parsing error: bad token", "{root}/src/a.ts", 9),
     ]
 
 
@@ -146,14 +146,14 @@ def test_a_list_without_findings_passed_and_does_not_say_who() -> None:
 def test_sarif_has_levels(result: dict[str, Any], outcome: str) -> None:
     found = verdict_in(sarif(result))
     assert (found.gate, found.outcome) == ("semgrep", outcome)
-    expected = Failure(result["ruleId"], f"{result['ruleId']} eval is unsafe", "src/a.ts", 5)
+    expected = GateFailure(result["ruleId"], f"{result['ruleId']} eval is unsafe", "src/a.ts", 5)
     assert found.failures == ([] if outcome == "success" else [expected])
 
 
 def test_our_own_form_needs_little() -> None:
     found = verdict_in(own(failures=["The query is not escaped"], run_id="ci-7"))
     assert (found.gate, found.outcome, found.run) == ("review", "failure", "ci-7")
-    assert found.failures == [Failure("", "The query is not escaped")]
+    assert found.failures == [GateFailure("", "The query is not escaped")]
     assert verdict_in(own()).outcome == "success"
 
 
@@ -201,7 +201,7 @@ def test_a_report_of_odd_shape_breaks_nothing(report: bytes) -> None:
 
 def test_a_verdict_is_an_episode_with_its_errors(ws: Workspace) -> None:
     text = json.dumps(RUFF).replace("{root}", str(ws.layout.root))
-    episode = record_verdict(ws, text.encode(), Told(agent="ci", task="task-7"))
+    episode = record_verdict(ws, text.encode(), GateOptions(agent="ci", task="task-7"))
     document = episode.document()
     assert document["context"] == {
         "phase": "review",
@@ -234,7 +234,7 @@ def test_runs_that_do_not_say_when_are_told_apart_by_the_clock(
 
 
 def test_what_is_said_besides_wins(ws: Workspace) -> None:
-    told = Told(gate="unit tests", goal="Release 1.0", outcome="partial")
+    told = GateOptions(gate="unit tests", goal="Release 1.0", outcome="partial")
     episode = record_verdict(ws, JUNIT.encode(), told)
     assert (episode.goal, episode.outcome) == ("Release 1.0", "partial")
     assert episode.tags == ["gate:unit tests"]

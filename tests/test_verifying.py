@@ -19,9 +19,9 @@ from loki_memory.errors import NotFound
 from loki_memory.files.layout import place
 from loki_memory.history.repository import Repository
 from loki_memory.integrity import hash_chain, write_log
-from loki_memory.integrity.anchors import Past
+from loki_memory.integrity.anchors import AnchoredPast
 from loki_memory.integrity.citations import blob_id, is_stale, still_stands
-from loki_memory.integrity.findings import Finding, examine
+from loki_memory.integrity.findings import IntegrityFinding, examine
 from loki_memory.integrity.hash_chain import PUBLISHED
 from loki_memory.integrity.unverified import doubts
 from loki_memory.integrity.verify import Verified, verify
@@ -337,7 +337,7 @@ class Store(NamedTuple):
     """A store of some fifty records, half of its chain anchored, and all its files by path."""
 
     ws: Workspace
-    past: Past
+    past: AnchoredPast
     files: dict[Path, bytes]
     chain: Path
     anchored: int  # lines
@@ -372,7 +372,7 @@ def stored(project: Path) -> Store:
     assert repository is not None
     published = list(ws.layout.resolve("witness").rglob("*.jsonl"))
     files = {p: p.read_bytes() for p in (*states[-1], *published, file)}
-    return Store(ws, Past(repository), files, file, 27, states)
+    return Store(ws, AnchoredPast(repository), files, file, 27, states)
 
 
 def records(store: Store) -> list[Path]:
@@ -387,7 +387,7 @@ def path_of(store: Store, file: Path) -> str:
     return file.relative_to(store.ws.layout.memory).as_posix()
 
 
-Blamed = Callable[[list[Finding]], bool]
+Blamed = Callable[[list[IntegrityFinding]], bool]
 Mutated = tuple[Path, Blamed]  # the file, and whether findings tell of what happened to it
 
 
@@ -431,7 +431,7 @@ def about_line(store: Store, file: Path, *numbers: int) -> Blamed:
     raw = raw_lines(store, file)
     paths = [json.loads(raw[number])["path"] for number in numbers]
 
-    def check(findings: list[Finding]) -> bool:
+    def check(findings: list[IntegrityFinding]) -> bool:
         broken = [one for one in findings if one.what == "chain"]
         return any(Path(one.path).name == file.name for one in broken) and any(
             blames(path)(findings) for path in paths

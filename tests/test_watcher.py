@@ -18,7 +18,7 @@ from conftest import git
 
 from loki_memory import Workspace
 from loki_memory.daemon.background import Adding, Background, tracked_by_git
-from loki_memory.daemon.file_events import Bell, Ears, file_system, is_noise
+from loki_memory.daemon.file_events import EventListener, FileEvents, file_system, is_noise
 from loki_memory.daemon.watcher import Watcher, is_watched, leading
 from loki_memory.errors import AlreadyWatched, TrackedByGit
 
@@ -332,9 +332,9 @@ def test_trouble_is_told_once_and_gone_when_it_is_mended(ws: Workspace, rounds: 
 
 
 @contextmanager
-def listening(folder: Path) -> Iterator[Bell]:
-    bell = Bell()
-    ears = Ears(bell, [(folder, True)], is_deaf=False)
+def listening(folder: Path) -> Iterator[FileEvents]:
+    bell = FileEvents()
+    ears = EventListener(bell, [(folder, True)], is_deaf=False)
     ears.attend()
     assert ears.hears
     try:
@@ -376,9 +376,9 @@ def test_reading_and_locking_do_not_ring(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 def test_a_folder_that_was_made_anew_is_listened_to_again(tmp_path: Path) -> None:
-    folder, bell = tmp_path / "memory", Bell()
+    folder, bell = tmp_path / "memory", FileEvents()
     folder.mkdir()
-    ears = Ears(bell, [(folder, True)], is_deaf=False)
+    ears = EventListener(bell, [(folder, True)], is_deaf=False)
     ears.attend()
     folder.rename(tmp_path / "gone")
     folder.mkdir()
@@ -390,7 +390,7 @@ def test_a_folder_that_was_made_anew_is_listened_to_again(tmp_path: Path) -> Non
 
 
 def test_a_burst_is_one_ring() -> None:
-    bell = Bell()
+    bell = FileEvents()
     for _ in range(3):
         bell.ring()
     assert bell.wait(0, 0.01)

@@ -34,7 +34,7 @@ class Node(NamedTuple):
         return [line(self.id, _NAME), title] if title else [line(self.id, _NAME)]
 
 
-class Edge(NamedTuple):
+class GraphEdge(NamedTuple):
     source: str
     relation: str
     target: str
@@ -48,14 +48,14 @@ class Graph(NamedTuple):
 
     root: str
     nodes: list[Node]
-    edges: list[Edge]
+    edges: list[GraphEdge]
     more: int  # neighbours that were left out
 
 
 def neighbourhood(index: Index, memory_id: str, depth: int = 1, limit: int = _NODES) -> Graph:
     """Up to `depth` links away in either direction, the nearest and strongest first."""
     root = _start(index, memory_id)
-    distances, edges, left = {root: 0}, dict[str, list[Edge]](), set[str]()
+    distances, edges, left = {root: 0}, dict[str, list[GraphEdge]](), set[str]()
     for step in range(1, depth + 1):
         for one in [name for name, distance in distances.items() if distance == step - 1]:
             edges[one] = _edges_at(index, one)
@@ -81,12 +81,12 @@ def _start(index: Index, memory_id: str) -> str:
     return index.one(sql, memory_id) or memory_id
 
 
-def _edges_at(index: Index, name: str) -> list[Edge]:
+def _edges_at(index: Index, name: str) -> list[GraphEdge]:
     sql = """
         SELECT source, relation, target FROM edges WHERE source = ? OR target = ?
         GROUP BY source, relation, target
         ORDER BY max(weight) DESC, relation, source, target"""
-    return [Edge(*row) for row in index.ask(sql, name, name)]
+    return [GraphEdge(*row) for row in index.ask(sql, name, name)]
 
 
 def _node(index: Index, name: str, distance: int) -> Node:
@@ -125,7 +125,7 @@ def draw(graph: Graph) -> str:
     return "\n".join([_named(nodes[graph.root], again=False), *below(graph.root, "")])
 
 
-def _branch(edge: Edge, end: str) -> str:
+def _branch(edge: GraphEdge, end: str) -> str:
     return f"{line(edge.relation, _LABEL)} {'→' if edge.source == end else '←'}"
 
 

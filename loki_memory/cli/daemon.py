@@ -68,10 +68,10 @@ def _look_once(session: Session, workspace: Adding, tell: Callable[[str], None])
 
 
 def _watch(workspace: Adding, tell: Callable[[str], None]) -> None:
-    from loki_memory.daemon.run_command import Desk
+    from loki_memory.daemon.run_command import CommandRunner
     from loki_memory.daemon.server import watch
 
-    watch(workspace, Desk(workspace).answer, tell)
+    watch(workspace, CommandRunner(workspace).answer, tell)
 
 
 @command("daemon")

@@ -23,7 +23,7 @@ from loki_memory.errors import LokiMemoryError
 from loki_memory.resources import resource, template
 
 
-class Step(NamedTuple):
+class TourStep(NamedTuple):
     """What is shown, and the command that shows it."""
 
     why: str
@@ -31,16 +31,16 @@ class Step(NamedTuple):
 
 
 _BEFORE = (
-    Step("Two weeks of work by four agents, as plain files. Is all well?", "status"),
-    Step("What do they believe? One line each; details on request.", "list --kind pattern"),
-    Step("A belief names the episodes it rests on, and what refers to it.", "show sem-001"),
-    Step(
+    TourStep("Two weeks of work by four agents, as plain files. Is all well?", "status"),
+    TourStep("What do they believe? One line each; details on request.", "list --kind pattern"),
+    TourStep("A belief names the episodes it rests on, and what refers to it.", "show sem-001"),
+    TourStep(
         "An agent records what happened, with the error it met and what resolved it.",
         'record --goal "Add paging to GET /api/todos" --outcome success --agent eng-001-backend '
         '--file src/routes/todos.ts --error "TS7030: Not all code paths return a value." '
         '--resolution "Added an explicit : void to the handler"',
     ),
-    Step(
+    TourStep(
         "A person states a fact. Secrets never reach the disk.",
         'remember "The staging database is at postgres://app:hunter2x@db.internal/todos" --by mara',
     ),
@@ -50,12 +50,12 @@ _VIEW_STORY = (
     "the next sync makes a record of its own out of it."
 )
 _AFTER = (
-    Step("It is a memory like any other.", "list --kind pattern"),
-    Step("A wrong belief is rejected, with the reason …", "reject {id} --why 'half the cases'"),
-    Step("… and stays out, however it is spelled.", "remember --kind pattern '{shouted}'"),
-    Step("Work is handed to the next role.", "handoff list"),
-    Step("Delete the index; nothing is lost.", "rebuild"),
-    Step("And all is checked.", "doctor --deep"),
+    TourStep("It is a memory like any other.", "list --kind pattern"),
+    TourStep("A wrong belief is rejected, with the reason …", "reject {id} --why 'half the cases'"),
+    TourStep("… and stays out, however it is spelled.", "remember --kind pattern '{shouted}'"),
+    TourStep("Work is handed to the next role.", "handoff list"),
+    TourStep("Delete the index; nothing is lost.", "rebuild"),
+    TourStep("And all is checked.", "doctor --deep"),
 )
 _END = "\x1e"  # marks the end of what a line of the tour prints
 _PATTERN = "Paging parameters are validated in the middleware, not in each handler"
@@ -140,16 +140,16 @@ def _typed(shell: subprocess.Popen[str], line: str, captured: bool) -> str:
     return "".join(printed)
 
 
-def _steps(project: Path) -> Iterator[tuple[int, Step]]:
+def _steps(project: Path) -> Iterator[tuple[int, TourStep]]:
     """The steps one after the other; what is not a command happens in between."""
     yield from enumerate(_BEFORE, 1)
     added = _append_to_view(project)
-    yield len(_BEFORE) + 1, Step(_VIEW_STORY, "sync")
+    yield len(_BEFORE) + 1, TourStep(_VIEW_STORY, "sync")
     for number, (why, told) in enumerate(_AFTER, len(_BEFORE) + 2):
-        yield number, Step(why, told.format(id=added, shouted=_PATTERN.upper()))
+        yield number, TourStep(why, told.format(id=added, shouted=_PATTERN.upper()))
 
 
-def _run(number: int, step: Step, project: Path, captured: bool) -> dict[str, str]:
+def _run(number: int, step: TourStep, project: Path, captured: bool) -> dict[str, str]:
     """Run a step as a user would, and print or return what it prints."""
     output = ""
     arguments = ["-C", str(project), *shlex.split(step.command)]

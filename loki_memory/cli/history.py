@@ -20,8 +20,8 @@ from loki_memory.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from loki_memory.history.bisect import Turn
-    from loki_memory.history.blame import Blame, Source, Step
+    from loki_memory.history.bisect import BisectTurn
+    from loki_memory.history.blame import Blame, BlameSource, BlameStep
     from loki_memory.history.revert import Reverted
 
 _SHORT = 10  # digits of a commit
@@ -46,7 +46,7 @@ def log_command(session: Session, memory_id: str | None, limit: int) -> None:
     remarks(workspace)
 
 
-def _tell_log(steps: Iterable[Step], memory_id: str | None) -> None:
+def _tell_log(steps: Iterable[BlameStep], memory_id: str | None) -> None:
     told = list(steps)
     for step in told:
         _tell_step(step, listed=memory_id is not None)
@@ -54,7 +54,7 @@ def _tell_log(steps: Iterable[Step], memory_id: str | None) -> None:
         note(f"no commit has {memory_id or 'any memory'} yet: loki-mem commit")
 
 
-def _tell_step(step: Step, *, listed: bool) -> None:
+def _tell_step(step: BlameStep, *, listed: bool) -> None:
     """A commit in one line; then what it changed, if that is not what its subject says."""
     name = click.style(step.commit[:_SHORT], fg="yellow")
     who = step.agent or step.author
@@ -106,7 +106,7 @@ def _tell_blame(found: Blame) -> None:
         note("no commit has it yet: loki-mem commit")
 
 
-def _tell_source(source: Source) -> None:
+def _tell_source(source: BlameSource) -> None:
     where = f"code {source.commit[:_SHORT]}" if source.commit else ""
     kept = "" if source.kept == "live" else source.kept
     known = (source.outcome, source.agent, source.session, where, kept)
@@ -138,7 +138,7 @@ def bisect_command(
     remarks(workspace)
 
 
-def _tell_turn(turn: Turn) -> None:
+def _tell_turn(turn: BisectTurn) -> None:
     _tell_step(turn.step, listed=True)
     say(f"recalled before: {', '.join(turn.before) or 'nothing'}")
     say(f"recalled since:  {', '.join(turn.after) or 'nothing'}")

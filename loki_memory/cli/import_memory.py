@@ -11,7 +11,7 @@ from loki_memory.cli.common import Session, command, described
 from loki_memory.cli.output import note, one_line, plural, remarks, safe, say
 
 if TYPE_CHECKING:
-    from loki_memory.install.edits import Deed
+    from loki_memory.install.edits import InstallStep
     from loki_memory.interop.import_memory import Imported
 
 _SHOWN = 40  # lines: more than a screen nobody reads; --json has all
@@ -57,7 +57,7 @@ def import_command(
     remarks(workspace)
 
 
-def _tell(found: Imported, deed: Deed | None) -> None:
+def _tell(found: Imported, deed: InstallStep | None) -> None:
     for fact in found.facts[:_SHOWN]:
         say(f"{click.style(fact.id, fg='cyan')}  {one_line(fact.title(), 100)}")
     if len(found.facts) > _SHOWN:

@@ -11,7 +11,7 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, remarks, safe, say
 
 if TYPE_CHECKING:
-    from loki_memory.install.edits import Deed, Wish
+    from loki_memory.install.edits import InstallOptions, InstallStep
     from loki_memory.install.targets import Target
     from loki_memory.workspace import Workspace
 
@@ -50,9 +50,9 @@ def install_command(
     Example:
       loki-mem install claude-code --plan
     """
-    from loki_memory.install.edits import Wish
+    from loki_memory.install.edits import InstallOptions
 
-    _change(session, target, Wish(user, plan, workflow), undo=False, yes=yes)
+    _change(session, target, InstallOptions(user, plan, workflow), undo=False, yes=yes)
 
 
 @command("uninstall")
@@ -71,12 +71,12 @@ def uninstall_command(
     Example:
       loki-mem uninstall git
     """
-    from loki_memory.install.edits import Wish
+    from loki_memory.install.edits import InstallOptions
 
-    _change(session, target, Wish(user, plan), undo=True, yes=yes)
+    _change(session, target, InstallOptions(user, plan), undo=True, yes=yes)
 
 
-def _change(session: Session, name: str, wish: Wish, *, undo: bool, yes: bool) -> None:
+def _change(session: Session, name: str, wish: InstallOptions, *, undo: bool, yes: bool) -> None:
     target = _target(name, wish)
     workspace = session.open()
     do = target.uninstall if undo else target.install
@@ -91,7 +91,7 @@ def _change(session: Session, name: str, wish: Wish, *, undo: bool, yes: bool) -
     remarks(workspace)
 
 
-def _target(name: str, wish: Wish) -> Target:
+def _target(name: str, wish: InstallOptions) -> Target:
     from loki_memory.install.targets import TARGETS
 
     if name not in TARGETS:
@@ -103,7 +103,7 @@ def _target(name: str, wish: Wish) -> Target:
     return TARGETS[name]
 
 
-def _ask(deeds: list[Deed]) -> None:
+def _ask(deeds: list[InstallStep]) -> None:
     """Show what would change; go on only if that is wanted."""
     if any(deed.did for deed in deeds):
         tell_deeds(deeds, planned=True)
@@ -117,7 +117,7 @@ def _warn(workspace: Workspace) -> None:
         workspace.notices.append("loki-mem is not on PATH, where agents look for it")
 
 
-def tell_deeds(deeds: list[Deed], *, planned: bool = False) -> None:
+def tell_deeds(deeds: list[InstallStep], *, planned: bool = False) -> None:
     """Say what was done, or would be, file by file."""
     for deed in deeds:
         done = "would do" if planned else "done"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from loki_memory.browse.status import Stats, Status
     from loki_memory.economics import Economics
     from loki_memory.index.index import Summary
-    from loki_memory.install.edits import Deed
+    from loki_memory.install.edits import InstallStep
     from loki_memory.journal import Uses
     from loki_memory.models import Memory
     from loki_memory.workspace import Workspace
@@ -273,7 +273,7 @@ def skills_command(
         )
 
 
-def _tell_published(session: Session, workspace: Workspace, deeds: Sequence[Deed]) -> None:
+def _tell_published(session: Session, workspace: Workspace, deeds: Sequence[InstallStep]) -> None:
     from loki_memory.cli.install import tell_deeds
 
     shown = [deed._replace(diff="") for deed in deeds]

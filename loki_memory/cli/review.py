@@ -16,7 +16,7 @@ from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from loki_memory.history.belief_diff import Shift
-    from loki_memory.history.check import Finding
+    from loki_memory.history.check import Fault
     from loki_memory.history.review import Review
     from loki_memory.models import Memory
 
@@ -137,7 +137,7 @@ def check_command(
         raise click.exceptions.Exit(code)
 
 
-def _tell_findings(found: list[Finding]) -> None:
+def _tell_findings(found: list[Fault]) -> None:
     width = max((len(one.check) for one in found), default=0)
     for one in found:
         where = one.id or one.path

@@ -10,7 +10,7 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, remarks, say
 
 if TYPE_CHECKING:
-    from loki_memory.integrity.findings import Finding
+    from loki_memory.integrity.findings import IntegrityFinding
     from loki_memory.integrity.verify import Stale, Verified
 
 _SHOWN = 40  # lines of one kind: more than a screen nobody reads; --json has all
@@ -60,14 +60,14 @@ def _tell(found: Verified) -> None:
         note("bring the files back, or take them as they are: loki-mem verify --adopt ID")
 
 
-def _line(found: Finding) -> str:
+def _line(found: IntegrityFinding) -> str:
     last = f"; last good: {found.writer}, line {found.seq}" if found.seq else ""
     named = f"{found.id}  " if found.id else ""
     told = f"{named}{found.path}: {found.said}{last}"
     return f"{click.style(found.what, fg='red')}  {one_line(told)}"
 
 
-def _tell_unwitnessed(found: list[Finding]) -> None:
+def _tell_unwitnessed(found: list[IntegrityFinding]) -> None:
     """Files that agents write, and those from before the chain, are no alarm each."""
     if not found:
         return

@@ -22,7 +22,7 @@ from loki_memory.models import RELATIONS, Episode
 from loki_memory.workspace import Workspace
 
 
-class Line(NamedTuple):
+class InputLine(NamedTuple):
     """One episode as it was given, and where."""
 
     file: str
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     value: Any
 
 
-class Refused(NamedTuple):
+class RefusedInput(NamedTuple):
     """A line of input that is not an episode, and why."""
 
     line: int
@@ -81,9 +81,9 @@ def record_command(
         raise click.UsageError("--gate names the gate of a report: give --from-gate FILE.")
     if goal is None and not files:
         raise click.UsageError("name a FILE, - for standard input, or give --goal.")
-    given_ = [Line(name, line, value) for name in files for line, value in _lines(name)]
+    given_ = [InputLine(name, line, value) for name in files for line, value in _lines(name)]
     if goal is not None:
-        given_.append(Line("options", 0, _from_options(goal, given)))
+        given_.append(InputLine("options", 0, _from_options(goal, given)))
     good, refused = _sorted_out(workspace, given_)
     _report(session, workspace, workspace.record(good) if good else [], refused)
 
@@ -124,16 +124,18 @@ def _called(name: str) -> str:
     return "standard input" if name == "-" else name
 
 
-def _sorted_out(workspace: Workspace, lines: list[Line]) -> tuple[list[Episode], list[Refused]]:
+def _sorted_out(
+    workspace: Workspace, lines: list[InputLine]
+) -> tuple[list[Episode], list[RefusedInput]]:
     good: list[Episode] = []
-    bad: list[Refused] = []
+    bad: list[RefusedInput] = []
     for name, number, value in lines:
         try:
             if isinstance(value, InvalidRecord):
                 raise value
             good.append(workspace.valid_episode(value))
         except InvalidRecord as error:
-            bad.append(Refused(number, str(error.at(_called(name), number))))
+            bad.append(RefusedInput(number, str(error.at(_called(name), number))))
     return good, bad
 
 
@@ -145,7 +147,7 @@ def _bytes(name: str) -> bytes:
 
 
 def _report(
-    session: Session, workspace: Workspace, stored: list[Episode], refused: list[Refused]
+    session: Session, workspace: Workspace, stored: list[Episode], refused: list[RefusedInput]
 ) -> None:
     workspace.sync()
     if session.json:

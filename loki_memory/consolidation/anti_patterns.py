@@ -19,9 +19,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.failures import Mishap, brought_in, group, mishaps
+from loki_memory.consolidation.failures import Failure, brought_in, group, mishaps
 from loki_memory.consolidation.provenance import least_trusted, newest
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched, in_time
+from loki_memory.consolidation.snapshot import (
+    BeliefChange,
+    PhaseChanges,
+    Snapshot,
+    Touched,
+    in_time,
+)
 from loki_memory.models import AntiPattern, Episode, Learning, Resolution, parse, tombstone_id
 from loki_memory.models.base import Memory
 from loki_memory.models.confidence import lower_bound, otherwise
@@ -31,19 +37,19 @@ from loki_memory.models.links import Tombstone
 _NEWEST = 25  # episodes, of all that met an error or of one day
 
 
-class Known(NamedTuple):
+class KnownAntiPatterns(NamedTuple):
     """An error: the touched episodes that met it, and what the newest and those of a day met."""
 
     fresh: list[Episode]
-    newest: list[Mishap]
-    days: dict[str, list[Mishap]]  # of the touched episodes
+    newest: list[Failure]
+    days: dict[str, list[Failure]]  # of the touched episodes
     old: AntiPattern | None
 
 
-def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
+def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     """One anti-pattern per error, one learning per error and day."""
     put: list[Memory] = []
-    steps: list[Step] = []
+    steps: list[BeliefChange] = []
     refused = {one.rejected for one in snapshot.of(Tombstone) if one.rejected}
     for id_, known in sorted(_by_error(snapshot, touched).items()):
         if id_ in refused or _is_rejected(snapshot, known.newest):
@@ -53,12 +59,12 @@ def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
         if known.old is None or new.document() != known.old.document():
             put.append(new)
             steps.append(_step(new, known.old))
-    return Changes(put=tuple(put), steps=tuple(steps))
+    return PhaseChanges(put=tuple(put), steps=tuple(steps))
 
 
-def _by_error(snapshot: Snapshot, touched: Touched | None) -> dict[str, Known]:
+def _by_error(snapshot: Snapshot, touched: Touched | None) -> dict[str, KnownAntiPatterns]:
     """What is known of each error that a touched episode met."""
-    found: dict[str, list[Mishap]] = {}
+    found: dict[str, list[Failure]] = {}
     new = snapshot.records if touched is None else touched.ids - touched.learned
     fresh = _episodes(snapshot, new)
     for one in (one for episode in fresh for one in mishaps(episode)):
@@ -66,19 +72,21 @@ def _by_error(snapshot: Snapshot, touched: Touched | None) -> dict[str, Known]:
     return {id_: _known(snapshot, id_, met, touched) for id_, met in sorted(found.items())}
 
 
-def _known(snapshot: Snapshot, id_: str, met: list[Mishap], touched: Touched | None) -> Known:
+def _known(
+    snapshot: Snapshot, id_: str, met: list[Failure], touched: Touched | None
+) -> KnownAntiPatterns:
     """What is new, and of the episodes that the record cites those that met the error too."""
     record = snapshot.records.get(id_)
     old = record if isinstance(record, AntiPattern) else None
-    by_episode: dict[str, list[Mishap]] = {}
+    by_episode: dict[str, list[Failure]] = {}
     for one in met:
         by_episode.setdefault(one.episode.id, []).append(one)
     fresh = _episodes(snapshot, by_episode)
     cited = old.evidence.for_ if old and touched is not None else []
     episodes = _episodes(snapshot, {*cited, *by_episode})
 
-    def first_few(some: Iterable[Episode]) -> list[Mishap]:
-        found: list[list[Mishap]] = []
+    def first_few(some: Iterable[Episode]) -> list[Failure]:
+        found: list[list[Failure]] = []
         for episode in some:
             if episode.id not in by_episode:
                 by_episode[episode.id] = mishaps(episode, id_)
@@ -91,7 +99,7 @@ def _known(snapshot: Snapshot, id_: str, met: list[Mishap], touched: Touched | N
     for episode in episodes:
         if episode.date in by_day:
             by_day[episode.date].append(episode)
-    return Known(
+    return KnownAntiPatterns(
         fresh,
         first_few(reversed(episodes)),
         {day: first_few(those) for day, those in by_day.items()},
@@ -104,7 +112,7 @@ def _episodes(snapshot: Snapshot, ids: Iterable[str]) -> list[Episode]:
     return in_time(one for one in records if isinstance(one, Episode))
 
 
-def _anti_pattern(snapshot: Snapshot, id_: str, known: Known) -> AntiPattern:
+def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> AntiPattern:
     """The record as all that is known of the error makes it."""
     old, met = known.old, known.newest
     every, unlisted = _resolutions(met, _archived(snapshot, old)), _unlisted(snapshot, old)
@@ -163,7 +171,7 @@ def _overcame(resolutions: Iterable[Resolution]) -> set[str]:
     return {episode for one in resolutions for episode in one.for_}
 
 
-def _resolutions(met: list[Mishap], archived: list[Resolution]) -> list[Resolution]:
+def _resolutions(met: list[Failure], archived: list[Resolution]) -> list[Resolution]:
     """The best by how surely they help; a later success of an episode outweighs its failures."""
     best: dict[str, Resolution] = {}
     known = [*archived, *(_tried(one) for one in met if one.do)]
@@ -177,7 +185,7 @@ def _resolutions(met: list[Mishap], archived: list[Resolution]) -> list[Resoluti
     return sorted(ranked, key=lambda one: _worth(one, overcame), reverse=True)
 
 
-def _tried(one: Mishap) -> Resolution:
+def _tried(one: Failure) -> Resolution:
     side = "for" if one.worked else "against"
     return Resolution.model_validate(
         {"do": one.do, "for": [], "against": [], side: [one.episode.id]}
@@ -194,7 +202,7 @@ def _joined(one: Resolution, other: Resolution) -> Resolution:
     )
 
 
-def _supported(one: Resolution, met: list[Mishap]) -> Resolution:
+def _supported(one: Resolution, met: list[Failure]) -> Resolution:
     """With the episodes that got over the error by a name that it brings in."""
     names = brought_in(one.do)
     alike = {other.episode.id for other in met if other.worked and names & other.names}
@@ -213,13 +221,13 @@ def _worth(one: Resolution, overcame: set[str]) -> float:
     return lower_bound(len(one.for_), len(overcame.difference(one.for_)))
 
 
-def _learnings(known: Known) -> list[Learning]:
+def _learnings(known: KnownAntiPatterns) -> list[Learning]:
     """What each day taught about one error: the remedy that most often helped on it."""
     taught = {day: [one for one in met if one.do and one.worked] for day, met in known.days.items()}
     return [_learning(day, met) for day, met in taught.items() if met]
 
 
-def _learning(day: str, met: list[Mishap]) -> Learning:
+def _learning(day: str, met: list[Failure]) -> Learning:
     do = _commonest(one.do for one in met)
     line = _commonest(one.line for one in met)
     first = next(one.episode for one in met if one.do == do)
@@ -248,7 +256,7 @@ def _is_news(snapshot: Snapshot, lesson: Learning) -> bool:
     return True
 
 
-def _is_rejected(snapshot: Snapshot, met: list[Mishap]) -> bool:
+def _is_rejected(snapshot: Snapshot, met: list[Failure]) -> bool:
     """One wording of an error that a person rejected rejects them all."""
     return any(tombstone_id(line) in snapshot.rejected for line in {one.line for one in met})
 
@@ -258,7 +266,7 @@ def _commonest(texts: Iterable[str]) -> str:
     return min(counts, key=lambda text: (-counts[text], text))
 
 
-def _step(new: AntiPattern, old: AntiPattern | None) -> Step:
+def _step(new: AntiPattern, old: AntiPattern | None) -> BeliefChange:
     news = sorted({*new.evidence.for_} - {*(old.evidence.for_ if old else ())})
     what = "learned" if old is None else "strengthened"
-    return Step(what, new.id, new.what_fails, tuple(news), new.prevention or "")
+    return BeliefChange(what, new.id, new.what_fails, tuple(news), new.prevention or "")

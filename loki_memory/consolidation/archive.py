@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from loki_memory.consolidation.features import glance
+from loki_memory.consolidation.features import episode_features
 from loki_memory.consolidation.provenance import (
     SAME,
     day_before,
@@ -21,21 +21,21 @@ from loki_memory.consolidation.provenance import (
     is_live,
     replaced_because,
 )
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
 from loki_memory.consolidation.summary import summary
 from loki_memory.models import Belief, Episode, Link, Memory, Skill, parse
 
 _IMPORTANT = 0.8  # from here on a memory is kept whatever its age
 
 
-def forget(snapshot: Snapshot, touched: Touched | None = None) -> Changes:  # noqa: ARG001 - age comes to all
+def forget(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:  # noqa: ARG001 - age comes to all
     """Summaries of old episodes, and what may leave the memory that is searched."""
     gone = {*_old_episodes(snapshot), *_replaced(snapshot)}
     put = {one.id: one for one in _summaries(snapshot) if one.id not in gone}
     orphans = {one.id: one for one in _adopted(snapshot, gone)}
-    steps = [Step("archived", one, snapshot.records[one].title()) for one in sorted(gone)]
-    steps += [Step("summarised", one.id, one.title(), (one.id,)) for one in put.values()]
-    return Changes(tuple({**put, **orphans}.values()), tuple(sorted(gone)), tuple(steps))
+    steps = [BeliefChange("archived", one, snapshot.records[one].title()) for one in sorted(gone)]
+    steps += [BeliefChange("summarised", one.id, one.title(), (one.id,)) for one in put.values()]
+    return PhaseChanges(tuple({**put, **orphans}.values()), tuple(sorted(gone)), tuple(steps))
 
 
 def _age(snapshot: Snapshot, moment: str) -> int:
@@ -51,7 +51,7 @@ def _older(snapshot: Snapshot, days: int) -> list[Episode]:
 
 def _summaries(snapshot: Snapshot) -> Iterator[Episode]:
     for one in _older(snapshot, snapshot.thresholds.summarise_days):
-        if not one.pinned and not glance(one).is_terse:
+        if not one.pinned and not episode_features(one).is_terse:
             short = summary(one)
             if short is not None:
                 yield short
@@ -71,7 +71,7 @@ def _old_episodes(snapshot: Snapshot) -> set[str]:
 def _names(record: Memory) -> Sequence[str]:
     """The ids that a record names; what a learned skill was compared with counts too."""
     if isinstance(record, Episode):
-        return glance(record).names
+        return episode_features(record).names
     if isinstance(record, Belief):
         return _named_by(record)
     if isinstance(record, Link):

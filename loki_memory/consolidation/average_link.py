@@ -117,14 +117,14 @@ def clusters(alike: Alike, weights: Sequence[int], threshold: float) -> list[lis
     )
 
 
-class Part(NamedTuple):
+class ClusterPart(NamedTuple):
     """Items that are clustered for themselves, and from which likeness on."""
 
     members: list[int]
     threshold: float
 
 
-def parts(alike: Alike, many: int, threshold: float) -> Iterator[Part]:
+def parts(alike: Alike, many: int, threshold: float) -> Iterator[ClusterPart]:
     """The components of so many items.
 
     Boilerplate can chain thousands of them: what is too large is divided at stricter thresholds.
@@ -134,7 +134,7 @@ def parts(alike: Alike, many: int, threshold: float) -> Iterator[Part]:
     while left.any():
         root = components(many, near)
         small = left & (np.bincount(root)[root] <= _LARGEST)
-        yield from (Part(part, threshold) for part in together(np.flatnonzero(small), root))
+        yield from (ClusterPart(part, threshold) for part in together(np.flatnonzero(small), root))
         left &= ~small
         threshold += _STRICTER
         near = near.among(left, threshold)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from loki_memory.consolidation.average_link import Alike, average_link, parts
-from loki_memory.consolidation.features import Glance, glance
+from loki_memory.consolidation.features import EpisodeFeatures, episode_features
 from loki_memory.consolidation.minhash import Floats, Ints, bands
 from loki_memory.consolidation.snapshot import (
-    Kin,
+    KnownClusters,
     Snapshot,
     Thresholds,
     cached_by_episodes,
@@ -28,7 +28,9 @@ _LEAST = 0.2  # of the words of two goals
 _FEW = 500  # sets: a table of all pairs is made in less time than it saves
 
 
-def related(episodes: Iterable[Episode], threshold: float, before: Iterable[Kin]) -> list[Kin]:
+def related(
+    episodes: Iterable[Episode], threshold: float, before: Iterable[KnownClusters]
+) -> list[KnownClusters]:
     """Who is kin among episodes, in whatever order they come, and as it was where it was so."""
     scopes: dict[str, list[Episode]] = defaultdict(list)
     for episode in episodes:
@@ -38,14 +40,14 @@ def related(episodes: Iterable[Episode], threshold: float, before: Iterable[Kin]
 
 
 def _related(
-    episodes: Iterable[Episode], threshold: float, known: Mapping[tuple[Any, ...], Kin]
-) -> Iterator[Kin]:
+    episodes: Iterable[Episode], threshold: float, known: Mapping[tuple[Any, ...], KnownClusters]
+) -> Iterator[KnownClusters]:
     """Clusters of one scope: those of episodes that were together before are what they were."""
     same: dict[Traits, list[Episode]] = defaultdict(list)
     for episode in episodes:
         same[traits(episode)].append(episode)
     distinct = sorted(same)
-    alike = _alike([glance(same[own][0]) for own in distinct])
+    alike = _alike([episode_features(same[own][0]) for own in distinct])
     weights = [len(same[own]) for own in distinct]
     for part in parts(alike, len(distinct), threshold):
         names = sorted(one.id for at in part.members for one in same[distinct[at]])
@@ -55,12 +57,12 @@ def _related(
             continue
         found = average_link(part.members, alike.likeness, weights, part.threshold)
         clusters = ((one for at in group for one in same[distinct[at]]) for group in found)
-        yield Kin(
+        yield KnownClusters(
             part.threshold, tuple(tuple(one.id for one in in_time(group)) for group in clusters)
         )
 
 
-def _alike(distinct: Sequence[Glance]) -> Alike:
+def _alike(distinct: Sequence[EpisodeFeatures]) -> Alike:
     """How alike episodes are. What neither tells of does not count against them.
 
     Goals that share too little are another kind of work, in whatever files and with whatever
@@ -150,7 +152,7 @@ def kinds(snapshot: Snapshot) -> list[list[Episode]]:
 
 
 @cached_by_episodes
-def kin(snapshot: Snapshot) -> list[Kin]:
+def kin(snapshot: Snapshot) -> list[KnownClusters]:
     """The same, those together that were clustered for themselves."""
     return related(snapshot.episodes, snapshot.thresholds.cluster, snapshot.kin)
 
@@ -166,5 +168,5 @@ def mark(cluster: Iterable[Episode]) -> str:
 
 
 def traits(episode: Episode) -> Traits:
-    seen = glance(episode)
+    seen = episode_features(episode)
     return Traits(seen.scope, seen.goal, seen.files, seen.steps)

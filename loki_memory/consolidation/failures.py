@@ -52,7 +52,7 @@ _KEYWORDS = _words(
 )
 
 
-class Mishap(NamedTuple):
+class Failure(NamedTuple):
     """One error in one episode."""
 
     id: str  # of the anti-pattern that it belongs to
@@ -105,7 +105,7 @@ def brought_in(do: str) -> frozenset[str]:
     return _names(new) if example else frozenset()
 
 
-def mishaps(episode: Episode, of: str = "") -> list[Mishap]:
+def mishaps(episode: Episode, of: str = "") -> list[Failure]:
     """All errors of an episode, in its order; or those that belong `of` one anti-pattern."""
     found = [_mishap(episode, one) for one in _known(episode) if of in {"", one.id}]
     last = {one.id: at for at, one in enumerate(found)}
@@ -182,11 +182,11 @@ def _recognised(episode: Episode, met: _Met) -> _Known | None:
     return found and _Known(_id(episode.scope, found), found, met)
 
 
-def _mishap(episode: Episode, known: _Known) -> Mishap:
+def _mishap(episode: Episode, known: _Known) -> Failure:
     id_, found, met = known
     remedy = _remedy(episode, met, found)
     line = told(met.line, found.head)
-    return Mishap(id_, found, episode, line, *remedy, worked=episode.outcome != "failure")
+    return Failure(id_, found, episode, line, *remedy, worked=episode.outcome != "failure")
 
 
 def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:
@@ -307,7 +307,7 @@ _SETBACKS = "_setbacks"  # where an episode keeps its own
 _salient = lru_cache(maxsize=16384)(salient)
 
 
-class Setbacks(NamedTuple):
+class EpisodeFailures(NamedTuple):
     """Nothing but texts and tuples of them: what `marshal` can keep."""
 
     resolved: tuple[tuple[str, ...], ...] = ()
@@ -315,7 +315,7 @@ class Setbacks(NamedTuple):
     responses: tuple[tuple[str, ...], ...] = ()
 
 
-class Response(NamedTuple):
+class FailureResponse(NamedTuple):
     """What was done right after an error; it has no name if that was just tried again."""
 
     head: str  # of the error's key
@@ -327,15 +327,15 @@ class Response(NamedTuple):
         return Move(self.made, self.place)
 
 
-NONE = Setbacks()
+NONE = EpisodeFailures()
 
 
-def setbacks(episode: Episode) -> Setbacks:
+def setbacks(episode: Episode) -> EpisodeFailures:
     """What went wrong in an episode; taken once."""
     known = _known_setbacks(episode)
     if known is None:
         answers = tuple(map(tuple, _responses(episode)))
-        known = Setbacks(resolved(episode), failed(episode), answers)
+        known = EpisodeFailures(resolved(episode), failed(episode), answers)
         episode.__dict__[_SETBACKS] = known
     return known
 
@@ -352,8 +352,8 @@ def failed(episode: Episode) -> tuple[str, ...]:
     return known.failed if known else tuple(_failed(episode))
 
 
-def _known_setbacks(episode: Episode) -> Setbacks | None:
-    known: Setbacks | None = episode.__dict__.get(_SETBACKS)
+def _known_setbacks(episode: Episode) -> EpisodeFailures | None:
+    known: EpisodeFailures | None = episode.__dict__.get(_SETBACKS)
     return known
 
 
@@ -371,13 +371,13 @@ def _failed(episode: Episode) -> Iterator[str]:
             yield line(_described(action))
 
 
-def _responses(episode: Episode) -> Iterator[Response]:
+def _responses(episode: Episode) -> Iterator[FailureResponse]:
     """What was done after each error that has a key."""
     for action, then in pairwise(episode.action_log):
         found = action.error and key(action.error, action.action, action.target or "")
         if found:
             made = move(then) if move(then) != move(action) else Move("")
-            yield Response(found.head, found.template, *made)
+            yield FailureResponse(found.head, found.template, *made)
 
 
 def _is_check(action: Action) -> bool:

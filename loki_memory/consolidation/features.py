@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.failures import Setbacks
+from loki_memory.consolidation.failures import EpisodeFailures
 from loki_memory.consolidation.minhash import sketch
 from loki_memory.consolidation.similarity import content, marks, words
 from loki_memory.consolidation.step_sequences import Move, moves
@@ -22,7 +22,7 @@ from loki_memory.models.episode import Recalled
 _GLANCE = "_glance"  # where an episode keeps its own
 
 
-class Glance(NamedTuple):
+class EpisodeFeatures(NamedTuple):
     """Nothing but texts, numbers, bytes and tuples of them: what `marshal` can keep."""
 
     timestamp: str
@@ -49,17 +49,17 @@ class Glance(NamedTuple):
         return tuple(map(Move._make, self.made))
 
 
-def glance(episode: Episode) -> Glance:
+def episode_features(episode: Episode) -> EpisodeFeatures:
     """What is known of an episode; taken once."""
-    known: Glance | None = episode.__dict__.get(_GLANCE)
+    known: EpisodeFeatures | None = episode.__dict__.get(_GLANCE)
     if known is None:
         known = episode.__dict__[_GLANCE] = _taken(episode)
     return known
 
 
-def _taken(episode: Episode) -> Glance:
+def _taken(episode: Episode) -> EpisodeFeatures:
     verdicts = tuple((one.id, one.helpful) for one in episode.recalled if one.helpful is not None)
-    return Glance(
+    return EpisodeFeatures(
         timestamp=episode.timestamp,
         session=episode.session,
         outcome=episode.outcome,
@@ -83,7 +83,7 @@ def _taken(episode: Episode) -> Glance:
     )
 
 
-class Outline(Episode):
+class LazyEpisode(Episode):
     """An episode of which a part is known; the whole is read when more is asked for.
 
     A common error has thousands of episodes behind it. To count them it takes their sessions and
@@ -91,7 +91,7 @@ class Outline(Episode):
     """
 
     @classmethod
-    def of(cls, read: Callable[[], Memory], **known: Any) -> Outline:
+    def of(cls, read: Callable[[], Memory], **known: Any) -> LazyEpisode:
         """An outline with the fields that are known; `read` brings the whole episode."""
         outline = cls.__new__(cls)
         outline.__dict__.update(known, _read=read)
@@ -99,8 +99,12 @@ class Outline(Episode):
 
     @classmethod
     def at(
-        cls, seen: Glance, name: str, read: Callable[[], Memory], known: Setbacks | None = None
-    ) -> Outline:
+        cls,
+        seen: EpisodeFeatures,
+        name: str,
+        read: Callable[[], Memory],
+        known: EpisodeFailures | None = None,
+    ) -> LazyEpisode:
         """The outline of an episode that was glanced at before; `known` is what went wrong."""
         outline = cls.__new__(cls)
         outline.__dict__.update(
@@ -149,7 +153,7 @@ class Outline(Episode):
 _GIST = "_gist"  # where a belief keeps its own; a changed one is another belief, and has none yet
 
 
-class Gist(NamedTuple):
+class StatementFeatures(NamedTuple):
     """Nothing but texts, truths and tuples of them: what `marshal` can keep."""
 
     words: tuple[str, ...]  # the stems of its content, each once, sorted
@@ -157,7 +161,7 @@ class Gist(NamedTuple):
     marks: tuple[tuple[str, ...], ...]  # what else must agree before two statements count as one
 
 
-def gist(belief: Belief) -> Gist:
+def gist(belief: Belief) -> StatementFeatures:
     """What is known of a belief's words; taken once."""
     known = known_gist(belief)
     if known is None:
@@ -165,21 +169,21 @@ def gist(belief: Belief) -> Gist:
     return known
 
 
-def known_gist(belief: Belief) -> Gist | None:
+def known_gist(belief: Belief) -> StatementFeatures | None:
     """What was taken already: nobody asks for that of an error's message."""
-    known: Gist | None = belief.__dict__.get(_GIST)
+    known: StatementFeatures | None = belief.__dict__.get(_GIST)
     return known
 
 
-def with_gist(belief: Belief, known: Gist) -> None:
+def with_gist(belief: Belief, known: StatementFeatures) -> None:
     """Give a belief that was read again what was taken from it, word for word, before."""
     belief.__dict__[_GIST] = known
 
 
-def _gist_of(text: str) -> Gist:
+def _gist_of(text: str) -> StatementFeatures:
     found = marks(text)
     sets = (found.values, found.sides, found.names, found.bounds)
-    return Gist(
+    return StatementFeatures(
         words=tuple(sorted(set(content(text)))),
         is_negated=found.is_negated,
         marks=tuple(tuple(sorted(one)) for one in sets),

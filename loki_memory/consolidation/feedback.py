@@ -31,7 +31,7 @@ from loki_memory.models import AntiPattern, Episode, Memory
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
-    from loki_memory.home import Parts
+    from loki_memory.home import Home
 
 _REACH = 4 * 3600  # seconds; work that goes on for longer is told in several episodes
 _AFTERWARDS = 600  # seconds after the end in which somebody still says what helped
@@ -54,7 +54,7 @@ class Span(NamedTuple):
         return self.begin < line["at"] <= self.end and line["session"] in {"", self.session}
 
 
-class Seen(NamedTuple):
+class ShownMemories(NamedTuple):
     """What the journal says of a span: ids with when they were last shown or read, and more."""
 
     last: dict[str, str]
@@ -70,7 +70,7 @@ class Seen(NamedTuple):
 # -- recording -----------------------------------------------------------------------------------
 
 
-def completed(home: Parts, episodes: Sequence[Episode], now: str) -> dict[str, Episode]:
+def completed(home: Home, episodes: Sequence[Episode], now: str) -> dict[str, Episode]:
     """By id: the episodes that do not say what they recalled, with what the journal says.
 
     Never fails a recording: a journal that cannot be read is a notice.
@@ -107,7 +107,7 @@ def _said(episode: Memory, given: Episode) -> dict[str, Any]:
     return {name: value for name, value in episode.document().items() if name not in open_}
 
 
-def _completed(home: Parts, episode: Episode, found: Seen) -> Episode:
+def _completed(home: Home, episode: Episode, found: ShownMemories) -> Episode:
     is_private = episode.scope in {"local", "session"}
     paths = _standing(home, found.ids(), is_private=is_private)
     if not paths:
@@ -121,14 +121,14 @@ def _completed(home: Parts, episode: Episode, found: Seen) -> Episode:
     return episode.changed(recalled=recalled)
 
 
-def _standing(home: Parts, ids: Iterable[str], *, is_private: bool) -> dict[str, str]:
+def _standing(home: Home, ids: Iterable[str], *, is_private: bool) -> dict[str, str]:
     """The first few memories that this workspace has, with their files."""
     standing = ((name, path) for name in ids if (path := _path(home, name)))
     named = (pair for pair in standing if is_private or not pair[1].startswith(PRIVATE))
     return dict(islice(named, _MOST))  # what is private is not named where others read it
 
 
-def _path(home: Parts, name: str) -> str:
+def _path(home: Home, name: str) -> str:
     path = home.record_path(name) or home.place_of(name) or ""
     return path if path and os.path.isfile(home.layout.file(path)) else ""
 
@@ -186,9 +186,9 @@ def _moment(when: datetime) -> str:
 # -- what was seen -------------------------------------------------------------------------------
 
 
-def seen(lines: Iterable[Any], span: Span) -> Seen:
+def seen(lines: Iterable[Any], span: Span) -> ShownMemories:
     """What lines of the journal say of a span; what is not a line of ours is passed over."""
-    found = Seen({}, set(), {})
+    found = ShownMemories({}, set(), {})
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
             for one in _unfolded(line):
@@ -197,7 +197,7 @@ def seen(lines: Iterable[Any], span: Span) -> Seen:
     return found
 
 
-def _take(line: Mapping[str, Any], found: Seen) -> None:
+def _take(line: Mapping[str, Any], found: ShownMemories) -> None:
     act, at = line["act"], str(line["at"])
     if act == "shown":
         found.last.update({str(name): at for name, _ in line["ids"]})
@@ -221,7 +221,7 @@ def _unfolded(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 # -- whether it helped ---------------------------------------------------------------------------
 
 
-def _judge(home: Parts, episode: Episode) -> Callable[[str], bool | None]:
+def _judge(home: Home, episode: Episode) -> Callable[[str], bool | None]:
     """What the outcome tells of the memory in a file."""
     if not _met_errors(episode):
         return lambda _: None

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from loki_memory.consolidation.clustering import kinds
-from loki_memory.consolidation.features import Glance, glance
+from loki_memory.consolidation.features import EpisodeFeatures, episode_features
 from loki_memory.consolidation.similarity import FUNCTION_WORDS
 from loki_memory.consolidation.snapshot import Snapshot, Touched, cached_by_episodes, in_time
-from loki_memory.consolidation.step_sequences import Move, Shared, contains, shared
+from loki_memory.consolidation.step_sequences import Move, SharedSequence, contains, shared
 from loki_memory.consolidation.weigh import Feedback
 from loki_memory.models import Episode
 from loki_memory.models.confidence import confidence as weighed
@@ -110,11 +110,11 @@ def strata(snapshot: Snapshot) -> list[Stratum]:
     for cluster in kinds(snapshot):
         is_public = cluster[0].scope not in PRIVATE
         if is_public and _successes(cluster) >= snapshot.thresholds.skill_successes:
-            found[trigger(list(map(glance, cluster)))] += cluster
+            found[trigger(list(map(episode_features, cluster)))] += cluster
     return [Stratum(name, in_time(found[name])) for name in sorted(found) if name]
 
 
-def trigger(seen: Sequence[Glance]) -> str:
+def trigger(seen: Sequence[EpisodeFeatures]) -> str:
     """The words that goals share, as a name; empty if they share too few to mean something.
 
     `implement-api-todos-endpoint`: of `Implement POST /api/todos endpoint` and others.
@@ -127,15 +127,15 @@ def trigger(seen: Sequence[Glance]) -> str:
     return slug("-".join(named), _LONGEST_NAME) if len(named) > 1 else ""
 
 
-def best_habit(stratum: Stratum, anywhere: Strangers) -> Habit | None:
+def best_habit(stratum: Stratum, anywhere: Baseline) -> Habit | None:
     """The habit that explains most moves of most successes, among those that help."""
     mined = stratum.successes[-_MINED:]
-    found = anywhere.candidates([glance(one).moves() for one in mined])
+    found = anywhere.candidates([episode_features(one).moves() for one in mined])
     if not found:
         return None
     chance = anywhere.by_chance(len(mined))
     inside = {one.id for one in stratum.episodes}
-    seen = [(one, glance(one).moves()) for one in stratum.episodes]
+    seen = [(one, episode_features(one).moves()) for one in stratum.episodes]
     candidates = [one for one in found if anywhere.worth(one) > chance]
     for candidate in candidates:
         users = [one for one, made in seen if contains(made, candidate.moves)]
@@ -157,7 +157,7 @@ def _successes(episodes: Iterable[Episode]) -> int:
 
 
 def _errors(episodes: Sequence[Episode]) -> float:
-    return sum(glance(one).errors for one in episodes) / max(1, len(episodes))
+    return sum(episode_features(one).errors for one in episodes) / max(1, len(episodes))
 
 
 # -- Strangers: what episodes have in common that have nothing to do with each other --------------
@@ -170,7 +170,7 @@ _DRAWS, _FEWEST_DRAWS = 20, 5  # groups of strangers, at most half of all strang
 _ORDINARY = 1.0  # worth of a move that all make: the final test belongs to a procedure too
 
 
-class Strangers:
+class Baseline:
     """Episodes that stand for all others, and what such strangers share by chance.
 
     Among thousands of subsequences some are common to
@@ -180,8 +180,8 @@ class Strangers:
     def __init__(self, episodes: Sequence[Episode], least: int) -> None:
         self.least = least  # successes that must share a habit
         chosen = _chosen(episodes)
-        self._made = {one.id: glance(one).moves() for one in chosen}
-        told = [(one.id, one.outcome, glance(one).made) for one in chosen]
+        self._made = {one.id: episode_features(one).moves() for one in chosen}
+        told = [(one.id, one.outcome, episode_features(one).made) for one in chosen]
         self.mark = blake2b(repr(told).encode(), digest_size=16).hexdigest()
         self._strangers = [one.id for one in chosen if one.outcome == "success"]
         self._failed = self._made.keys() - set(self._strangers)
@@ -193,14 +193,14 @@ class Strangers:
         self.found: dict[str, Any] = {}
         self._users: dict[tuple[Move, ...], frozenset[str]] = {}
 
-    def knowing(self, touched: Touched | None) -> Strangers:
+    def knowing(self, touched: Touched | None) -> Baseline:
         """The same, with what the last run found that they share, and others do not."""
         if touched and touched.strangers == self.mark:
             self.chance.update(touched.chance)
             self.found.update(touched.found)
         return self
 
-    def worth(self, one: Shared) -> float:
+    def worth(self, one: SharedSequence) -> float:
         """How many episodes do it, times how rare its moves are: ordinary moves explain little."""
         rarity = fsum(_ORDINARY + self._rarity(made) for made in one.moves)
         return round(len(one.users) * rarity, 6)
@@ -208,7 +208,7 @@ class Strangers:
     def _rarity(self, made: Move) -> float:
         return log((len(self._made) + 1) / (self._holders[made] + 0.5))
 
-    def candidates(self, mined: Sequence[Sequence[Move]]) -> list[Shared]:
+    def candidates(self, mined: Sequence[Sequence[Move]]) -> list[SharedSequence]:
         """What enough of the sequences share, the most telling first."""
         least = max(self.least, ceil(_SHARE * len(mined)))
         return sorted(shared(mined, least), key=lambda one: (-self.worth(one), one.moves))
@@ -243,9 +243,9 @@ class Strangers:
 
 
 @cached_by_episodes
-def strangers(snapshot: Snapshot) -> Strangers:
+def strangers(snapshot: Snapshot) -> Baseline:
     """Those among all episodes."""
-    return Strangers(snapshot.episodes, snapshot.thresholds.skill_successes)
+    return Baseline(snapshot.episodes, snapshot.thresholds.skill_successes)
 
 
 def _chosen(episodes: Sequence[Episode]) -> list[Episode]:

@@ -13,11 +13,18 @@ from typing import TYPE_CHECKING
 from loki_memory.consolidation import run_cache
 from loki_memory.consolidation.clustering import kin, traits
 from loki_memory.consolidation.failures import NONE, setbacks
-from loki_memory.consolidation.features import Gist, Glance, Outline, glance, known_gist, with_gist
+from loki_memory.consolidation.features import (
+    EpisodeFeatures,
+    LazyEpisode,
+    StatementFeatures,
+    episode_features,
+    known_gist,
+    with_gist,
+)
 from loki_memory.consolidation.phases import looked_at
 from loki_memory.consolidation.run import Etags, Written, episode, thresholds
-from loki_memory.consolidation.run_cache import Archived, Quiet, Row, Settled, Stamp
-from loki_memory.consolidation.snapshot import Kin, Snapshot, Touched
+from loki_memory.consolidation.run_cache import Archived, CacheRow, Quiet, RunCache, Stamp
+from loki_memory.consolidation.snapshot import KnownClusters, Snapshot, Touched
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
 _READ = tuple(kind for kind in KINDS if kind not in {"ledger", "handoff"})
 
 
-class Survey:
+class RunInput:
     """The records of the project's files, and those that were archived."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -72,16 +79,16 @@ class Survey:
         return Snapshot(records, day, stones, self._limits, archived, known)
 
     @cached_property
-    def _seen(self) -> dict[str, Glance]:
+    def _seen(self) -> dict[str, EpisodeFeatures]:
         """The episodes that are known at a glance, as they are now."""
         known, glances = self._known.records, self._known.glances
         those = (row for row in self._rows if row.id in glances)
         return {row.id: glances[row.id] for row in those if known.get(row.id) == row.etag}
 
-    def _outlines(self) -> Iterator[Outline]:
+    def _outlines(self) -> Iterator[LazyEpisode]:
         for name, seen in self._seen.items():
             read = partial(episode, self._workspace, name)
-            yield Outline.at(seen, name, read, self._known.setbacks.get(name, NONE))
+            yield LazyEpisode.at(seen, name, read, self._known.setbacks.get(name, NONE))
 
     def _whole(self) -> Iterator[Memory]:
         """What is not known at a glance."""
@@ -103,7 +110,7 @@ class Survey:
             known = self._known.archive.get(path)
             if known and known.seen and known.stamp == stamp:
                 read = partial(_from_archive, self._workspace, path)
-                yield path, Outline.at(known.seen, known.id, read, known.wrong)
+                yield path, LazyEpisode.at(known.seen, known.id, read, known.wrong)
             else:
                 with suppress(InvalidRecord, NotFound):
                     yield path, _from_archive(self._workspace, path)
@@ -119,10 +126,10 @@ class Survey:
         live = {name: changed.get(name) or before.records.get(name) for name in records}
         episodes = [one for one in live.values() if isinstance(one, Episode)]
         is_quiet = not (plan.put or plan.archive or plan.steps)
-        after = Settled(
+        after = RunCache(
             program=run_cache.program_of(self._limits),
             records=records,
-            glances={one.id: glance(one) for one in episodes},
+            glances={one.id: episode_features(one) for one in episodes},
             setbacks={one.id: wrong for one in episodes if (wrong := setbacks(one)) != NONE},
             gists=dict(_gists(live)),
             archive=self._archive_after(before, written),
@@ -146,7 +153,7 @@ class Survey:
         }
 
 
-def _gists(records: Mapping[str, Memory | None]) -> Iterator[tuple[str, Gist]]:
+def _gists(records: Mapping[str, Memory | None]) -> Iterator[tuple[str, StatementFeatures]]:
     """What was taken from words by this run or those before."""
     for name, one in records.items():
         known = known_gist(one) if isinstance(one, Belief) else None
@@ -154,7 +161,7 @@ def _gists(records: Mapping[str, Memory | None]) -> Iterator[tuple[str, Gist]]:
             yield name, known
 
 
-def _kin(before: Snapshot, plan: Plan) -> tuple[Kin, ...]:
+def _kin(before: Snapshot, plan: Plan) -> tuple[KnownClusters, ...]:
     """Who is kin, if no episode was changed in what it is compared by."""
     changed = {one.id: one for one in plan.put if isinstance(one, Episode)}
     known = (one for one in before.episodes if one.id in changed)
@@ -165,15 +172,15 @@ def _kin(before: Snapshot, plan: Plan) -> tuple[Kin, ...]:
 
 def _archive_entry(stamp: Stamp, record: Memory) -> Archived:
     if isinstance(record, Episode):
-        return Archived(stamp, record.id, glance(record), setbacks(record))
+        return Archived(stamp, record.id, episode_features(record), setbacks(record))
     return Archived(stamp, record.id, None, NONE)
 
 
-def _rows(workspace: Workspace) -> Iterator[Row]:
+def _rows(workspace: Workspace) -> Iterator[CacheRow]:
     """The records in the project's files."""
     marks = ",".join("?" * len(_READ))
     sql = f"SELECT id, path, etag, kind FROM memories WHERE kind IN ({marks})"  # noqa: S608
-    for row in map(Row._make, workspace.index.ask(sql, *_READ)):
+    for row in map(CacheRow._make, workspace.index.ask(sql, *_READ)):
         if not row.path.startswith(PRIVATE) and not view_kind(row.path):
             yield row
 

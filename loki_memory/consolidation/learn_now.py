@@ -71,14 +71,14 @@ class _Known:
 
     def outlines(self, names: Iterable[str]) -> Iterator[Memory]:
         """Episodes as the index knows them, and whole where it does not know them yet."""
-        from loki_memory.consolidation.features import Outline
+        from loki_memory.consolidation.features import LazyEpisode
 
         left = set(names)
         for id_, at, session, outcome, has_recalled in self._rows(sorted(left)):
             left.discard(id_)
             known = {"id": id_, "timestamp": at, "session": session or None, "outcome": outcome}
             nothing: dict[str, list[str]] = {} if has_recalled else {"recalled": []}
-            yield Outline.of(partial(episode, self._workspace, id_), **known, **nothing)
+            yield LazyEpisode.of(partial(episode, self._workspace, id_), **known, **nothing)
         yield from self.all(sorted(left))
 
     def _rows(self, names: Sequence[str]) -> Iterator[tuple[str, str, str, str, int]]:

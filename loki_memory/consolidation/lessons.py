@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from loki_memory.consolidation.failures import failed, line, resolved
-from loki_memory.consolidation.features import Glance, glance
+from loki_memory.consolidation.features import EpisodeFeatures, episode_features
 from loki_memory.consolidation.similarity import content, grams, jaccard, names
 from loki_memory.consolidation.template import medoid
 from loki_memory.models import Episode
@@ -157,8 +157,8 @@ def _wrong(cluster: Sequence[Episode], those: Sequence[Met]) -> str:
 
 def _told_apart(cluster: Sequence[Episode], least: int) -> list[Lesson]:
     """Steps that nearly all that succeeded took, and hardly one that failed."""
-    good = [frozenset(glance(one).steps) for one in cluster if one.outcome == "success"]
-    bad = [frozenset(glance(one).steps) for one in cluster if one.outcome == "failure"]
+    good = [frozenset(episode_features(one).steps) for one in cluster if one.outcome == "success"]
+    bad = [frozenset(episode_features(one).steps) for one in cluster if one.outcome == "failure"]
     if min(len(good), len(bad)) < max(least, 1):
         return []
     do, avoid = _telling(good, bad), _telling(bad, good)
@@ -180,7 +180,7 @@ def _share(value: str, sets: Collection[frozenset[str]]) -> float:
     return sum(value in one for one in sets) / len(sets) if sets else 0.0
 
 
-def _held(seen: Iterable[Glance]) -> Counter[str]:
+def _held(seen: Iterable[EpisodeFeatures]) -> Counter[str]:
     """In how many episodes each circumstance holds."""
     return Counter(chain.from_iterable(one.circumstances for one in seen))
 
@@ -191,8 +191,8 @@ class Surroundings:
     """
 
     def __init__(self, episodes: Iterable[Episode]) -> None:
-        seen: dict[str, list[Glance]] = defaultdict(list)
-        for one in map(glance, episodes):
+        seen: dict[str, list[EpisodeFeatures]] = defaultdict(list)
+        for one in map(episode_features, episodes):
             seen[one.scope].append(one)
         self._held = {scope: _held(those) for scope, those in seen.items()}
         self._all = {scope: len(those) for scope, those in seen.items()}
@@ -200,7 +200,7 @@ class Surroundings:
     def conditions(self, cluster: Sequence[Episode]) -> list[str]:
         """What holds in most of a cluster and not in most other episodes; the oddest first."""
         scope, size = cluster[0].scope, len(cluster)
-        inside = _held(map(glance, cluster))
+        inside = _held(map(episode_features, cluster))
         others = self._all[scope] - size
         odds = self._odds(inside, self._held[scope], size, others)
         telling = [

@@ -24,7 +24,7 @@ from loki_memory.consolidation.provenance import (
     is_live,
     least_trusted,
 )
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
 from loki_memory.models import AntiPattern, Belief, Link, Skill, parse
 
 SOURCE = "consolidation"
@@ -63,7 +63,7 @@ def weight(strength: float, at: str, day: str, half_life: int) -> float:
     return round(faded, 4)
 
 
-def relate(snapshot: Snapshot, touched: Touched | None = None) -> Changes:  # noqa: ARG001 - a new link may push out an old one
+def relate(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:  # noqa: ARG001 - a new link may push out an old one
     """Links that are missing or have changed; links of ours that have faded are archived."""
     nodes = _nodes(snapshot)
     known = _asserted(snapshot)
@@ -77,11 +77,11 @@ def relate(snapshot: Snapshot, touched: Touched | None = None) -> Changes:  # no
     put = [one for one in sorted(new, key=lambda one: one.id) if differs(one, snapshot.records)]
     gone = tuple(sorted(one.id for at, one in ours.items() if at not in wanted))
     steps = [_step(one) for one in put if one.id not in snapshot.records]
-    return Changes(tuple(put), gone, tuple(steps))
+    return PhaseChanges(tuple(put), gone, tuple(steps))
 
 
-def _step(link: Link) -> Step:
-    return Step("linked", link.id, link.title(), tuple(extra(link, "evidence") or ()))
+def _step(link: Link) -> BeliefChange:
+    return BeliefChange("linked", link.id, link.title(), tuple(extra(link, "evidence") or ()))
 
 
 def _nodes(snapshot: Snapshot) -> dict[str, Node]:

@@ -32,8 +32,8 @@ from loki_memory.consolidation.provenance import (
     replaced_because,
     standing,
 )
-from loki_memory.consolidation.similarity import Marks, content, marks, sameness
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.similarity import NameMarks, content, marks, sameness
+from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
 from loki_memory.models import Belief, Episode, Fact, Learning, Pattern, parse
 from loki_memory.models.confidence import confidence
 
@@ -42,10 +42,10 @@ _OURS = frozenset({SAME, LATER})
 _SUPPOSED = 0.80  # how sure somebody is taken to be who told a belief and did not say
 
 
-def merge(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
+def merge(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     """Supersede near-duplicates; with `touched`, those of beliefs that rest on these episodes."""
     put: list[Belief] = []
-    steps: list[Step] = []
+    steps: list[BeliefChange] = []
     for group in _duplicates(snapshot, touched):
         kept = min(group, key=_rank)
         for old in group:
@@ -55,7 +55,7 @@ def merge(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
                 steps.append(_step(new, kept))
     repeated = sorted(_repeated(snapshot, touched))
     steps += repeated
-    return Changes(tuple(put), tuple(step.id for step in repeated), tuple(steps))
+    return PhaseChanges(tuple(put), tuple(step.id for step in repeated), tuple(steps))
 
 
 Shelf = tuple[str, str, str, tuple[str | None, ...], bool, tuple[tuple[str, ...], ...]]
@@ -147,11 +147,11 @@ def _placed(belief: Prose, kept: Prose) -> Belief:
     return belief.changed(status="superseded", links=[*free.get("links", ()), link])
 
 
-def _repeated(snapshot: Snapshot, touched: Touched | None) -> Iterator[Step]:
+def _repeated(snapshot: Snapshot, touched: Touched | None) -> Iterator[BeliefChange]:
     """The end of derived learnings that another one of their day makes needless."""
     new = (snapshot.records.get(one) for one in (touched.ids if touched else ()))
     days = {one.date for one in new if isinstance(one, Episode | Learning)}
-    shelves: dict[tuple[str, str, Marks], list[Learning]] = defaultdict(list)
+    shelves: dict[tuple[str, str, NameMarks], list[Learning]] = defaultdict(list)
     for one in snapshot.of(Learning):
         if one.id not in snapshot.archived and (touched is None or one.date in days):
             shelves[one.date, one.scope, marks(one.lesson)].append(one)
@@ -160,7 +160,7 @@ def _repeated(snapshot: Snapshot, touched: Touched | None) -> Iterator[Step]:
             kept, *rest = sorted((shelf[at] for at in places), key=lambda o: (_is_derived(o), o.id))
             why = f"says the same as {kept.id}"
             yield from (
-                Step("merged", one.id, one.title(), why=why)
+                BeliefChange("merged", one.id, one.title(), why=why)
                 for one in rest
                 if _is_derived(one) and not one.pinned
             )
@@ -171,8 +171,8 @@ def _is_derived(learning: Learning) -> bool:
     return learning.lesson == f"{learning.error}: {learning.resolution}"
 
 
-def _step(new: Belief, kept: Prose) -> Step:
+def _step(new: Belief, kept: Prose) -> BeliefChange:
     evidence = tuple(new.episodes_for())
     if new.status == "superseded":
-        return Step("merged", new.id, new.title(), evidence, f"says the same as {kept.id}")
-    return Step("restored", new.id, new.title(), evidence, "no better twin is left")
+        return BeliefChange("merged", new.id, new.title(), evidence, f"says the same as {kept.id}")
+    return BeliefChange("restored", new.id, new.title(), evidence, "no better twin is left")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loki_memory.consolidation.clustering import kinds, mark
-from loki_memory.consolidation.features import glance
+from loki_memory.consolidation.features import episode_features
 from loki_memory.consolidation.lessons import Lesson, Surroundings, lessons
 from loki_memory.consolidation.lint import LONGEST, is_platitude
 from loki_memory.consolidation.provenance import (
@@ -25,7 +25,7 @@ from loki_memory.consolidation.provenance import (
     newest,
     replaced_because,
 )
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
 from loki_memory.consolidation.template import common
 from loki_memory.consolidation.work_context import extension
 from loki_memory.models import Episode, LinkTo, Pattern, parse, tombstone_id
@@ -68,7 +68,7 @@ class Scene(NamedTuple):
     taught: Mapping[str, Pattern]  # by the earliest episode of its cluster
 
 
-class Found(NamedTuple):
+class FoundPattern(NamedTuple):
     """What clusters taught, and under which pattern each of their episodes is found now."""
 
     taught: list[Pattern]
@@ -79,7 +79,7 @@ class Found(NamedTuple):
         return {one.id for one in self.taught}
 
 
-def patterns(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
+def patterns(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     """The patterns of all clusters; a cluster that is as it was teaches what it taught."""
     around = Surroundings(snapshot.episodes)
     scene = Scene(snapshot, touched, around, _judges(snapshot), _taught(snapshot))
@@ -89,9 +89,10 @@ def patterns(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     put = [one for one in current if _is_news(one, snapshot)]
     steps = [_reported(one, snapshot) for one in put]
     steps += [
-        Step("refused", one.id, one.title(), why="a person rejected it") for one in found.refused
+        BeliefChange("refused", one.id, one.title(), why="a person rejected it")
+        for one in found.refused
     ]
-    return Changes(put=tuple(sorted(put, key=lambda one: one.id)), steps=tuple(steps))
+    return PhaseChanges(put=tuple(sorted(put, key=lambda one: one.id)), steps=tuple(steps))
 
 
 def pattern_id(earliest: str, category: str) -> str:
@@ -122,8 +123,8 @@ def _cluster(pattern: Pattern) -> str:
     return earliest if pattern.id == pattern_id(earliest, pattern.category or "") else ""
 
 
-def _found(scene: Scene) -> Found:
-    found = Found([], [], {})
+def _found(scene: Scene) -> FoundPattern:
+    found = FoundPattern([], [], {})
     snapshot = scene.snapshot
     for cluster in kinds(snapshot):
         learned = (_again if _is_known(cluster, scene) else _learned)(cluster, scene)
@@ -175,7 +176,7 @@ def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
 def _fields(
     cluster: Sequence[Episode], taught: list[Lesson], surroundings: Surroundings
 ) -> dict[str, Any]:
-    goal = common(glance(episode).goal for episode in cluster).rstrip(".:")
+    goal = common(episode_features(episode).goal for episode in cluster).rstrip(".:")
     said = [f"{goal}: " + "; ".join(_told(one) for one in taught[:many]) for many in (2, 1)]
     return {
         "pattern": next((text for text in said if len(text) <= LONGEST), said[-1]),
@@ -243,7 +244,9 @@ def category_of(episode: Episode) -> str:
     return (episode.context.phase or "general").lower()
 
 
-def _revived(taught: Pattern, found: Found, snapshot: Snapshot, touched: Touched | None) -> Pattern:
+def _revived(
+    taught: Pattern, found: FoundPattern, snapshot: Snapshot, touched: Touched | None
+) -> Pattern:
     """A pattern that is taught again when nothing that replaced it is left.
 
     One that evidence retired speaks until evidence is weighed again, where it will be.
@@ -263,7 +266,7 @@ def _revived(taught: Pattern, found: Found, snapshot: Snapshot, touched: Touched
     return parse(Pattern, document)
 
 
-def _is_void(link: LinkTo, found: Found, snapshot: Snapshot) -> bool:
+def _is_void(link: LinkTo, found: FoundPattern, snapshot: Snapshot) -> bool:
     """Whether a replacement no longer holds: the clusters parted again, or it is gone itself."""
     if link.relation != _REPLACED_BY:
         return False
@@ -271,7 +274,7 @@ def _is_void(link: LinkTo, found: Found, snapshot: Snapshot) -> bool:
     return extra.get("why") == _JOINED or not _is_live(link.to, found, snapshot)
 
 
-def _is_live(identity: str, found: Found, snapshot: Snapshot) -> bool:
+def _is_live(identity: str, found: FoundPattern, snapshot: Snapshot) -> bool:
     """Whether a pattern still stands: it was taught, or nothing here speaks of its cluster."""
     known = snapshot.records.get(identity)
     if not isinstance(known, Pattern) or known.status in {"superseded", "rejected"}:
@@ -279,12 +282,12 @@ def _is_live(identity: str, found: Found, snapshot: Snapshot) -> bool:
     return identity in found.live() or not _speaks_of(found, known)
 
 
-def _speaks_of(found: Found, pattern: Pattern) -> bool:
+def _speaks_of(found: FoundPattern, pattern: Pattern) -> bool:
     """Whether a pattern was induced from a cluster that was looked at now."""
     return _cluster(pattern) in found.home
 
 
-def _left_over(found: Found, snapshot: Snapshot) -> Iterator[Pattern]:
+def _left_over(found: FoundPattern, snapshot: Snapshot) -> Iterator[Pattern]:
     """Patterns whose cluster is now another's, or teaches nothing any more."""
     live = found.live()
     for known in snapshot.of(Pattern):
@@ -311,10 +314,10 @@ def _is_news(pattern: Pattern, snapshot: Snapshot) -> bool:
     return pattern is not known and differs(pattern, snapshot.records)
 
 
-def _reported(pattern: Pattern, snapshot: Snapshot) -> Step:
+def _reported(pattern: Pattern, snapshot: Snapshot) -> BeliefChange:
     known = snapshot.records.get(pattern.id)
     before = known.status if isinstance(known, Pattern) else ""
     what = "updated" if known else "learned"
     if pattern.status != before and pattern.status in _SETTLED:
         what = pattern.status
-    return Step(what, pattern.id, pattern.title(), tuple(pattern.source_episodes))
+    return BeliefChange(what, pattern.id, pattern.title(), tuple(pattern.source_episodes))

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.snapshot import Changes, Memory, Snapshot, Step, Touched
+from loki_memory.consolidation.snapshot import BeliefChange, Memory, PhaseChanges, Snapshot, Touched
 from loki_memory.models import Belief, Episode, Link, Skill
 
 _WEIGHED = frozenset({"strengthened", "weakened"})
 
-Phase = Callable[[Snapshot, Touched | None], Changes]
+Phase = Callable[[Snapshot, Touched | None], PhaseChanges]
 Phases = Sequence[tuple[str, Phase]]  # each with the name that it is told by
 
 
@@ -26,7 +26,7 @@ class Plan(NamedTuple):
     put: tuple[Memory, ...]
     archive: tuple[str, ...]
     whole: tuple[str, ...]  # of what is put: episodes that go to the archive as they were first
-    steps: tuple[Step, ...]
+    steps: tuple[BeliefChange, ...]
     lost: tuple[str, ...]  # beliefs that would vanish without a record that supersedes them
     day: str
 
@@ -40,7 +40,7 @@ def consolidate(
     """Run the phases. `touched` is what is new; None means everything."""
     now = snapshot
     made: dict[str, Memory] = {}
-    steps: list[Step] = []
+    steps: list[BeliefChange] = []
     for number, (_, phase) in enumerate(phases):
         if progress:
             progress(number, len(phases))
@@ -53,7 +53,7 @@ def consolidate(
     return seal(snapshot, made, now.records.keys(), steps)
 
 
-def _reached(changes: Changes, before: Snapshot) -> Iterator[str]:
+def _reached(changes: PhaseChanges, before: Snapshot) -> Iterator[str]:
     """What was changed, and what it had been merged into: that may have lost its evidence."""
     for one in changes.put:
         yield one.id
@@ -63,7 +63,7 @@ def _reached(changes: Changes, before: Snapshot) -> Iterator[str]:
                 yield link.to
 
 
-def _sound(changes: Changes, snapshot: Snapshot) -> Changes:
+def _sound(changes: PhaseChanges, snapshot: Snapshot) -> PhaseChanges:
     """Without records that say nothing specific, or that were taken out before."""
     refused = {one.id for one in changes.put if _is_refused(one, snapshot)}
     if not refused:
@@ -86,7 +86,10 @@ def _is_refused(record: Memory, snapshot: Snapshot) -> bool:
 
 
 def seal(
-    before: Snapshot, made: Mapping[str, Memory], stay: Collection[str], steps: Sequence[Step]
+    before: Snapshot,
+    made: Mapping[str, Memory],
+    stay: Collection[str],
+    steps: Sequence[BeliefChange],
 ) -> Plan:
     """What changed, and whether a belief would be lost by it.
 
@@ -110,7 +113,7 @@ def seal(
     return Plan(put, archive, whole, story, lost, before.day)
 
 
-def _once(steps: Iterable[Step], known: Collection[str]) -> Iterator[Step]:
+def _once(steps: Iterable[BeliefChange], known: Collection[str]) -> Iterator[BeliefChange]:
     """Without the weighing of what was just learned, which is one piece of news, and without the
     end of what never was: learned and merged in one run.
     """

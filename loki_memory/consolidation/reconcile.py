@@ -34,7 +34,7 @@ from loki_memory.consolidation.provenance import (
     standing,
     why,
 )
-from loki_memory.consolidation.snapshot import Changes, Fact, Snapshot, Step, Touched
+from loki_memory.consolidation.snapshot import BeliefChange, Fact, PhaseChanges, Snapshot, Touched
 from loki_memory.models import LinkTo, parse
 from loki_memory.models.text import normal
 
@@ -56,7 +56,7 @@ _CONDITION = re.compile(r"\b(?:if|when|unless|only (?:in|on|for|if|when)|except)
 Slot = tuple[str, str, str]  # scope, subject, attribute
 
 
-class Value(NamedTuple):
+class FactValue(NamedTuple):
     """A fact as one value of its slot."""
 
     day: str  # on which it was stated; empty if unknown
@@ -65,7 +65,7 @@ class Value(NamedTuple):
     is_conditional: bool
     fact: Fact
 
-    def denies(self, other: Value) -> bool:
+    def denies(self, other: FactValue) -> bool:
         return self.text != other.text and self.is_conditional == other.is_conditional
 
 
@@ -86,22 +86,22 @@ class Disposition(NamedTuple):
             yield from ({"to": one.id, "relation": relation, "why": reason} for one in facts)
 
 
-def reconcile(snapshot: Snapshot, touched: Touched | None = None) -> Changes:  # noqa: ARG001 - facts are few
+def reconcile(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:  # noqa: ARG001 - facts are few
     """Dispositions for all facts that contradict each other, or no longer do."""
     put: list[Fact] = []
-    steps: list[Step] = []
+    steps: list[BeliefChange] = []
     for values in _slots(snapshot):
         for fact, found in _dispositions(values):
             new = _disposed(fact, found)
             if differs(new, snapshot.records):
                 put.append(new)
                 steps += _told(fact, new, found)
-    return Changes(tuple(sorted(put, key=lambda one: one.id)), steps=tuple(steps))
+    return PhaseChanges(tuple(sorted(put, key=lambda one: one.id)), steps=tuple(steps))
 
 
-def _slots(snapshot: Snapshot) -> Iterator[Sequence[Value]]:
+def _slots(snapshot: Snapshot) -> Iterator[Sequence[FactValue]]:
     """The values of each slot, in the order of time."""
-    slots: dict[Slot, list[Value]] = defaultdict(list)
+    slots: dict[Slot, list[FactValue]] = defaultdict(list)
     for fact in snapshot.records.values():
         if isinstance(fact, Fact) and _is_open(fact, is_archived=fact.id in snapshot.archived):
             slots[slot(fact)].append(_value(fact))
@@ -140,16 +140,16 @@ def _affirmed(text: str) -> str:
     return " ".join(word.removesuffix("s") for word in words)
 
 
-def _value(fact: Fact) -> Value:
+def _value(fact: Fact) -> FactValue:
     text = normal(fact.statement)
-    return Value(_since(fact)[:10], fact.id, text, bool(_CONDITION.search(text)), fact)
+    return FactValue(_since(fact)[:10], fact.id, text, bool(_CONDITION.search(text)), fact)
 
 
 def _since(fact: Fact) -> str:
     return fact.valid_from or fact.at or ""
 
 
-def _dispositions(values: Sequence[Value]) -> Iterator[tuple[Fact, Disposition]]:
+def _dispositions(values: Sequence[FactValue]) -> Iterator[tuple[Fact, Disposition]]:
     heirs = {one.id: _heirs(values, at) for at, one in enumerate(values)}
     current = [one for one in values if not heirs[one.id]]
     replaced: dict[str, list[Fact]] = defaultdict(list)
@@ -161,7 +161,7 @@ def _dispositions(values: Sequence[Value]) -> Iterator[tuple[Fact, Disposition]]
         yield one.fact, Disposition(heirs[one.id], replaced[one.id], rivals)
 
 
-def _heirs(values: Sequence[Value], at: int) -> list[Fact]:
+def _heirs(values: Sequence[FactValue], at: int) -> list[Fact]:
     """The facts of the first later day that deny a value; what is pinned or undated has none."""
     one = values[at]
     if one.fact.pinned or not one.day:
@@ -200,13 +200,13 @@ def _is_ours(link: LinkTo) -> bool:
     return why(link) in _OURS
 
 
-def _told(old: Fact, new: Fact, found: Disposition) -> Iterator[Step]:
+def _told(old: Fact, new: Fact, found: Disposition) -> Iterator[BeliefChange]:
     """What became of a fact, in a line; a new link alone is told by the other end."""
     if new.status == old.status and new.invalid_at == old.invalid_at:
         return
     if found.heirs:
-        yield Step("superseded", new.id, new.title(), why=f"updated by {found.heirs[0].id}")
+        yield BeliefChange("superseded", new.id, new.title(), why=f"updated by {found.heirs[0].id}")
     elif found.rivals:
-        yield Step("disputed", new.id, new.title(), why=f"contradicts {found.rivals[0].id}")
+        yield BeliefChange("disputed", new.id, new.title(), why=f"contradicts {found.rivals[0].id}")
     else:
-        yield Step("restored", new.id, new.title(), why="nothing contradicts it any more")
+        yield BeliefChange("restored", new.id, new.title(), why="nothing contradicts it any more")

@@ -15,8 +15,8 @@ from itertools import chain, takewhile
 from math import fsum
 from typing import Any
 
-from loki_memory.consolidation.failures import Response, setbacks
-from loki_memory.consolidation.features import glance
+from loki_memory.consolidation.failures import FailureResponse, setbacks
+from loki_memory.consolidation.features import episode_features
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.provenance import (
     at_least,
@@ -29,7 +29,13 @@ from loki_memory.consolidation.provenance import (
     oldest,
 )
 from loki_memory.consolidation.similarity import jaccard, words
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched, cached_by_episodes
+from loki_memory.consolidation.snapshot import (
+    BeliefChange,
+    PhaseChanges,
+    Snapshot,
+    Touched,
+    cached_by_episodes,
+)
 from loki_memory.consolidation.step_sequences import Move
 from loki_memory.consolidation.weigh import feedback, weigh
 from loki_memory.models import (
@@ -55,7 +61,7 @@ _TRIED = 60  # episodes in which moves after an error are counted
 _NAMES, _LINE = 5, 200
 
 
-def reflect(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
+def reflect(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     """Parents, sure remedies and topics that are new or have changed, and what was noticed."""
     new = {one.id for one in snapshot.of(Belief) if is_touched(one, touched)}
     wanted = _by_id([*_generalised(snapshot, new), *_sure_remedies(snapshot, new)])
@@ -67,8 +73,10 @@ def reflect(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
     wanted |= _withdrawn(_reflections(snapshot.of(Fact)), wanted, snapshot)
     put = tuple(_changed(wanted, snapshot))
     learned = [one for one in put if one.id not in snapshot.records]
-    steps = [Step("learned", one.id, one.title(), tuple(one.episodes_for())) for one in learned]
-    return Changes(put, (), (*steps, *gathering(snapshot), *trends(snapshot)))
+    steps = [
+        BeliefChange("learned", one.id, one.title(), tuple(one.episodes_for())) for one in learned
+    ]
+    return PhaseChanges(put, (), (*steps, *gathering(snapshot), *trends(snapshot)))
 
 
 def _changed(wanted: Mapping[str, Belief], snapshot: Snapshot) -> list[Belief]:
@@ -246,7 +254,7 @@ def _tried(head: str, template: str, episodes: Iterable[Episode]) -> Counter[Mov
 
 def _after(episode: Episode, head: str, template: str) -> Iterator[Move]:
     """What was done after each occurrence of an error."""
-    for one in map(Response._make, setbacks(episode).responses):
+    for one in map(FailureResponse._make, setbacks(episode).responses):
         # What a tool writes before the message is left out where an agent quotes it.
         if one.head == head and one.template.endswith(template):
             yield one.move()
@@ -394,7 +402,7 @@ _GATHERED, _CHANCE = 0.5, 0.01  # a file in half of a week's errors, and not by 
 _ENOUGH = 4  # errors of a week, below which nothing gathers
 
 
-def gathering(snapshot: Snapshot) -> Iterator[Step]:
+def gathering(snapshot: Snapshot) -> Iterator[BeliefChange]:
     """Files that are in at least half of the week's errors, far more often than in all work."""
     recent = {one.id: one for one in _recent(snapshot, 0, _WEEK)}
     met = (one for one in snapshot.of(AntiPattern) if is_live(one) and extra(one, "key"))
@@ -405,16 +413,18 @@ def gathering(snapshot: Snapshot) -> Iterator[Step]:
         return
     counts = Counter(path for files in touching for path in files)
     often = {path: n for path, n in sorted(counts.items()) if n >= _GATHERED * len(touching)}
-    worked = [glance(one).paths for one in snapshot.episodes] if often else []
+    worked = [episode_features(one).paths for one in snapshot.episodes] if often else []
     for path, count in often.items():
         usual = sum(path in files for files in worked) / len(worked)
         if at_least(count, len(touching), usual) < _CHANCE:
             why = f"in {count} of {len(touching)} kinds of errors of the last {_WEEK} days"
-            yield Step("noticed", f"file:{path}", f"errors gather around {path}", (), why)
+            yield BeliefChange("noticed", f"file:{path}", f"errors gather around {path}", (), why)
 
 
 def _files(recent: Mapping[str, Episode], episodes: Iterable[str]) -> set[str]:
-    return {path for one in episodes if one in recent for path in glance(recent[one]).paths}
+    return {
+        path for one in episodes if one in recent for path in episode_features(recent[one]).paths
+    }
 
 
 def _recent(snapshot: Snapshot, first: int, last: int) -> list[Episode]:
@@ -424,7 +434,7 @@ def _recent(snapshot: Snapshot, first: int, last: int) -> list[Episode]:
     return [one for age, one in young if age >= first]
 
 
-def trends(snapshot: Snapshot) -> Iterator[Step]:
+def trends(snapshot: Snapshot) -> Iterator[BeliefChange]:
     """Errors that came much more or much less often in a fortnight than in the one before."""
     now = {one.id for one in _recent(snapshot, 0, _FORTNIGHT)}
     before = {one.id for one in _recent(snapshot, _FORTNIGHT, 2 * _FORTNIGHT)}
@@ -439,4 +449,4 @@ def trends(snapshot: Snapshot) -> Iterator[Step]:
         if at_least(max(new, old), new + old, 0.5) < _CHANCE:
             how = "more" if new > old else "less"
             why = f"{new} times in {_FORTNIGHT} days, {old} times in those before"
-            yield Step("noticed", one.id, f"{how} often: {one.title()}", (), why)
+            yield BeliefChange("noticed", one.id, f"{how} often: {one.title()}", (), why)

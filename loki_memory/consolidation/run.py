@@ -23,7 +23,7 @@ from loki_memory.team.ledgers import take_over_checkpoints
 if TYPE_CHECKING:
     from loki_memory.config import Config
     from loki_memory.consolidation.pipeline import Plan
-    from loki_memory.consolidation.snapshot import Snapshot, Step, Thresholds, Touched
+    from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, Thresholds, Touched
     from loki_memory.workspace import Workspace
 
     Progress = Callable[[int, int], None]
@@ -40,7 +40,7 @@ class Report(NamedTuple):
     day: str  # as of which memory was consolidated
     planned: bool  # whether nothing was written
     episodes: int  # that there are
-    steps: list[Step]
+    steps: list[BeliefChange]
     written: int
     archived: int
 
@@ -52,7 +52,7 @@ class Report(NamedTuple):
         return dict(sorted(found.items()))
 
 
-class Asked(NamedTuple):
+class RunOptions(NamedTuple):
     """What is asked of a run."""
 
     day: str | None = None  # as of which; that of the newest episode if there is none
@@ -61,7 +61,7 @@ class Asked(NamedTuple):
     progress: Progress | None = None
 
 
-def consolidate(workspace: Workspace, asked: Asked) -> Report:
+def consolidate(workspace: Workspace, asked: RunOptions) -> Report:
     """Consolidate all that the project's files hold."""
     since = _ago(asked.since or "", workspace.now()) or _checked("since", asked.since, "24h, 7d, ")
     asked = asked._replace(day=_checked("day", asked.day)[:10], since=since)
@@ -73,7 +73,7 @@ def consolidate(workspace: Workspace, asked: Asked) -> Report:
     return report
 
 
-def _consolidated(workspace: Workspace, asked: Asked) -> Report:
+def _consolidated(workspace: Workspace, asked: RunOptions) -> Report:
     """One run, with the index up to date before and after; views are rendered once."""
     workspace.catch_up()
     try:
@@ -86,13 +86,13 @@ def _consolidated(workspace: Workspace, asked: Asked) -> Report:
     return report
 
 
-def _run(workspace: Workspace, asked: Asked) -> Report:
+def _run(workspace: Workspace, asked: RunOptions) -> Report:
     """Read, think and write; keep what the next run need not look at again."""
     from loki_memory.consolidation import pipeline
-    from loki_memory.consolidation.input import Survey
+    from loki_memory.consolidation.input import RunInput
     from loki_memory.consolidation.phases import ALL
 
-    survey, day = Survey(workspace), asked.day or ""
+    survey, day = RunInput(workspace), asked.day or ""
     if not asked.since and (quiet := survey.quiet(day)):
         return Report(quiet.day, asked.plan_only, quiet.episodes, [], 0, 0)
     before = survey.snapshot(day)

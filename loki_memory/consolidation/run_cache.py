@@ -20,10 +20,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.consolidation.failures import Setbacks
-from loki_memory.consolidation.features import Gist, Glance
+from loki_memory.consolidation.failures import EpisodeFailures
+from loki_memory.consolidation.features import EpisodeFeatures, StatementFeatures
 from loki_memory.consolidation.run import NO_FILE, Rewritten
-from loki_memory.consolidation.snapshot import Kin, Thresholds, Touched
+from loki_memory.consolidation.snapshot import KnownClusters, Thresholds, Touched
 from loki_memory.editing.removal import archived
 from loki_memory.files import disk
 from loki_memory.files.layout import PRIVATE
@@ -41,7 +41,7 @@ _ADDED = frozenset({"episode", "fact", "link", "learning"})
 Stamp = tuple[int, int]  # of a file: when it was modified, and its size
 
 
-class Row(NamedTuple):
+class CacheRow(NamedTuple):
     """A record as the index lists it."""
 
     id: str
@@ -55,8 +55,8 @@ class Archived(NamedTuple):
 
     stamp: Stamp
     id: str
-    seen: Glance | None
-    wrong: Setbacks
+    seen: EpisodeFeatures | None
+    wrong: EpisodeFailures
 
 
 class Quiet(NamedTuple):
@@ -67,24 +67,24 @@ class Quiet(NamedTuple):
     episodes: int
 
 
-class Settled(NamedTuple):
+class RunCache(NamedTuple):
     """What a run left behind."""
 
     program: str  # what decided: the code, and where it draws its lines
     records: dict[str, str]  # etags by id
-    glances: dict[str, Glance]  # of the episodes among them
-    setbacks: dict[str, Setbacks]  # of those of the episodes that had some
-    gists: dict[str, Gist]  # of the statements among them
+    glances: dict[str, EpisodeFeatures]  # of the episodes among them
+    setbacks: dict[str, EpisodeFailures]  # of those of the episodes that had some
+    gists: dict[str, StatementFeatures]  # of the statements among them
     archive: dict[str, Archived]  # by path
     clusters: frozenset[str]
     strangers: str
     chance: tuple[tuple[int, float], ...]
     found: Mapping[str, Any]
-    kin: tuple[Kin, ...]  # of episodes; those without any are left out
+    kin: tuple[KnownClusters, ...]  # of episodes; those without any are left out
     quiet: Quiet | None  # if it changed nothing
     learned: frozenset[str] = frozenset()  # ids of episodes for which the first phases ran since
 
-    def touched(self, rows: Iterable[Row], archive: Mapping[str, Stamp]) -> Touched | None:
+    def touched(self, rows: Iterable[CacheRow], archive: Mapping[str, Stamp]) -> Touched | None:
         """What is new since, if nothing else has changed."""
         new = [one for one in rows if self.records.get(one.id) != one.etag]
         is_added = all(one.id not in self.records and one.kind in _ADDED for one in new)
@@ -98,14 +98,14 @@ class Settled(NamedTuple):
     def stamps(self) -> dict[str, Stamp]:
         return {path: one.stamp for path, one in self.archive.items()}
 
-    def is_as_it_was(self, rows: Iterable[Row], archive: Mapping[str, Stamp]) -> bool:
+    def is_as_it_was(self, rows: Iterable[CacheRow], archive: Mapping[str, Stamp]) -> bool:
         return self.records == {one.id: one.etag for one in rows} and self.stamps() == archive
 
 
-NOTHING = Settled("", {}, {}, {}, {}, {}, frozenset(), "", (), {}, (), None)
+NOTHING = RunCache("", {}, {}, {}, {}, {}, frozenset(), "", (), {}, (), None)
 
 
-def read(layout: Layout, limits: Thresholds) -> Settled:
+def read(layout: Layout, limits: Thresholds) -> RunCache:
     """What the last run left behind, and what was learned since; nothing if it does not fit."""
     data = _bytes(layout.cache / _KEPT)
     if not data or data[:_CHECK] != _hash(data[_CHECK:], layout):
@@ -113,31 +113,39 @@ def read(layout: Layout, limits: Thresholds) -> Settled:
     plain = marshal.loads(data[_CHECK:])  # noqa: S302 - our own cache
     if plain[0] != program_of(limits):  # another one keeps other things
         return NOTHING
-    kept = Settled(*plain)
+    kept = RunCache(*plain)
     learned = [*_learned(layout)]
     return kept._replace(
         records=_with_learned(kept.records, learned),
-        glances={name: Glance._make(one) for name, one in kept.glances.items()},
-        setbacks={name: Setbacks._make(one) for name, one in kept.setbacks.items()},
+        glances={name: EpisodeFeatures._make(one) for name, one in kept.glances.items()},
+        setbacks={name: EpisodeFailures._make(one) for name, one in kept.setbacks.items()},
         gists=_gists(kept.gists, learned),
         archive={path: _archived(*one) for path, one in kept.archive.items()},
-        kin=tuple(map(Kin._make, kept.kin)),
+        kin=tuple(map(KnownClusters._make, kept.kin)),
         quiet=Quiet._make(kept.quiet) if kept.quiet else None,
         learned=frozenset(name for name, *rewritten in learned if not rewritten),
     )
 
 
-def _gists(kept: Mapping[str, Gist], learned: Iterable[Sequence[str]]) -> dict[str, Gist]:
+def _gists(
+    kept: Mapping[str, StatementFeatures], learned: Iterable[Sequence[str]]
+) -> dict[str, StatementFeatures]:
     """Those of beliefs that nobody has rewritten since."""
     rewritten = {name for name, *_ in learned}
-    return {name: Gist._make(one) for name, one in kept.items() if name not in rewritten}
+    return {
+        name: StatementFeatures._make(one) for name, one in kept.items() if name not in rewritten
+    }
 
 
-def _archived(stamp: Stamp, name: str, seen: Glance | None, wrong: Setbacks) -> Archived:
-    return Archived(stamp, name, Glance._make(seen) if seen else None, Setbacks._make(wrong))
+def _archived(
+    stamp: Stamp, name: str, seen: EpisodeFeatures | None, wrong: EpisodeFailures
+) -> Archived:
+    return Archived(
+        stamp, name, EpisodeFeatures._make(seen) if seen else None, EpisodeFailures._make(wrong)
+    )
 
 
-def write(layout: Layout, known: Settled) -> None:
+def write(layout: Layout, known: RunCache) -> None:
     """Keep what a run left behind; where nothing can be written, the next one looks again.
 
     Without the names of fields, which `marshal` does not know.

@@ -158,7 +158,7 @@ def _bare(word: str) -> str:
     return f"{word[:-1]}i" if word.endswith("y") and len(word) > 3 else word  # noqa: PLR2004
 
 
-class Marks(NamedTuple):
+class NameMarks(NamedTuple):
     """What must agree before two statements count as one."""
 
     values: frozenset[str]
@@ -167,7 +167,7 @@ class Marks(NamedTuple):
     names: frozenset[str]
     bounds: frozenset[str]
 
-    def differ(self, other: Marks) -> str:
+    def differ(self, other: NameMarks) -> str:
         """Why these are two statements; empty if nothing speaks against one."""
         if self.values != other.values:
             return "different values"
@@ -181,13 +181,13 @@ class Marks(NamedTuple):
 
 
 @lru_cache(maxsize=65536)
-def marks(text: str) -> Marks:
+def marks(text: str) -> NameMarks:
     """The values, the parity of negations, the directions, names of code and bounds of a text."""
     quoted = (one or other for one, other in _VALUE.findall(text))
     values = (*_NUMBER.findall(text), *quoted)
     sides = frozenset(word for word in words(text) if word in _SIDES)
     bounds = frozenset(name for name, said in _BOUNDS.items() if said.search(text.lower()))
-    return Marks(frozenset(values), _negations(text) % 2 == 1, sides, names(text), bounds)
+    return NameMarks(frozenset(values), _negations(text) % 2 == 1, sides, names(text), bounds)
 
 
 def sameness(one: str, other: str) -> float:

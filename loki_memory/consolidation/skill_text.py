@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from loki_memory.consolidation.features import glance
+from loki_memory.consolidation.features import episode_features
 from loki_memory.consolidation.habits import PRIVATE, Habit, Stratum
 from loki_memory.consolidation.provenance import is_live
 from loki_memory.consolidation.snapshot import Snapshot
@@ -41,7 +41,7 @@ def procedure(stratum: Stratum, habit: Habit) -> Procedure:
 
 def when(stratum: Stratum) -> str:
     """The trigger: the shared words, and the shortest goal as an example."""
-    goals = (glance(one).goal for one in stratum.successes)
+    goals = (episode_features(one).goal for one in stratum.successes)
     shortest = min(goals, key=lambda goal: (len(goal), goal))
     return f"Use when the task is to {stratum.name.replace('-', ' ')}, such as: {_line(shortest)}"
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from loki_memory.consolidation.habits import (
     PROPOSAL,
+    Baseline,
     Habit,
-    Strangers,
     Stratum,
     best_habit,
     strangers,
@@ -22,7 +22,7 @@ from loki_memory.consolidation.habits import (
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.provenance import ids_in, least_trusted, newest
 from loki_memory.consolidation.skill_text import Procedure, Troubles, exit_criteria, procedure
-from loki_memory.consolidation.snapshot import Changes, Snapshot, Step, Touched
+from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
 from loki_memory.consolidation.step_sequences import Move
 from loki_memory.consolidation.weigh import Feedback, feedback
 from loki_memory.models import Skill, tombstone_id
@@ -31,15 +31,15 @@ from loki_memory.models.ids import digest
 SOURCE = "consolidation"
 
 
-def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
+def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     """The skills that episodes teach; a kind of goal that is as it was teaches what it taught."""
     anywhere = strangers(snapshot).knowing(touched)
-    troubles, written, told = Troubles(snapshot), Written(snapshot), feedback(snapshot)
-    known = touched and Known(snapshot, touched, anywhere, troubles)
+    troubles, written, told = Troubles(snapshot), WrittenSkill(snapshot), feedback(snapshot)
+    known = touched and KnownSkills(snapshot, touched, anywhere, troubles)
     put: list[Skill] = []
     taught: set[str] = set()
     archive: list[str] = []
-    steps: list[Step] = []
+    steps: list[BeliefChange] = []
     for stratum in strata(snapshot):
         if known and known.has(stratum):
             taught.update(_ids(stratum))
@@ -56,12 +56,15 @@ def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> Changes
             steps.append(_step(skill, old is None, found.habit))
         archive += [one.id for one in replaced]
         steps += [
-            Step("superseded", one.id, one.title(), (), f"now {skill.id}") for one in replaced
+            BeliefChange("superseded", one.id, one.title(), (), f"now {skill.id}")
+            for one in replaced
         ]
     for one in _untaught(taught.union(archive), snapshot):
         archive.append(one.id)
-        steps.append(Step("retired", one.id, one.title(), (), "episodes no longer teach it"))
-    return Changes(tuple(put), tuple(sorted(set(archive))), tuple(steps))
+        steps.append(
+            BeliefChange("retired", one.id, one.title(), (), "episodes no longer teach it")
+        )
+    return PhaseChanges(tuple(put), tuple(sorted(set(archive))), tuple(steps))
 
 
 class Practice(NamedTuple):
@@ -84,7 +87,7 @@ class Practice(NamedTuple):
         return cls(Habit(tuple(map(Move._make, moves)), users, others), Procedure._make(words))
 
 
-def practice(stratum: Stratum, anywhere: Strangers) -> Practice | None:
+def practice(stratum: Stratum, anywhere: Baseline) -> Practice | None:
     """What successes of one kind do alike; it follows from episodes alone, and is found once."""
     name = stratum.mark
     if name not in anywhere.found:
@@ -95,11 +98,11 @@ def practice(stratum: Stratum, anywhere: Strangers) -> Practice | None:
     return Practice.of(stratum, plain) if plain else None
 
 
-class Known:
+class KnownSkills:
     """The kinds of goals that the last run looked at, as they are now."""
 
     def __init__(
-        self, snapshot: Snapshot, touched: Touched, anywhere: Strangers, troubles: Troubles
+        self, snapshot: Snapshot, touched: Touched, anywhere: Baseline, troubles: Troubles
     ) -> None:
         self._touched = touched
         self._is_same = touched.clusters is None or touched.strangers == anywhere.mark
@@ -141,10 +144,12 @@ def _is_due(skill: Skill, snapshot: Snapshot) -> bool:
     return snapshot.records.keys() >= evidence
 
 
-def _step(skill: Skill, is_new: bool, habit: Habit) -> Step:
+def _step(skill: Skill, is_new: bool, habit: Habit) -> BeliefChange:
     evidence = tuple(ids_in(skill, "loki-evidence"))
     why = f"{len(evidence)} successes; chance of success {habit.gain():+.2f} in this kind of task"
-    return Step("learned" if is_new else "strengthened", skill.id, skill.title(), evidence, why)
+    return BeliefChange(
+        "learned" if is_new else "strengthened", skill.id, skill.title(), evidence, why
+    )
 
 
 def _skill(
@@ -192,7 +197,7 @@ def is_ours(skill: object) -> bool:
     return skill.metadata.get("loki-source") == SOURCE and skill.metadata.get("loki-digest") == mark
 
 
-class Written:
+class WrittenSkill:
     """Skills of ours that may be replaced, by the first episode of their evidence."""
 
     def __init__(self, snapshot: Snapshot) -> None:

@@ -54,7 +54,7 @@ def cached_by_episodes(derive: Callable[[Snapshot], T]) -> Callable[[Snapshot], 
     return cached
 
 
-class Kin(NamedTuple):
+class KnownClusters(NamedTuple):
     """Episodes by their ids that were clustered for themselves, and from which likeness on."""
 
     threshold: float
@@ -77,7 +77,7 @@ class Snapshot:
         rejected: Iterable[str] = (),
         thresholds: Thresholds = Thresholds(),  # noqa: B008 - a value
         archived: Iterable[Memory] = (),
-        kin: Iterable[Kin] = (),
+        kin: Iterable[KnownClusters] = (),
     ) -> None:
         kept = {one.id: one for one in archived}
         both = {**kept, **{one.id: one for one in records}}
@@ -115,7 +115,7 @@ class Snapshot:
         """In the order of time, then of ids."""
         return in_time(self.of(Episode))
 
-    def with_changes(self, changes: Changes) -> Snapshot:
+    def with_changes(self, changes: PhaseChanges) -> Snapshot:
         """The snapshot as it is once changes are made; what they do not concern is taken over."""
         put = {one.id: one for one in changes.put}
         names = dict.fromkeys((*changes.archive, *put))
@@ -171,7 +171,7 @@ class Touched(NamedTuple):
         return self._replace(ids=self.ids.union(ids))
 
 
-class Step(NamedTuple):
+class BeliefChange(NamedTuple):
     """One line of the report: what was done with which memory, and from which episodes."""
 
     what: (
@@ -183,12 +183,12 @@ class Step(NamedTuple):
     why: str = ""
 
 
-class Changes(NamedTuple):
+class PhaseChanges(NamedTuple):
     """What a phase wants done: records to write (whole), ids to archive, and what to report."""
 
     put: tuple[Memory, ...] = ()
     archive: tuple[str, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[BeliefChange, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.put or self.archive)
@@ -196,16 +196,16 @@ class Changes(NamedTuple):
 
 __all__ = [
     "AntiPattern",
-    "Changes",
+    "BeliefChange",
     "Episode",
     "Fact",
     "Learning",
     "Link",
     "Memory",
     "Pattern",
+    "PhaseChanges",
     "Skill",
     "Snapshot",
-    "Step",
     "Thresholds",
     "Touched",
 ]

@@ -47,7 +47,7 @@ class Move(NamedTuple):
     place: str = ""
 
 
-class Shared(NamedTuple):
+class SharedSequence(NamedTuple):
     """Moves that several sequences have in this order, and which sequences those are."""
 
     moves: tuple[Move, ...]
@@ -138,17 +138,17 @@ def contains(sequence: Sequence[Move], wanted: Sequence[Move]) -> bool:
     return True
 
 
-def shared(sequences: Sequence[Sequence[Move]], least: int) -> list[Shared]:
+def shared(sequences: Sequence[Sequence[Move]], least: int) -> list[SharedSequence]:
     """The closed subsequences that at least so many sequences have: no longer one says the same.
 
     Ordered by their moves.
     """
     level = _singles(sequences, least)
-    found: list[Shared] = []
+    found: list[SharedSequence] = []
     for length in range(2, LONGEST + 1):
         level = _grown(level, sequences, least)
         if length >= SHORTEST:
-            found += [Shared(one, tuple(sorted(places))) for one, places in level.items()]
+            found += [SharedSequence(one, tuple(sorted(places))) for one, places in level.items()]
     return sorted(_closed(found))
 
 
@@ -181,7 +181,7 @@ def _grown(level: _Level, sequences: Sequence[Sequence[Move]], least: int) -> _L
     }
 
 
-def _closed(found: list[Shared]) -> Iterator[Shared]:
+def _closed(found: list[SharedSequence]) -> Iterator[SharedSequence]:
     """Without those that are part of a longer one with the same users."""
     alike: dict[tuple[int, ...], list[tuple[Move, ...]]] = defaultdict(list)
     for one in found:

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, TypeGuard
 
 from loki_memory.consolidation.provenance import SAME, is_touched, why
 from loki_memory.consolidation.snapshot import (
-    Changes,
+    BeliefChange,
+    PhaseChanges,
     Snapshot,
-    Step,
     Thresholds,
     Touched,
     cached_by_episodes,
@@ -76,12 +76,12 @@ class Case(NamedTuple):
         return self.for_ | self.against | self.sources
 
 
-def weigh(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
+def weigh(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     """Confidence and status of every belief with evidence."""
     told = feedback(snapshot, touched)
     twins = _merged_into(snapshot)
     put: list[Belief] = []
-    steps: list[Step] = []
+    steps: list[BeliefChange] = []
     for old in _weighable(snapshot):
         same = [old, *twins.get(old.id, ())]
         if not any(one.id in told or is_touched(one, touched) for one in same):
@@ -94,7 +94,7 @@ def weigh(snapshot: Snapshot, touched: Touched | None = None) -> Changes:
         if new is not old:
             put.append(new)
             steps.append(_step(old, new))
-    return Changes(put=tuple(put), steps=tuple(steps))
+    return PhaseChanges(put=tuple(put), steps=tuple(steps))
 
 
 def _weighable(snapshot: Snapshot) -> Iterator[Belief]:
@@ -282,11 +282,11 @@ def _sum(snapshot: Snapshot, weights: Mapping[str, float]) -> float:
     return sum(sessions.values())
 
 
-def _step(old: Belief, new: Belief) -> Step:
+def _step(old: Belief, new: Belief) -> BeliefChange:
     before, after = old.confidence, new.confidence or 0.0
     what = "weakened" if after < (before or _claim(old).stated or 0.0) else "strengthened"
     news = sorted(cited(new) - cited(old))
     shown = "" if before is None else f"{before:.2f} -> "
-    return Step(
+    return BeliefChange(
         what, new.id, new.title(), tuple(news), f"confidence {shown}{after:.2f}, {new.status}"
     )

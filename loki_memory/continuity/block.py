@@ -58,7 +58,7 @@ _NEW = """\
 """
 
 
-class Found(NamedTuple):
+class FoundBlock(NamedTuple):
     """A file taken apart at our block."""
 
     before: list[bytes]
@@ -96,7 +96,7 @@ def outside(text: bytes) -> bytes:
     return b"".join(kept + rest)
 
 
-def _replaced(found: Found, block: str) -> bytes:
+def _replaced(found: FoundBlock, block: str) -> bytes:
     before, after = b"".join(found.before), b"".join(_without_copies(found.after))
     foreign = b"".join(_foreign(found, block))
     around = before + foreign + after
@@ -116,7 +116,7 @@ def _added(text: bytes, block: str) -> bytes:
     return before + _with_ends(block, end) + gap + after
 
 
-def _find(lines: Sequence[bytes]) -> Found | None:
+def _find(lines: Sequence[bytes]) -> FoundBlock | None:
     begin, seal = -1, ""
     for at, line in enumerate(lines):
         if (mark := _begins(line)) is not None:
@@ -125,7 +125,7 @@ def _find(lines: Sequence[bytes]) -> Found | None:
             if begin >= 0:
                 end = _line_end(b"".join(lines[begin:at]))
                 inside = list(lines[begin + 1 : at])
-                return Found(list(lines[:begin]), seal, inside, end, list(lines[at + 1 :]))
+                return FoundBlock(list(lines[:begin]), seal, inside, end, list(lines[at + 1 :]))
             begin = -1
     return None
 
@@ -140,7 +140,7 @@ def _begins(line: bytes) -> str | None:
     return seal if all(word.strip(";,.:") in _WORDS for word in words) else None
 
 
-def _foreign(found: Found, block: str) -> list[bytes]:
+def _foreign(found: FoundBlock, block: str) -> list[bytes]:
     """The lines inside the block that somebody else wrote, with the empty ones between them."""
     if _hash(found.inside) == found.seal:
         return []

@@ -21,7 +21,7 @@ from loki_memory.files import disk
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.injection.context import EPISODES, found_for, is_off, warnings, with_text
-from loki_memory.injection.line import Line, Told, gist, line, tellable, told_of
+from loki_memory.injection.line import BulletLine, InjectedLine, gist, line, tellable, told_of
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
@@ -126,14 +126,14 @@ def what_matters(
     )
 
 
-def _in_turn(lists: Iterable[list[Line]]) -> list[Line]:
+def _in_turn(lists: Iterable[list[BulletLine]]) -> list[BulletLine]:
     """The first of each, then the second of each: whatever the budget, every kind has its best."""
     return [one for row in zip_longest(*lists) for one in row if one is not None]
 
 
 def _without_goal(
     workspace: Workspace, held: Collection[str]
-) -> dict[str, list[tuple[Recollection, Told]]]:
+) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Nobody said what is next: the warnings that come again, and what happened last."""
     workspace.look_again()
     rows = workspace.index.ask(
@@ -147,9 +147,11 @@ def _without_goal(
     }
 
 
-def _handoffs(workspace: Workspace, agent: str, held: Collection[str]) -> list[Line]:
+def _handoffs(workspace: Workspace, agent: str, held: Collection[str]) -> list[BulletLine]:
     told = (
-        Line(one.id, one.kind, tellable(one.kind, {}, gist(one.kind, one.title(), one.document())))
+        BulletLine(
+            one.id, one.kind, tellable(one.kind, {}, gist(one.kind, one.title(), one.document()))
+        )
         for one in handoffs_to(workspace, agent, held)
         if one.state == "open"
     )

@@ -84,7 +84,7 @@ class Noted(NamedTuple):
     kind: str  # learning or fact
 
 
-class Part(NamedTuple):
+class NotePart(NamedTuple):
     """A bullet, row or paragraph, with what belongs to it."""
 
     form: str  # "bullet", "row" or "paragraph"
@@ -139,7 +139,7 @@ def notes(head: Heading, title: str) -> Iterator[str]:
     """The notes below a heading, each as one line; `title` is what the first one may need."""
     parts = _parts(head.lines)
     if not parts and head.level == BOLD_LEVEL and not title.endswith(":"):
-        parts, title = [Part("paragraph", 0, [title])], ""
+        parts, title = [NotePart("paragraph", 0, [title])], ""
     title = _plain(title).rstrip(": ")
     for group in _together(parts):
         texts = [text for text in map(_text, group) if _says_something(text)]
@@ -151,9 +151,9 @@ def notes(head: Heading, title: str) -> Iterator[str]:
             yield note
 
 
-def _together(parts: Iterable[Part]) -> Iterator[list[Part]]:
+def _together(parts: Iterable[NotePart]) -> Iterator[list[NotePart]]:
     """Parts grouped by the note that they belong to: "Fix: …" to the mistake above it."""
-    group: list[Part] = []
+    group: list[NotePart] = []
     seen: set[str] = set()  # labels of the group
     is_over = False  # after its cause or its lesson, the next mistake is another one
     for part in parts:
@@ -169,9 +169,9 @@ def _together(parts: Iterable[Part]) -> Iterator[list[Part]]:
     yield group
 
 
-def _parts(lines: Iterable[str]) -> list[Part]:
+def _parts(lines: Iterable[str]) -> list[NotePart]:
     """Bullets, rows and paragraphs; a paragraph that only leads in to what follows is left out."""
-    parts: list[Part] = []
+    parts: list[NotePart] = []
     is_open, after_gap = False, False
     for line, below in pairwise([*map(_unquoted, lines), ""]):
         bullet = _BULLET.fullmatch(line)
@@ -184,33 +184,33 @@ def _parts(lines: Iterable[str]) -> list[Part]:
         elif bullet and is_open and _is_below(len(bullet[1]), parts[-1]):
             parts[-1].texts.append(bullet[2] or "")
         elif bullet:
-            parts.append(Part("bullet", len(bullet[1]), [bullet[2] or ""]))
+            parts.append(NotePart("bullet", len(bullet[1]), [bullet[2] or ""]))
             is_open = True
         elif is_open and (not after_gap or _is_below(_indent(line), parts[-1])):
             if len(parts[-1].texts[-1]) < LONGEST:  # the rest would be cut off
                 parts[-1].texts[-1] += f" {line.strip()}"
         else:
-            parts.append(Part("paragraph", 0, [line.strip()]))
+            parts.append(NotePart("paragraph", 0, [line.strip()]))
             is_open = True
         after_gap = False
     return [part for part in parts if not _leads_in(part)]
 
 
-def _row(cells: str) -> list[Part]:
+def _row(cells: str) -> list[NotePart]:
     texts = (cell.strip().replace("\\|", "|") for cell in _CELLS.split(cells))
-    return [Part("row", 0, [" | ".join(filter(None, texts))])]
+    return [NotePart("row", 0, [" | ".join(filter(None, texts))])]
 
 
 def _heads_table(below: str) -> bool:
     return "|" in below and bool(_DELIMITER.fullmatch(below))
 
 
-def _is_below(indent: int, part: Part) -> bool:
+def _is_below(indent: int, part: NotePart) -> bool:
     """Whether something indented so far belongs to a bullet; one space more is a slip."""
     return part.form == "bullet" and indent > part.indent + 1
 
 
-def _leads_in(part: Part) -> bool:
+def _leads_in(part: NotePart) -> bool:
     return part.form == "paragraph" and part.texts[-1].rstrip("*_ ").endswith(":")
 
 
@@ -223,7 +223,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _text(part: Part) -> str:
+def _text(part: NotePart) -> str:
     return _joined(filter(None, map(_plain, part.texts)))
 
 

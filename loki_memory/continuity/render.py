@@ -7,7 +7,14 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.continuity.block import sealed
-from loki_memory.injection.line import GOAL_LIMIT, TEXT_LIMIT, Line, bullet, labelled, one_line
+from loki_memory.injection.line import (
+    GOAL_LIMIT,
+    TEXT_LIMIT,
+    BulletLine,
+    bullet,
+    labelled,
+    one_line,
+)
 from loki_memory.models.text import BYTES_PER_TOKEN
 from loki_memory.resources import template
 
@@ -36,9 +43,9 @@ class Now(NamedTuple):
     """What matters now to one agent; every list best first."""
 
     goal: str
-    memories: Sequence[Line]
-    mistakes: Sequence[Line]  # anti-patterns and learnings
-    handoffs: Sequence[Line] = ()  # open ones to this agent, or to all
+    memories: Sequence[BulletLine]
+    mistakes: Sequence[BulletLine]  # anti-patterns and learnings
+    handoffs: Sequence[BulletLine] = ()  # open ones to this agent, or to all
     ledger: Sequence[str] = ()  # "current task: task-7", "blocked by: …", "next: …"
 
 

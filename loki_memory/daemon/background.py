@@ -72,7 +72,7 @@ def _known_to_git(layout: Layout, paths: Sequence[str]) -> set[str]:
     return {path.removeprefix(f"{repository.memory}/") for path in listed}
 
 
-class Standing(NamedTuple):
+class BackgroundState(NamedTuple):
     """What background work has done so far, and what waits."""
 
     rounds: int = 0  # in which there was something to do
@@ -96,7 +96,7 @@ class Background:
     def __init__(self, workspace: Adding, tell: Callable[[str], None], quiet_since: float) -> None:
         """`tell` is for the log; `quiet_since`: since when memory is taken not to have changed."""
         self.workspace = workspace
-        self.standing = Standing()
+        self.standing = BackgroundState()
         self._tell = tell
         self._known: set[str] | None = None  # episodes; None before the first round
         self._settings = settings_stamp(workspace.layout)

@@ -24,7 +24,7 @@ _OVERFLOW_LOG = "watchdog.observers"
 _SILENT = ("9p", "cifs", "drvfs", "fuse", "nfs", "smb", "vboxsf", "virtiofs", "vmhgfs")
 
 
-class Bell:
+class FileEvents:
     """Rung by anybody, any number of times; one waits for it."""
 
     def __init__(self) -> None:
@@ -53,10 +53,12 @@ class Bell:
         return True
 
 
-class Ears:
+class EventListener:
     """Folders that are listened to, and the bell that is rung for them."""
 
-    def __init__(self, bell: Bell, folders: Iterable[tuple[Path, bool]], *, is_deaf: bool) -> None:
+    def __init__(
+        self, bell: FileEvents, folders: Iterable[tuple[Path, bool]], *, is_deaf: bool
+    ) -> None:
         """`folders`: each with whether all below it counts too. `is_deaf`: do not even try."""
         self._bell = bell
         self._folders = list(folders)
@@ -86,7 +88,7 @@ class Ears:
             self._observer = None
 
 
-def _observer(bell: Bell, folders: Iterable[tuple[Path, bool]]) -> BaseObserver | None:
+def _observer(bell: FileEvents, folders: Iterable[tuple[Path, bool]]) -> BaseObserver | None:
     """None if the kernel has no room for more watches."""
     from watchdog import events
     from watchdog.observers import Observer
@@ -122,7 +124,7 @@ def is_noise(path: str) -> bool:
     return os.path.basename(path).startswith(".")
 
 
-def _ring_on_overflow(bell: Bell) -> None:
+def _ring_on_overflow(bell: FileEvents) -> None:
     class Overflow(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:  # noqa: ARG002 - logging's signature
             bell.ring()

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from loki_memory.cli import run
 from loki_memory.daemon import client, protocol
 from loki_memory.daemon.background import settings_stamp
-from loki_memory.daemon.server import Answer, Request
+from loki_memory.daemon.server import Reply, Request
 from loki_memory.errors import LokiMemoryError
 from loki_memory.workspace import Workspace
 
 _UNKNOWN = 1
 
 
-class Desk:
+class CommandRunner:
     """Where commands for one workspace are done; it keeps the workspace open in between."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -31,7 +31,7 @@ class Desk:
         self._open: Workspace | None = None
         self._opened_with: object = None
 
-    def answer(self, request: Request, is_current: bool) -> Answer | None:
+    def answer(self, request: Request, is_current: bool) -> Reply | None:
         """What the command printed; None if it is none that is done here."""
         try:
             with _standing_in(request) as streams:
@@ -45,13 +45,13 @@ class Desk:
         """Whether the command is about this workspace; it will open it by itself."""
         return protocol.name_of(client.loki_of(start)) == self._name
 
-    def _done(self, request: Request, streams: Streams, is_current: bool) -> Answer:
+    def _done(self, request: Request, streams: Streams, is_current: bool) -> Reply:
         workspace = self._workspace(request.environment)
         if is_current:
             workspace.looked()
         with workspace.kept():
             code = _exit_code()
-        return Answer(code, streams.out.getvalue(), streams.complaints.getvalue())
+        return Reply(code, streams.out.getvalue(), streams.complaints.getvalue())
 
     def _workspace(self, environment: dict[str, str]) -> Workspace:
         """The workspace, opened anew if settings changed or who asks has others."""

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from loki_memory.daemon import client, protocol
 from loki_memory.daemon.background import Adding
-from loki_memory.daemon.watcher import State, Watcher, is_watched, leading, place
+from loki_memory.daemon.watcher import Watcher, WatcherState, is_watched, leading, place
 from loki_memory.errors import NoAnswer
 from loki_memory.files import disk
 from loki_memory.files.layout import Layout
@@ -57,7 +57,7 @@ class Request(NamedTuple):
         return cls(os.fsdecode(folder), [os.fsdecode(w) for w in words], given, environment)
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """What a command printed, and how it ended."""
 
     code: int
@@ -66,7 +66,7 @@ class Answer(NamedTuple):
 
 
 # Does a command. The flag says that all changes to files are known: nobody need compare them again.
-Answering = Callable[[Request, bool], Answer | None]
+Answering = Callable[[Request, bool], Reply | None]
 
 
 def watch(workspace: Adding, answering: Answering, tell: Callable[[str], None]) -> None:
@@ -218,7 +218,7 @@ class Server:
         return [client.ANSWER, b"%d" % answer.code, answer.out, answer.complaints]
 
 
-def described(state: State) -> dict[str, Any]:
+def described(state: WatcherState) -> dict[str, Any]:
     return {**state._asdict(), "standing": state.standing._asdict()}
 
 

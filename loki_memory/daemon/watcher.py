@@ -16,8 +16,8 @@ from threading import Event, Lock, Thread
 from typing import NamedTuple
 
 from loki_memory.daemon import protocol
-from loki_memory.daemon.background import Adding, Background, Standing
-from loki_memory.daemon.file_events import Bell, Ears
+from loki_memory.daemon.background import Adding, Background, BackgroundState
+from loki_memory.daemon.file_events import EventListener, FileEvents
 from loki_memory.errors import AlreadyWatched, InvalidConfig, StoreBusy
 from loki_memory.files import disk
 from loki_memory.files.layout import Layout
@@ -27,13 +27,13 @@ _MS = 1000
 _LAST_WORDS_SECONDS = 1.5  # for a round to end: who says stop waits for at most 2 s
 
 
-class State(NamedTuple):
+class WatcherState(NamedTuple):
     """How the watcher of a workspace is doing."""
 
     process: int
     since: str
     hears: bool  # of changes by the kernel; if not, it looks at intervals
-    standing: Standing
+    standing: BackgroundState
 
 
 class Pauses(NamedTuple):
@@ -89,11 +89,11 @@ class Watcher:
         self.turn = Lock()  # held by a round; by whoever else uses the process for the workspace
         self._workspace = workspace
         self._since = workspace.now()
-        self._bell, self._stopping, self._is_ready = Bell(), Event(), False
+        self._bell, self._stopping, self._is_ready = FileEvents(), Event(), False
         self._background = Background(workspace, tell, time.monotonic())
         self._pauses = Pauses.of(workspace)
         is_deaf = bool(workspace.config.get("watch.poll"))
-        self._ears = Ears(self._bell, _folders(workspace.layout), is_deaf=is_deaf)
+        self._ears = EventListener(self._bell, _folders(workspace.layout), is_deaf=is_deaf)
         self._ended, self.has_failed = ended, False
         self._thread = Thread(target=self._watch, name="watch", daemon=True)
 
@@ -107,8 +107,8 @@ class Watcher:
         self._bell.ring()
         self._thread.join(_LAST_WORDS_SECONDS)
 
-    def state(self) -> State:
-        return State(os.getpid(), self._since, self._ears.hears, self._background.standing)
+    def state(self) -> WatcherState:
+        return WatcherState(os.getpid(), self._since, self._ears.hears, self._background.standing)
 
     def is_current(self) -> bool:
         """Whether every change so far was taken in, as far as the kernel tells."""

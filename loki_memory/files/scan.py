@@ -30,7 +30,7 @@ _FOLDER = (
 )
 
 
-class Folder(NamedTuple):
+class ScannedFolder(NamedTuple):
     """One folder's files by name, and what else was met in it."""
 
     mtime_ns: int
@@ -45,7 +45,7 @@ def tops(layout: Layout) -> Iterator[str]:
         yield from (PRIVATE + name for name in TOP_FOLDERS)
 
 
-def scan(layout: Layout) -> Iterator[tuple[str, Folder]]:
+def scan(layout: Layout) -> Iterator[tuple[str, ScannedFolder]]:
     """Every folder that can hold records, parents first, in a stable order."""
     waiting = list(tops(layout))[::-1]
     while waiting:
@@ -58,7 +58,7 @@ def scan(layout: Layout) -> Iterator[tuple[str, Folder]]:
             waiting += [f"{path}/{name}" for name in sorted(folder.folders, reverse=True)]
 
 
-def scan_folder(path: str) -> Folder | None:
+def scan_folder(path: str) -> ScannedFolder | None:
     """One folder; None if it does not exist. What starts with a dot is not memory."""
     try:
         status = os.lstat(path)
@@ -68,10 +68,10 @@ def scan_folder(path: str) -> Folder | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        return Folder(0, {"": UNREADABLE}, [])
+        return ScannedFolder(0, {"": UNREADABLE}, [])
     try:
         with os.scandir(place) as entries:
-            return Folder(status.st_mtime_ns, *_listed(entries))
+            return ScannedFolder(status.st_mtime_ns, *_listed(entries))
     finally:
         if isinstance(place, int):
             os.close(place)

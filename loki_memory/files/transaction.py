@@ -33,7 +33,7 @@ class Write(NamedTuple):
     before: str = ""
 
 
-class Step(NamedTuple):
+class StagedMove(NamedTuple):
     """The staged file that becomes the file at `path`; an empty name removes that file.
 
     `before` is the etag of what stood there, by which a later edit is recognised.
@@ -94,14 +94,14 @@ def waiting(layout: Layout) -> bool:
     return (folder / _MARKER).exists() and not folder.is_symlink()
 
 
-def _stage(layout: Layout, writes: Sequence[Write]) -> list[Step]:
+def _stage(layout: Layout, writes: Sequence[Write]) -> list[StagedMove]:
     folder = staging(layout)
     disk.make_folder(folder)
     steps, files = [], []
     for parent in sorted({os.path.dirname(layout.file(path)) for path, *_ in writes}):
         disk.make_folder(parent)
     for number, (path, data, before) in enumerate(writes):
-        steps.append(Step("" if data is None else str(number), path, before))
+        steps.append(StagedMove("" if data is None else str(number), path, before))
         if data is not None:
             files.append(f"{folder}/{number}")
             disk.write_new(files[-1], data, durable=False)
@@ -109,7 +109,7 @@ def _stage(layout: Layout, writes: Sequence[Write]) -> list[Step]:
     return steps
 
 
-def _decide(layout: Layout, steps: Sequence[Step]) -> None:
+def _decide(layout: Layout, steps: Sequence[StagedMove]) -> None:
     import orjson
 
     folder = staging(layout)
@@ -117,13 +117,13 @@ def _decide(layout: Layout, steps: Sequence[Step]) -> None:
     disk.write_bytes(folder / _MARKER, orjson.dumps(marker))
 
 
-def _load(layout: Layout, marker: bytes) -> list[Step]:
+def _load(layout: Layout, marker: bytes) -> list[StagedMove]:
     import orjson
 
     found = orjson.loads(marker)
     if found["folder"] != os.lstat(staging(layout)).st_ino:
         raise ValueError("staged in another folder")
-    steps = [Step(*map(str, step)) for step in found["steps"]]
+    steps = [StagedMove(*map(str, step)) for step in found["steps"]]
     for step in steps:
         layout.file(step.path)  # refuses what leads out of the memory folder
         if step.staged and not step.staged.isdecimal():
@@ -131,7 +131,7 @@ def _load(layout: Layout, marker: bytes) -> list[Step]:
     return steps
 
 
-def _is_still_wanted(layout: Layout, step: Step) -> bool:
+def _is_still_wanted(layout: Layout, step: StagedMove) -> bool:
     """Whether a step that a crash interrupted is still to be done.
 
     Not if it was done, and not over what somebody wrote into the file, or took away, since then.
@@ -142,7 +142,7 @@ def _is_still_wanted(layout: Layout, step: Step) -> bool:
     return not step.staged or os.path.lexists(staging(layout) / step.staged)
 
 
-def _complete(layout: Layout, steps: Sequence[Step]) -> None:
+def _complete(layout: Layout, steps: Sequence[StagedMove]) -> None:
     folder = staging(layout)
     try:
         targets = [layout.file(step.path) for step in steps]
@@ -160,7 +160,7 @@ def _complete(layout: Layout, steps: Sequence[Step]) -> None:
         raise StoreFailed(error.filename or folder, str(error.strerror), decided=True) from error
 
 
-def _check_all_there(folder: Path, steps: Sequence[Step], targets: Sequence[str]) -> None:
+def _check_all_there(folder: Path, steps: Sequence[StagedMove], targets: Sequence[str]) -> None:
     for step, target in zip(steps, targets, strict=True):
         staged = f"{folder}/{step.staged}"
         if step.staged and (os.path.lexists(staged) or not os.path.lexists(target)):

@@ -55,7 +55,7 @@ _MAX_VIEW_BYTES = 256 << 20
 _STATE = ".views/state.json"
 
 
-class Edit(NamedTuple):
+class ViewEdit(NamedTuple):
     """An entry of a view that is not what we rendered."""
 
     view: str
@@ -90,20 +90,20 @@ def _view_stamps(layout: Layout, *, days: bool) -> dict[str, list[int]]:
     return stamps
 
 
-class State(NamedTuple):
+class ViewState(NamedTuple):
     """A shortcut that may be missing or out of date in nobody's favour."""
 
     stamps: dict[str, list[int]]  # of views as they were rendered
     rendered: dict[str, int]  # per kind, the index's fingerprint when it was rendered
 
 
-def state(store: Store) -> State:
+def state(store: Store) -> ViewState:
     found = store.derived(_STATE)
     try:
         raw = json.loads(found) if found else {}
-        return State(dict(raw["stamps"]), dict(raw["rendered"]))
+        return ViewState(dict(raw["stamps"]), dict(raw["rendered"]))
     except (ValueError, KeyError, TypeError):
-        return State({}, {})
+        return ViewState({}, {})
 
 
 def note_state(
@@ -115,7 +115,7 @@ def note_state(
     """
     edited = {view_kind(path) for path in edited_views(store, but=written)}
     rendered = {str(kind): n for kind, n in fingerprints.items() if kind not in edited}
-    new = State(dict(sorted(store.rendered.items())), rendered)
+    new = ViewState(dict(sorted(store.rendered.items())), rendered)
     if new != state(store):
         with store.change() as change:
             change.render(_STATE, codec.dump(new._asdict()))
@@ -188,7 +188,7 @@ def read_base(store: Store, path: str) -> Base:
         return Base("", {})
 
 
-def edits(store: Store, path: str) -> tuple[list[Edit], list[Problem]]:
+def edits(store: Store, path: str) -> tuple[list[ViewEdit], list[Problem]]:
     """The entries of a view that differ from what was rendered, and those that cannot be read."""
     kind = view_kind(path)
     try:
@@ -202,7 +202,7 @@ def edits(store: Store, path: str) -> tuple[list[Edit], list[Problem]]:
     except InvalidRecord as error:
         return [], [Problem.of(error.at(path))]
     base = read_base(store, path)
-    good: list[Edit] = []
+    good: list[ViewEdit] = []
     bad: list[Problem] = []
     for number, entry in enumerate(entries):
         try:
@@ -217,14 +217,14 @@ def edits(store: Store, path: str) -> tuple[list[Edit], list[Problem]]:
     return good, bad
 
 
-def _edit(path: str, kind: Kind, entry: Any) -> Edit:
+def _edit(path: str, kind: Kind, entry: Any) -> ViewEdit:
     if kind == "learning" and isinstance(entry, str):
         entry = {"lesson": entry}
     record = sealed(codec.build(kind, codec.dated(kind, entry, date_in(path))))[0]
     shown = entry_of(record)
     # Of an episode the index shows a part; of everything else the record as it stands.
     given = {k: v for k, v in shown.items() if k in entry or k == "id"}
-    return Edit(path, given if kind == "episode" else record.document(), record)
+    return ViewEdit(path, given if kind == "episode" else record.document(), record)
 
 
 def _entries(kind: Kind, value: Any) -> list[Any]:
@@ -296,7 +296,7 @@ def _believed(path: str, view: str) -> str:
     return path if kind_of(path) == view_kind(view) else ""
 
 
-def _adopt(change: Change, edit: Edit, path: str, before: str, done: Takeover) -> None:
+def _adopt(change: Change, edit: ViewEdit, path: str, before: str, done: Takeover) -> None:
     current = change.record(path)
     if current is None:
         new = edit.record.changed(origin="agent")

@@ -169,7 +169,7 @@ def _arrived(states: States, new: Memory) -> Shift:
     return _told(what, new, (None, confidence(new)), evidence.ids(), details)
 
 
-def _word_of_new(new: Memory, evidence: Evidence) -> str:
+def _word_of_new(new: Memory, evidence: ShiftEvidence) -> str:
     if isinstance(new, Handoff):
         return _HANDOFFS[new.state]
     if new.kind in _NEW:
@@ -231,7 +231,7 @@ def _status_word(old: Memory, new: Memory) -> str:
     return "restored" if was in DEAD else ""
 
 
-def _text_word(old: Memory, new: Memory, fresh: Evidence) -> str:
+def _text_word(old: Memory, new: Memory, fresh: ShiftEvidence) -> str:
     """The word for other words. What was put anew because of new evidence is no correction."""
     if isinstance(new, Skill):
         return "revised" if _text(old, new) else ""
@@ -239,7 +239,7 @@ def _text_word(old: Memory, new: Memory, fresh: Evidence) -> str:
     return "corrected" if restated(old, new) and (by_someone or not fresh.ids()) else ""
 
 
-def _weight_word(old: Memory, new: Memory, fresh: Evidence) -> str:
+def _weight_word(old: Memory, new: Memory, fresh: ShiftEvidence) -> str:
     if contradicted(new) - contradicted(old):
         return "contradicted"
     before, after = confidence(old) or 0.0, confidence(new) or 0.0
@@ -309,7 +309,7 @@ def _links(record: Memory) -> set[str]:
     return {f"{link.relation} {told(link.to)}" for link in getattr(record, "links", ())}
 
 
-def _counted(old: Memory, new: Memory, fresh: Evidence) -> Iterator[str]:
+def _counted(old: Memory, new: Memory, fresh: ShiftEvidence) -> Iterator[str]:
     """How its weight moved, in numbers of episodes and in status."""
     was, now = status(old), status(new)
     if was != now and now not in DEAD:
@@ -336,28 +336,28 @@ def _text(old: Memory, new: Memory) -> list[str]:
 DEAD = frozenset({"superseded", "rejected", "retired"})
 
 
-class Evidence(NamedTuple):
+class ShiftEvidence(NamedTuple):
     """The episodes that speak for a memory, and against it."""
 
     support: frozenset[str]
     against: frozenset[str]
 
-    def since(self, old: Evidence) -> Evidence:
+    def since(self, old: ShiftEvidence) -> ShiftEvidence:
         """What came in since."""
-        return Evidence(self.support - old.support, self.against - old.against)
+        return ShiftEvidence(self.support - old.support, self.against - old.against)
 
     def ids(self) -> tuple[str, ...]:
         return tuple(sorted(self.support | self.against))
 
 
-def evidence_of(record: Memory) -> Evidence:
+def evidence_of(record: Memory) -> ShiftEvidence:
     """The episodes that a belief, a learning or a learned skill rests on."""
     if isinstance(record, Belief):
-        return Evidence(frozenset(record.episodes_for()), frozenset(record.episodes_against()))
+        return ShiftEvidence(frozenset(record.episodes_for()), frozenset(record.episodes_against()))
     if isinstance(record, (Learning, Skill)):
         rests_on = (edge.target for edge in record.edges() if edge.relation == "derived_from")
-        return Evidence(frozenset(rests_on), frozenset())
-    return Evidence(frozenset(), frozenset())
+        return ShiftEvidence(frozenset(rests_on), frozenset())
+    return ShiftEvidence(frozenset(), frozenset())
 
 
 def status(record: Memory) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import NoChange, UnknownRevision
 from loki_memory.history.as_of import as_of
-from loki_memory.history.blame import MEMORY, Step, step
+from loki_memory.history.blame import MEMORY, BlameStep, step
 from loki_memory.history.repository import repository
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 
-class Turn(NamedTuple):
+class BisectTurn(NamedTuple):
     """The commit at which a recall changed."""
 
-    step: Step
+    step: BlameStep
     before: list[str]  # ids that were recalled
     after: list[str]
     tried: int
@@ -31,7 +31,7 @@ def bisect(
     expected: bool,
     between: str | None = None,
     k: int = 5,
-) -> Turn:
+) -> BisectTurn:
     """The commit of memory at which a recall began to miss a memory, or to bring it up.
 
     Merges are taken as a whole at first. If one turns out to be it, and what it brought in was
@@ -57,7 +57,7 @@ def bisect(
             break
         last_good, turn = _narrowed(is_good, side)
     before = recalled.get(last_good.id, [])
-    return Turn(step(repo, turn), before, recalled[turn.id], len(recalled))
+    return BisectTurn(step(repo, turn), before, recalled[turn.id], len(recalled))
 
 
 def _ends(repo: Repository, between: str | None) -> tuple[str, str]:

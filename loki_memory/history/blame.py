@@ -14,7 +14,7 @@ from loki_memory.history.belief_diff import Shift, evidence_of
 from loki_memory.history.commit_message import line
 from loki_memory.history.repository import repository, repository_if_any
 from loki_memory.history.review import shifts
-from loki_memory.history.tree import Edit, edits, records_in
+from loki_memory.history.tree import TreeEdit, edits, records_in
 from loki_memory.models import Belief, Episode, Memory, Skill
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MEMORY = ("",)  # all of the memory folder
 
 
-class Source(NamedTuple):
+class BlameSource(NamedTuple):
     """An episode that a belief rests on, or that speaks against it."""
 
     id: str
@@ -38,7 +38,7 @@ class Source(NamedTuple):
     kept: str  # live, archived, history (only in git), or missing
 
 
-class Step(NamedTuple):
+class BlameStep(NamedTuple):
     """A commit that changed memory, and how, in belief terms."""
 
     commit: str
@@ -64,8 +64,8 @@ class Blame(NamedTuple):
     confidence: float | None
     stated_by: str  # who asserted it; empty where episodes alone carry it
     origin: str
-    sources: list[Source]
-    steps: list[Step]
+    sources: list[BlameSource]
+    steps: list[BlameStep]
     reviewed: list[dict[str, Any]]
 
 
@@ -103,7 +103,7 @@ def _has_history(workspace: Workspace) -> bool:
     return repo is not None and repo.tip() is not None
 
 
-def sources(workspace: Workspace, record: Memory) -> list[Source]:
+def sources(workspace: Workspace, record: Memory) -> list[BlameSource]:
     """The episodes behind a memory, each looked for until it is found."""
     evidence = evidence_of(record)
     found = {**dict.fromkeys(evidence.support, "for"), **dict.fromkeys(evidence.against, "against")}
@@ -160,10 +160,10 @@ def _deleted(repo: Repository, tail: str) -> list[str]:
     return sorted({path for path in paths if path.endswith(f"{tail}.json")})
 
 
-def _source(name: str, speaks: str, record: Memory | None, kept: str) -> Source:
+def _source(name: str, speaks: str, record: Memory | None, kept: str) -> BlameSource:
     if not isinstance(record, Episode):
-        return Source(name, speaks, record.title() if record else "", "", "", "", "", "", kept)
-    return Source(
+        return BlameSource(name, speaks, record.title() if record else "", "", "", "", "", "", kept)
+    return BlameSource(
         name,
         speaks,
         record.context.goal,
@@ -176,7 +176,9 @@ def _source(name: str, speaks: str, record: Memory | None, kept: str) -> Source:
     )
 
 
-def log(workspace: Workspace, memory_id: str | None = None, limit: int | None = None) -> list[Step]:
+def log(
+    workspace: Workspace, memory_id: str | None = None, limit: int | None = None
+) -> list[BlameStep]:
     """The commits that changed memory, or one memory, newest first, in belief terms."""
     repo = repository(workspace)
     if memory_id is None:
@@ -193,14 +195,14 @@ def _path_of(workspace: Workspace, memory_id: str) -> str:
     return path
 
 
-def step(repo: Repository, commit: Commit, only: str | None = None) -> Step:
+def step(repo: Repository, commit: Commit, only: str | None = None) -> BlameStep:
     """What a commit did to memory, or to one memory."""
     agent, run = commit.trailers.get("Loki-Agent", ""), commit.trailers.get("Loki-Run", "")
     found = _shifts(repo, edits(repo, commit), only)
-    return Step(commit.id, commit.at, commit.author, agent, run, commit.subject, found)
+    return BlameStep(commit.id, commit.at, commit.author, agent, run, commit.subject, found)
 
 
-def _shifts(repo: Repository, changed: Sequence[Edit], only: str | None) -> list[Shift]:
+def _shifts(repo: Repository, changed: Sequence[TreeEdit], only: str | None) -> list[Shift]:
     data = blobs(repo, [blob for edit in changed for blob in (edit.before, edit.after)])
     old = records_in((edit.path, data[edit.before]) for edit in changed if edit.before)
     new = records_in((edit.path, data[edit.after]) for edit in changed if edit.after)

@@ -15,9 +15,9 @@ from loki_memory.errors import FileChanged, GitFailed, NotOnABranch
 from loki_memory.files.layout import view_kind
 from loki_memory.files.scan import scan
 from loki_memory.history.commit import (
+    CommitOptions,
     Committed,
     KeptOut,
-    Wish,
     composed,
     gathered,
     mode,
@@ -28,10 +28,10 @@ from loki_memory.history.commit import (
 from loki_memory.history.plumbing_commit import (
     NOTHING,
     PROGRAM,
-    Entry,
     File,
     Message,
     Seal,
+    TreeEntry,
     advance,
     written,
 )
@@ -41,7 +41,7 @@ from loki_memory.integrity.write_log import publish
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
-    from loki_memory.home import Parts
+    from loki_memory.home import Home
     from loki_memory.workspace import Workspace
 
 _TRIES = 5
@@ -57,7 +57,9 @@ class Exchanged(NamedTuple):
     kept: tuple[str, ...] = ()  # both sides had changed them, and they could not be merged
 
 
-def commit_to_branch(workspace: Workspace, repository: Repository, wish: Wish) -> Committed:
+def commit_to_branch(
+    workspace: Workspace, repository: Repository, wish: CommitOptions
+) -> Committed:
     """Commit what changed in this worktree's memory onto the branch, merged with what is there."""
     kept_off(repository)
     _restored(workspace, repository)
@@ -110,7 +112,7 @@ def push(workspace: Workspace, remote: str = "origin") -> Exchanged:
     return Exchanged(done.commit, what, done.merged, done.kept)
 
 
-def restore(workspace: Parts) -> int:
+def restore(workspace: Home) -> int:
     """Bring the memory files back from the branch if all are gone; how many there are then."""
     repository = Repository.find(workspace.layout.root, workspace.layout.loki.name)
     return _restored(workspace, repository) if repository else 0
@@ -123,7 +125,7 @@ def _on_a_branch(workspace: Workspace) -> Repository:
     return opened(workspace)
 
 
-def _restored(workspace: Parts, repository: Repository) -> int:
+def _restored(workspace: Home, repository: Repository) -> int:
     """A fresh clone and `git clean -fdx` leave no memory files: those of the branch are taken."""
     tip = begin(repository)
     if not tip or any(folder.files for _, folder in scan(workspace.layout)):
@@ -134,7 +136,7 @@ def _restored(workspace: Parts, repository: Repository) -> int:
 
 def _found(
     workspace: Workspace, repository: Repository, base: str
-) -> tuple[dict[str, Entry], tuple[dict[str, File | None], tuple[KeptOut, ...]]]:
+) -> tuple[dict[str, TreeEntry], tuple[dict[str, File | None], tuple[KeptOut, ...]]]:
     """What may differ from a commit, with what that has there; and what does differ."""
     with workspace.store.change():
         there = _memory_of(repository, base)
@@ -166,7 +168,7 @@ def _tracked_twice(repository: Repository, base: str) -> tuple[str, ...]:
 
 
 def _pulled(workspace: Workspace, repository: Repository, remote: str) -> Joined:
-    commit_to_branch(workspace, repository, Wish())
+    commit_to_branch(workspace, repository, CommitOptions())
     theirs = fetched(repository, remote)
     return _land(workspace, repository, base(repository), theirs)
 
@@ -194,7 +196,7 @@ def _merge(path: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes |
     return merge_files(base or b"", ours, theirs, path)
 
 
-def _bring_in_step(workspace: Parts, repository: Repository, mine: str, new: str) -> None:
+def _bring_in_step(workspace: Home, repository: Repository, mine: str, new: str) -> None:
     """Change the files from one commit to another, unless one of them was edited since."""
     if not new:
         return
@@ -216,7 +218,7 @@ def _bring_in_step(workspace: Parts, repository: Repository, mine: str, new: str
     in_step(repository, new)
 
 
-def _refuse_edited(repository: Repository, change: Change, known: Mapping[str, Entry]) -> None:
+def _refuse_edited(repository: Repository, change: Change, known: Mapping[str, TreeEntry]) -> None:
     """Raise FileChanged if a file is not as a commit has it."""
     for path, entry in known.items():
         there = change.read(path.removeprefix(f"{repository.memory}/"))
@@ -224,7 +226,7 @@ def _refuse_edited(repository: Repository, change: Change, known: Mapping[str, E
             raise FileChanged(path)
 
 
-def _write(repository: Repository, change: Change, wanted: Mapping[str, Entry]) -> None:
+def _write(repository: Repository, change: Change, wanted: Mapping[str, TreeEntry]) -> None:
     blobs = dict(repository.blobs(entry.blob for entry in wanted.values() if entry.blob))
     for path, entry in wanted.items():
         inside = path.removeprefix(f"{repository.memory}/")
@@ -244,7 +246,7 @@ _INDEX = "loki-memory.index"
 _ARCHIVE = "/memory/archive/"
 _ONLY_THIS = ("--no-recurse-submodules", "--end-of-options")  # and a remote is never an option
 
-Tree = dict[str, Entry]  # path from the root -> what a commit has there
+Tree = dict[str, TreeEntry]  # path from the root -> what a commit has there
 # What a file becomes that both sides changed (path, base or None, ours, theirs); None: cannot say.
 Merge = Callable[[str, bytes | None, bytes, bytes], bytes | None]
 
@@ -288,7 +290,7 @@ def tree(repository: Repository, commit: str) -> Tree:
         return {}
     listed = os.fsdecode(repository.run("ls-tree", "-r", "-z", "--full-tree", commit))
     lines = (line.partition("\t") for line in listed.split("\0") if line)
-    return {path: Entry(about.split()[0], about.split()[2]) for about, _, path in lines}
+    return {path: TreeEntry(about.split()[0], about.split()[2]) for about, _, path in lines}
 
 
 def changed(repository: Repository) -> list[str]:

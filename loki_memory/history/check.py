@@ -18,7 +18,7 @@ from loki_memory.files.redaction import find_secrets, may_hold_secret, redact_va
 from loki_memory.history.belief_diff import DEAD, contradicted, status
 from loki_memory.history.repository import repository_if_any
 from loki_memory.history.review import Comparison, compare, editions, here, zone_problems
-from loki_memory.history.tree import Edition, Records, of_folder, original
+from loki_memory.history.tree import MemoryTree, Records, of_folder, original
 from loki_memory.integrity.citations import has_changed
 from loki_memory.models import RELATIONS, Belief, Citation, Link, Memory, tombstone_id
 from loki_memory.models.text import tokens
@@ -43,7 +43,7 @@ _BELIEFS = ("pattern", "anti-pattern", "fact", "skill", "learning")
 _RESTS_ON = frozenset({"derived_from", "contradicted_by", "part_of", *RELATIONS})
 
 
-class Finding(NamedTuple):
+class Fault(NamedTuple):
     """A fault, where it is, and what to do about it."""
 
     check: str
@@ -53,7 +53,7 @@ class Finding(NamedTuple):
     advice: str
 
 
-def exit_code(findings: Iterable[Finding]) -> int:
+def exit_code(findings: Iterable[Fault]) -> int:
     """That of the gravest finding; 0 if there is none."""
     found = {one.check for one in findings}
     return next((code for check, code in EXIT_CODES.items() if check in found), 0)
@@ -61,7 +61,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
 
 def check(
     workspace: Workspace, spec: str | None = None, *, continuity_budget: int | None = None
-) -> list[Finding]:
+) -> list[Fault]:
     """All faults, the gravest first."""
     case = _case(workspace, spec)
     found = [*_invalid(case), *_zones(case), *_secrets(case), *_lost(case), *_dangling(case)]
@@ -71,11 +71,11 @@ def check(
     return sorted(found, key=lambda one: (CHECKS.index(one.check), one.path, one.id, one.said))
 
 
-class Case(NamedTuple):
+class CheckScope(NamedTuple):
     """What is looked at: records of an edition, and what was before, where that is known."""
 
     workspace: Workspace
-    edition: Edition
+    edition: MemoryTree
     records: Records
     compared: Comparison | None
     is_whole: bool  # whether these are all the records that there are
@@ -87,11 +87,11 @@ class Case(NamedTuple):
         rest = set() if self.is_whole else wanted - known.keys()
         return {**found, **self.edition.find(rest)}
 
-    def finding(self, kind: str, record: Memory, said: str, advice: str) -> Finding:
-        return Finding(kind, self.records.paths.get(record.id, ""), record.id, said, advice)
+    def finding(self, kind: str, record: Memory, said: str, advice: str) -> Fault:
+        return Fault(kind, self.records.paths.get(record.id, ""), record.id, said, advice)
 
 
-def _case(workspace: Workspace, spec: str | None) -> Case:
+def _case(workspace: Workspace, spec: str | None) -> CheckScope:
     repo = repository_if_any(workspace)
     if repo is None:
         return _all_of(workspace, of_folder(workspace.layout))
@@ -103,12 +103,14 @@ def _case(workspace: Workspace, spec: str | None) -> Case:
         return _all_of(workspace, here(repo, workspace))
     compared = compare(*editions(workspace, spec))
     if spec:
-        return Case(workspace, compared.after, compared.new, compared, is_whole=False)
+        return CheckScope(workspace, compared.after, compared.new, compared, is_whole=False)
     return _all_of(workspace, compared.after, compared)
 
 
-def _all_of(workspace: Workspace, edition: Edition, compared: Comparison | None = None) -> Case:
-    return Case(workspace, edition, edition.everything(), compared, is_whole=True)
+def _all_of(
+    workspace: Workspace, edition: MemoryTree, compared: Comparison | None = None
+) -> CheckScope:
+    return CheckScope(workspace, edition, edition.everything(), compared, is_whole=True)
 
 
 def _is_too_shallow(repo: Repository, spec: str) -> bool:
@@ -119,25 +121,25 @@ def _is_too_shallow(repo: Repository, spec: str) -> bool:
 # -- files ---------------------------------------------------------------------------------------
 
 
-def _invalid(case: Case) -> Iterator[Finding]:
+def _invalid(case: CheckScope) -> Iterator[Fault]:
     for path, reason in case.records.invalid.items():
         advice = "Mend the file; the README has the format."
-        yield Finding("invalid", path, "", reason, advice)
+        yield Fault("invalid", path, "", reason, advice)
 
 
-def _zones(case: Case) -> Iterator[Finding]:
+def _zones(case: CheckScope) -> Iterator[Fault]:
     for problem in zone_problems(case.workspace, case.edition.commit):
-        yield Finding("zone", problem.path, "", problem.reason, problem.advice)
+        yield Fault("zone", problem.path, "", problem.reason, problem.advice)
 
 
-def _secrets(case: Case) -> Iterator[Finding]:
+def _secrets(case: CheckScope) -> Iterator[Fault]:
     looked_at = {*case.records.paths.values(), *case.records.invalid}
     for path, data in case.edition.read(sorted(looked_at)):
         if may_hold_secret(data) and _holds_secret(path, data):
             for problem in secret_problems(path, data):
                 place = f"line {problem.line} " if problem.line else ""
                 advice = "Take it out, rotate it, and rewrite the commits that hold it."
-                yield Finding("secret", path, "", place + problem.reason, advice)
+                yield Fault("secret", path, "", place + problem.reason, advice)
 
 
 def _holds_secret(path: str, data: bytes) -> bool:
@@ -151,7 +153,7 @@ def _holds_secret(path: str, data: bytes) -> bool:
 # -- beliefs -------------------------------------------------------------------------------------
 
 
-def _lost(case: Case) -> Iterator[Finding]:
+def _lost(case: CheckScope) -> Iterator[Fault]:
     """Beliefs that were there and are not, although nothing took their place."""
     if case.compared is None:
         return
@@ -162,10 +164,10 @@ def _lost(case: Case) -> Iterator[Finding]:
             said = f"is gone, and nothing supersedes it: {record.title()}"
             advice = "Archive, reject or supersede it instead of deleting its file."
             path = case.compared.old.paths[record.id]
-            yield Finding("lost", path, record.id, said, advice)
+            yield Fault("lost", path, record.id, said, advice)
 
 
-def _replaced(edition: Edition, gone: Sequence[Memory]) -> set[str]:
+def _replaced(edition: MemoryTree, gone: Sequence[Memory]) -> set[str]:
     """Those that another record stands for: an heir, or a tombstone."""
     if not gone:
         return set()
@@ -185,7 +187,7 @@ def _targets(record: Memory, relation: str) -> set[str]:
     return {edge.target for edge in record.edges() if edge.relation == relation}
 
 
-def _dangling(case: Case) -> Iterator[Finding]:
+def _dangling(case: CheckScope) -> Iterator[Fault]:
     """Links and evidence that lead nowhere, not even into the archive."""
     naming = list(_naming(case))
     there = case.find(name for record, _ in naming for name in _named(record))
@@ -193,10 +195,10 @@ def _dangling(case: Case) -> Iterator[Finding]:
         for name in sorted(_named(record) - there.keys()):
             said = f"rests on or links to {name}, which is not here"
             advice = f"Bring {name} back, or take it out of the record."
-            yield Finding("dangling", path, record.id, said, advice)
+            yield Fault("dangling", path, record.id, said, advice)
 
 
-def _naming(case: Case) -> Iterator[tuple[Memory, str]]:
+def _naming(case: CheckScope) -> Iterator[tuple[Memory, str]]:
     """The records looked at, and those that name something which is gone now; with their files."""
     yield from _placed(case.records)
     if case.compared is not None and not case.is_whole:
@@ -217,7 +219,7 @@ def _named(record: Memory) -> set[str]:
     return targets
 
 
-def _contradictions(case: Case) -> Iterator[Finding]:
+def _contradictions(case: CheckScope) -> Iterator[Fault]:
     """Beliefs that cannot both hold and both still do; versions of one that nobody chose from."""
     live = [one for one in case.records.live.values() if _is_open(one)]
     pairs = {pair: one for one in live for pair in _pairs(one)}
@@ -254,7 +256,7 @@ def _holds(records: Mapping[str, Memory], name: str) -> bool:
     return name in records and _is_open(records[name])
 
 
-def _citations(case: Case) -> Iterator[Finding]:
+def _citations(case: CheckScope) -> Iterator[Fault]:
     """Beliefs about code that is no longer what they speak of."""
     beliefs = [
         one for one in case.records.live.values() if isinstance(one, Belief) and _is_open(one)
@@ -268,7 +270,7 @@ def _citations(case: Case) -> Iterator[Finding]:
             yield case.finding("citation", record, said, advice)
 
 
-def _stale(case: Case, places: Sequence[Citation]) -> list[Citation]:
+def _stale(case: CheckScope, places: Sequence[Citation]) -> list[Citation]:
     """The citations that are not of the code as this edition has it."""
     repo = repository_if_any(case.workspace) if case.edition.commit else None
     if repo is None:
@@ -297,7 +299,7 @@ def _is_plain(path: str) -> bool:
 # -- working memory --------------------------------------------------------------------------------
 
 
-def _continuity(workspace: Workspace, budget: int) -> Iterator[Finding]:
+def _continuity(workspace: Workspace, budget: int) -> Iterator[Fault]:
     """CONTINUITY.md as it is here or, where nobody has rendered it, as it would be."""
     from loki_memory.continuity.file import continuity_path
 
@@ -306,4 +308,4 @@ def _continuity(workspace: Workspace, budget: int) -> Iterator[Finding]:
     if tokens(text) > budget:
         said = f"says about {tokens(text):,} tokens, and {budget:,} is the budget"
         advice = "Shorten its own sections, or lower continuity.budget."
-        yield Finding("continuity", "../CONTINUITY.md", "", said, advice)
+        yield Fault("continuity", "../CONTINUITY.md", "", said, advice)

@@ -25,12 +25,12 @@ from loki_memory.history.plumbing_commit import (
     FILE,
     NOTHING,
     PROGRAM,
-    Entry,
     File,
     Files,
+    HeadState,
     Message,
     Seal,
-    Standing,
+    TreeEntry,
     run_id,
     standing,
 )
@@ -74,7 +74,7 @@ class Committed(NamedTuple):
         return self.reason not in {_OFF, NO_REPOSITORY, NO_GIT}
 
 
-class Wish(NamedTuple):
+class CommitOptions(NamedTuple):
     """How a commit is wanted."""
 
     agent: str = ""
@@ -91,7 +91,7 @@ def commit(
     workspace: Workspace, agent: str = "", *, subject: str = "", dry_run: bool = False
 ) -> Committed:
     """Commit what changed in memory, and nothing else. Never raises because of git."""
-    wish, how = Wish(redact(agent), redact(subject), dry_run), mode(workspace)
+    wish, how = CommitOptions(redact(agent), redact(subject), dry_run), mode(workspace)
     if how == "off":
         return Committed(reason=_OFF)
     try:
@@ -125,7 +125,7 @@ def one_at_a_time(workspace: Workspace) -> Iterator[None]:
             yield
 
 
-def _inline(workspace: Workspace, repository: Repository, wish: Wish) -> Committed:
+def _inline(workspace: Workspace, repository: Repository, wish: CommitOptions) -> Committed:
     """Commit onto the branch that is checked out, unless that would disturb what goes on there."""
     busy = repository.busy()
     if busy:
@@ -157,14 +157,14 @@ def sealed(workspace: Workspace, repository: Repository) -> tuple[Seal, tuple[st
 
 def _found(
     workspace: Workspace, repository: Repository
-) -> tuple[Standing, dict[str, File | None], tuple[KeptOut, ...]]:
+) -> tuple[HeadState, dict[str, File | None], tuple[KeptOut, ...]]:
     """What differs from HEAD, while nobody is in the middle of a change of several files."""
     with workspace.store.change():
         at = standing(repository, repository.prefix)
         return at, *gathered(repository, at.changed)
 
 
-def _hidden(repository: Repository, at: Standing) -> str:
+def _hidden(repository: Repository, at: HeadState) -> str:
     """Why nothing is found to commit, if that is not because nothing changed."""
     with suppress(GitFailed):
         if not (at.head and repository.tree(at.head)):
@@ -177,7 +177,7 @@ def _hidden(repository: Repository, at: Standing) -> str:
 
 
 def gathered(
-    repository: Repository, changed: Mapping[str, Entry]
+    repository: Repository, changed: Mapping[str, TreeEntry]
 ) -> tuple[dict[str, File | None], tuple[KeptOut, ...]]:
     """The files that a commit takes, as they are now; and those that it must not take.
 
@@ -203,7 +203,7 @@ def _why(error: InvalidRecord) -> str:
     return f"cannot be read ({error.field} {error.reason})" if error.field else error.reason
 
 
-def _on_disk(repository: Repository, path: str, known: Entry) -> File | None:
+def _on_disk(repository: Repository, path: str, known: TreeEntry) -> File | None:
     """The file at a path; None if there is none. Links are not followed."""
     place = repository.root / path
     try:
@@ -223,8 +223,8 @@ def _on_disk(repository: Repository, path: str, known: Entry) -> File | None:
     return None if data is None else File(runs, data)
 
 
-def _entry(repository: Repository, file: File | None) -> Entry:
-    return Entry(file.mode, repository.blob_id(file.data)) if file else NOTHING
+def _entry(repository: Repository, file: File | None) -> TreeEntry:
+    return TreeEntry(file.mode, repository.blob_id(file.data)) if file else NOTHING
 
 
 def _record_path(repository: Repository, path: str) -> str:
@@ -250,10 +250,10 @@ def _refuse_unfit(path: str, data: bytes) -> None:
 
 def composed(
     repository: Repository,
-    changed: Mapping[str, Entry],
+    changed: Mapping[str, TreeEntry],
     files: Files,
     parents: Sequence[str],
-    wish: Wish,
+    wish: CommitOptions,
     anchor: str,
 ) -> Message:
     """What a commit says: the change in terms of belief, who learned it, and which run it was."""

@@ -18,14 +18,14 @@ ITEM = "[]"  # what the name of a list ends with where one of its items is meant
 Days = Mapping[str, str]  # field -> the day on which it was last corrected
 
 
-class Mark(Enum):
+class Marker(Enum):
     """Values that no JSON value can be mistaken for."""
 
     ABSENT = "the field is not there"
     CONTESTED = "both sides changed it, differently"
 
 
-ABSENT, CONTESTED = Mark.ABSENT, Mark.CONTESTED
+ABSENT, CONTESTED = Marker.ABSENT, Marker.CONTESTED
 
 
 def told(value: Any) -> bytes:

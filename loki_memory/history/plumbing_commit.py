@@ -33,22 +33,22 @@ _PACKS = 40
 _NOT_IN_A_NAME = re.compile(r"[<>\x00-\x1f]")
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """A path's mode and blob in a commit; both empty if the commit has no such file."""
 
     mode: str
     blob: str
 
 
-NOTHING = Entry("", "")
+NOTHING = TreeEntry("", "")
 
 
-class Standing(NamedTuple):
+class HeadState(NamedTuple):
     """Where a repository stands, and which of its memory files differ from HEAD."""
 
     head: str  # empty before the first commit
     branch: str  # empty if HEAD is detached
-    changed: dict[str, Entry]  # path from the root -> what HEAD has there
+    changed: dict[str, TreeEntry]  # path from the root -> what HEAD has there
 
 
 class File(NamedTuple):
@@ -82,7 +82,7 @@ class Seal(NamedTuple):
     key: str = ""
 
 
-def standing(repository: Repository, place: str) -> Standing:
+def standing(repository: Repository, place: str) -> HeadState:
     """Ask git what differs below a folder; what is ignored does not count.
 
     A file that the user staged is compared by what lies on disk, as `git commit --only` would.
@@ -92,7 +92,7 @@ def standing(repository: Repository, place: str) -> Standing:
         "status", *asked, "--ignore-submodules=all", "--", place, env=repository.unfiltered
     )
     head = branch = ""
-    changed: dict[str, Entry] = {}
+    changed: dict[str, TreeEntry] = {}
     for line in os.fsdecode(told).split("\0"):
         if line.startswith("# branch.oid "):
             head = line.removeprefix("# branch.oid ").replace("(initial)", "")
@@ -101,16 +101,16 @@ def standing(repository: Repository, place: str) -> Standing:
         elif line and line[0] != "#":
             path, known = _listed(line)
             changed[path] = known
-    return Standing(head, branch, changed)
+    return HeadState(head, branch, changed)
 
 
-def _listed(line: str) -> tuple[str, Entry]:
+def _listed(line: str) -> tuple[str, TreeEntry]:
     """The path of a line of `git status`, and what HEAD has there."""
     if line[0] not in _LINES:
         return line[2:], NOTHING  # not tracked
     count, mode, blob = _LINES[line[0]]
     *fields, path = line.split(" ", count)
-    known = Entry(fields[mode], fields[blob])
+    known = TreeEntry(fields[mode], fields[blob])
     return path, known if int(known.mode, 8) else NOTHING
 
 
@@ -124,7 +124,7 @@ def run_id(repository: Repository, parents: Sequence[str], files: Files) -> str:
 
 
 def commit(
-    repository: Repository, at: Standing, files: Files, message: Message, seal: Seal
+    repository: Repository, at: HeadState, files: Files, message: Message, seal: Seal
 ) -> str | None:
     """Commit files onto the branch that is checked out, and into the index, and nothing else.
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.errors import GitFailed, NoHistory, UnknownRevision
 
 if TYPE_CHECKING:
-    from loki_memory.home import Parts
+    from loki_memory.home import Home
 
 NO_REPOSITORY, NO_GIT = "there is no git repository here", "git is not installed"
 _QUIET = (
@@ -368,7 +368,7 @@ def _commit(fields: Sequence[str]) -> Commit:
 # -- The repository that keeps the history of a workspace's memory --------------------------------
 
 
-def repository(workspace: Parts) -> Repository:
+def repository(workspace: Home) -> Repository:
     """As `repository_if_any`; raises NoHistory where there is none."""
     found = repository_if_any(workspace)
     if found is None:
@@ -376,7 +376,7 @@ def repository(workspace: Parts) -> Repository:
     return found
 
 
-def repository_if_any(workspace: Parts) -> Repository | None:
+def repository_if_any(workspace: Home) -> Repository | None:
     """The repository that a workspace lies in; `HEAD` means the branch that its memory is on."""
     from loki_memory.history.branch_mode import NAME
     from loki_memory.history.repository import Repository

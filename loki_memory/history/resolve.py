@@ -95,7 +95,7 @@ def merge_files(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | N
     if not record:
         return None
     try:
-        before, *sides = _decoded(record, Conflict(base or None, ours, theirs))
+        before, *sides = _decoded(record, MergeConflict(base or None, ours, theirs))
         if are_strangers(before, *sides):
             return None
         return sealed(merge(before, *sides))[1]
@@ -113,7 +113,7 @@ def record_path(path: str) -> str:
     return ""
 
 
-def _decoded(path: str, versions: Conflict) -> tuple[Memory | None, Memory, Memory]:
+def _decoded(path: str, versions: MergeConflict) -> tuple[Memory | None, Memory, Memory]:
     """The three records. A base that cannot be read is none; a side that cannot, an error."""
     path = path.removeprefix(ARCHIVE)
     return (
@@ -198,7 +198,7 @@ def _unmerged_mending(workspace: Workspace, path: str, found: Mapping[int, bytes
         return Mending(path, "removed", "both sides removed it", {path: None})
     if len(sides) == 1:
         return _one_sided_mending(workspace, path, found.get(_BASE), sides[0])
-    return _merged_mending(workspace, path, Conflict(found.get(_BASE), *sides))
+    return _merged_mending(workspace, path, MergeConflict(found.get(_BASE), *sides))
 
 
 def _is_mended_by_hand(workspace: Workspace, path: str, found: Mapping[int, bytes]) -> bool:
@@ -209,7 +209,7 @@ def _is_mended_by_hand(workspace: Workspace, path: str, found: Mapping[int, byte
     return _readable(path.removeprefix(ARCHIVE), there.data) is not None
 
 
-def _merged_mending(workspace: Workspace, path: str, versions: Conflict) -> Mending:
+def _merged_mending(workspace: Workspace, path: str, versions: MergeConflict) -> Mending:
     try:
         base, ours, theirs = _decoded(path, versions)
     except InvalidRecord as error:
@@ -364,7 +364,7 @@ _MARKER = re.compile(rb"(<{7}|\|{7}|={7}|>{7})(?: [^\r\n]*)?\r?\n?")
 _NEXT = {b"<" * 7: "ours", b"|" * 7: "base", b"=" * 7: "theirs", b">" * 7: ""}
 
 
-class Conflict(NamedTuple):
+class MergeConflict(NamedTuple):
     """The versions of a file; no base where the markers show none (git's `merge` style)."""
 
     base: bytes | None
@@ -372,7 +372,7 @@ class Conflict(NamedTuple):
     theirs: bytes
 
 
-def split(data: bytes) -> Conflict | None:
+def split(data: bytes) -> MergeConflict | None:
     """The versions in a file with conflict markers; None if it has none, or not whole ones."""
     versions: dict[str, list[bytes]] = {"base": [], "ours": [], "theirs": []}
     inside, seen = "", {""}
@@ -388,7 +388,7 @@ def split(data: bytes) -> Conflict | None:
     if inside or len(seen) == 1:
         return None
     base, ours, theirs = (b"".join(versions[name]) for name in ("base", "ours", "theirs"))
-    return Conflict(base if "base" in seen else None, ours, theirs)
+    return MergeConflict(base if "base" in seen else None, ours, theirs)
 
 
 def _follows(inside: str, turn: str) -> bool:

@@ -12,7 +12,7 @@ from loki_memory.history.blame import MEMORY, blobs, decoded
 from loki_memory.history.commit import Committed
 from loki_memory.history.commit import commit as make_commit
 from loki_memory.history.repository import repository
-from loki_memory.history.tree import Edit, edits
+from loki_memory.history.tree import TreeEdit, edits
 from loki_memory.models import Belief, Learning, Link, Memory, Skill, parse
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _undo(
     done.kept.extend(one.id for one in (now,) if one is not None)
 
 
-def _empty_archive(change: Change, changed: list[Edit], data: Mapping[str, bytes]) -> None:
+def _empty_archive(change: Change, changed: list[TreeEdit], data: Mapping[str, bytes]) -> None:
     """What the commit moved to the archive is back where it was: the copy goes."""
     moved = {edit.path: edit.before for edit in changed if edit.after is None}
     for edit in changed:

@@ -23,7 +23,7 @@ from loki_memory.history.belief_diff import Shift, differences, reviews
 from loki_memory.history.commit_message import count, phrases, plain
 from loki_memory.history.repository import repository, repository_if_any, tracked
 from loki_memory.history.tree import (
-    Edition,
+    MemoryTree,
     Records,
     changed,
     of_commit,
@@ -57,8 +57,8 @@ _SHORT = 10  # characters of a commit id that are shown
 class Comparison(NamedTuple):
     """Two editions, and the records in the files that are not the same in both."""
 
-    before: Edition
-    after: Edition
+    before: MemoryTree
+    after: MemoryTree
     old: Records
     new: Records
 
@@ -113,7 +113,7 @@ def zone_problems(workspace: Workspace, commit: str = "") -> list[Problem]:
     ]
 
 
-def compare(before: Edition, after: Edition) -> Comparison:
+def compare(before: MemoryTree, after: MemoryTree) -> Comparison:
     """Read what differs between two editions, and only that."""
     paths = changed(before, after)
     return Comparison(before, after, before.records(paths), after.records(paths))
@@ -156,7 +156,7 @@ def _cause(record: Memory) -> Cause:
 # -- what to compare -----------------------------------------------------------------------------
 
 
-def editions(workspace: Workspace, spec: str | None) -> tuple[Edition, Edition]:
+def editions(workspace: Workspace, spec: str | None) -> tuple[MemoryTree, MemoryTree]:
     """The two editions that a spec names."""
     repo = repository(workspace)
     spec = (spec or "").strip()
@@ -170,14 +170,14 @@ def editions(workspace: Workspace, spec: str | None) -> tuple[Edition, Edition]:
     return _edition(repo, old), after
 
 
-def here(repo: Repository, workspace: Workspace) -> Edition:
+def here(repo: Repository, workspace: Workspace) -> MemoryTree:
     """Memory as it lies here; where it has a branch of its own, git takes no note of the files."""
     if repo.line != "HEAD":
         return of_folder(workspace.layout)
     return of_worktree(repo, workspace.layout)
 
 
-def _edition(repo: Repository, rev: str) -> Edition:
+def _edition(repo: Repository, rev: str) -> MemoryTree:
     """Memory as of a revision; of HEAD, if none is named, though there be no commit yet."""
     if not rev and repo.tip() is None:
         return of_nothing("nothing")
@@ -190,13 +190,13 @@ def _label(rev: str, commit: str) -> str:
     return commit[:_SHORT] if commit.startswith(rev) else f"{rev} ({commit[:_SHORT]})"
 
 
-def _parent(repo: Repository, rev: str) -> Edition:
+def _parent(repo: Repository, rev: str) -> MemoryTree:
     commit = repo.commit_of(rev or "HEAD")
     first = repo.resolve(f"{commit}^1")
     return of_commit(repo, first, first[:_SHORT]) if first else of_nothing("nothing")
 
 
-def _base(repo: Repository, old: str, new: str) -> Edition:
+def _base(repo: Repository, old: str, new: str) -> MemoryTree:
     commit = repo.base(repo.commit_of(old), repo.commit_of(new))
     if not commit:
         raise UnknownRevision(f"{old}...{new}")
@@ -364,7 +364,7 @@ _SUMMONS = re.compile(r"(@|#|(?i:GH-)|(?i:://)|(?i:www\.))(?=\S)")
 _BREAK = "\N{ZERO WIDTH SPACE}"
 
 
-class Page(NamedTuple):
+class MarkdownPage(NamedTuple):
     """A review, and how many rows each of its sections may have."""
 
     review: Review
@@ -373,7 +373,7 @@ class Page(NamedTuple):
 
 def markdown(review: Review) -> str:
     """The comment, with as many rows as a forge takes."""
-    texts = (_page(Page(review, rows)) for rows in _ROWS)
+    texts = (_page(MarkdownPage(review, rows)) for rows in _ROWS)
     text = next((one for one in texts if len(one) <= LIMIT), "")
     return text or f"{MARK}\n{_headline(review)}\n"
 
@@ -384,7 +384,7 @@ def escaped(text: str, width: int = _WIDTH) -> str:
     return _ACTIVE.sub(r"\\\g<0>", shown).translate(_ENTITIES)
 
 
-def _page(page: Page) -> str:
+def _page(page: MarkdownPage) -> str:
     review = page.review
     lines = [MARK, _headline(review), "", _compared(review), ""]
     for what, shifts in review.by_word().items():
@@ -402,7 +402,7 @@ def _compared(review: Review) -> str:
     return f"From {escaped(review.before)} to {escaped(review.after)}{spoilt}"
 
 
-def _section(page: Page, what: str, shifts: Sequence[Shift]) -> Iterator[str]:
+def _section(page: MarkdownPage, what: str, shifts: Sequence[Shift]) -> Iterator[str]:
     shown = shifts[: page.rows]
     yield f"#### {what.capitalize()} ({len(shifts):,})"
     yield ""
@@ -446,7 +446,7 @@ def _code(name: str) -> str:
     return f"`{name}`" if ID.fullmatch(name) else escaped(name)
 
 
-def _invalid(page: Page) -> Iterator[str]:
+def _invalid(page: MarkdownPage) -> Iterator[str]:
     if page.review.invalid:
         yield f"#### Cannot be read ({len(page.review.invalid):,})"
         yield ""

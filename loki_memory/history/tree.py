@@ -46,7 +46,7 @@ class Records(NamedTuple):
         return ChainMap(self.live, self.archived)
 
 
-class Edition:
+class MemoryTree:
     """The files of memory at one point; read through whatever holds them."""
 
     def __init__(
@@ -134,7 +134,7 @@ def records_in(contents: Contents) -> Records:
     return found
 
 
-def changed(before: Edition, after: Edition) -> list[str]:
+def changed(before: MemoryTree, after: MemoryTree) -> list[str]:
     """The files that may not be the same in both: only these are worth reading."""
     paths = before.files.keys() | after.files.keys()
     differ = (p for p in paths if not before.files.get(p) or before.files[p] != after.files.get(p))
@@ -144,7 +144,7 @@ def changed(before: Edition, after: Edition) -> list[str]:
 # -- where editions come from --------------------------------------------------------------------
 
 
-def of_commit(repo: Repository, commit: str, label: str) -> Edition:
+def of_commit(repo: Repository, commit: str, label: str) -> MemoryTree:
     """Memory as a commit has it."""
     files = repo.tree(commit)
 
@@ -155,10 +155,10 @@ def of_commit(repo: Repository, commit: str, label: str) -> Edition:
         for blob, data in repo.blobs(homes):
             yield from ((path, data) for path in homes[blob])
 
-    return Edition(label, files, read, commit)
+    return MemoryTree(label, files, read, commit)
 
 
-def of_worktree(repo: Repository, layout: Layout) -> Edition:
+def of_worktree(repo: Repository, layout: Layout) -> MemoryTree:
     """Memory as it lies here: what git tracks, and what it would take."""
     files = dict(_tracked(repo))
     for path in _named(repo, "diff-files", "--name-only"):
@@ -166,19 +166,19 @@ def of_worktree(repo: Repository, layout: Layout) -> Edition:
     for path in _named(repo, "ls-files", "--others", "--exclude-standard"):
         files[path] = ""
     there = {path: blob for path, blob in files.items() if blob or _exists(layout, path)}
-    return Edition("the working tree", there, _reader(layout))
+    return MemoryTree("the working tree", there, _reader(layout))
 
 
-def of_folder(layout: Layout) -> Edition:
+def of_folder(layout: Layout) -> MemoryTree:
     """Memory without git."""
     paths = [f"{folder}/{name}" for folder, found in scan(layout) for name in found.files]
     public = (path for path in (*paths, *archived(layout)) if not path.startswith(PRIVATE))
-    return Edition("the memory folder", dict.fromkeys(public, ""), _reader(layout))
+    return MemoryTree("the memory folder", dict.fromkeys(public, ""), _reader(layout))
 
 
-def of_nothing(label: str) -> Edition:
+def of_nothing(label: str) -> MemoryTree:
     """Before the first commit."""
-    return Edition(label, {}, lambda _: iter(()))
+    return MemoryTree(label, {}, lambda _: iter(()))
 
 
 def _reader(layout: Layout) -> Callable[[Iterable[str]], Contents]:
@@ -272,7 +272,7 @@ def _entries(data: bytes) -> list[object]:
 _NO_BLOB = "0" * 40  # or 64 of them
 
 
-class Edit(NamedTuple):
+class TreeEdit(NamedTuple):
     """A path below the memory folder, and its content before and after as blob ids."""
 
     path: str
@@ -280,7 +280,7 @@ class Edit(NamedTuple):
     after: str | None
 
 
-def edits(repo: Repository, commit: Commit) -> list[Edit]:
+def edits(repo: Repository, commit: Commit) -> list[TreeEdit]:
     """What a commit changed in memory. A merge is told by what it brought to its branch."""
     parent = commit.parents[0] if commit.parents else empty_tree(repo)
     folder = f"{repo.memory}/"
@@ -294,13 +294,13 @@ def empty_tree(repo: Repository) -> str:
     return repo.run("hash-object", "-t", "tree", "--stdin", input=b"").decode().strip()
 
 
-def _parsed(raw: str, folder: str) -> Iterator[Edit]:
+def _parsed(raw: str, folder: str) -> Iterator[TreeEdit]:
     """`:100644 100644 <old> <new> M`, NUL, the path, NUL, and so on."""
     parts = raw.split("\0")
     for told, path in zip(parts[::2], parts[1::2], strict=False):
         _, _, before, after, _ = told.split(" ")
         if path.startswith(folder):
-            yield Edit(path.removeprefix(folder), _blob(before), _blob(after))
+            yield TreeEdit(path.removeprefix(folder), _blob(before), _blob(after))
 
 
 def _blob(name: str) -> str | None:

@@ -93,7 +93,7 @@ class Response(NamedTuple):
     code: int = 0
 
 
-class Listener(Protocol):
+class EventFunction(Protocol):
     """What a module does about an event."""
 
     def __call__(self, workspace: Workspace, event: Event) -> Done: ...
@@ -157,7 +157,7 @@ def _workspace(event: Event, folder: str) -> Workspace | None:
 def _answered(workspace: Workspace, event: Event, *, wait: bool) -> Response:
     module = import_module(f"loki_memory.hooks.{(EVENTS | RETIRED)[event.name]}")
     name = event.name.lower() + ("_afterwards" if wait and event.name in HANDED_OVER else "")
-    listener: Listener = getattr(module, name)
+    listener: EventFunction = getattr(module, name)
     done = listener(workspace, event)
     out = output(event.name, done.text)
     told = ", ".join(filter(None, (f"{len(done.text)} characters" * bool(out), done.told)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.index.database import create_schema
 
 if TYPE_CHECKING:  # rows are made only when something changed
-    from loki_memory.index.row import Entry, Row
+    from loki_memory.index.row import IndexEntry, Row
 
 Stamps = dict[str, tuple[int, int, int]]
 EdgeRow = tuple[str, str, str, float, str]  # source, target, relation, weight, stated
@@ -85,7 +85,7 @@ class Revision:
         for statement in _SCRATCH:
             database.execute(statement)
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: IndexEntry) -> None:
         """Add or replace a memory, keeping its row if it has one.
 
         Most changes of a record leave its text alone, and of many edges they add one: what stays
@@ -108,7 +108,7 @@ class Revision:
         marks = self._db.execute("SELECT mark FROM marks WHERE memory = ?", (row,))
         return _Hanging(edges, passages, [mark for (mark,) in marks])
 
-    def _hang(self, entry: Entry, row: int, old: _Hanging) -> None:
+    def _hang(self, entry: IndexEntry, row: int, old: _Hanging) -> None:
         by_key = {edge[:3]: edge for edge in _edge_rows(entry)}  # of two weights the last counts
         self._replace(old.edges, list(by_key.values()), _NO_EDGE, _EDGE)
         known, marks = ([(mark, row) for mark in some] for some in (old.marks, entry.marks))
@@ -266,7 +266,7 @@ class Rebuilding(Revision):
         self._marks: list[tuple[str, str]] = []
         self._files: list[tuple[str, str, str, int]] = []
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: IndexEntry) -> None:
         if entry.row.id in self._ids:  # two files claim one id: the later one until it is settled
             self._flush()
             self._strip(entry.row.id)
@@ -353,5 +353,5 @@ def _fingerprint(path: str, etag: str) -> int:
     return int.from_bytes(blake2b(f"{path} {etag}".encode(), digest_size=8).digest()) >> 4
 
 
-def _edge_rows(entry: Entry) -> list[EdgeRow]:
+def _edge_rows(entry: IndexEntry) -> list[EdgeRow]:
     return [(entry.source, e.target, e.relation, e.weight, entry.row.id) for e in entry.edges]

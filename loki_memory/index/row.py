@@ -40,7 +40,7 @@ class Row(NamedTuple):
     body: str
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """A row with what hangs on it: its edges, the passages it is found by, what it shares."""
 
     row: Row
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
 def entry_of(
     record: Memory, path: str, document: dict[str, Any] | None = None, etag: str = ""
-) -> Entry:
+) -> IndexEntry:
     """What the index keeps of a record; `document` and `etag` are the file's, if it has one."""
     body = orjson.dumps(document or record.document())
     passage = record.passage()
@@ -86,7 +86,7 @@ def entry_of(
     main = f"{passage.title}\n{passage.text}".strip()
     found = [(_key(text), text) for text in pieces(main)]
     found += [(0, text) for text in pieces(passage.detail)]
-    return Entry(row, source, list(record.edges()), found, _marks(record, main))
+    return IndexEntry(row, source, list(record.edges()), found, _marks(record, main))
 
 
 def _status(record: Memory, given: dict[str, Any]) -> str:

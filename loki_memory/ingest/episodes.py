@@ -68,7 +68,7 @@ def _documents(stretch: Stretch) -> Iterator[dict[str, Any]]:
 
 
 def _document(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
-    files = Touched(*map(_within, touched(done, stretch.home)))
+    files = TouchedFiles(*map(_within, touched(done, stretch.home)))
     stopped = any(turn.kind == STOP for turn in stretch.turns)
     document = {
         **_head(stretch, "episode"),
@@ -103,7 +103,7 @@ def _head(stretch: Stretch, kind: str) -> dict[str, Any]:
     }
 
 
-def _context(stretch: Stretch, files: Touched) -> dict[str, Any]:
+def _context(stretch: Stretch, files: TouchedFiles) -> dict[str, Any]:
     context = {
         "phase": _phase(stretch.goal, bool(files.changed)),
         "goal": _goal(stretch),
@@ -127,7 +127,7 @@ def _within(paths: Sequence[str]) -> list[str]:
     return [path for path, size in zip(paths, sizes, strict=True) if size <= _PATHS]
 
 
-def _produced(done: Sequence[Step], files: Touched, home: str) -> list[str]:
+def _produced(done: Sequence[Step], files: TouchedFiles, home: str) -> list[str]:
     """Files that were written whole."""
     written = touched([step for step in done if step.tool == "Write"], home).changed
     return [path for path in written if path in files.changed]
@@ -269,7 +269,7 @@ _PATH = re.compile(r"[\w@./+-]*[\w@+-]\.[A-Za-z]\w{0,9}")  # a name with an endi
 _QUOTES = "'\""
 
 
-class Touched(NamedTuple):
+class TouchedFiles(NamedTuple):
     """Paths within the project, each once, in the order in which they came."""
 
     read: list[str]
@@ -279,7 +279,7 @@ class Touched(NamedTuple):
         return list(dict.fromkeys([*self.read, *self.changed]))
 
 
-def touched(steps: Sequence[Step], home: str) -> Touched:
+def touched(steps: Sequence[Step], home: str) -> TouchedFiles:
     """What the steps that worked read and changed; `home` is where the session began."""
     read: dict[str, None] = {}
     changed: dict[str, None] = {}
@@ -289,7 +289,7 @@ def touched(steps: Sequence[Step], home: str) -> Touched:
             names = _written(step.target) if step.is_shell else step.files
             paths = filter(None, (_inside(name, step.cwd or home, roots) for name in names))
             (read if step.tool in _READERS else changed).update(dict.fromkeys(paths))
-    return Touched(list(read), list(changed))
+    return TouchedFiles(list(read), list(changed))
 
 
 def localised(steps: Sequence[Step], home: str) -> list[Step]:

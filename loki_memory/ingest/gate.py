@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.errors import GitFailed, InvalidRecord, NotFound
 from loki_memory.files.redaction import clip, clip_end, redact
 from loki_memory.home import parsed
-from loki_memory.ingest.gate_reports import Failure, Verdict, verdict_in
+from loki_memory.ingest.gate_reports import GateFailure, Verdict, verdict_in
 from loki_memory.models import Episode
 from loki_memory.models.error_signature import complaint
 from loki_memory.models.ids import digest
@@ -36,7 +36,7 @@ _TAG = "gate:"
 _NOT_PASSED = {"failure", "partial"}
 
 
-class Told(NamedTuple):
+class GateOptions(NamedTuple):
     """What whoever records a verdict says of it; empty where the report shall say it."""
 
     gate: str = ""
@@ -46,10 +46,10 @@ class Told(NamedTuple):
     task: str = ""
 
 
-_NOTHING = Told()
+_NOTHING = GateOptions()
 
 
-def record_verdict(workspace: Workspace, data: bytes, told: Told = _NOTHING) -> Episode:
+def record_verdict(workspace: Workspace, data: bytes, told: GateOptions = _NOTHING) -> Episode:
     """Record what a report says as an episode. The same report again changes nothing.
 
     A report that does not say when it ran was made now.
@@ -119,7 +119,7 @@ def _check(found: Verdict) -> None:
         )
 
 
-def _document(workspace: Workspace, found: Verdict, told: Told) -> dict[str, Any]:
+def _document(workspace: Workspace, found: Verdict, told: GateOptions) -> dict[str, Any]:
     from loki_memory.history.repository import Repository
 
     repository = Repository.find(workspace.layout.root, workspace.layout.loki.name)
@@ -147,16 +147,16 @@ def _document(workspace: Workspace, found: Verdict, told: Told) -> dict[str, Any
     return {name: value for name, value in document.items() if value not in ("", None)}
 
 
-def _local(workspace: Workspace, failure: Failure) -> Failure:
+def _local(workspace: Workspace, failure: GateFailure) -> GateFailure:
     """A failure with paths as the project calls them: linters write where they lie here."""
     here = f"{workspace.layout.root}{os.sep}"
     name, message, file = (text.replace(here, "") for text in failure[:3])
-    return Failure(name, message, file.replace(os.sep, "/"), failure.line)
+    return GateFailure(name, message, file.replace(os.sep, "/"), failure.line)
 
 
-def _errors(failures: Sequence[Failure]) -> Iterator[dict[str, str]]:
+def _errors(failures: Sequence[GateFailure]) -> Iterator[dict[str, str]]:
     """Every failure once, the place where it was first found before it, as compilers write it."""
-    first: dict[tuple[str, str], Failure] = {}
+    first: dict[tuple[str, str], GateFailure] = {}
     for one in failures:
         first.setdefault((one.name, one.message), one)
     for one in list(first.values())[:_ERRORS]:

@@ -29,7 +29,7 @@ _SARIF_SILENT = {"none", "note"}
 _BROKEN = {"failure", "error"}  # what JUnit puts into a test that did not pass
 
 
-class Failure(NamedTuple):
+class GateFailure(NamedTuple):
     """One thing that a gate found."""
 
     name: str  # of the test or the rule
@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 
     gate: str  # empty if the report does not name it
     outcome: str  # success, failure, partial or unknown
-    failures: list[Failure]
+    failures: list[GateFailure]
     goal: str = ""
     at: str = ""  # when it ran; empty if the report does not say
     seconds: float | None = None
@@ -83,13 +83,13 @@ def _own(report: Mapping[str, Any]) -> Verdict:
     return Verdict(gate, outcome, failures, goal, at, None, run)
 
 
-def _own_failure(one: Any) -> Failure:
+def _own_failure(one: Any) -> GateFailure:
     one = {"message": one} if isinstance(one, str) else one
     name = _text(one, "test", "rule")
     message = _text(one, "message") or name
     if not message:
         raise InvalidRecord("is empty", field="failures.message", advice=_KNOWN)
-    return Failure(name, message, _text(one, "file"), _number(one, "line"))
+    return GateFailure(name, message, _text(one, "file"), _number(one, "line"))
 
 
 # -- JUnit ---------------------------------------------------------------------------------------
@@ -130,14 +130,14 @@ def _runner(root: Element, suites: Sequence[Element]) -> str:
     return (root.get("name") or only).removesuffix(" tests")
 
 
-def _case(case: Element) -> Iterator[Failure]:
+def _case(case: Element) -> Iterator[GateFailure]:
     parts = (case.get("classname", ""), case.get("name", ""))
     name = "::".join(filter(None, parts))
     for broken in case:
         if broken.tag in _BROKEN:
             said = (broken.text or "").strip() or broken.get("message") or broken.get("type")
             line = case.get("line", "")
-            yield Failure(name, said or broken.tag, case.get("file", ""), _whole(line))
+            yield GateFailure(name, said or broken.tag, case.get("file", ""), _whole(line))
 
 
 def _seconds(suite: Element) -> float:
@@ -165,17 +165,19 @@ def _linted(report: list[Any]) -> Verdict:
     return Verdict(gate, "failure" if failures else "success", failures)
 
 
-def _eslint(file: Mapping[str, Any]) -> Iterator[Failure]:
+def _eslint(file: Mapping[str, Any]) -> Iterator[GateFailure]:
     for one in _objects(file.get("messages")):
         if one.get("severity") == _ESLINT_ERROR or one.get("fatal"):
             rule = _text(one, "ruleId")
-            yield Failure(rule, _ruled(rule, one), _text(file, "filePath"), _number(one, "line"))
+            yield GateFailure(
+                rule, _ruled(rule, one), _text(file, "filePath"), _number(one, "line")
+            )
 
 
-def _ruff(one: Mapping[str, Any]) -> Failure:
+def _ruff(one: Mapping[str, Any]) -> GateFailure:
     code = _text(one, "code")
     line = _number(one.get("location"), "row")
-    return Failure(code, _ruled(code, one), _text(one, "filename"), line)
+    return GateFailure(code, _ruled(code, one), _text(one, "filename"), line)
 
 
 def _ruled(rule: str, one: Mapping[str, Any]) -> str:
@@ -212,13 +214,13 @@ def _level(run: Any, result: Mapping[str, Any]) -> str:
     return own or _text(usual, "level") or "warning"
 
 
-def _sarif_failure(one: Mapping[str, Any]) -> Failure:
+def _sarif_failure(one: Mapping[str, Any]) -> GateFailure:
     rule = _text(one, "ruleId")
     places = _objects(one.get("locations"))
     place = _inside(places[0] if places else {}, "physicalLocation")
     file = _text(_inside(place, "artifactLocation"), "uri").removeprefix("file://")
     message = {"message": _text(_inside(one, "message"), "text")}
-    return Failure(
+    return GateFailure(
         rule, _ruled(rule, message), file, _number(_inside(place, "region"), "startLine")
     )
 

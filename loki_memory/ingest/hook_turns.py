@@ -20,7 +20,7 @@ from loki_memory.files.store import failures_named
 from loki_memory.ingest.claude_code import ClaudeCode
 from loki_memory.ingest.discover import belongs, tops
 from loki_memory.ingest.read_transcript import DIALECTS, read
-from loki_memory.ingest.staging import Marks, Staging
+from loki_memory.ingest.staging import Staging, Watermarks
 from loki_memory.ingest.turns import END, PROMPT, Turn, checked, instant
 from loki_memory.models.ids import digest
 
@@ -39,7 +39,7 @@ def stage_transcript(workspace: Workspace, path: str) -> bool:
     with failures_named(folder):
         disk.make_folder(folder)
         with locked(folder / ".lock", _LOCK_SECONDS):
-            marks = Marks(folder / "marks")
+            marks = Watermarks(folder / "marks")
             read(Path(path), Staging(folder / "sessions"), marks, DIALECTS, in_background=True)
     return True
 

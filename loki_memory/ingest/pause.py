@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.errors import InvalidConfig, InvalidRecord, NewerFormat
 
 if TYPE_CHECKING:
-    from loki_memory.home import Parts
+    from loki_memory.home import Home
     from loki_memory.workspace import Workspace
 
 _NAME = "paused"
@@ -45,7 +45,7 @@ def ends(pause: Pause) -> str:
     return f"until {pause.until}" if pause.until else _FOREVER
 
 
-def paused(workspace: Parts, now: str) -> Pause | None:
+def paused(workspace: Home, now: str) -> Pause | None:
     """The pause that is going on; None if there is none, or none any more."""
     from loki_memory.files import disk
 

@@ -14,7 +14,7 @@ from loki_memory.files.redaction import clip
 from loki_memory.ingest.claude_code import ClaudeCode
 from loki_memory.ingest.codex import Codex
 from loki_memory.ingest.json_lines import Piece, Value, opened, pieces
-from loki_memory.ingest.staging import Mark, Marks, Staging, fingerprint
+from loki_memory.ingest.staging import Staging, Watermark, Watermarks, fingerprint
 from loki_memory.ingest.turns import Dialect, Turn, checked, text_in
 
 DIALECTS: tuple[type[Dialect], ...] = (ClaudeCode, Codex)
@@ -24,7 +24,7 @@ _UNTOLD = 100  # refused lines of a file that are kept until somebody looks
 _AT_ONCE = 2000  # pieces between two marks: what a crash makes us read again
 
 
-class Refused(NamedTuple):
+class RefusedLine(NamedTuple):
     """A line that could not be read, or a whole file (line 0), and why."""
 
     path: str
@@ -40,7 +40,7 @@ class Read(NamedTuple):
     read: int = 0
     refused: int = 0
     waiting: int = 0
-    reasons: tuple[Refused, ...] = ()
+    reasons: tuple[RefusedLine, ...] = ()
     unknown: tuple[tuple[str, int], ...] = ()  # types of lines that no dialect knows, how often
     sessions: tuple[str, ...] = ()  # all that the file holds
     was_rewritten: bool = False
@@ -49,12 +49,12 @@ class Read(NamedTuple):
 class _Batch:
     """Pieces that are staged together, and then marked as read."""
 
-    def __init__(self, dialect: Dialect | None, mark: Mark) -> None:
+    def __init__(self, dialect: Dialect | None, mark: Watermark) -> None:
         self.dialect = dialect
         self.mark = mark
         self.turns: list[Turn] = []
         self.counts: Counter[str] = Counter()
-        self.reasons: list[Refused] = []
+        self.reasons: list[RefusedLine] = []
         self.unknown: Counter[str] = Counter()
         self.sessions = dict.fromkeys(mark.sessions)
 
@@ -66,11 +66,11 @@ class _Batch:
         self.mark = self.mark._replace(end=piece.end, line=piece.line + piece.lines - 1)
         if piece.refused:
             self.counts["refused"] += piece.lines
-            self.reasons.append(Refused(self.mark.path, piece.line, piece.refused))
+            self.reasons.append(RefusedLine(self.mark.path, piece.line, piece.refused))
             return
         reasons = list(filter(None, map(self._refused, piece.values)))
         self.counts["refused" if reasons else "read"] += piece.lines
-        self.reasons += [Refused(self.mark.path, piece.line, reason) for reason in reasons]
+        self.reasons += [RefusedLine(self.mark.path, piece.line, reason) for reason in reasons]
 
     def _refused(self, value: Value) -> str:
         """Take the turns of a value; why it is refused, empty if it is not."""
@@ -91,7 +91,7 @@ class _Batch:
 def read(
     path: Path,
     staging: Staging,
-    marks: Marks,
+    marks: Watermarks,
     dialects: Sequence[type[Dialect]] = DIALECTS,
     *,
     in_background: bool = False,
@@ -126,18 +126,18 @@ def read(
     return found._replace(reasons=(*_refused_before(mark), *found.reasons))
 
 
-def _known(mark: Mark, marks: Marks, *, in_background: bool) -> Read:
+def _known(mark: Watermark, marks: Watermarks, *, in_background: bool) -> Read:
     """A file in which nothing is new."""
     if mark.refused and not in_background:
         marks.set(mark._replace(refused=[]))
     return Read(mark.path, sessions=tuple(mark.sessions), reasons=_refused_before(mark))
 
 
-def _refused_before(mark: Mark) -> tuple[Refused, ...]:
-    return tuple(Refused(mark.path, line, reason) for line, reason in mark.refused)
+def _refused_before(mark: Watermark) -> tuple[RefusedLine, ...]:
+    return tuple(RefusedLine(mark.path, line, reason) for line, reason in mark.refused)
 
 
-def _untold(mark: Mark, batch: _Batch) -> list[list[Any]]:
+def _untold(mark: Watermark, batch: _Batch) -> list[list[Any]]:
     new = [[refused.line, refused.reason] for refused in batch.reasons]
     return [*mark.refused, *new][:_UNTOLD]
 
@@ -148,10 +148,10 @@ def _dialect(stream: IO[bytes], dialects: Sequence[type[Dialect]]) -> Dialect | 
     return next((found for one in dialects if (found := one.reading(first))), None)
 
 
-def _start(stream: IO[bytes], mark: Mark) -> Mark:
+def _start(stream: IO[bytes], mark: Watermark) -> Watermark:
     """The mark, if the file still begins as it did; else its beginning."""
     if mark.end and fingerprint(stream, mark.end) != mark.print:
-        return Mark(mark.path, sessions=mark.sessions)
+        return Watermark(mark.path, sessions=mark.sessions)
     return mark
 
 
@@ -160,7 +160,7 @@ def _stage(batch: _Batch, staging: Staging) -> None:
     batch.turns = []
 
 
-def _mark(batch: _Batch, stream: IO[bytes], marks: Marks) -> None:
+def _mark(batch: _Batch, stream: IO[bytes], marks: Watermarks) -> None:
     """Move the mark; what stands before it is staged."""
     here = stream.tell()
     batch.mark = batch.mark._replace(

@@ -26,7 +26,7 @@ class Played(NamedTuple):
     told: str
 
 
-class File(NamedTuple):
+class ReplayedFile(NamedTuple):
     """A file that the episode touched, and what became of it."""
 
     path: str
@@ -41,7 +41,7 @@ class Replay(NamedTuple):
     outcome: str
     begun: str
     actions: list[Played]
-    files: list[File]
+    files: list[ReplayedFile]
 
 
 def replay(workspace: Workspace, memory_id: str) -> Replay:
@@ -53,7 +53,7 @@ def replay(workspace: Workspace, memory_id: str) -> Replay:
         raise NotFound(f"{memory_id} that is an episode")
     repository = Repository.find(workspace.layout.root)
     files = [
-        File(path, _state(workspace, repository, path, _end(episode)))
+        ReplayedFile(path, _state(workspace, repository, path, _end(episode)))
         for path in sorted(episode.files())
     ]
     actions = [_played(one) for one in episode.action_log]

@@ -30,8 +30,8 @@ from loki_memory.ingest.discover import belongs, places, tops, transcripts
 from loki_memory.ingest.episodes import episodes
 from loki_memory.ingest.hook_turns import told_turns
 from loki_memory.ingest.pause import why_off
-from loki_memory.ingest.read_transcript import DIALECTS, Read, Refused, read
-from loki_memory.ingest.staging import Made, Marks, Session, Staging
+from loki_memory.ingest.read_transcript import DIALECTS, Read, RefusedLine, read
+from loki_memory.ingest.staging import Made, StagedSession, Staging, Watermarks
 from loki_memory.ingest.turns import Dialect, instant
 from loki_memory.models import Episode, Memory
 
@@ -59,7 +59,7 @@ class Ingested(NamedTuple):
     read: int = 0
     refused: int = 0
     waiting: int = 0  # lines that are not complete yet
-    reasons: tuple[Refused, ...] = ()
+    reasons: tuple[RefusedLine, ...] = ()
     unknown: dict[str, int] = {}  # noqa: RUF012 - never changed: types of lines, how often
     rewritten: tuple[str, ...] = ()  # files that were not what they had been
     episodes: int = 0  # new ones
@@ -121,7 +121,7 @@ def ingest(
     with failures_named(folder):
         disk.make_folder(folder)
         with locked(folder / ".lock", _LOCK_SECONDS):
-            staging, marks = Staging(folder / "sessions"), Marks(folder / "marks")
+            staging, marks = Staging(folder / "sessions"), Watermarks(folder / "marks")
             staging.redact_earlier()
             read_ = partial(read, staging=staging, marks=marks, dialects=dialects)
             reads = _read_all(files, partial(read_, in_background=only_add), progress)
@@ -133,7 +133,7 @@ def ingest(
 def staged(workspace: Workspace) -> list[Waiting]:
     """What was read and is no episode yet, and why."""
     folder = _folder(workspace)
-    staging, marks = Staging(folder / "sessions"), Marks(folder / "marks")
+    staging, marks = Staging(folder / "sessions"), Watermarks(folder / "marks")
     now, idle = workspace.now(), workspace.config.get("capture.idle_minutes")
     sessions = [
         Waiting(one.name, one.turns, one.last, _why(one, now, idle) or _DUE)
@@ -171,7 +171,7 @@ def to_be_taken(workspace: Workspace) -> list[Path]:
 
 def has_ingested(workspace: Workspace) -> bool:
     """Whether anything was ever read."""
-    return bool(Marks(_folder(workspace) / "marks").all())
+    return bool(Watermarks(_folder(workspace) / "marks").all())
 
 
 def _folder(workspace: Workspace) -> Path:
@@ -207,7 +207,7 @@ def _read_all(
         try:
             reads.append(read_one(path))
         except (OSError, EOFError, zlib.error) as error:
-            reads.append(Read(str(path), reasons=(Refused(str(path), 0, _reason(error)),)))
+            reads.append(Read(str(path), reasons=(RefusedLine(str(path), 0, _reason(error)),)))
         if progress is not None:
             progress(number, len(files))
     return reads
@@ -233,7 +233,7 @@ def _due(
     return [one.name for one in waiting if not _why(one, now, idle)]
 
 
-def _why(session: Session, now: str, idle: int) -> str:
+def _why(session: StagedSession, now: str, idle: int) -> str:
     """What a session waits for; empty if for nothing."""
     if not session.asked:
         return "it holds no prompt, so nobody knows what the work was about"

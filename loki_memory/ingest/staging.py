@@ -33,7 +33,7 @@ class Made(NamedTuple):
     episodes: dict[str, list[str]] = {}  # noqa: RUF012 - never changed: id -> path, etag
 
 
-class Session(NamedTuple):
+class StagedSession(NamedTuple):
     """A session whose log holds more than episodes were made of."""
 
     name: str
@@ -100,7 +100,7 @@ class Staging:
         disk.remove(path)
         disk.remove(path.with_suffix(".json"))
 
-    def sessions(self) -> list[Session]:
+    def sessions(self) -> list[StagedSession]:
         """Those of which more was read than episodes were made of."""
         names = sorted(path.stem for path in self._folder.glob("*.jsonl"))
         return [found for name in names if (found := self._waiting(name))]
@@ -121,7 +121,7 @@ class Staging:
         path = self._log(session)
         return path.stat().st_size if path.exists() else 0
 
-    def _waiting(self, stem: str) -> Session | None:
+    def _waiting(self, stem: str) -> StagedSession | None:
         path = self._folder / f"{stem}.jsonl"
         first = next(_read(path), None)
         if first is None or self.made(first.session).size >= path.stat().st_size:
@@ -132,7 +132,7 @@ class Staging:
             if turn.at >= last:
                 last, ended = turn.at, turn.kind == END
             asked = asked or turn.kind == PROMPT
-        return Session(first.session, turns, last, ended, asked)
+        return StagedSession(first.session, turns, last, ended, asked)
 
     def _redact(self, path: Path) -> None:
         """Write a log anew if it holds secrets; what waits to be told goes on waiting."""
@@ -234,7 +234,7 @@ READER = 2  # 1: Codex up to 0.147
 _BLOCK = 4096  # bytes at either end of what was read that are remembered
 
 
-class Mark(NamedTuple):
+class Watermark(NamedTuple):
     """Where reading goes on."""
 
     path: str
@@ -252,23 +252,23 @@ class Mark(NamedTuple):
         return (self.size, self.changed) == (status.st_size, status.st_mtime_ns)
 
 
-class Marks:
+class Watermarks:
     """The marks of all transcripts, each in a file of its own."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def of(self, path: Path) -> Mark:
+    def of(self, path: Path) -> Watermark:
         """The mark of a transcript; one at its beginning if there is none that can be read."""
-        found = _decoded(disk.read_bytes(self._place(path))) or Mark(os.path.abspath(path))
+        found = _decoded(disk.read_bytes(self._place(path))) or Watermark(os.path.abspath(path))
         if found.reader == READER:
             return found
-        return Mark(found.path, sessions=found.sessions, refused=found.refused)
+        return Watermark(found.path, sessions=found.sessions, refused=found.refused)
 
-    def set(self, mark: Mark) -> None:
+    def set(self, mark: Watermark) -> None:
         disk.write_bytes(self._place(Path(mark.path)), orjson.dumps(mark._asdict()))
 
-    def all(self) -> list[Mark]:
+    def all(self) -> list[Watermark]:
         places = sorted(self._folder.glob("*.json"))
         found = (_decoded(disk.read_bytes(place)) for place in places)
         return sorted(filter(None, found))
@@ -277,9 +277,9 @@ class Marks:
         return f"{self._folder}/{digest('transcript', os.path.abspath(path))}.json"
 
 
-def _decoded(data: bytes | None) -> Mark | None:
+def _decoded(data: bytes | None) -> Watermark | None:
     try:
-        return Mark(**{"reader": 1, **orjson.loads(data)}) if data else None
+        return Watermark(**{"reader": 1, **orjson.loads(data)}) if data else None
     except (ValueError, TypeError):
         return None
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 
-class Told(NamedTuple):
+class InjectedLine(NamedTuple):
     """One memory as it is put before an agent."""
 
     id: str
@@ -33,7 +33,7 @@ class Told(NamedTuple):
     status: str = "active"
 
 
-def told_of(workspace: Workspace, hit: Recollection) -> Told:
+def told_of(workspace: Workspace, hit: Recollection) -> InjectedLine:
     """What a memory comes to, read from its record; without text if it is not to be told."""
     for home in workspace.homes():
         body = home.index.body(hit.id)
@@ -43,10 +43,10 @@ def told_of(workspace: Workspace, hit: Recollection) -> Told:
     return told_as(hit, hit.title)
 
 
-def told_as(hit: Recollection, text: str) -> Told:
+def told_as(hit: Recollection, text: str) -> InjectedLine:
     """A memory with the text that it is told by."""
     fields = (hit.kind, text, hit.confidence, hit.evidence, hit.score, hit.status)
-    return Told(hit.id, *fields)
+    return InjectedLine(hit.id, *fields)
 
 
 def tellable(kind: str, record: Mapping[str, Any], text: str) -> str:
@@ -68,7 +68,7 @@ def _was_printed(kind: str, record: Mapping[str, Any]) -> bool:
     return kind == "anti-pattern" and "key" in record
 
 
-def line(told: Told) -> Line:
+def line(told: InjectedLine) -> BulletLine:
     """A memory as a line of Markdown that can be nothing else."""
     name = told.id.removeprefix("skill-") if told.kind == "skill" else told.id
     notes = ["candidate"] if told.status == "candidate" else []
@@ -76,7 +76,7 @@ def line(told: Told) -> Line:
         notes.append(f"confidence {told.confidence:g}")
     if told.evidence > 1:
         notes.append(f"{told.evidence} episodes")
-    return Line(name, told.kind, told.text, ", ".join(notes))
+    return BulletLine(name, told.kind, told.text, ", ".join(notes))
 
 
 # -- A memory as one line of Markdown that cannot be anything else --------------------------------
@@ -95,7 +95,7 @@ _BACKTICKS = re.compile(r"(?:\\*`)+")
 _OPENS_TAG = re.compile(r"(?<!\\)((?:\\\\)*)(<(?=[A-Za-z/!?|])|(?<=!)\[)")
 
 
-class Line(NamedTuple):
+class BulletLine(NamedTuple):
     """One memory in the block."""
 
     id: str
@@ -104,7 +104,7 @@ class Line(NamedTuple):
     note: str = ""
 
 
-def bullet(line: Line) -> str:
+def bullet(line: BulletLine) -> str:
     """`- [sem-001] text (note)`; empty if nothing of the text can be shown."""
     text = one_line(line.text, TEXT_LIMIT)
     note = one_line(line.note, NOTE_LIMIT)
@@ -119,7 +119,7 @@ def one_line(text: str, limit: int) -> str:
     return _inert(_cut(_folded(text[:_READ]), limit))
 
 
-def _label(line: Line) -> str:
+def _label(line: BulletLine) -> str:
     """The id, if it has the shape of one; else the kind: a label never carries free text."""
     if line.kind == "skill" and _SKILL.fullmatch(line.id):
         return f"skill: {line.id}"

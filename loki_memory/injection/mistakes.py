@@ -27,7 +27,7 @@ from loki_memory.recall.gate import PROVEN, TRUSTED
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
-    from loki_memory.home import Parts
+    from loki_memory.home import Home
     from loki_memory.workspace import Workspace
 
 _HALF_LIFE = 30  # days; of the decayed counters in the study the one that foretold reuse best
@@ -48,7 +48,7 @@ _EXIT = re.compile(r"(?i)^\W*(?:exit (?:code|status)|command exited)\b.*$")
 _FIGURES = re.compile(r"\d+")
 
 
-class Member(NamedTuple):
+class FamilyMember(NamedTuple):
     """A warning, and when it was met."""
 
     id: str
@@ -88,7 +88,7 @@ class Family(NamedTuple):
     """Warnings about one command or tool, what matters most comes first."""
 
     head: str
-    members: Sequence[Member]
+    members: Sequence[FamilyMember]
     weight: float  # sessions that met one of them, each by its age
     weights: Mapping[str, float]  # the same for each of them, by its id
 
@@ -101,9 +101,9 @@ class Family(NamedTuple):
         return sorted({one for member in self.members for one in member.episodes})
 
 
-def families(members: Iterable[Member]) -> list[Family]:
+def families(members: Iterable[FamilyMember]) -> list[Family]:
     """Warnings by who complains; most met first. Ages count from the newest day there is."""
-    groups: dict[str, list[Member]] = {}
+    groups: dict[str, list[FamilyMember]] = {}
     for one in members:
         groups.setdefault(_group(one.id, one.text), []).append(one)
     days = (day for group in groups.values() for one in group for day in one.met.values())
@@ -111,7 +111,7 @@ def families(members: Iterable[Member]) -> list[Family]:
     return ordered([_family(group, newest) for group in groups.values()], {})
 
 
-def _family(group: Sequence[Member], newest: str) -> Family:
+def _family(group: Sequence[FamilyMember], newest: str) -> Family:
     met: dict[str, str] = {}
     for one in group:
         for session, day in one.met.items():
@@ -167,7 +167,7 @@ def mistakes(
     members = list(_members(workspace, held, unasked=unasked))
     known = {_group(one.id, one.text) for one in members}
     members += [
-        Member(hit.id, hit.title, hit.confidence, {}, [], hit.kind, hit.status)
+        FamilyMember(hit.id, hit.title, hit.confidence, {}, [], hit.kind, hit.status)
         for hit in hits
         if _group(hit.id, hit.title) not in known  # a learning says what its family says
     ]
@@ -178,7 +178,7 @@ def mistakes(
     return [(_recollection(one, hits), _line(workspace, one)) for one in chosen[:most]]
 
 
-def _chosen(best: Sequence[Family], near: Iterable[Member]) -> list[Family]:
+def _chosen(best: Sequence[Family], near: Iterable[FamilyMember]) -> list[Family]:
     """First some families; then what is near the goal and is not told in their lines, each in one
     of its own; then more families.
     """
@@ -198,14 +198,14 @@ def _near(hits: Iterable[Recollection]) -> dict[str, int]:
     return near
 
 
-def _is_told(workspace: Workspace, member: Member) -> bool:
+def _is_told(workspace: Workspace, member: FamilyMember) -> bool:
     """Whether a warning may be told; its record is read where its words give a reason to ask."""
     if without_instructions(member.text) == member.text:
         return True
     return bool(tellable(member.kind, _record(workspace, member.id), member.text))
 
 
-def _members(workspace: Parts, held: Collection[str], *, unasked: bool) -> Iterator[Member]:
+def _members(workspace: Home, held: Collection[str], *, unasked: bool) -> Iterator[FamilyMember]:
     gate = f"{TRUSTED} AND {PROVEN}" if unasked else TRUSTED
     rows = workspace.index.ask(
         "SELECT m.id, m.title, m.confidence, m.status, coalesce(e.target, ''), "  # noqa: S608
@@ -224,7 +224,7 @@ def _members(workspace: Parts, held: Collection[str], *, unasked: bool) -> Itera
             episodes += [] if episode in held else [episode]
     for name, (title, confidence, status, met, episodes) in members.items():
         if name not in held:
-            yield Member(name, title, confidence, met, episodes, status=status)
+            yield FamilyMember(name, title, confidence, met, episodes, status=status)
 
 
 def _day(episode: str) -> str:
@@ -263,14 +263,14 @@ def _line(workspace: Workspace, family: Family) -> str:
     return family_gist(typed, _announcement(family, samples), each)
 
 
-def shown(family: Family) -> list[Member]:
+def shown(family: Family) -> list[FamilyMember]:
     """The warnings that the line of a family tells."""
     return distinct(family.members)[:_MEMBERS]
 
 
-def distinct(members: Sequence[Member]) -> list[Member]:
+def distinct(members: Sequence[FamilyMember]) -> list[FamilyMember]:
     """Of complaints that differ only in what they name, the first."""
-    found: dict[str, Member] = {}
+    found: dict[str, FamilyMember] = {}
     for one in members:
         known = signature(one.complaint)
         found.setdefault(known.broad if known else one.complaint, one)

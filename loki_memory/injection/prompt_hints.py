@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.text import tokens
 from loki_memory.recall.gate import MENDED, PROVEN, TRUSTED
-from loki_memory.recall.recall import Wish, note_shown, recall, shown
+from loki_memory.recall.recall import RecallOptions, note_shown, recall, shown
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
     asked = _beginning(without_private(prompt))
     if not asked:
         return ""
-    wish = Wish(asked, _LOOKED_AT)
+    wish = RecallOptions(asked, _LOOKED_AT)
     hits, _ = recall(workspace, wish.asked(workspace.now(), injected=True, unasked=True))
     known = told_before(workspace, session)
     held = withheld(workspace)

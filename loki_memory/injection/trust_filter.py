@@ -13,10 +13,10 @@ from loki_memory.files.layout import PRIVATE
 from loki_memory.integrity.unverified import doubts
 
 if TYPE_CHECKING:
-    from loki_memory.home import Parts
+    from loki_memory.home import Home
 
 
-def withheld(home: Parts) -> frozenset[str]:
+def withheld(home: Home) -> frozenset[str]:
     """The ids of what is not to be injected; says how many no commit vouches for."""
     doubted = doubts(home.layout)
     is_required = bool(home.config.get("trust.require_signature")) and not home.is_user
@@ -34,7 +34,7 @@ def withheld(home: Parts) -> frozenset[str]:
     return frozenset(held)
 
 
-def _stood_for(home: Parts) -> dict[str, str]:
+def _stood_for(home: Home) -> dict[str, str]:
     from loki_memory.integrity.signatures import vouched
 
     try:
@@ -44,7 +44,7 @@ def _stood_for(home: Parts) -> dict[str, str]:
         return {}
 
 
-def _tell(home: Parts, many: int) -> None:
+def _tell(home: Home, many: int) -> None:
     if many:
         what = "memory is" if many == 1 else "memories are"
         why = "no signed or reviewed commit brought it in (trust.require_signature)"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loki_memory.install.edits import Deed, Edit, Wish, block_added, block_removed, carry_out
+from loki_memory.install.edits import (
+    Edit,
+    InstallOptions,
+    InstallStep,
+    block_added,
+    block_removed,
+    carry_out,
+)
 from loki_memory.install.managed import MARKDOWN
 from loki_memory.install.site import Site
 from loki_memory.resources import resource
@@ -15,12 +22,12 @@ if TYPE_CHECKING:
 _NAME = "AGENTS.md"
 
 
-def install(workspace: Workspace, wish: Wish) -> list[Deed]:
+def install(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
     """Put the block into AGENTS.md, or renew it there."""
     return carry_out([with_lesson(Site.of(workspace))], plan_only=wish.plan_only)
 
 
-def uninstall(workspace: Workspace, wish: Wish) -> list[Deed]:
+def uninstall(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
     """Take the block out of AGENTS.md."""
     return carry_out([without_lesson(Site.of(workspace))], plan_only=wish.plan_only)
 

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loki_memory.install import settings
-from loki_memory.install.edits import Deed, Edit, Wish, carry_out, changed, removed, written
+from loki_memory.install.edits import (
+    Edit,
+    InstallOptions,
+    InstallStep,
+    carry_out,
+    changed,
+    removed,
+    written,
+)
 from loki_memory.install.site import Site
 from loki_memory.resources import resource
 
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
 _HOME = ("CLAUDE_CONFIG_DIR", ".claude")
 
 
-def install(workspace: Workspace, wish: Wish) -> list[Deed]:
+def install(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
     """Add hooks, MCP server, commands and skill; what others wrote stays."""
     site = Site.of(workspace, user=bool(wish.user))
     copies = (written(site, path, text, what) for path, text, what in _copies(site))
@@ -33,7 +41,7 @@ def install(workspace: Workspace, wish: Wish) -> list[Deed]:
     return carry_out(edits, plan_only=wish.plan_only)
 
 
-def uninstall(workspace: Workspace, wish: Wish) -> list[Deed]:
+def uninstall(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
     """Take out what `install` added."""
     site = Site.of(workspace, user=bool(wish.user))
     copies = (removed(site, path, f"no {what}") for path, _, what in _copies(site))

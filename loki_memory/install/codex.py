@@ -17,9 +17,9 @@ from loki_memory.install import settings
 from loki_memory.install.agents_md import with_lesson, without_lesson
 from loki_memory.install.claude_code import skill_files
 from loki_memory.install.edits import (
-    Deed,
     Edit,
-    Wish,
+    InstallOptions,
+    InstallStep,
     block_added,
     block_removed,
     carry_out,
@@ -46,7 +46,7 @@ _EVENTS = (
 )
 
 
-def install(workspace: Workspace, wish: Wish) -> list[Deed]:
+def install(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
     """Add hooks, MCP server, skill and the block in AGENTS.md; what others wrote stays."""
     site = _site(workspace, wish)
     copies = (written(site, path, text, "skill") for path, text in _skill(site))
@@ -59,7 +59,7 @@ def install(workspace: Workspace, wish: Wish) -> list[Deed]:
     return carry_out(edits, plan_only=wish.plan_only)
 
 
-def uninstall(workspace: Workspace, wish: Wish) -> list[Deed]:
+def uninstall(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
     """Take out what `install` added."""
     site = _site(workspace, wish)
     copies = (removed(site, path, "no skill") for path, _ in _skill(site))
@@ -72,7 +72,7 @@ def uninstall(workspace: Workspace, wish: Wish) -> list[Deed]:
     return carry_out(edits, plan_only=wish.plan_only)
 
 
-def _site(workspace: Workspace, wish: Wish) -> Site:
+def _site(workspace: Workspace, wish: InstallOptions) -> Site:
     return Site.of(workspace, user=wish.user is not False)
 
 

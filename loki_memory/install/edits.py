@@ -22,7 +22,7 @@ from loki_memory.install.managed import (
 from loki_memory.install.site import Site
 
 
-class Deed(NamedTuple):
+class InstallStep(NamedTuple):
     """One thing that was done, or was found done; `diff` is how the file changes."""
 
     what: str
@@ -31,7 +31,7 @@ class Deed(NamedTuple):
     diff: str = ""
 
 
-class Wish(NamedTuple):
+class InstallOptions(NamedTuple):
     """How something is installed: into whose settings, and whether it is only planned."""
 
     user: bool | None = None  # None: where the target usually lies
@@ -49,8 +49,8 @@ class Edit(NamedTuple):
     after: str | None
     top: Path  # the folder that stays if the file goes and leaves those above it empty
 
-    def deed(self) -> Deed:
-        return Deed(self.what, self.where, self.before != self.after, self.diff())
+    def deed(self) -> InstallStep:
+        return InstallStep(self.what, self.where, self.before != self.after, self.diff())
 
     def diff(self) -> str:
         """The change as a unified diff; empty where there is none."""
@@ -100,7 +100,7 @@ def _kept(text: str | None, comment: Comment, path: Path) -> str:
     return "kept, for the block was changed by hand" if found and not found.untouched else ""
 
 
-def carry_out(edits: Sequence[Edit], *, plan_only: bool = False) -> list[Deed]:
+def carry_out(edits: Sequence[Edit], *, plan_only: bool = False) -> list[InstallStep]:
     """Make the changes, unless they are only planned, and say what was done."""
     if not plan_only:
         _make([edit for edit in edits if edit.before != edit.after])

@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from loki_memory.errors import GitFailed
-from loki_memory.install.edits import Deed, Edit, Wish, carry_out, changed, removed, written
+from loki_memory.install.edits import (
+    Edit,
+    InstallOptions,
+    InstallStep,
+    carry_out,
+    changed,
+    removed,
+    written,
+)
 from loki_memory.install.managed import HASH
 from loki_memory.install.site import Site, program
 from loki_memory.resources import resource
@@ -32,10 +40,10 @@ _DRIVER = "merge.loki.driver"
 _SAYS = "loki-mem merges memory field by field"
 _CONFIG = ".git/config"
 _WORKFLOW = ".github/workflows/memory.yml"
-_AS_USUAL = Wish()
+_AS_USUAL = InstallOptions()
 
 
-def install_git(workspace: Workspace, wish: Wish = _AS_USUAL) -> list[Deed]:
+def install_git(workspace: Workspace, wish: InstallOptions = _AS_USUAL) -> list[InstallStep]:
     """Name the merge driver in this clone's configuration and in `.loki/.gitattributes`."""
     edits = [_with_attributes(workspace)]
     if wish.workflow:
@@ -43,20 +51,20 @@ def install_git(workspace: Workspace, wish: Wish = _AS_USUAL) -> list[Deed]:
     repository = _repository(workspace)
     if repository is None:
         told = "no git repository here; run this again once there is one"
-        return [Deed(told, _CONFIG, did=False), *carry_out(edits, plan_only=wish.plan_only)]
+        return [InstallStep(told, _CONFIG, did=False), *carry_out(edits, plan_only=wish.plan_only)]
     wanted = {_NAME: _SAYS, _DRIVER: f"{shlex.quote(program())} merge-driver %O %A %B %P"}
     deeds = [_set(repository, name, value, wish) for name, value in wanted.items()]
     return [*deeds, *carry_out(edits, plan_only=wish.plan_only)]
 
 
-def _set(repository: Repository, name: str, value: str, wish: Wish) -> Deed:
+def _set(repository: Repository, name: str, value: str, wish: InstallOptions) -> InstallStep:
     did = _setting(repository, name) != value
     if did and not wish.plan_only:
         repository.run("config", "--local", name, value)
-    return Deed(f"{name} = {value}", _CONFIG, did)
+    return InstallStep(f"{name} = {value}", _CONFIG, did)
 
 
-def uninstall_git(workspace: Workspace, wish: Wish = _AS_USUAL) -> list[Deed]:
+def uninstall_git(workspace: Workspace, wish: InstallOptions = _AS_USUAL) -> list[InstallStep]:
     """Take out what `install_git` put in; a driver that somebody else named stays."""
     repository = _repository(workspace)
     names = (_NAME, _DRIVER) if repository else ()
@@ -65,12 +73,12 @@ def uninstall_git(workspace: Workspace, wish: Wish = _AS_USUAL) -> list[Deed]:
     return [*deeds, *carry_out(edits, plan_only=wish.plan_only)]
 
 
-def _unset(repository: Repository, name: str, wish: Wish) -> Deed:
+def _unset(repository: Repository, name: str, wish: InstallOptions) -> InstallStep:
     value = _setting(repository, name)
     did = value == _SAYS or " merge-driver " in value
     if did and not wish.plan_only:
         repository.run("config", "--local", "--unset", name)
-    return Deed(f"no {name}", _CONFIG, did)
+    return InstallStep(f"no {name}", _CONFIG, did)
 
 
 def _repository(workspace: Workspace) -> Repository | None:

@@ -18,20 +18,20 @@ _DECODER = json.JSONDecoder()
 Path = Sequence[str | int]
 
 
-class Value(NamedTuple):
+class JsonValue(NamedTuple):
     """A value and where it stands; `entries` are the members or items of a container."""
 
     start: int
     end: int
-    entries: list[Entry] | None = None
+    entries: list[JsonEntry] | None = None
 
 
-class Entry(NamedTuple):
+class JsonEntry(NamedTuple):
     """A member of an object or an item of a list; `start` is that of its name, if it has one."""
 
     name: str | int
     start: int
-    value: Value
+    value: JsonValue
 
 
 def put(text: str, path: Path, value: Any) -> str:
@@ -68,7 +68,7 @@ def cut(text: str, path: Path) -> str:
     return text[: entries[at].start] + text[entries[at + 1].start :]
 
 
-def _added(text: str, parent: Value, label: str, value: Any) -> str:
+def _added(text: str, parent: JsonValue, label: str, value: Any) -> str:
     entries = parent.entries or []
     if entries:
         last = entries[-1]
@@ -82,7 +82,7 @@ def _added(text: str, parent: Value, label: str, value: Any) -> str:
     return text[: parent.start + 1] + put_in + text[parent.end - 1 :]
 
 
-def _replaced(text: str, old: Value, value: Any) -> str:
+def _replaced(text: str, old: JsonValue, value: Any) -> str:
     line = "\n" + _indentation(text, old.start)
     gap = line if "\n" in text[old.start : old.end] else ""
     return text[: old.start] + _printed(text, value, gap) + text[old.end :]
@@ -116,7 +116,7 @@ def _unit(text: str) -> str:
     return first[1] if first else "  "
 
 
-def _nearest(text: str, path: Path) -> tuple[Value, int]:
+def _nearest(text: str, path: Path) -> tuple[JsonValue, int]:
     """The deepest value on a path that exists, and how many steps lead to it."""
     value, known = _parsed(text), 0
     for name in path:
@@ -127,32 +127,32 @@ def _nearest(text: str, path: Path) -> tuple[Value, int]:
     return value, known
 
 
-def _at(text: str, path: Path) -> Value:
+def _at(text: str, path: Path) -> JsonValue:
     value, known = _nearest(text, path)
     if known < len(path):
         raise KeyError(path[known])
     return value
 
 
-def _entry(value: Value, name: str | int) -> Entry | None:
+def _entry(value: JsonValue, name: str | int) -> JsonEntry | None:
     """The last one of that name, which is the one that a parser takes."""
     return next((entry for entry in reversed(value.entries or []) if entry.name == name), None)
 
 
-def _parsed(text: str) -> Value:
+def _parsed(text: str) -> JsonValue:
     """The one value of a text that is known to be JSON."""
     return _value(text, _after_space(text, 0))
 
 
-def _value(text: str, start: int) -> Value:
+def _value(text: str, start: int) -> JsonValue:
     if text[start] in "{[":
         return _container(text, start)
-    return Value(start, _DECODER.raw_decode(text, start)[1])
+    return JsonValue(start, _DECODER.raw_decode(text, start)[1])
 
 
-def _container(text: str, start: int) -> Value:
+def _container(text: str, start: int) -> JsonValue:
     named = text[start] == "{"
-    entries: list[Entry] = []
+    entries: list[JsonEntry] = []
     at = _after_space(text, start + 1)
     while text[at] not in "}]":
         first, name = at, len(entries)
@@ -160,11 +160,11 @@ def _container(text: str, start: int) -> Value:
             name, at = _DECODER.raw_decode(text, at)
             at = _after_space(text, _after_space(text, at) + 1)  # past the colon
         value = _value(text, at)
-        entries.append(Entry(name, first, value))
+        entries.append(JsonEntry(name, first, value))
         at = _after_space(text, value.end)
         if text[at] == ",":
             at = _after_space(text, at + 1)
-    return Value(start, at + 1, entries)
+    return JsonValue(start, at + 1, entries)
 
 
 def _after_space(text: str, start: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.install import agents_md, claude_code, codex, git
-from loki_memory.install.edits import Deed, Wish
+from loki_memory.install.edits import InstallOptions, InstallStep
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Target(NamedTuple):
     """Something that memory can be installed into, and taken out of again."""
 
-    install: Callable[[Workspace, Wish], list[Deed]]
-    uninstall: Callable[[Workspace, Wish], list[Deed]]
+    install: Callable[[Workspace, InstallOptions], list[InstallStep]]
+    uninstall: Callable[[Workspace, InstallOptions], list[InstallStep]]
     has_scopes: bool  # whether there are settings of the user beside those of the project
 
 

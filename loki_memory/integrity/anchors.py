@@ -26,7 +26,7 @@ class Anchor(NamedTuple):
     hash: str
 
 
-class Past:
+class AnchoredPast:
     """The git history of a memory folder, as far as verifying needs it.
 
     What is committed here is what HEAD has, or where memory has a branch of its own, the commit of

@@ -21,17 +21,17 @@ from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, stem_in
 from loki_memory.files.scan import ODD, UNREADABLE, scan
 from loki_memory.integrity import write_log
 from loki_memory.integrity.citations import is_blob
-from loki_memory.integrity.hash_chain import PUBLISHED, Line, Testimony, content_hash
+from loki_memory.integrity.hash_chain import PUBLISHED, LogLine, Testimony, content_hash
 from loki_memory.integrity.write_log import is_witnessed
 from loki_memory.models.ids import ID
 
 if TYPE_CHECKING:
-    from loki_memory.integrity.anchors import Anchor, Past
+    from loki_memory.integrity.anchors import Anchor, AnchoredPast
 
 What = Literal["changed", "overwritten", "unwitnessed", "missing", "damaged", "chain", "anchor"]
 
 
-class Finding(NamedTuple):
+class IntegrityFinding(NamedTuple):
     """Something that is not as the tool wrote it."""
 
     what: What
@@ -49,11 +49,11 @@ class Examined(NamedTuple):
 
     records: int
     testimony: Testimony
-    findings: list[Finding]
+    findings: list[IntegrityFinding]
     doubts: dict[str, str]  # path of a record that nobody vouches for -> its etag
 
 
-def examine(layout: Layout, past: Past | None) -> Examined:
+def examine(layout: Layout, past: AnchoredPast | None) -> Examined:
     """Look at every chain and every record. `past` is what git knows, where there is git."""
     try:
         told = write_log.testimony(layout)
@@ -97,7 +97,9 @@ def _content(layout: Layout, path: str) -> bytes | None:
         return None
 
 
-def _wrong(told: Testimony, past: Past | None, path: str, data: bytes | None) -> Finding | None:
+def _wrong(
+    told: Testimony, past: AnchoredPast | None, path: str, data: bytes | None
+) -> IntegrityFinding | None:
     """What is wrong with a record's content."""
     if data is None:
         return _finding("damaged", path, "cannot be read as a file", told.last_good(path))
@@ -116,23 +118,25 @@ def _wrong(told: Testimony, past: Past | None, path: str, data: bytes | None) ->
     return _finding("changed", path, _how(last, is_vouched), last, now, name)
 
 
-def _how(last: Line, is_vouched: bool) -> str:
+def _how(last: LogLine, is_vouched: bool) -> str:
     if not last.sha256:
         return "is back, and the tool had removed it"
     return "is an older version again" if is_vouched else "was changed outside the tool"
 
 
-def _is_current(told: Testimony, past: Past | None, path: str, data: bytes, now: str) -> bool:
+def _is_current(
+    told: Testimony, past: AnchoredPast | None, path: str, data: bytes, now: str
+) -> bool:
     if any(line.sha256 == now for line in told.latest[path].values()):
         return True
     return past is not None and is_blob(data, past.tracked.get(path, ""))
 
 
 def _finding(
-    what: What, path: str, said: str, last: Line | None, sha256: str = "", name: str = ""
-) -> Finding:
+    what: What, path: str, said: str, last: LogLine | None, sha256: str = "", name: str = ""
+) -> IntegrityFinding:
     writer, seq = (last.writer, last.seq) if last else ("", 0)
-    return Finding(what, path, said, name or _id_in(path), 0, writer, seq, sha256)
+    return IntegrityFinding(what, path, said, name or _id_in(path), 0, writer, seq, sha256)
 
 
 def _id_in(path: str) -> str:
@@ -141,7 +145,7 @@ def _id_in(path: str) -> str:
     return stem if ID.fullmatch(stem) else ""
 
 
-def _overwritten(told: Testimony) -> Iterator[Finding]:
+def _overwritten(told: Testimony) -> Iterator[IntegrityFinding]:
     """Writes over a content that nobody vouches for: the tool went on from a foreign change."""
     for path, bases in told.based.items():
         for was, line in bases.items():
@@ -150,7 +154,9 @@ def _overwritten(told: Testimony) -> Iterator[Finding]:
                 yield _finding("overwritten", path, said, line, was)
 
 
-def _missing(told: Testimony, past: Past | None, there: Collection[str]) -> Iterator[Finding]:
+def _missing(
+    told: Testimony, past: AnchoredPast | None, there: Collection[str]
+) -> Iterator[IntegrityFinding]:
     for path in told.latest:
         if path not in there and is_witnessed(path):
             said = _absence(told, past, path)
@@ -158,7 +164,7 @@ def _missing(told: Testimony, past: Past | None, there: Collection[str]) -> Iter
                 yield _finding("missing", path, said, told.last_good(path))
 
 
-def _absence(told: Testimony, past: Past | None, path: str) -> str:
+def _absence(told: Testimony, past: AnchoredPast | None, path: str) -> str:
     """Why a file that was written once ought to be there; empty if it need not be."""
     newest = told.latest[path].values()
     own = [line for line in newest if line.writer in told.own]
@@ -178,7 +184,7 @@ def _absence(told: Testimony, past: Past | None, path: str) -> str:
 # -- chains --------------------------------------------------------------------------------------
 
 
-def _broken(layout: Layout, told: Testimony) -> Iterator[Finding]:
+def _broken(layout: Layout, told: Testimony) -> Iterator[IntegrityFinding]:
     """Every break, with the records that the lines beside it speak of.
 
     A published file that is broken can be adopted as it is; a chain of this machine is given up.
@@ -201,10 +207,10 @@ def _is_lost(told: Testimony, anchor: Anchor) -> bool:
     return anchor.hash not in told.hashes and anchor.hash not in adopted
 
 
-def _cut(anchor: Anchor) -> Finding:
+def _cut(anchor: Anchor) -> IntegrityFinding:
     said = (
         f"commit {anchor.commit[:10]} anchors line {anchor.seq} of {anchor.writer}, which is not "
         "here: the chain was cut or written anew"
     )
     path = f"{PUBLISHED}{anchor.writer}"
-    return Finding("anchor", path, said, "", 0, anchor.writer, anchor.seq, anchor.hash)
+    return IntegrityFinding("anchor", path, said, "", 0, anchor.writer, anchor.seq, anchor.hash)

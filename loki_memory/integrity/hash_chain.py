@@ -25,7 +25,7 @@ _SHORT = 10  # characters of a hash in a file name
 _SEGMENT = re.compile(rf"(?:.*/)?(\d+)-(\d+)-([0-9a-f]{{{_SHORT}}})\.jsonl")
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One line of a chain, its fields in the order in which they are written."""
 
     op: Op
@@ -40,10 +40,10 @@ class Line(NamedTuple):
         return orjson.dumps(self._asdict())
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """A line, its own hash, and whether it stands beside no break."""
 
-    line: Line
+    line: LogLine
     hash: str
     sound: bool
 
@@ -61,7 +61,7 @@ class Chain(NamedTuple):
     """A file of lines: those that can be read, and where they do not hold."""
 
     file: str
-    entries: list[Entry]
+    entries: list[LogEntry]
     breaks: list[Break]
 
 
@@ -78,7 +78,7 @@ class Segment(NamedTuple):
         return cls(int(found[1]), int(found[2]), found[3]) if found else None
 
     @classmethod
-    def of(cls, entries: Sequence[Entry]) -> Segment:
+    def of(cls, entries: Sequence[LogEntry]) -> Segment:
         return cls(entries[0].line.seq, entries[-1].line.seq, entries[-1].hash[:_SHORT])
 
     def name(self) -> str:
@@ -99,12 +99,12 @@ def split(data: bytes) -> list[bytes]:
     return data.replace(b"\r\n", b"\n").split(b"\n")[:-1]
 
 
-def parsed(raw: bytes) -> Line | None:
+def parsed(raw: bytes) -> LogLine | None:
     """The line, if it is one, written as we write it."""
     if not _LINE.fullmatch(raw):
         return None
     try:
-        line = Line(**orjson.loads(raw))
+        line = LogLine(**orjson.loads(raw))
     except ValueError:  # its path is no text
         return None
     return line if line.op == "adopt" or (line.op == "put") == bool(line.sha256) else None
@@ -131,11 +131,13 @@ def read(file: str, raw: Sequence[bytes]) -> Chain:
             beside |= {at - 1, at}
             told = (one.path for one in lines[max(0, at - 1) : at + 1] if one)
             breaks.append(Break(file, at + 1, reason, tuple(dict.fromkeys(told))))
-    entries = [Entry(line, hashes[at], at not in beside) for at, line in enumerate(lines) if line]
+    entries = [
+        LogEntry(line, hashes[at], at not in beside) for at, line in enumerate(lines) if line
+    ]
     return Chain(file, entries, breaks)
 
 
-def _wrong(before: Line | None, before_hash: str, line: Line | None) -> str:
+def _wrong(before: LogLine | None, before_hash: str, line: LogLine | None) -> str:
     """What is wrong between two lines; a line that is compared with itself is the first."""
     if line is None:
         return "cannot be read"
@@ -160,16 +162,16 @@ class Testimony:
         self.breaks = [found for chain in chains for found in (*chain.breaks, *self._ends(chain))]
         self.breaks += _cut(chains, f"{own}.jsonl")
         self.own: set[str] = set()  # writers
-        self.vouched: dict[str, dict[str, Line]] = {}  # path -> hash of content -> who says so
-        self.latest: dict[str, dict[str, Line]] = {}  # path -> writer -> its newest line
-        self.based: dict[str, dict[str, Line]] = {}  # path -> hash of what a write replaced
+        self.vouched: dict[str, dict[str, LogLine]] = {}  # path -> hash of content -> who says so
+        self.latest: dict[str, dict[str, LogLine]] = {}  # path -> writer -> its newest line
+        self.based: dict[str, dict[str, LogLine]] = {}  # path -> hash of what a write replaced
         for chain in chains:
             lines = [entry.line for entry in chain.entries if entry.sound]
             self._hear(lines)
             if chain.file.partition(".")[0].partition("~")[0] == own:
                 self.own |= {line.writer for line in lines}
 
-    def _hear(self, lines: Iterable[Line]) -> None:
+    def _hear(self, lines: Iterable[LogLine]) -> None:
         for line in lines:
             if line.sha256:
                 self.vouched.setdefault(line.path, {})[line.sha256] = line
@@ -201,7 +203,7 @@ class Testimony:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def last_good(self, path: str) -> Line | None:
+    def last_good(self, path: str) -> LogLine | None:
         """The newest line about a path, one that was written here before all others."""
         lines = self.latest.get(path, {}).values()
         return max(lines, key=lambda line: (line.writer in self.own, line.seq), default=None)

@@ -19,12 +19,12 @@ from loki_memory.history.repository import Repository, configured, repository_if
 
 if TYPE_CHECKING:
     from loki_memory.history.repository import Repository
-    from loki_memory.home import Parts
+    from loki_memory.home import Home
 
 _NAME = "vouched.json"
 
 
-def vouched(workspace: Parts) -> dict[str, str]:
+def vouched(workspace: Home) -> dict[str, str]:
     """Path -> etag of the content that somebody stands for; nothing where there is no git."""
     repository = repository_if_any(workspace)
     if repository is None:
@@ -126,21 +126,21 @@ _BY = re.compile(r"(author|committer) (.*) <(.*)> (\d+ [+-]\d{4})")
 _SSH = {"gpg.format": "ssh", "gpg.ssh.program": "ssh-keygen"}
 
 
-class Key(NamedTuple):
+class SigningKey(NamedTuple):
     """A signing key as git's configuration names it; or why there is none to be used."""
 
     name: str = ""
     missing: str = ""
 
 
-def signing_key(repository: Repository) -> Key:
+def signing_key(repository: Repository) -> SigningKey:
     """The SSH key that git is set up to sign with, if it can be used without a prompt."""
     name = repository.settings.get("user.signingkey", "")
     if repository.settings.get("gpg.format") != "ssh" or not name:
-        return Key(missing="git is not set up to sign with an SSH key")
+        return SigningKey(missing="git is not set up to sign with an SSH key")
     if _is_open(name) or _is_in_agent(name):
-        return Key(name)
-    return Key(missing="the SSH signing key would ask for its passphrase")
+        return SigningKey(name)
+    return SigningKey(missing="the SSH signing key would ask for its passphrase")
 
 
 def _is_open(name: str) -> bool:

@@ -16,12 +16,12 @@ from loki_memory.files.layout import Layout
 from loki_memory.files.store import Store
 from loki_memory.integrity import write_log
 from loki_memory.integrity.citations import blob_id, content, has_changed, is_stale, still_stands
-from loki_memory.integrity.findings import Examined, Finding, examine
+from loki_memory.integrity.findings import Examined, IntegrityFinding, examine
 from loki_memory.integrity.unverified import note_doubts
 from loki_memory.integrity.write_log import Said, is_witnessed
 
 if TYPE_CHECKING:
-    from loki_memory.integrity.anchors import Past
+    from loki_memory.integrity.anchors import AnchoredPast
     from loki_memory.workspace import Workspace
 
 _VERIFIED = "verified"  # the state of the index at which everything was
@@ -47,7 +47,7 @@ class Verified(NamedTuple):
     writers: int
     lines: int
     anchors: int
-    findings: list[Finding]
+    findings: list[IntegrityFinding]
     stale: list[Stale]
     adopted: list[str]  # paths
 
@@ -102,18 +102,20 @@ def verify_news(workspace: Workspace, most: int) -> Verified | None:
     return found
 
 
-def _past(layout: Layout) -> Past | None:
+def _past(layout: Layout) -> AnchoredPast | None:
     from loki_memory.history.repository import Repository
-    from loki_memory.integrity.anchors import Past
+    from loki_memory.integrity.anchors import AnchoredPast
 
     repository = Repository.find(layout.root, layout.loki.name)
-    return Past(repository) if repository else None
+    return AnchoredPast(repository) if repository else None
 
 
 # -- adopting ------------------------------------------------------------------------------------
 
 
-def _adopt(store: Store, past: Past | None, found: Examined, wanted: Collection[str]) -> list[str]:
+def _adopt(
+    store: Store, past: AnchoredPast | None, found: Examined, wanted: Collection[str]
+) -> list[str]:
     """Add lines that vouch for what was found; returns the paths.
 
     Records that cannot be read are mended instead. Broken chains of this machine are given up
@@ -136,11 +138,11 @@ def _adopt(store: Store, past: Past | None, found: Examined, wanted: Collection[
     return list(dict.fromkeys(finding.path for finding in chosen))
 
 
-def adoptions(found: Examined, chosen: Iterable[Finding]) -> list[Said]:
+def adoptions(found: Examined, chosen: Iterable[IntegrityFinding]) -> list[Said]:
     """What is said to adopt findings. Of each path last what stands there, as it was examined:
     what was changed in the meantime is not adopted unseen.
     """
-    by_path: dict[str, list[Finding]] = {}
+    by_path: dict[str, list[IntegrityFinding]] = {}
     for finding in chosen:
         if finding.sha256 or finding.what == "missing":
             by_path.setdefault(finding.path, []).append(finding)
@@ -157,7 +159,9 @@ def adoptions(found: Examined, chosen: Iterable[Finding]) -> list[Said]:
 # -- citations -----------------------------------------------------------------------------------
 
 
-def stale_citations(workspace: Workspace, past: Past | None, *, fix: bool = False) -> list[Stale]:
+def stale_citations(
+    workspace: Workspace, past: AnchoredPast | None, *, fix: bool = False
+) -> list[Stale]:
     """Beliefs whose code has changed; with `fix`, those that it still bears out are renewed."""
     root, found = workspace.layout.root, []
     for name, path in workspace.index.ask(_CITING):
@@ -174,7 +178,7 @@ def _citations(store: Store, path: str) -> list[dict[str, Any]]:
     return record.document().get("citations", []) if record else []
 
 
-def _renew(workspace: Workspace, past: Past, path: str) -> bool:
+def _renew(workspace: Workspace, past: AnchoredPast, path: str) -> bool:
     """Bring the citations of a record up to date; whether all of them fit again."""
     root = workspace.layout.root
     with workspace.store.change() as change:
@@ -188,7 +192,7 @@ def _renew(workspace: Workspace, past: Past, path: str) -> bool:
     return not is_stale(root, after)
 
 
-def _renewed(root: Path, past: Past, cited: dict[str, Any]) -> dict[str, Any]:
+def _renewed(root: Path, past: AnchoredPast, cited: dict[str, Any]) -> dict[str, Any]:
     """The citation with the id of the file as it is, if what was cited stands in it."""
     if not has_changed(root, cited):
         return cited

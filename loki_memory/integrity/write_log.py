@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.files import disk
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, kind_of
 from loki_memory.integrity import hash_chain
-from loki_memory.integrity.hash_chain import PUBLISHED, Line, Op, Segment, Testimony, content_hash
+from loki_memory.integrity.hash_chain import (
+    PUBLISHED,
+    LogLine,
+    Op,
+    Segment,
+    Testimony,
+    content_hash,
+)
 from loki_memory.models.ids import digest, encode
 
 if TYPE_CHECKING:  # the store notes its writes here
@@ -97,7 +104,7 @@ def _continued(tail: bytes, said: Iterable[Said]) -> Iterator[bytes]:
     writer, seq = hash_chain.head(tail) if tail else (f"w-{encode(os.urandom(8), 10)}", 0)
     for number, one in enumerate(said, seq + 1):
         prev = hash_chain.line_hash(tail) if tail else ""
-        tail = Line(one.op, one.path, prev, number, one.now, one.was, writer).encoded()
+        tail = LogLine(one.op, one.path, prev, number, one.now, one.was, writer).encoded()
         yield tail + b"\n"
 
 

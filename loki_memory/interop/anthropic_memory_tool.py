@@ -41,7 +41,7 @@ _AROUND = 4  # lines shown before and after an edit
 _MISSING = "The path {} does not exist. Please provide a valid path."
 
 
-class Refused(Exception):
+class ToolRefusal(Exception):
     """What is answered instead of doing it."""
 
 
@@ -71,7 +71,7 @@ class MemoryTool:
         except ValidationError as error:
             wrong = ", ".join(sorted({str(one["loc"][0]) for one in error.errors()}))
             return f"Error: Missing, unknown or unfit parameters of {name}: {wrong}."
-        except (Refused, LokiMemoryError) as refusal:
+        except (ToolRefusal, LokiMemoryError) as refusal:
             return str(refusal)
         except OSError as error:
             return f"Error: {error.strerror}."
@@ -84,7 +84,7 @@ class MemoryTool:
             return self._listing(path.rstrip("/"))
         lines = self._text(path, _MISSING).splitlines()
         if len(lines) > _MOST_LINES:
-            raise Refused(f"File {path} exceeds maximum line limit of {_MOST_LINES:,} lines.")
+            raise ToolRefusal(f"File {path} exceeds maximum line limit of {_MOST_LINES:,} lines.")
         first, last = _range(view_range, len(lines))
         shown = _numbered(lines[first - 1 : last], first)
         return f"Here's the content of {path} with line numbers:\n{shown}"
@@ -93,7 +93,7 @@ class MemoryTool:
         """Write a new file."""
         with self._workspace.store.change():
             if path == PROJECT or os.path.lexists(self._file(path)):
-                raise Refused(f"Error: File {path} already exists")
+                raise ToolRefusal(f"Error: File {path} already exists")
             self._write(path, file_text)
         return f"File created successfully at: {path}"
 
@@ -103,13 +103,13 @@ class MemoryTool:
             text = self._own_text(path, f"Error: {_MISSING}")
             at = text.find(old_str) if old_str else -1
             if at < 0:
-                raise Refused(
+                raise ToolRefusal(
                     f"No replacement was performed, old_str `{old_str}` did not appear verbatim "
                     f"in {path}."
                 )
             places = _lines_of(text, old_str)
             if len(places) > 1:
-                raise Refused(
+                raise ToolRefusal(
                     f"No replacement was performed. Multiple occurrences of old_str `{old_str}` "
                     f"in lines: {', '.join(map(str, places))}. Please ensure it is unique"
                 )
@@ -121,7 +121,7 @@ class MemoryTool:
         with self._workspace.store.change():
             lines = self._own_text(path, f"Error: {_MISSING}").splitlines()
             if not 0 <= insert_line <= len(lines):
-                raise Refused(
+                raise ToolRefusal(
                     f"Error: Invalid `insert_line` parameter: {insert_line}. It should be within "
                     f"the range of lines of the file: [0, {len(lines)}]"
                 )
@@ -134,7 +134,7 @@ class MemoryTool:
         with self._workspace.store.change():
             found = self._own(path)
             if not found.exists():
-                raise Refused(f"Error: The path {path} does not exist")
+                raise ToolRefusal(f"Error: The path {path} does not exist")
             if found.is_dir():
                 disk.refuse_links(found)
                 shutil.rmtree(found)
@@ -147,9 +147,9 @@ class MemoryTool:
         with self._workspace.store.change():
             old, new = self._own(old_path), self._own(new_path)
             if not old.exists():
-                raise Refused(f"Error: The path {old_path} does not exist")
+                raise ToolRefusal(f"Error: The path {old_path} does not exist")
             if os.path.lexists(new):
-                raise Refused(f"Error: The destination {new_path} already exists")
+                raise ToolRefusal(f"Error: The destination {new_path} already exists")
             disk.make_folder(new.parent)
             disk.move(old, new)
             disk.flush_folder(new.parent)
@@ -161,18 +161,18 @@ class MemoryTool:
         """Where a path of the model lies: inside our folder, by plain names and no links."""
         parts = path.rstrip("/").split("/")
         if parts[:2] != ROOT.split("/") or not all(map(_is_plain, parts[2:])):
-            raise Refused(f"Error: {path!r} is not a path of plain names below {ROOT}")
+            raise ToolRefusal(f"Error: {path!r} is not a path of plain names below {ROOT}")
         places = [self._top]
         for name in parts[2:]:
             places.append(places[-1] / name)
         if any(place.is_symlink() for place in places):
-            raise Refused(f"Error: {path} leads through a symbolic link")
+            raise ToolRefusal(f"Error: {path} leads through a symbolic link")
         return places[-1]
 
     def _own(self, path: str) -> Path:
         """The same for what shall change: neither the folder itself nor what we write."""
         if _is_root(path) or path.rstrip("/") == PROJECT:
-            raise Refused(f"Error: {path} cannot be changed")
+            raise ToolRefusal(f"Error: {path} cannot be changed")
         return self._file(path)
 
     def _text(self, path: str, missing: str) -> str:
@@ -181,7 +181,7 @@ class MemoryTool:
         found = self._file(path)
         data = None if found.is_dir() else disk.read_bytes(found)
         if data is None:
-            raise Refused(missing.format(path))
+            raise ToolRefusal(missing.format(path))
         return data.decode("utf-8", "replace")
 
     def _own_text(self, path: str, missing: str) -> str:
@@ -193,7 +193,7 @@ class MemoryTool:
         clean = redact(text)
         data = clean.encode("utf-8", "replace")
         if len(data) > _MOST_BYTES:
-            raise Refused(f"Error: {path} would be longer than {_MOST_BYTES:,} bytes")
+            raise ToolRefusal(f"Error: {path} would be longer than {_MOST_BYTES:,} bytes")
         disk.write_bytes(self._own(path), data)
         return clean
 
@@ -250,7 +250,7 @@ def _range(given: tuple[int, int] | None, count: int) -> tuple[int, int]:
     first, last = given
     last = count if last == -1 else last
     if not 1 <= first <= max(last, 1) or last > count:
-        raise Refused(
+        raise ToolRefusal(
             f"Error: Invalid `view_range` parameter: {list(given)}. It should be within the "
             f"range of lines of the file: [1, {count}]"
         )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.continuity.harvest import notes, outline
 from loki_memory.errors import InvalidRecord
-from loki_memory.injection.line import Line, bullet, tellable
+from loki_memory.injection.line import BulletLine, bullet, tellable
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.install.edits import Edit, block_added, changed
 from loki_memory.install.managed import MARKDOWN, find
@@ -169,7 +169,7 @@ def _lines(workspace: Workspace) -> Iterator[str]:
             name = record.id.removeprefix("skill-") if kind == "skill" else record.id
             text = tellable(kind, record.document(), record.title())
             if record.id in passed and text:
-                yield bullet(Line(name, kind, text))
+                yield bullet(BulletLine(name, kind, text))
 
 
 def _by_confidence(record: Memory) -> tuple[float, str]:

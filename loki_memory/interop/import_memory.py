@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.editing.removal import archived, forgotten_files
 from loki_memory.errors import InvalidConfig, InvalidRecord, RejectedValue
 from loki_memory.files.layout import place
-from loki_memory.install.edits import Deed, carry_out
+from loki_memory.install.edits import InstallStep, carry_out
 from loki_memory.interop import claude_memory
 from loki_memory.interop.claude_memory import Statement
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SCOPES = ("project", "local")
 
 
-class Source(NamedTuple):
+class ImportSource(NamedTuple):
     """Another system: which files it keeps, what one of them says, and where it reads ours."""
 
     files: Callable[[Workspace, Path | None], list[Path]]
@@ -35,11 +35,13 @@ class Source(NamedTuple):
 
 
 SOURCES = {
-    "claude-memory": Source(claude_memory.files, claude_memory.statements, claude_memory.index_of),
+    "claude-memory": ImportSource(
+        claude_memory.files, claude_memory.statements, claude_memory.index_of
+    ),
 }
 
 
-class Refused(NamedTuple):
+class RefusedMemory(NamedTuple):
     """Something that was not taken in, and why."""
 
     where: str
@@ -55,7 +57,7 @@ class Imported(NamedTuple):
     files: list[str]
     facts: list[Fact]  # that are new
     known: int
-    refused: list[Refused]
+    refused: list[RefusedMemory]
 
 
 def import_memory(
@@ -87,13 +89,13 @@ def import_memory(
 
 def write_back(
     workspace: Workspace, source: str, path: Path | None = None, *, plan_only: bool = False
-) -> Deed:
+) -> InstallStep:
     """Tell another system what this project remembers, in a block of our own in its index."""
     index = _source(source).told_in(workspace, path)
     return carry_out([claude_memory.told(workspace, index)], plan_only=plan_only)[0]
 
 
-def _source(name: str) -> Source:
+def _source(name: str) -> ImportSource:
     if name not in SOURCES:
         raise InvalidRecord(
             f"{name!r} is not a source of memory", advice=f"Use one of: {', '.join(SOURCES)}."
@@ -101,17 +103,19 @@ def _source(name: str) -> Source:
     return SOURCES[name]
 
 
-def _read(source: Source, files: Iterable[Path]) -> tuple[list[Statement], list[Refused]]:
+def _read(
+    source: ImportSource, files: Iterable[Path]
+) -> tuple[list[Statement], list[RefusedMemory]]:
     """What all files say; one that cannot be read does not keep the others out."""
     said: list[Statement] = []
-    refused: list[Refused] = []
+    refused: list[RefusedMemory] = []
     for file in files:
         try:
             said += source.statements(file)
         except (InvalidRecord, InvalidConfig) as error:
-            refused.append(Refused(file.name, "the file", str(error)))
+            refused.append(RefusedMemory(file.name, "the file", str(error)))
         except OSError as error:
-            refused.append(Refused(file.name, "the file", error.strerror or str(error)))
+            refused.append(RefusedMemory(file.name, "the file", error.strerror or str(error)))
     return said, refused
 
 
@@ -122,7 +126,7 @@ class _Taking:
         self.workspace, self.scope = workspace, scope
         self.facts: list[Fact] = []
         self.known = 0
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedMemory] = []
         layout = workspace.layout
         self._taken_out = {Path(path).stem for path in archived(layout)}
         self._taken_out |= {path.stem for path in forgotten_files(layout)}
@@ -146,7 +150,7 @@ class _Taking:
             try:
                 self.facts.append(change.create(fact))  # type: ignore[arg-type]
             except RejectedValue as error:
-                self.refused.append(Refused(said.where, said.text, str(error)))
+                self.refused.append(RefusedMemory(said.where, said.text, str(error)))
 
     def _is_known(self, change: Change, fact: Fact) -> bool:
         """Whether it stands there, in whatever file, or somebody took it out."""
@@ -171,5 +175,5 @@ class _Taking:
         try:
             return parse(Fact, {name: value for name, value in given.items() if value})
         except InvalidRecord as error:
-            self.refused.append(Refused(said.where, said.text, str(error)))
+            self.refused.append(RefusedMemory(said.where, said.text, str(error)))
             return None

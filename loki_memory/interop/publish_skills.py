@@ -21,7 +21,7 @@ from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.files import disk
 from loki_memory.files.layout import PRIVATE
 from loki_memory.files.store import failures_named
-from loki_memory.install.edits import Deed, Edit, carry_out, removed, written
+from loki_memory.install.edits import Edit, InstallStep, carry_out, removed, written
 from loki_memory.install.managed import PUBLISHED, is_sealed
 from loki_memory.install.site import Site
 from loki_memory.integrity.hash_chain import content_hash
@@ -45,7 +45,7 @@ def publish(
     names: Collection[str] = (),
     every: bool = False,
     plan_only: bool = False,
-) -> list[Deed]:
+) -> list[InstallStep]:
     """Copy every accepted skill to a target, and take away copies of those that are not in use.
 
     `names`, or all skills in use with `every`, are accepted first. A deed tells of each skill that
@@ -64,19 +64,19 @@ def publish(
     return deeds
 
 
-def withdraw(workspace: Workspace, target: str, *, plan_only: bool = False) -> list[Deed]:
+def withdraw(workspace: Workspace, target: str, *, plan_only: bool = False) -> list[InstallStep]:
     """Take all copies away again."""
     site, folder = Site.of(workspace), _folder(target)
     edits = [_gone(site, folder, name) for name in sorted(_published(site, folder))]
     return carry_out(edits, plan_only=plan_only)
 
 
-def keep_in_step(workspace: Workspace) -> list[Deed]:
+def keep_in_step(workspace: Workspace) -> list[InstallStep]:
     """Publish again wherever a copy of ours lies; trouble there is a remark and no error.
 
     So is a skill that nobody has accepted here.
     """
-    deeds: list[Deed] = []
+    deeds: list[InstallStep] = []
     for target, folder in FOLDERS.items():
         try:
             if _published(Site.of(workspace), folder):

@@ -120,7 +120,7 @@ def context(
     )
 
 
-def _told(memories: Iterable[told.Told]) -> list[Told]:
+def _told(memories: Iterable[told.InjectedLine]) -> list[Told]:
     return [
         Told(
             id=one.id,
@@ -251,7 +251,7 @@ def blame(workspace: Workspace, memory_id: given.MemoryId, cursor: given.Cursor 
     )
 
 
-def _source(one: tracing.Source) -> Source:
+def _source(one: tracing.BlameSource) -> Source:
     return Source(
         id=one.id,
         speaks=one.speaks,
@@ -264,7 +264,7 @@ def _source(one: tracing.Source) -> Source:
     )
 
 
-def _step(one: tracing.Step) -> Step:
+def _step(one: tracing.BlameStep) -> Step:
     changes = [line(text, WIDTH) for text, _ in one.lines()]
     return Step(commit=one.commit, at=one.at, by=one.agent or one.author, changes=changes)
 

@@ -18,7 +18,7 @@ _ERROR_SIGNS = ("\n", "Error:", "error:", "Exception:", "fatal:", "panic:")
 _CROWD = 2000  # memories beyond which what they share says nothing
 
 
-class Shared(NamedTuple):
+class SharedSignals(NamedTuple):
     """A memory that has something in common with the question."""
 
     row: int
@@ -35,21 +35,21 @@ def shared(
     named: Sequence[int],
     error: str,
     files: Sequence[str],
-) -> list[Shared]:
+) -> list[SharedSignals]:
     """All memories that share something, of a store of `total`.
 
     An error that was pasted into the question counts like one that was given apart.
     """
     error = error or (text if any(sign in text for sign in _ERROR_SIGNS) else "")
     return [
-        *(Shared(row, _NAMED, "its id") for row in named),
+        *(SharedSignals(row, _NAMED, "its id") for row in named),
         *_same_error(index, error),
         *_same_files(index, files, total),
         *_same_symbols(index, text, total),
     ]
 
 
-def _same_error(index: Index, error: str) -> Iterator[Shared]:
+def _same_error(index: Index, error: str) -> Iterator[SharedSignals]:
     if not error:
         return
     from loki_memory.models.error_signature import signature  # its patterns take 2 ms to compile
@@ -61,10 +61,11 @@ def _same_error(index: Index, error: str) -> Iterator[Shared]:
     failed = _failed(index, f"error:{found.exact}")
     for row in exact:
         worth = _SAME_ERROR - (_FAILED if row in failed else 0.0)
-        yield Shared(row, worth, f"same error signature: {found.exact}")
+        yield SharedSignals(row, worth, f"same error signature: {found.exact}")
     like = set(_marked(index, f"errors:{found.broad}")) - set(exact)
     yield from (
-        Shared(row, _LIKE_ERROR, f"same kind of error: {found.broad}") for row in sorted(like)
+        SharedSignals(row, _LIKE_ERROR, f"same kind of error: {found.broad}")
+        for row in sorted(like)
     )
 
 
@@ -77,7 +78,7 @@ def _failed(index: Index, mark: str) -> set[int]:
     return {row[0] for row in index.ask(sql, mark)}
 
 
-def _same_files(index: Index, files: Sequence[str], total: int) -> Iterator[Shared]:
+def _same_files(index: Index, files: Sequence[str], total: int) -> Iterator[SharedSignals]:
     sql = (
         "SELECT DISTINCT m.row FROM edges AS e JOIN memories AS m ON m.id = e.source "
         "WHERE e.target = ? ORDER BY 1 LIMIT ?"
@@ -85,10 +86,10 @@ def _same_files(index: Index, files: Sequence[str], total: int) -> Iterator[Shar
     for path in dict.fromkeys(path.removeprefix("./") for path in files):
         rows = [row[0] for row in index.ask(sql, f"file:{path}", _CROWD)]
         worth = _SAME_FILE * _rare(len(rows), total)
-        yield from (Shared(row, worth, f"file {path}") for row in rows)
+        yield from (SharedSignals(row, worth, f"file {path}") for row in rows)
 
 
-def _same_symbols(index: Index, text: str, total: int) -> Iterator[Shared]:
+def _same_symbols(index: Index, text: str, total: int) -> Iterator[SharedSignals]:
     if text.islower() and text.replace(" ", "").isalnum():
         return
     from loki_memory.models.text import symbols
@@ -96,7 +97,7 @@ def _same_symbols(index: Index, text: str, total: int) -> Iterator[Shared]:
     for name in symbols(text):
         rows = _marked(index, f"symbol:{name}")
         worth = _SAME_SYMBOL * _rare(len(rows), total)
-        yield from (Shared(row, worth, f"names {name}", is_sure=False) for row in rows)
+        yield from (SharedSignals(row, worth, f"names {name}", is_sure=False) for row in rows)
 
 
 def _marked(index: Index, mark: str) -> list[int]:

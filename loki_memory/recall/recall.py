@@ -14,14 +14,14 @@ from loki_memory.integrity.unverified import doubts
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.text import tokens
 from loki_memory.recall.rerank import within
-from loki_memory.recall.result import Asked, Recollection, Recollections
+from loki_memory.recall.result import Query, Recollection, Recollections
 from loki_memory.recall.task_types import TASKS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from loki_memory.home import Parts
-    from loki_memory.recall.retriever import Answer, Hit
+    from loki_memory.home import Home
+    from loki_memory.recall.retriever import Hit, RetrieverAnswer
     from loki_memory.workspace import Workspace
 
 _WIDTH = 240  # characters of a line about a hit
@@ -55,7 +55,7 @@ class _Found(NamedTuple):
     took: float
 
 
-class Wish(NamedTuple):
+class RecallOptions(NamedTuple):
     """A question as a caller words it."""
 
     query: str
@@ -70,7 +70,7 @@ class Wish(NamedTuple):
     status: str | None = None
     under: str | None = None
 
-    def asked(self, now: str, *, injected: bool = False, unasked: bool = False) -> Asked:
+    def asked(self, now: str, *, injected: bool = False, unasked: bool = False) -> Query:
         """The question as it is put; raises InvalidRecord for what could never fit anything."""
         kinds = tuple(self.kinds or ())
         _check("kind", kinds, KINDS)
@@ -79,7 +79,7 @@ class Wish(NamedTuple):
         _check("status", (self.status,), STATUSES)
         if self.k < 1:
             raise InvalidRecord(f"{self.k} is too few", field="k", advice="Ask for 1 or more.")
-        return Asked(
+        return Query(
             query=_readable(self.query),
             k=self.k,
             kinds=kinds,
@@ -111,7 +111,7 @@ def _check(name: str, values: Iterable[str | None], known: Iterable[str]) -> Non
 
 
 def recall(
-    workspace: Workspace, asked: Asked, *, budget: int | None = None, phase: str = ""
+    workspace: Workspace, asked: Query, *, budget: int | None = None, phase: str = ""
 ) -> tuple[Recollections, list[dict[str, float]]]:
     """What the project and the user know about a question, and how each hit came by its score."""
     homes = [home for home in workspace.homes() if home.has_scope(asked.scope)]
@@ -142,7 +142,7 @@ def recall(
     return hits, [one.parts for one in told]
 
 
-def _found(homes: Sequence[Parts], asked: Asked, floor: float, phase: str) -> _Found:
+def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Found:
     began = time.perf_counter()
     told: list[_Told] = []
     filtered, certainty, task = 0, 0.0, ""
@@ -158,7 +158,7 @@ def _found(homes: Sequence[Parts], asked: Asked, floor: float, phase: str) -> _F
     return _Found(told, filtered, certainty, task, time.perf_counter() - began)
 
 
-def _answer(home: Parts, asked: Asked, phase: str) -> tuple[Answer, list[_Told]]:
+def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list[_Told]]:
     """One state of the index answers, and tells of the memories that it names.
 
     What is injected does not depend on what this machine has read before.
@@ -174,7 +174,7 @@ def _answer(home: Parts, asked: Asked, phase: str) -> tuple[Answer, list[_Told]]
                 return answer, _told(home, answer, asked)
 
 
-def _told(home: Parts, answer: Answer, asked: Asked) -> list[_Told]:
+def _told(home: Home, answer: RetrieverAnswer, asked: Query) -> list[_Told]:
     if not answer.hits:
         return []
     sql = _DETAILS.format(",".join(str(hit.row) for hit in answer.hits))
@@ -183,7 +183,7 @@ def _told(home: Parts, answer: Answer, asked: Asked) -> list[_Told]:
     return [_one(home, hit, row, asked.now, doubted) for hit, row in found]
 
 
-def _one(home: Parts, hit: Hit, row: Sequence[Any], now: str, doubted: Mapping[str, str]) -> _Told:
+def _one(home: Home, hit: Hit, row: Sequence[Any], now: str, doubted: Mapping[str, str]) -> _Told:
     _, name, kind, title, status, scope, at, confidence, size, cited, slot, evidence, *rest = row
     path, etag = rest
     recollection = Recollection(
@@ -222,7 +222,7 @@ def _days_between(at: str, now: str) -> int | None:
         return None
 
 
-def _opponents(home: Parts, name: str) -> tuple[str, ...]:
+def _opponents(home: Home, name: str) -> tuple[str, ...]:
     """Memories that a link says contradict this one."""
     sql = (
         "SELECT target FROM edges WHERE source = ? AND relation = 'contradicts' UNION "

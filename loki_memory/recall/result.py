@@ -45,7 +45,7 @@ class Recollections(list[Recollection]):
         self.task = task  # the type of task that was asked for or detected
 
 
-class Asked(NamedTuple):
+class Query(NamedTuple):
     """A question as it is put to the memory."""
 
     query: str

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from loki_memory.embedding import Embedding
     from loki_memory.index.index import Index
     from loki_memory.recall.catalogue import Catalogue
-    from loki_memory.recall.result import Asked
+    from loki_memory.recall.result import Query
 
     Progress = Callable[[int, int], None]
     Mask = NDArray[np.bool_]
@@ -58,7 +58,7 @@ class Hit(NamedTuple):
     parts: dict[str, float]
 
 
-class Answer(NamedTuple):
+class RetrieverAnswer(NamedTuple):
     """What the retriever has to say to a question."""
 
     hits: list[Hit]
@@ -136,8 +136,8 @@ class Retriever:
     # -- one question -----------------------------------------------------------------------------
 
     def answer(
-        self, asked: Asked, phase: str = "", strengths: Mapping[str, float] | None = None
-    ) -> Answer:
+        self, asked: Query, phase: str = "", strengths: Mapping[str, float] | None = None
+    ) -> RetrieverAnswer:
         """The best memories for a question."""
         store = self.prepare()
         way = route(asked.query, self._index)
@@ -157,7 +157,7 @@ class Retriever:
         hits = _explained(store, words, ranked, chosen, reasons)
         in_few = len(store.corpus.row) < _FEW and _has_words(ranked)
         exact = is_sure or in_few or way.rows is not None
-        return Answer(hits, len(ranked.documents), float(ranked.certainty), exact, task)
+        return RetrieverAnswer(hits, len(ranked.documents), float(ranked.certainty), exact, task)
 
     def _ranked(
         self,
@@ -189,7 +189,7 @@ class Retriever:
             self._usual[text] = np.array(self.embedding.tokens(text), np.int32)
         return self._usual[text]
 
-    def _allowed(self, store: Catalogue, asked: Asked, way: Route) -> Mask:
+    def _allowed(self, store: Catalogue, asked: Query, way: Route) -> Mask:
         """Status, scope, kind and fields, applied before anything is ranked."""
         corpus = store.corpus
         allowed = np.ones(len(corpus.row), np.bool_)
@@ -232,7 +232,7 @@ class Retriever:
         return chosen
 
     def _shared(
-        self, store: Catalogue, asked: Asked, way: Route, allowed: Mask
+        self, store: Catalogue, asked: Query, way: Route, allowed: Mask
     ) -> tuple[Reasons, NDArray[np.float32] | None, bool]:
         """What is shared besides words: reasons, additions to scores, whether one is sure."""
         total, is_sure = len(store.corpus.row), False
@@ -258,7 +258,7 @@ class Retriever:
     def _chosen(
         self,
         store: Catalogue,
-        asked: Asked,
+        asked: Query,
         ranked: Ranked,
         task: str,
         strengths: Mapping[str, float],
@@ -376,10 +376,12 @@ def _why(reasons: Sequence[str], words: Sequence[str], *, close: bool) -> list[s
     return why
 
 
-def _latest(store: Catalogue, allowed: Mask, k: int, way: Route) -> Answer:
+def _latest(store: Catalogue, allowed: Mask, k: int, way: Route) -> RetrieverAnswer:
     """Ids or fields alone were asked for: what they leave, newest first."""
     documents = np.flatnonzero(allowed)
     days = store.corpus.day[documents].astype(np.int64)
     rows = store.corpus.row[documents[np.lexsort((documents, -days))]].tolist()
     why = list(way.said) or ["its id"]
-    return Answer([Hit(row, 1.0, why, {}) for row in rows[:k]], len(rows), 0.0, exact=True, task="")
+    return RetrieverAnswer(
+        [Hit(row, 1.0, why, {}) for row in rows[:k]], len(rows), 0.0, exact=True, task=""
+    )

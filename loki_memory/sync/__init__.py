@@ -24,7 +24,7 @@ from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout, kind_of, view_kind
 from loki_memory.files.scan import (
     UNSETTLED,
-    Folder,
+    ScannedFolder,
     Stamp,
     scan,
     scan_folder,
@@ -34,7 +34,7 @@ from loki_memory.files.scan import (
 )
 from loki_memory.files.view_base import base_path, etag_in
 from loki_memory.index.revision import PACKING, Stamps
-from loki_memory.sync.changes import Changes, Seen
+from loki_memory.sync.changes import Changes, ScanResult
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Store
@@ -86,7 +86,7 @@ def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Chan
     return _apply(layout, index, seen, now_ns, _Apply(wait, not known, full, look.progress))
 
 
-def _is_most(seen: Seen, known: Known) -> bool:
+def _is_most(seen: ScanResult, known: Known) -> bool:
     """Whether so many of the files that are known changed that reading all of them is faster."""
     if len(seen.changed) + len(seen.removed) <= _MANY:
         return False
@@ -152,12 +152,12 @@ def take_in(
     return _apply(layout, index, seen, now_ns, how) if seen.folders else Changes([], [], [])
 
 
-def _look_at_files(layout: Layout, index: Index, paths: Iterable[str]) -> Seen | None:
+def _look_at_files(layout: Layout, index: Index, paths: Iterable[str]) -> ScanResult | None:
     """What became of some files; None if the index is of another place."""
     if index.note("home") != home_of(layout):
         return None
     known: dict[str, tuple[int, Stamps]] = {}
-    folders: dict[str, Folder] = {}
+    folders: dict[str, ScannedFolder] = {}
     changed: dict[str, Stamp] = {}
     removed: list[str] = []
     for path in paths:
@@ -169,13 +169,13 @@ def _look_at_files(layout: Layout, index: Index, paths: Iterable[str]) -> Seen |
         if stamp == stamps.get(name):
             continue
         if folder not in folders:
-            folders[folder] = Folder(mtime_ns, {**stamps}, [])
+            folders[folder] = ScannedFolder(mtime_ns, {**stamps}, [])
         if stamp is None:
             removed.append(path)
             folders[folder].files.pop(name, None)
         else:
             changed[path] = folders[folder].files[name] = stamp
-    return Seen({**folders}, changed, removed)
+    return ScanResult({**folders}, changed, removed)
 
 
 def _is_full_scan_due(index: Index, known: Known, now_ns: int, freshness: Freshness) -> bool:
@@ -186,13 +186,13 @@ def _is_full_scan_due(index: Index, known: Known, now_ns: int, freshness: Freshn
     return not 0 <= now_ns - last < freshness.full_scan_seconds * _SECOND_NS
 
 
-def _compare(found: dict[str, Folder], known: Known) -> Seen:
+def _compare(found: dict[str, ScannedFolder], known: Known) -> ScanResult:
     """Diff what lies on disk with what the index remembers, folder by folder.
 
     Stamps are compared packed, which is faster than unpacking them; the order in which a folder
     lists its files may differ, so unequal bytes are looked at again.
     """
-    seen = Seen({}, {}, [])
+    seen = ScanResult({}, {}, [])
     for path, folder in found.items():
         before = known.get(path)
         if before is not None and before[1] == marshal.dumps(folder.files, PACKING):
@@ -216,9 +216,9 @@ def _unpacked(folder: tuple[int, bytes] | None) -> Stamps:
     return marshal.loads(folder[1]) if folder else {}  # noqa: S302 - our own cache
 
 
-def _look_at_folders(layout: Layout, known: Known) -> Seen:
+def _look_at_folders(layout: Layout, known: Known) -> ScanResult:
     """Scan only folders whose own mtime changed, and what is new below them."""
-    found: dict[str, Folder] = {}
+    found: dict[str, ScannedFolder] = {}
     waiting = sorted({*known, *tops(layout)})
     while waiting:
         path = waiting.pop()
@@ -238,7 +238,7 @@ def _look_at_folders(layout: Layout, known: Known) -> Seen:
     return _compare(found, relevant)
 
 
-def _refuse_if_all_vanished(layout: Layout, seen: Seen, known: Known) -> None:
+def _refuse_if_all_vanished(layout: Layout, seen: ScanResult, known: Known) -> None:
     """No file left where there were some is a missing mount or a wrong folder more often than
     a wish.
     """
@@ -288,7 +288,7 @@ class _Apply(NamedTuple):
     store: Store | None = None
 
 
-def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -> Changes:
+def _apply(layout: Layout, index: Index, seen: ScanResult, now_ns: int, how: _Apply) -> Changes:
     is_same = not how.anew and _is_same(layout, index, seen)
     try:
         with index.change(wait=how.wait, anew=how.anew) as revision:
@@ -314,7 +314,7 @@ def _apply(layout: Layout, index: Index, seen: Seen, now_ns: int, how: _Apply) -
     return changes
 
 
-def _is_same(layout: Layout, index: Index, seen: Seen) -> bool:
+def _is_same(layout: Layout, index: Index, seen: ScanResult) -> bool:
     """Whether a few files have another stamp and the content that is known.
 
     So it is with what was written just before the last look, within the clock's grain.
@@ -337,7 +337,9 @@ def _is_same(layout: Layout, index: Index, seen: Seen) -> bool:
         return False
 
 
-def _remembered(seen: Seen, unread: set[str], now_ns: int) -> dict[str, tuple[int, Stamps] | None]:
+def _remembered(
+    seen: ScanResult, unread: set[str], now_ns: int
+) -> dict[str, tuple[int, Stamps] | None]:
     """Folders as they are to be remembered: what is too young to be sure of is looked at again."""
     remembered: dict[str, tuple[int, Stamps] | None] = {}
     for path, folder in seen.folders.items():

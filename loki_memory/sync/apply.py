@@ -12,7 +12,7 @@ from loki_memory.files.store import Store
 from loki_memory.index.revision import Revision
 from loki_memory.index.row import entry_of
 from loki_memory.models import Memory
-from loki_memory.sync.changes import Changes, Seen
+from loki_memory.sync.changes import Changes, ScanResult
 from loki_memory.sync.parse_files import Reading, entry_in, read_files
 
 _STEP = 100  # files between two reports of progress
@@ -25,7 +25,7 @@ class Intake:
         self,
         store: Store,
         revision: Revision,
-        seen: Seen,
+        seen: ScanResult,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self._store = store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from loki_memory.files.scan import Folder, Stamp
+from loki_memory.files.scan import ScannedFolder, Stamp
 
 
 class Changes(NamedTuple):
@@ -19,9 +19,9 @@ class Changes(NamedTuple):
         return bool(self.added or self.modified or self.removed)
 
 
-class Seen(NamedTuple):
+class ScanResult(NamedTuple):
     """What a scan found that the index does not know: folders, and files by path."""
 
-    folders: dict[str, Folder | None]
+    folders: dict[str, ScannedFolder | None]
     changed: dict[str, Stamp]
     removed: list[str]

@@ -14,7 +14,7 @@ from loki_memory.files.store import Store, Stored
 from loki_memory.index.index import Index
 from loki_memory.sync import home_of
 from loki_memory.sync.apply import Intake
-from loki_memory.sync.changes import Seen
+from loki_memory.sync.changes import ScanResult
 
 
 class Tree(Store):
@@ -51,6 +51,6 @@ def follow(layout: Layout, index: Index, files: Mapping[str, bytes], state: int)
         for path in views:
             if view_kind(path):
                 revision.remove_path(path)
-        Intake(Tree(layout, files), revision, Seen({}, changed, gone)).run()
+        Intake(Tree(layout, files), revision, ScanResult({}, changed, gone)).run()
         revision.set_note("home", home_of(layout))
         revision.set_note("changed_ns", str(state))

@@ -25,7 +25,7 @@ from loki_memory.files.problem import Problem, both_changed, secret_problems
 from loki_memory.files.redaction import may_hold_secret, redact_value
 from loki_memory.files.scan import Stamp
 from loki_memory.files.store import Store, Stored, sealed
-from loki_memory.index.row import Entry, Row, entry_of
+from loki_memory.index.row import IndexEntry, Row, entry_of
 from loki_memory.models import Edge, Memory
 
 _MANY = 4000  # files from which on a helper, which takes 0.2 s to start, saves time
@@ -40,7 +40,7 @@ class Reading(NamedTuple):
 
     path: str
     digest: str  # of its bytes; empty if it could not be read
-    entry: Entry | None
+    entry: IndexEntry | None
     problems: list[Problem]
 
 
@@ -57,7 +57,7 @@ def read_file(store: Store, path: str, stamp: Stamp, known: str = "") -> Reading
     return Reading(path, found.etag, *entry_in(path, found))
 
 
-def _entry(record: Memory, path: str, etag: str) -> tuple[Entry, list[Problem]]:
+def _entry(record: Memory, path: str, etag: str) -> tuple[IndexEntry, list[Problem]]:
     """What the index keeps of a record that the store has just let in."""
     document = record.document()
     problems = [both_changed(path, "another place")] if document.get("conflicts") else []
@@ -78,7 +78,7 @@ def _stored(store: Store, path: str, stamp: Stamp) -> tuple[Stored | None, Probl
 
 def entry_in(
     path: str, stored: Stored, *, rekey: bool = False
-) -> tuple[Entry | None, list[Problem]]:
+) -> tuple[IndexEntry | None, list[Problem]]:
     """What the index keeps of a file. Secrets that somebody wrote by hand go no further.
 
     `rekey` gives the record the id that follows from its key instead of its own.
@@ -218,7 +218,7 @@ def _from_plain(path: str, digest: str, plain: Any, problems: list[Any]) -> Read
     entry = None
     if plain is not None:
         row, source, edges, *rest = plain
-        entry = Entry(Row._make(row), source, [Edge._make(edge) for edge in edges], *rest)
+        entry = IndexEntry(Row._make(row), source, [Edge._make(edge) for edge in edges], *rest)
     return Reading(path, digest, entry, [Problem._make(problem) for problem in problems])
 
 

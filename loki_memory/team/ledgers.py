@@ -26,7 +26,7 @@ from loki_memory.recall.gate import TRUSTED
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
-    from loki_memory.home import Parts
+    from loki_memory.home import Home
     from loki_memory.workspace import Workspace
 
 _OUTSIDE = ("external", "import")
@@ -55,7 +55,7 @@ def headline(text: str) -> str:
     return clip(next(filter(None, lines), ""), _LINE)
 
 
-def waiting_checkpoints(workspace: Parts) -> dict[str, Ledger]:
+def waiting_checkpoints(workspace: Home) -> dict[str, Ledger]:
     """What waits, by agent, all of an agent's checkpoints in one."""
     with failures_named(_file(workspace)):
         return _by_agent(disk.read_bytes(_file(workspace)) or b"")
@@ -154,11 +154,11 @@ def _ledgers(lines: Iterable[bytes]) -> Iterator[Ledger]:
 # -- the file ------------------------------------------------------------------------------------
 
 
-def _file(workspace: Parts) -> str:
+def _file(workspace: Home) -> str:
     return f"{workspace.layout.local}/checkpoints/waiting.jsonl"
 
 
-def _held(workspace: Parts) -> AbstractContextManager[None]:
+def _held(workspace: Home) -> AbstractContextManager[None]:
     folder = workspace.layout.local / "checkpoints"
     disk.make_folder(folder)
     return locked(folder / "lock", workspace.config.get("store.lock_seconds"))
