@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_watcher import FAILED, PATIENCE, wait_for, write_episode
+from test_daemon_watcher import FAILED, PATIENCE, wait_for, write_episode
 
 import loki_memory
 from loki_memory import Workspace

@@ -3,7 +3,7 @@
     python benchmarks/long/merges.py [--families 10000] [--seed 1] [--json FILE]
 
 A family is a record of any kind and three branches of it, or three records with no common
-beginning. The records and the laws are those of `tests/test_history_merging.py`, which tries 500
+beginning. The records and the laws are those of `tests/test_history_merge.py`, which tries 500
 of each: a merge does not depend on whose side is whose, nor on the order in which branches are
 merged; who changed nothing has no say; nothing that either side said is lost; trust is not raised.
 """

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_history_signing import allow, new_key, run, use
+from test_integrity_signatures import allow, new_key, run, use
 
 from loki_memory import Workspace
 from loki_memory.history.commit import commit

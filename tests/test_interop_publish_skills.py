@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_history_signing import run
+from test_integrity_signatures import run
 
 from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord, NotFound
