@@ -3,12 +3,14 @@ BIN := .venv/bin
 
 # Tests that start many processes, make many commits or try thousands of cases. All others are fast.
 SLOW := cli concurrency consolidation consolidation_branches consolidation_cost \
-  consolidation_machine consolidation_settled continuity_harvest crash daemon docs embedding \
-  example faults feedback files_redaction files_views files_zones gate history_branch \
-  history_commit history_difference history_merging hooks index ingest_hostile install_settings \
-  journal links mcp_dialects mcp_http mcp_stdio mcp_tools past publishing recall resolving \
-  reviewing schemas secrets state_machine sync sync_own_writes team team_cli tracing transcripts \
-  verifying watcher withholding working_memory workspace
+  consolidation_feedback consolidation_machine consolidation_run_cache continuity_file \
+  continuity_harvest continuity_render crash daemon daemon_watcher docs embedding example faults \
+  files_redaction files_view_rendering files_views files_zones history_as_of history_belief_diff \
+  history_blame history_branch_mode history_check history_commit history_merge history_resolve \
+  history_review hooks index ingest_hostile ingest_run injection_trust_filter install_agents \
+  install_json_text install_settings integrity_verify interop_publish_skills journal links \
+  mcp_dialects mcp_http mcp_stdio mcp_tools recall recall_field_filters recall_gate schemas \
+  secrets state_machine sync sync_own_writes team team_cli transcripts workspace workspace_scopes
 FAST := $(filter-out $(SLOW:%=tests/test_%.py),$(wildcard tests/test_*.py))
 
 .PHONY: dev test test-fast lint bench

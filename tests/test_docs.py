@@ -256,3 +256,9 @@ def test_a_question_about_the_code_is_answered_by_one_folder(question: str) -> N
     answer = text.split(f"**{question}**")[1].split("\n- **")[0].split("\n## ")[0]
     [folder] = re.findall(r"`loki_memory/(\w+)/`", answer)
     assert folder in FOLDERS
+
+
+def test_every_file_that_the_fast_tests_leave_out_exists() -> None:
+    makefile = (TOP / "Makefile").read_text(encoding="utf-8")
+    slow = makefile.split("SLOW := ")[1].split("FAST :=")[0].replace("\\", "").split()
+    assert [name for name in slow if not (TOP / "tests" / f"test_{name}.py").exists()] == []
