@@ -268,3 +268,17 @@ def test_memory_that_is_turned_off_puts_nothing_before_agents(ws: Workspace) -> 
     assert ws.context(goal).text("detailed") == ""
     assert any("memory.enabled" in notice for notice in ws.notices)
     assert ws.recall(goal), "who asks is answered"
+
+
+def test_the_goal_of_an_episode_that_was_written_by_hand_is_told(ws: Workspace) -> None:
+    """A goal may stand at the top of the file instead of in its context."""
+    path = ws.layout.memory / "episodic" / "2026-02-01" / "by-hand.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        '{"goal": "Add paging to the todo list", "outcome": "success", '
+        '"timestamp": "2026-02-01T10:00:00Z", "errors_encountered": [{"message": "TS7030"}]}'
+    )
+    told = "Add paging to the todo list (success)"
+    ws.continuity(goal="paging of the todo list")
+    assert told in (ws.layout.loki / "CONTINUITY.md").read_text(encoding="utf-8")
+    assert told in ws.context("paging of the todo list").text("compact")
