@@ -1,4 +1,4 @@
-"""The parts of one workspace, kept in step: config, store, index, views."""
+"""A Home: one opened `.loki` folder, which keeps its config, store, index and views in step."""
 
 from __future__ import annotations
 

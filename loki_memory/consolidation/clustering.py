@@ -1,4 +1,4 @@
-"""Relate episodes: who is kin of whom, by goal, files and steps."""
+"""Cluster episodes by goal, files and steps; reuse earlier clusters whose members are unchanged."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Mishaps: every error that an episode met, and what was done about it.
+"""Failures: every error that an episode met, and what was done about it.
 
-An error is told by the episode itself (`errors_encountered`) or by an action that failed. What
-resolved it is what the episode says, else the first later success of the same command; where that
-is a corrected form of what failed, the names that were exchanged say it best. Nothing is taken
-from what an output says to its reader, and what pipes a download into a shell resolved nothing.
+An error is either listed by the episode (`errors_encountered`) or belongs to an action that failed.
+Its remedy is what the episode states, else the first later success of the same command; where that
+command is a corrected form of the failed one, the exchanged names are the remedy. Instructions to
+the reader in a command's output are ignored, and a download piped into a shell is never a remedy.
 """
 
 from __future__ import annotations

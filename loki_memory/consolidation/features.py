@@ -1,8 +1,8 @@
-"""What consolidation knows of an episode at a glance.
+"""Features: the values by which consolidation compares episodes and statements.
 
-Most of a store is old work, which nothing new changes. By what a run compares all episodes is taken
-from each of them once, as plain values that can be kept; the episode itself is read only where its
-words matter (`Outline`).
+Most episodes are old and do not change, so a run extracts the features of each episode once, as
+plain values that the run cache keeps. A `LazyEpisode` holds features only and reads its file when a
+phase needs the words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The phases that run at once for what was recorded: they load little, and look at few records."""
+"""The two phases that also run when an episode is recorded: they load little."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A survey of memory for consolidation: what there is, and what of it is new.
+"""Load the input of a consolidation run: all records, and which of them are new.
 
-Episodes that the last run knew are taken at a glance, and read whole when their words matter.
+Episodes that the last run cached are loaded as features; their files are read on demand.
 """
 
 from __future__ import annotations

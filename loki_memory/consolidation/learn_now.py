@@ -1,4 +1,4 @@
-"""Learning at once from what was recorded: a lesson is there for the next task."""
+"""Learn from an episode at the moment it is recorded, so that the next task has its lesson."""
 
 from __future__ import annotations
 

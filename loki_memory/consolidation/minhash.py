@@ -1,7 +1,7 @@
-"""The sketch of a set of terms: its MinHash, by which likely pairs are found.
+"""MinHash sketches of sets of terms, and the candidate pairs and components that they give.
 
-It is read in bands of two hashes. Two sets share a band the likelier the more terms they share, and
-a sketch depends on its set alone: a new memory never changes what an old one is known by.
+A sketch is read in bands of two hashes: the more terms two sets share, the likelier they share a
+band. A sketch depends on its set alone, so a new memory never changes the sketch of an old one.
 """
 
 from __future__ import annotations

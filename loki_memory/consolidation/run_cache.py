@@ -1,13 +1,12 @@
-"""Memory as the last consolidation left it: what the next one need not look at again.
+"""The run cache: what one consolidation run keeps so that the next one reads only what is new.
 
-Beside the index lies what a run knew of every record that it left behind: which it was, to the
-byte, and of an episode what all of them are compared by. So the next run reads what is new, and its
-cost follows that. Whatever came otherwise than by adding to memory (a belief that was edited, an
-episode that is gone, other settings, another version of the program) makes it look at everything.
-Without this file it does so too, and comes to the same.
+The cache lists every record that the run left, with its etag, and the features of each episode. If
+anything but an addition happened since (an edited belief, a removed episode, other settings,
+another version of the program), the next run reads everything. Without the cache it does so too,
+with the same result.
 
-What is kept carries a hash that only this place can make: a file that came with somebody's clone
-is not believed, and not even read.
+The cache is signed with a key that depends on the place of the workspace: a file that came with a
+clone is neither believed nor parsed.
 """
 
 from __future__ import annotations

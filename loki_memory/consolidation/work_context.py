@@ -1,4 +1,4 @@
-"""What episodes are compared by: the files and steps of their work, and its circumstances."""
+"""The work context of an episode: its files, its steps and its circumstances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Have a command that only reads done by the watcher of its workspace, if one runs.
+"""Run a read-only command in the watcher of its workspace, if one is running.
 
 The watcher has everything loaded and says the same, sooner. Whenever anything is in doubt (no
 watcher, another version, an option that is not known here, no answer in time) the command does its

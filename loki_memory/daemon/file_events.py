@@ -1,8 +1,8 @@
-"""What rings when files change: the kernel where it tells, else the clock.
+"""File events: wake the watcher when files change, by the kernel's events or else at intervals.
 
-A ring says "something changed" and nothing more; whoever hears it looks at the files. So it does
+An event means "something changed" and nothing more; the watcher then compares the files. So it does
 not matter which event was lost, doubled or late. Where the kernel drops events because there are
-too many at once, `watchdog` looks at the folders anew and says so in its log, which rings too.
+too many at once, `watchdog` rescans the folders and logs that, which counts as an event too.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The line between a command and the watcher of its workspace: a local socket of their owner.
+"""The protocol between a command and the watcher of its workspace, over a Unix socket.
 
-It lies in a folder that only its owner can enter, under a short path, because the name of a socket
-must fit into 108 bytes. It is named by the `.loki` folder itself (device and inode), so that every
-way to a workspace leads to one watcher. A message is a list of byte strings, each after its length
-in four bytes, the whole after its own.
+The socket lies in a folder that only its owner can enter, under a short path, because the name of
+a socket must fit into 108 bytes. Its name contains the device and inode of the `.loki` folder, so
+that every path to a workspace leads to one watcher. A message is a list of byte strings, each
+preceded by its length in four bytes, the whole preceded by its own length.
 
-A hook asks here before every prompt and must not take twice as long as a Python that does nothing.
-`json`, `socket` and `typing` would take that time alone: this page does without them.
+A hook connects before every prompt and must not take twice as long as a Python that does nothing.
+`json`, `socket` and `typing` alone would take that time, so this module does without them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Do a command for another process, in this one, as if it were that one.
+"""Run a command in this process on behalf of a client.
 
-The folder, the environment, the words and the standard streams are those of whoever asks, and this
-process has its own back afterwards. Only one command may be done at a time, and nothing else.
+The working directory, environment, arguments and standard streams are those of the client while the
+command runs, and are restored afterwards. Only one command runs at a time.
 """
 
 from __future__ import annotations

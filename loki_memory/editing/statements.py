@@ -1,4 +1,4 @@
-"""What becomes of a record when somebody states, corrects, rejects or advances it. Pure."""
+"""Build the record for a statement that somebody makes, corrects, rejects or advances. Pure."""
 
 from __future__ import annotations
 

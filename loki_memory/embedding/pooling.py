@@ -1,4 +1,4 @@
-"""The vector of a text: the direction in which its tokens point together."""
+"""Mean pooling: the vector of a text is the direction of the sum of its token vectors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The tokens that a model knows: the lines of vocab.txt, and the number of each.
+"""The tokenizer of the bundled model: WordPiece over the lines of vocab.txt.
 
-One question has a dozen words, and a dictionary of all 31,861 lines costs 7 ms in a fresh process:
-`find` makes one only of the lines that begin as the token does, `all` of every line.
+A question has a dozen words, and a dictionary of all 31,861 lines costs 7 ms in a fresh process:
+`find` builds one only of the lines that begin like the token, `all` of every line.
 """
 
 from __future__ import annotations

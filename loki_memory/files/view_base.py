@@ -1,4 +1,4 @@
-"""The base of a view: what was rendered last, by which an edit is told from what is out of date."""
+"""The base of a view: its last rendering, which tells an edited view from an outdated one."""
 
 from __future__ import annotations
 

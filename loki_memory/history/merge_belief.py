@@ -1,9 +1,8 @@
-"""Merge two versions of a belief: its words and its evidence. What follows is `weighing`'s.
+"""Merge two versions of a belief: its words, its evidence, its origin and its confidence.
 
-The words of a belief that consolidation made are written anew from its evidence: the version with
-the newest evidence is taken, and next time they are written again. Words that a person put there,
-by a correction or by taking the belief over, stand above those; of two such, the later correction
-stands and the other is listed in `history`.
+Consolidation rewrites the words of a belief that it made, so the version with the newest evidence
+wins. Words that a person wrote, by a correction or by accepting the belief, take precedence; of two
+such, the later correction wins and the other one is listed in `history`.
 """
 
 from __future__ import annotations

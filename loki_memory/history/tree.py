@@ -1,9 +1,7 @@
-"""An edition of memory: all its files as they stand in a commit, in the working tree or, without
-git, in a folder.
+"""The tree of memory files at one point: a commit, the working tree or, without git, a folder.
 
-Files are known by git's ids of their contents, so that two editions can be compared without
-reading what is equal. A file of the working tree that git has not seen as it is now has no id and
-is read.
+Files are identified by git's blob ids, so two trees are compared without reading what is equal. A
+file of the working tree that git has not seen in its present form has no id and is read.
 """
 
 from __future__ import annotations

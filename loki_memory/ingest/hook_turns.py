@@ -1,10 +1,9 @@
-"""What hooks see of a session while it goes on, staged like what a transcript tells of it.
+"""Turns that hooks record while a session runs, staged like the turns of a transcript.
 
-The transcript is the source: where the harness keeps one, hooks only have it read up to the present
-moment, so that nothing is lost with it. Where there is none, they note the prompts and calls
-themselves, in the words of a transcript, and the same reader makes turns of them. Should a
-transcript of that session turn up after all, it is told and the notes are not: nothing is told
-twice.
+The transcript is the source: where the client keeps one, hooks only read it up to the present
+moment, so that its end cannot lose anything. Where there is none, hooks record prompts and calls in
+the form of a transcript, and the same reader turns them into turns. If a transcript of that session
+appears later, it replaces the recorded turns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ingestion as a workspace does it: transcripts are read, staged, and told as episodes.
+"""Ingest transcripts for a workspace: read them, stage their turns, and write episodes.
 
 Named files are taken whatever they belong to, and their sessions count as ended. Otherwise only
 sessions that began in this repository or a worktree of it are taken, for memory is pushed with the

@@ -1,4 +1,4 @@
-"""One memory as it is put before an agent: what it says, how sure that is, and the line for it."""
+"""The line that an agent reads of one memory: its text, how sure it is, and its evidence."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Reminders: the few lines that a session is told while it goes on.
+"""Hints during a session: a few lines before a prompt, and the known remedy after an error.
 
-Before a prompt is worked on: what bears on it, a few lines, and each of them once in a session
-until that has lost its context. After a tool failed: what helped when the same error was met
-before. Both come from what this project's own people and agents have seen; nothing is told that is
-not near enough, that nobody vouches for, or that does not pass the gate (`recall.gate`).
+Before a prompt, the memories nearest to it, each at most once in a session until the session loses
+its context. After a failed tool call, what resolved the same error before. Both come from memory of
+this project; a line that is not near enough, not trusted or not through the gate (`recall.gate`) is
+left out.
 """
 
 from __future__ import annotations

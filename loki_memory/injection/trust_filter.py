@@ -1,7 +1,7 @@
-"""What is not put before agents unasked, though it is found when somebody asks.
+"""The trust filter: memories that are recalled when asked for but not injected.
 
-What the last `verify` could not vouch for; and with `trust.require_signature`, all that no signed
-or reviewed commit brought in. Memory that never leaves this machine is its owner's.
+These are the ones that the last `verify` could not confirm and, with `trust.require_signature`, all
+that no signed or reviewed commit brought in. Memory that never leaves this machine is trusted.
 """
 
 from __future__ import annotations

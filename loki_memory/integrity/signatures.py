@@ -1,4 +1,4 @@
-"""The contents of memory that a signed or reviewed commit stands for, looked up once per commit."""
+"""Find the contents of memory that a signed or reviewed commit brought in; cached per commit."""
 
 from __future__ import annotations
 

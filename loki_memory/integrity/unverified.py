@@ -1,6 +1,6 @@
-"""Doubts: the records that the last `verify` could not vouch for, so that readers can be told.
+"""The list of records that the last `verify` could not confirm, for readers to be warned.
 
-A doubt is about a content: once a record is written anew, it no longer holds.
+An entry refers to one content: writing the record anew removes it.
 """
 
 from __future__ import annotations

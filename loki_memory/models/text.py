@@ -1,4 +1,4 @@
-"""Normal forms: when two texts count as the same value, and how a moment in time is written."""
+"""Text helpers: normal forms that decide when two texts are one value, symbols, token counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deep recall: add to the direct hits what a walk from them reaches."""
+"""Deep recall: personalised PageRank over the link graph, started from the direct hits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall as a workspace does it: the project's memory, then the user's, told in one list."""
+"""Recall for a workspace: search the project and the user scope and merge the results."""
 
 from __future__ import annotations
 
