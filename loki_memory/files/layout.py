@@ -170,6 +170,8 @@ def may_be_tracked(root: Path, folders: Iterable[str]) -> bool:
     top, common = found
     try:
         index = (common / "index").read_bytes() if common.parent == top else b""
+    except FileNotFoundError:  # nothing was ever added
+        return False
     except OSError:
         return True
     inside = root.relative_to(top).as_posix()
