@@ -374,8 +374,12 @@ class Home:
                 )
         return False
 
-    def looked(self) -> None:
-        """Take note that somebody else has compared every file just now: a watcher."""
+    def skip_full_scan(self) -> None:
+        """Compare folders, and the files that are shown, until the next full scan is due.
+
+        For a caller behind a watcher, which has just compared every file, and for a prompt hook,
+        which is one of many questions.
+        """
         self._looked_at_all = time.monotonic()
 
     def is_as_shown(self, paths: Iterable[str]) -> bool:

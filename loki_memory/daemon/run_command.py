@@ -48,7 +48,7 @@ class CommandRunner:
     def _done(self, request: Request, streams: Streams, is_current: bool) -> Reply:
         workspace = self._workspace(request.environment)
         if is_current:
-            workspace.looked()
+            workspace.skip_full_scan()
         with workspace.kept():
             code = _exit_code()
         return Reply(code, streams.out.getvalue(), streams.complaints.getvalue())
