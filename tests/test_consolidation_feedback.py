@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loki_memory import Workspace
-from loki_memory.consolidation.feedback import Span, seen, verdict
+from loki_memory.consolidation.feedback import Span, shown_memories, verdict
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.errors import IdTaken
@@ -217,7 +217,9 @@ def test_what_somebody_said_of_an_episode_counts_for_it_alone(tmp_path: Path) ->
     journal = Journal(tmp_path)
     for name, episode in (("sem-1", "ep-1"), ("sem-2", "ep-2")):
         journal.feedback(name, helpful=True, episode=episode, session=None, now=at())
-    assert seen(journal.recent(), Span(at(), at(hours=1), "", "ep-1")).said == {"sem-1": True}
+    assert shown_memories(journal.recent(), Span(at(), at(hours=1), "", "ep-1")).said == {
+        "sem-1": True
+    }
 
 
 # -- never in the way ----------------------------------------------------------------------------

@@ -256,6 +256,18 @@ def test_no_two_classes_have_one_name() -> None:
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}
 
 
+def test_public_functions_are_named_by_what_they_do() -> None:
+    vague = {"told", "said", "found", "seen", "known", "asked", "those", "one"}
+    named = [
+        f"{module_name(path)}.{node.name}"
+        for path in MODULES
+        if part_of(module_name(path)) != "mcp"  # shapes of answers, named in their schemas
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.lower() in vague
+    ]
+    assert named == []
+
+
 def test_every_part_of_the_table_exists() -> None:
     assert {part_of(module_name(path)) for path in MODULES} == set(MAY_IMPORT)
 

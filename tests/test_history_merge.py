@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from loki_memory.history.merge import are_strangers, merge, told_apart
-from loki_memory.history.merge_fields import listed, told
+from loki_memory.history.merge_fields import comparable_bytes, listed
 from loki_memory.history.resolve import MergeConflict, split
 from loki_memory.models import (
     MODELS,
@@ -258,7 +258,7 @@ def told_of(record: Memory) -> bytes:
     if isinstance(record, Skill):
         lines = (line.lstrip("0123456789") for line in record.body.splitlines())
         document["body"] = sorted(line for line in lines if line)
-    return told(document)
+    return comparable_bytes(document)
 
 
 # -- laws ------------------------------------------------------------------------------------------
@@ -274,7 +274,9 @@ Family = tuple[Any, ...]
 @given(families())
 def test_a_merge_does_not_depend_on_whose_side_is_whose(family: Family) -> None:
     base, ours, theirs, _ = family
-    assert told(merge(base, ours, theirs).document()) == told(merge(base, theirs, ours).document())
+    assert comparable_bytes(merge(base, ours, theirs).document()) == comparable_bytes(
+        merge(base, theirs, ours).document()
+    )
 
 
 @LAW
@@ -344,19 +346,21 @@ def statements(base: Memory | None, side: Memory) -> set[bytes]:
     before = base.document() if base else {}
     texts = ("statement", "pattern", "what_fails", "why", "prevention", "lesson", "error", "note")
     found = {name: side.document().get(name) for name in (*texts, "somebodys_own", "description")}
-    return {told(text) for name, text in found.items() if text and text != before.get(name)}
+    return {
+        comparable_bytes(text) for name, text in found.items() if text and text != before.get(name)
+    }
 
 
 def evidence_of(side: Memory) -> set[bytes]:
     if not isinstance(side, Belief):
         return set()
-    return {told(one) for one in (*side.episodes_for(), *side.episodes_against())}
+    return {comparable_bytes(one) for one in (*side.episodes_for(), *side.episodes_against())}
 
 
 def histories(side: Memory) -> set[bytes]:
     """The history, without what a merge listed: that goes once the value has won."""
     entries = listed(side.document().get("history"))
-    return {told(entry) for entry in entries if "merged" not in entry}
+    return {comparable_bytes(entry) for entry in entries if "merged" not in entry}
 
 
 def everything_in(record: Memory) -> set[bytes]:
@@ -365,7 +369,7 @@ def everything_in(record: Memory) -> set[bytes]:
     waiting: list[Any] = [record.document()]
     while waiting:
         value = waiting.pop()
-        found.add(told(value))
+        found.add(comparable_bytes(value))
         if isinstance(value, str) and value.startswith("["):
             waiting.append(json.loads(value))
         elif isinstance(value, (dict, list)):

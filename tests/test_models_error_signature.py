@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.models.error_signature import complaint, head, key, salient, signature, told
+from loki_memory.models.error_signature import (
+    complaint,
+    head,
+    key,
+    salient,
+    signature,
+    with_command,
+)
 from loki_memory.models.text import symbols
 
 
@@ -382,7 +389,7 @@ def test_an_output_of_an_ecosystem_has_its_key(case: dict[str, Any]) -> None:
 def test_recall_and_consolidation_read_one_signature(case: dict[str, Any]) -> None:
     """What an anti-pattern tells of an error has the signature that the error itself has."""
     output = "\n".join(case["output"])
-    sentence = told(complaint(output), (case["key"] or {}).get("head", ""))
+    sentence = with_command(complaint(output), (case["key"] or {}).get("head", ""))
     assert signature(sentence) == signature(output)
 
 

@@ -39,7 +39,7 @@ from clusters import adjusted_rand, b_cubed, labels
 from report import Bar, add_options, finish, number, print_lines
 
 from loki_memory.consolidation.average_link import SUBJECT, groups, same
-from loki_memory.consolidation.clustering import kindred
+from loki_memory.consolidation.clustering import clusters_at
 from loki_memory.consolidation.similarity import grams, jaccard, words
 from loki_memory.consolidation.snapshot import Thresholds
 from loki_memory.models import Episode, parse
@@ -136,7 +136,9 @@ def _kind_point(parts: Sequence[Sequence[Task]], threshold: float) -> Point:
         told = [parse(Episode, _episode(task, number)) for number, task in enumerate(part)]
         forms = [(task["db"], shape(task["gold"])) for task in part]
         form = {one.id: form for one, form in zip(told, forms, strict=True)}
-        counts = list(map(sum, zip(counts, _joined(kindred(told, threshold), form), strict=True)))
+        counts = list(
+            map(sum, zip(counts, _joined(clusters_at(told, threshold), form), strict=True))
+        )
     return _point(threshold, *counts)
 
 

@@ -28,10 +28,10 @@ _LEAST = 0.2  # of the words of two goals
 _FEW = 500  # sets: a table of all pairs is made in less time than it saves
 
 
-def related(
+def cluster_episodes(
     episodes: Iterable[Episode], threshold: float, before: Iterable[KnownClusters]
 ) -> list[KnownClusters]:
-    """Who is kin among episodes, in whatever order they come, and as it was where it was so."""
+    """Cluster episodes scope by scope; reuse earlier clusters whose members are unchanged."""
     scopes: dict[str, list[Episode]] = defaultdict(list)
     for episode in episodes:
         scopes[episode.scope].append(episode)
@@ -144,22 +144,24 @@ class Traits(NamedTuple):
 
 
 @cached_by_episodes
-def kinds(snapshot: Snapshot) -> list[list[Episode]]:
+def clusters_of_goals(snapshot: Snapshot) -> list[list[Episode]]:
     """The clusters of all episodes, each of one scope and in the order of time."""
     by_id = {episode.id: episode for episode in snapshot.episodes}
-    clusters = ([by_id[name] for name in ids] for one in kin(snapshot) for ids in one.clusters)
+    clusters = (
+        [by_id[name] for name in ids] for one in known_clusters(snapshot) for ids in one.clusters
+    )
     return sorted(clusters, key=lambda cluster: (cluster[0].timestamp, cluster[0].id))
 
 
 @cached_by_episodes
-def kin(snapshot: Snapshot) -> list[KnownClusters]:
-    """The same, those together that were clustered for themselves."""
-    return related(snapshot.episodes, snapshot.thresholds.cluster, snapshot.kin)
+def known_clusters(snapshot: Snapshot) -> list[KnownClusters]:
+    """The clusters of all episodes, grouped by what was clustered together."""
+    return cluster_episodes(snapshot.episodes, snapshot.thresholds.cluster, snapshot.kin)
 
 
-def kindred(episodes: Iterable[Episode], threshold: float) -> list[list[Episode]]:
+def clusters_at(episodes: Iterable[Episode], threshold: float) -> list[list[Episode]]:
     """The clusters of these episodes."""
-    return kinds(Snapshot(episodes, thresholds=Thresholds(cluster=threshold)))
+    return clusters_of_goals(Snapshot(episodes, thresholds=Thresholds(cluster=threshold)))
 
 
 def mark(cluster: Iterable[Episode]) -> str:

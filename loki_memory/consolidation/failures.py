@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from loki_memory.consolidation.step_sequences import Move, move
 from loki_memory.models import Action, Episode, error_signature
-from loki_memory.models.error_signature import Key, head, is_shell, salient, told
+from loki_memory.models.error_signature import Key, head, is_shell, salient, with_command
 from loki_memory.models.ids import digest
 from loki_memory.models.prompt_injection import pipes_download, without_instructions
 from loki_memory.models.text import normal
@@ -185,7 +185,7 @@ def _recognised(episode: Episode, met: _Met) -> _Known | None:
 def _mishap(episode: Episode, known: _Known) -> Failure:
     id_, found, met = known
     remedy = _remedy(episode, met, found)
-    line = told(met.line, found.head)
+    line = with_command(met.line, found.head)
     return Failure(id_, found, episode, line, *remedy, worked=episode.outcome != "failure")
 
 

@@ -79,7 +79,7 @@ def completed(home: Home, episodes: Sequence[Episode], now: str) -> dict[str, Ep
     try:
         lines = home.journal.recent() if silent else []
         spans = _spans(silent.values(), lines, now) if lines else []
-        return {one.id: _completed(home, one, seen(lines, span)) for one, span in spans}
+        return {one.id: _completed(home, one, shown_memories(lines, span)) for one, span in spans}
     except (OSError, sqlite3.DatabaseError, LokiMemoryError) as error:
         home.notices.append(f"stored without what was recalled before it: {error}")
         return {}
@@ -186,7 +186,7 @@ def _moment(when: datetime) -> str:
 # -- what was seen -------------------------------------------------------------------------------
 
 
-def seen(lines: Iterable[Any], span: Span) -> ShownMemories:
+def shown_memories(lines: Iterable[Any], span: Span) -> ShownMemories:
     """What lines of the journal say of a span; what is not a line of ours is passed over."""
     found = ShownMemories({}, set(), {})
     for line in lines:

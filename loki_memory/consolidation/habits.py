@@ -17,7 +17,7 @@ from math import ceil, fsum, inf, log
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from loki_memory.consolidation.clustering import kinds
+from loki_memory.consolidation.clustering import clusters_of_goals
 from loki_memory.consolidation.features import EpisodeFeatures, episode_features
 from loki_memory.consolidation.similarity import FUNCTION_WORDS
 from loki_memory.consolidation.snapshot import Snapshot, Touched, cached_by_episodes, in_time
@@ -107,7 +107,7 @@ def _sessions(snapshot: Snapshot, episodes: Iterable[str]) -> set[str]:
 def strata(snapshot: Snapshot) -> list[Stratum]:
     """Goals of one kind. Clusters whose goals share the same words are one kind."""
     found: dict[str, list[Episode]] = defaultdict(list)
-    for cluster in kinds(snapshot):
+    for cluster in clusters_of_goals(snapshot):
         is_public = cluster[0].scope not in PRIVATE
         if is_public and _successes(cluster) >= snapshot.thresholds.skill_successes:
             found[trigger(list(map(episode_features, cluster)))] += cluster

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from loki_memory.consolidation import run_cache
-from loki_memory.consolidation.clustering import kin, traits
+from loki_memory.consolidation.clustering import known_clusters, traits
 from loki_memory.consolidation.failures import NONE, setbacks
 from loki_memory.consolidation.features import (
     EpisodeFeatures,
@@ -167,7 +167,7 @@ def _kin(before: Snapshot, plan: Plan) -> tuple[KnownClusters, ...]:
     known = (one for one in before.episodes if one.id in changed)
     if any(traits(one) != traits(changed[one.id]) for one in known):
         return ()
-    return tuple(one for one in kin(before) if len([*one.names()]) > 1)
+    return tuple(one for one in known_clusters(before) if len([*one.names()]) > 1)
 
 
 def _archive_entry(stamp: Stamp, record: Memory) -> Archived:

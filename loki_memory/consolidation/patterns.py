@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.clustering import kinds, mark
+from loki_memory.consolidation.clustering import clusters_of_goals, mark
 from loki_memory.consolidation.features import episode_features
 from loki_memory.consolidation.lessons import Lesson, Surroundings, lessons
 from loki_memory.consolidation.lint import LONGEST, is_platitude
@@ -126,7 +126,7 @@ def _cluster(pattern: Pattern) -> str:
 def _found(scene: Scene) -> FoundPattern:
     found = FoundPattern([], [], {})
     snapshot = scene.snapshot
-    for cluster in kinds(snapshot):
+    for cluster in clusters_of_goals(snapshot):
         learned = (_again if _is_known(cluster, scene) else _learned)(cluster, scene)
         if learned and snapshot.rejected and tombstone_id(learned.value()) in snapshot.rejected:
             found.refused.append(learned)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from loki_memory.consolidation.archive import forget
-from loki_memory.consolidation.clustering import kinds, mark
+from loki_memory.consolidation.clustering import clusters_of_goals, mark
 from loki_memory.consolidation.first_phases import EARLY
 from loki_memory.consolidation.habits import strangers, strata
 from loki_memory.consolidation.links import relate
@@ -51,7 +51,7 @@ def looked_at(snapshot: Snapshot, changed: Collection[str] = ()) -> Touched:
     What was found of goals among whose episodes it changed some is found anew when it is needed.
     """
     marked = {stratum.mark: stratum for stratum in strata(snapshot)}
-    marks = frozenset((*map(mark, kinds(snapshot)), *marked))
+    marks = frozenset((*map(mark, clusters_of_goals(snapshot)), *marked))
     anywhere = strangers(snapshot)
     chance = tuple(sorted(anywhere.chance.items()))
     found = {

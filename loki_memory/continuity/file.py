@@ -21,7 +21,7 @@ from loki_memory.files import disk
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.injection.context import EPISODES, found_for, is_off, warnings, with_text
-from loki_memory.injection.line import BulletLine, InjectedLine, gist, line, tellable, told_of
+from loki_memory.injection.line import BulletLine, InjectedLine, gist, injected_line, line, tellable
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
@@ -143,7 +143,9 @@ def _without_goal(
     latest = (Recollection(*row) for row in rows if row[0] not in held)
     return {
         "avoid_these": warnings(workspace, (), held, unasked=True),
-        "episodes": with_text((hit, told_of(workspace, hit)) for hit in islice(latest, EPISODES)),
+        "episodes": with_text(
+            (hit, injected_line(workspace, hit)) for hit in islice(latest, EPISODES)
+        ),
     }
 
 

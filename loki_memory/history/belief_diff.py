@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from loki_memory.history.text_diff import differing, restated, revised, told, traits
+from loki_memory.history.text_diff import differing, restated, revised, shown_text, traits
 from loki_memory.models import (
     KINDS,
     Belief,
@@ -135,7 +135,7 @@ def _updates(states: States, shifts: Mapping[str, Shift]) -> dict[str, list[str]
 
 def _updated(states: States, shift: Shift, olds: Iterable[str]) -> Shift:
     were = [states.before[old] for old in sorted(olds)]
-    said = [f"was: {told(one.title())} ({one.id})" for one in were]
+    said = [f"was: {shown_text(one.title())} ({one.id})" for one in were]
     details = [one for one in shift.details if not one.startswith("supersedes ")]
     return shift._replace(what="updated", before=confidence(were[0]), details=(*said, *details))
 
@@ -289,7 +289,7 @@ def _told(
     caused_by: tuple[str, ...],
     details: Iterable[str],
 ) -> Shift:
-    title = told(record.title())
+    title = shown_text(record.title())
     return Shift(what, record.kind, record.id, title, *weight, caused_by, tuple(details))
 
 
@@ -300,13 +300,13 @@ def _about(states: States, record: Memory, old: Memory | None = None) -> Iterato
         yield f"by {heir}"
     stone = record if isinstance(record, Tombstone) else _stone(states, record)
     if stone and stone.why:
-        yield f"why: {told(stone.why)}"
+        yield f"why: {shown_text(stone.why)}"
     gained = _links(record) - (_links(old) if old else set())
     yield from sorted(link for link in gained if not link.startswith("superseded_by "))
 
 
 def _links(record: Memory) -> set[str]:
-    return {f"{link.relation} {told(link.to)}" for link in getattr(record, "links", ())}
+    return {f"{link.relation} {shown_text(link.to)}" for link in getattr(record, "links", ())}
 
 
 def _counted(old: Memory, new: Memory, fresh: ShiftEvidence) -> Iterator[str]:

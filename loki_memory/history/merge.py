@@ -26,6 +26,7 @@ from loki_memory.history.merge_fields import (
     Rule,
     Sides,
     Versions,
+    comparable_bytes,
     earliest,
     either,
     elsewhere,
@@ -34,7 +35,6 @@ from loki_memory.history.merge_fields import (
     merged,
     nested,
     stated,
-    told,
 )
 from loki_memory.history.merge_skill import merged_skill
 from loki_memory.models import Belief, Memory, Skill, parse
@@ -47,7 +47,7 @@ M = TypeVar("M", bound=Memory)
 def merge(base: M | None, ours: M, theirs: M) -> M:
     """The memory that both sides made of it."""
     documents = [one.document() if one else {} for one in (base, ours, theirs)]
-    before, mine, other = map(told, documents)
+    before, mine, other = map(comparable_bytes, documents)
     if mine in {before, other}:
         return theirs
     if other == before:
@@ -82,7 +82,9 @@ def told_apart(ours: Memory, theirs: Memory) -> tuple[Memory, Memory]:
 
     Which is which depends on what they say, not on who merges.
     """
-    keeps, moves = sorted((ours, theirs), key=lambda one: sha256(told(one.document())).digest())
+    keeps, moves = sorted(
+        (ours, theirs), key=lambda one: sha256(comparable_bytes(one.document())).digest()
+    )
     return keeps, moves.changed(id="") if moves.id == keeps.id else moves
 
 
@@ -115,7 +117,10 @@ def _learning(versions: Versions) -> Document:
 
 
 def _differs(base: Document, side: Document, names: tuple[str, ...]) -> bool:
-    return any(told(base.get(name, ABSENT)) != told(side.get(name, ABSENT)) for name in names)
+    return any(
+        comparable_bytes(base.get(name, ABSENT)) != comparable_bytes(side.get(name, ABSENT))
+        for name in names
+    )
 
 
 _LOG = ("action_log", "detail", "action_counts")
@@ -182,7 +187,9 @@ def _ledger(versions: Versions) -> Document:
     bare = [_without_sets(one) for one in documents]
     newest = Sides(*bare).settled()
     if newest is CONTESTED:
-        newest = max(bare[1:], key=lambda one: (one.get("last_checkpoint") or "", told(one)))
+        newest = max(
+            bare[1:], key=lambda one: (one.get("last_checkpoint") or "", comparable_bytes(one))
+        )
     origin = trusted(versions)
     document = newest if origin is ABSENT else {**newest, "origin": origin}
     inside = versions.inside("context")
@@ -214,7 +221,7 @@ def _together(
     sides = Sides(*({n: one[n] for n in names if n in one} for one in versions.all()))
     won = sides.settled()
     if won is CONTESTED:
-        won, lost = sorted(sides[1:], key=lambda one: (rank(one), told(one)))
+        won, lost = sorted(sides[1:], key=lambda one: (rank(one), comparable_bytes(one)))
         if lists(lost):
             all_of_it = {name: lost.get(name) for name in names}
             versions.overruled.append({"was": all_of_it, "merged": True})

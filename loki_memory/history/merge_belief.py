@@ -18,6 +18,7 @@ from loki_memory.history.merge_fields import (
     Sides,
     Versions,
     among,
+    comparable_bytes,
     counted,
     days,
     earliest,
@@ -32,7 +33,6 @@ from loki_memory.history.merge_fields import (
     nested,
     rendered,
     stated,
-    told,
     union,
 )
 from loki_memory.models import AntiPattern, Belief, Fact, Pattern
@@ -100,13 +100,13 @@ def _is_produced(side: Document) -> bool:
 
 
 def _differs(base: Document, side: Document, name: str) -> bool:
-    return told(base.get(name, ABSENT)) != told(side.get(name, ABSENT))
+    return comparable_bytes(base.get(name, ABSENT)) != comparable_bytes(side.get(name, ABSENT))
 
 
 def _corrected(base: Document, side: Document) -> set[str]:
     """The fields that a side's history tells of and the base's does not."""
-    known = {told(entry) for entry in listed(base.get("history"))}
-    entries = [one for one in listed(side.get("history")) if told(one) not in known]
+    known = {comparable_bytes(entry) for entry in listed(base.get("history"))}
+    entries = [one for one in listed(side.get("history")) if comparable_bytes(one) not in known]
     return {name for entry in entries for name in former(entry)}
 
 
@@ -152,7 +152,7 @@ def _heard(sides: Sides) -> Document:
     """The words of one side: somebody's before all, then those of the newest evidence."""
     chosen = sides.settled()
     if chosen is CONTESTED:
-        chosen = max(sides[1:], key=lambda one: (one[1], one[2], told(one[0])))
+        chosen = max(sides[1:], key=lambda one: (one[1], one[2], comparable_bytes(one[0])))
     words: Document = chosen[0]
     return words
 
@@ -161,7 +161,10 @@ def _origin_rule(sides: Sides, voices: list[_Voice]) -> Rule:
     """Who put words where evidence had written some is their origin, if nobody lowered it."""
     _, ours, theirs = voices
     is_overridden = ours.is_somebodys != theirs.is_somebodys and sides.settled() is CONTESTED
-    changed = (told(sides.ours) != told(sides.base), told(sides.theirs) != told(sides.base))
+    changed = (
+        comparable_bytes(sides.ours) != comparable_bytes(sides.base),
+        comparable_bytes(sides.theirs) != comparable_bytes(sides.base),
+    )
     says = (ours.is_somebodys, theirs.is_somebodys) if is_overridden else changed
 
     def rule(versions: Versions, name: str) -> Any:
@@ -193,7 +196,7 @@ def _worth(one: Document) -> float:
 def _resolution(sides: Sides) -> Document:
     """One remedy with the episodes of both; of two spellings the longer."""
     base = {} if sides.base is ABSENT else sides.base
-    found = max(sides.ours, sides.theirs, key=lambda one: (len(one["do"]), told(one)))
+    found = max(sides.ours, sides.theirs, key=lambda one: (len(one["do"]), comparable_bytes(one)))
     lists = {
         name: union(Sides(*(one.get(name, ABSENT) for one in (base, sides.ours, sides.theirs))))
         for name in ("for", "against")
@@ -312,7 +315,9 @@ def weighed(model: type[Belief], three: Three, merged: Document) -> Document:
 def _asserted(model: type[Belief], three: Three, merged: Document) -> Document:
     """As one side weighed it, if what it weighed is what was merged; else anew."""
     made = _sides(three, _NUMBERS).settled()
-    if made is not CONTESTED and told(made.get("asserted")) == told(merged.get("confidence")):
+    if made is not CONTESTED and comparable_bytes(made.get("asserted")) == comparable_bytes(
+        merged.get("confidence")
+    ):
         return {name: value for name, value in made.items() if name in _NUMBERS}
     knowing = frozenset(map(str, listed(merged.get("asserted_knowing"))))
     stated = Claim(merged.get("confidence"), knowing)
@@ -340,7 +345,7 @@ def _sure(three: Three, observed: tuple[float, float]) -> Any:
     made = _sides(three, ("confidence",)).settled()
     if made is not CONTESTED:
         return made.get("confidence", ABSENT)
-    if len(set(map(told, _sides(three, ())))) == 1:  # the same evidence, other numbers
+    if len(set(map(comparable_bytes, _sides(three, ())))) == 1:  # the same evidence, other numbers
         there = (side.get("confidence") for side in three[1:])
         return min((one for one in there if one is not None), default=ABSENT)
     return confidence(*observed)
@@ -354,7 +359,7 @@ def _status(three: Three, observed: tuple[float, float], sure: Any) -> Any:
     if ended != _LIVE:
         return ended
     said = [side.get("status", ABSENT) for side in _telling(three) if _end(side) == _LIVE]
-    if len(set(map(told, said))) == 1:
+    if len(set(map(comparable_bytes, said))) == 1:
         return said[0]
     # Retiring it is left to consolidation, which knows how much each episode weighs.
     found = status(*observed, 0.0 if sure is ABSENT else sure)
@@ -363,7 +368,7 @@ def _status(three: Three, observed: tuple[float, float], sure: Any) -> Any:
 
 def _telling(three: Three) -> tuple[Document, ...]:
     """The sides whose evidence and confidence were taken as they are."""
-    base, ours, theirs = map(told, _sides(three, ("confidence",)))
+    base, ours, theirs = map(comparable_bytes, _sides(three, ("confidence",)))
     if ours == theirs:
         return three[1:]
     return three[2:] if ours == base else three[1:2] if theirs == base else ()

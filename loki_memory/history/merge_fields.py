@@ -28,7 +28,7 @@ class Marker(Enum):
 ABSENT, CONTESTED = Marker.ABSENT, Marker.CONTESTED
 
 
-def told(value: Any) -> bytes:
+def comparable_bytes(value: Any) -> bytes:
     """A value as bytes that are equal where the values are, and order what has no order.
 
     Python takes true for 1, and 1 for 1.0; files do not.
@@ -45,7 +45,7 @@ class Sides(NamedTuple):
 
     def settled(self) -> Any:
         """The value, if at most one side changed it; CONTESTED if both did."""
-        base, ours, theirs = map(told, self)
+        base, ours, theirs = map(comparable_bytes, self)
         if ours in (theirs, base):
             return self.theirs
         return self.ours if theirs == base else CONTESTED
@@ -89,7 +89,7 @@ class Versions:
         """The merged document with what it and both sides remember of former values."""
         sides = self.sides("history")
         entries = [*listed(sides.ours), *listed(sides.theirs), *self.overruled]
-        if not self.overruled and told(sides.ours) == told(sides.theirs):
+        if not self.overruled and comparable_bytes(sides.ours) == comparable_bytes(sides.theirs):
             return document if sides.ours is ABSENT else {**document, "history": sides.ours}
         return {**document, "history": _remembered(entries, document)}
 
@@ -100,12 +100,12 @@ def _remembered(entries: Iterable[Any], document: Document) -> list[Any]:
     A value that was overruled is listed by its latest day, and not at all once it has won.
     """
     known: dict[bytes, Any] = {}
-    for entry in sorted(entries, key=lambda one: (_day(one), told(one))):
+    for entry in sorted(entries, key=lambda one: (_day(one), comparable_bytes(one))):
         if not _is_overruled(entry):
-            known[told(entry)] = entry
+            known[comparable_bytes(entry)] = entry
         elif not _says(document, former(entry)):
-            known[told(former(entry))] = entry
-    return sorted(known.values(), key=lambda one: (_day(one), told(one)))
+            known[comparable_bytes(former(entry))] = entry
+    return sorted(known.values(), key=lambda one: (_day(one), comparable_bytes(one)))
 
 
 def _is_overruled(entry: Any) -> bool:
@@ -124,8 +124,10 @@ def _has(document: Any, name: str, value: Any) -> bool:
     if not isinstance(document, dict):
         return False
     if name.endswith(ITEM):
-        return told(value) in map(told, listed(document.get(name.removesuffix(ITEM))))
-    return told(document.get(name)) == told(value)
+        return comparable_bytes(value) in map(
+            comparable_bytes, listed(document.get(name.removesuffix(ITEM)))
+        )
+    return comparable_bytes(document.get(name)) == comparable_bytes(value)
 
 
 Rule = Callable[[Versions, str], Any]
@@ -196,7 +198,7 @@ def _register(versions: Versions, name: str, lists: Callable[[str], bool]) -> An
     full = versions.place + name
     values = versions.sides(name)
     said = [(day.get(full, ""), value) for day, value in zip(versions.days, values, strict=True)]
-    base, ours, theirs = ((day, told(value)) for day, value in said)
+    base, ours, theirs = ((day, comparable_bytes(value)) for day, value in said)
     if ours[1] == theirs[1] or ours == base:
         return values.theirs
     if theirs == base:
@@ -216,7 +218,7 @@ def among(choose: Callable[..., Any], key: Callable[[Any], Any]) -> Rule:
         if value is not CONTESTED:
             return value
         there = [one for one in sides[1:] if one is not ABSENT and one is not None]
-        return choose(there, key=lambda one: (key(one), told(one)), default=None)
+        return choose(there, key=lambda one: (key(one), comparable_bytes(one)), default=None)
 
     return rule
 
@@ -247,7 +249,9 @@ def joined(versions: Versions, name: str) -> Any:
 
 def union(sides: Sides) -> list[Any]:
     """The items of the base in their order, then what was added."""
-    base, ours, theirs = ({told(item): item for item in listed(value)} for value in sides)
+    base, ours, theirs = (
+        {comparable_bytes(item): item for item in listed(value)} for value in sides
+    )
     kept = [item for text, item in base.items() if text in ours and text in theirs]
     added = {text: item for text, item in (ours | theirs).items() if text not in base}
     return kept + [added[text] for text in sorted(added)]
@@ -317,5 +321,5 @@ def _item(versions: Versions, name: str, sides: Sides, join: Join | None) -> Any
 
 def _larger(sides: Sides) -> Document:
     """Of two items that nothing else tells apart, always the same one."""
-    document: Document = max(sides.ours, sides.theirs, key=told)
+    document: Document = max(sides.ours, sides.theirs, key=comparable_bytes)
     return document

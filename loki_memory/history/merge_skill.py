@@ -25,12 +25,12 @@ from loki_memory.history.merge_fields import (
     Rule,
     Sides,
     Versions,
+    comparable_bytes,
     elsewhere,
     latest,
     listed,
     merged,
     stated,
-    told,
 )
 from loki_memory.models.ids import digest
 from loki_memory.models.skill import headings
@@ -48,7 +48,7 @@ def merged_skill(given: Versions) -> Document:
     document = versions.with_history(merged(versions, _rules(versions), stated))
     history, metadata = document.pop("history", None), document.pop("metadata", {})
     if history:
-        metadata = {**metadata, _HISTORY: told(history).decode()}
+        metadata = {**metadata, _HISTORY: comparable_bytes(history).decode()}
     return {**document, "metadata": metadata} if metadata else document
 
 
@@ -91,7 +91,7 @@ def _heard(versions: Versions, *, ours: bool, theirs: bool) -> Document:
     if text is CONTESTED and ours != theirs:
         text = sides.theirs if ours else sides.ours
     elif text is CONTESTED:
-        text = max(sides.ours, sides.theirs, key=lambda one: (_date(one), told(one)))
+        text = max(sides.ours, sides.theirs, key=lambda one: (_date(one), comparable_bytes(one)))
     return dict(text)
 
 

@@ -93,7 +93,7 @@ def shifts(old: Records, new: Records) -> list[Shift]:
 def diff(workspace: Workspace, spec: str | None = None) -> Review:
     """What changed in memory between two points, in terms of belief, and from which episodes."""
     compared = compare(*editions(workspace, spec))
-    review = told(compared)
+    review = review_of(compared)
     invalid = [
         Unreadable(problem.path, problem.reason)
         for problem in zone_problems(workspace, compared.after.commit)
@@ -119,7 +119,7 @@ def compare(before: MemoryTree, after: MemoryTree) -> Comparison:
     return Comparison(before, after, before.records(paths), after.records(paths))
 
 
-def told(comparison: Comparison) -> Review:
+def review_of(comparison: Comparison) -> Review:
     """A comparison with the episodes behind it."""
     found = comparison.shifts()
     invalid = sorted(comparison.new.invalid.items())
@@ -231,7 +231,7 @@ def open_questions(workspace: Workspace, spec: str | None = None) -> tuple[Revie
     Without a spec: since this branch left the default branch.
     """
     found = compare(*editions(workspace, spec or since_branching(workspace)))
-    review = told(found)
+    review = review_of(found)
     asked = [
         shift
         for shift in review.shifts

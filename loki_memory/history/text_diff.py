@@ -18,7 +18,7 @@ _WEIGHED = frozenset(
 )
 
 
-def told(text: str) -> str:
+def shown_text(text: str) -> str:
     """A text on one line."""
     return " ".join(text.split())
 
@@ -78,19 +78,19 @@ def _said(value: Any) -> Any:
     """A value as it is compared and told: items as texts, remedies without their episodes."""
     if not isinstance(value, list):
         return value
-    return [told(one) if isinstance(one, str) else _entry(one) for one in value]
+    return [shown_text(one) if isinstance(one, str) else _entry(one) for one in value]
 
 
 def _entry(value: Any) -> str:
     if isinstance(value, dict) and isinstance(value.get("do"), str):
-        return told(value["do"])
+        return shown_text(value["do"])
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def _shown(value: Any) -> str:
     if value is None or value == "":
         return "nothing"
-    return told(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return shown_text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 # -- skills ------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def revised(old: Skill, new: Skill) -> list[str]:
 
 
 def _steps(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    before, after = [told(one) for one in old], [told(one) for one in new]
+    before, after = [shown_text(one) for one in old], [shown_text(one) for one in new]
     for what, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if what == "equal":
             continue
@@ -136,7 +136,7 @@ def _errors(skill: Skill) -> list[str]:
 
 def traits(record: Memory) -> list[str]:
     """What a reader of a new memory wants to know beside its title."""
-    return [f"{name}: {told(text)}" for name, text in _traits(record) if text]
+    return [f"{name}: {shown_text(text)}" for name, text in _traits(record) if text]
 
 
 def _traits(record: Memory) -> Iterable[tuple[str, str]]:

@@ -14,14 +14,14 @@ from loki_memory.ingest.turns import (
     RESULT,
     STOP,
     Turn,
-    answered,
-    asked,
+    argument_text,
     flag_in,
-    given,
     id_in,
     instant_in,
     is_ours,
     name_in,
+    prompt_text,
+    result_text,
     text_in,
 )
 
@@ -147,15 +147,15 @@ def _of_assistant(base: Turn, block: Mapping[str, Any]) -> Turn | None:
     target = next((v for n in _TARGETS if isinstance(v := fields.get(n), str) and v), "")
     if not tool or is_ours(tool, target):
         return None
-    files = tuple(given(v) for n in _FILES if isinstance(v := fields.get(n), str) and v)
+    files = tuple(argument_text(v) for n in _FILES if isinstance(v := fields.get(n), str) and v)
     call = name_in(block, "id")
-    return base._replace(kind=CALL, tool=tool, text=given(target), call=call, files=files)
+    return base._replace(kind=CALL, tool=tool, text=argument_text(target), call=call, files=files)
 
 
 def _of_user(base: Turn, block: Mapping[str, Any]) -> Turn | None:
     if text_in(block, "type") == "tool_result":
         failed = flag_in(block, "is_error")
-        text = answered(_ENVELOPE.sub("", _told(block.get("content"))), failed=failed)
+        text = result_text(_ENVELOPE.sub("", _told(block.get("content"))), failed=failed)
         call = name_in(block, "tool_use_id")
         return base._replace(kind=RESULT, text=text, call=call, failed=failed)
     return _typed(base, text_in(block, "text"))
@@ -171,7 +171,7 @@ def _told(content: Any) -> str:
 
 def _typed(base: Turn, text: str) -> Turn | None:
     """What a person typed: a request, a command that starts one, or the end of the session."""
-    text = asked(_ADDED.sub(" ", text))
+    text = prompt_text(_ADDED.sub(" ", text))
     if text.startswith(_STOPPED):
         return base._replace(kind=STOP)
     slash = _SLASH.search(text)

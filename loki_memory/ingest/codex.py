@@ -26,11 +26,11 @@ from loki_memory.ingest.turns import (
     RESULT,
     STOP,
     Turn,
-    answered,
-    asked,
-    given,
+    argument_text,
     instant_in,
     is_ours,
+    prompt_text,
+    result_text,
     text_in,
 )
 from loki_memory.models.ids import digest
@@ -130,7 +130,7 @@ def _prompt(base: Turn, typed: Any) -> list[Turn] | None:
     """What somebody typed; None if it is no text."""
     if not isinstance(typed, str):
         return None
-    text = asked(_ADDED.sub(" ", typed))
+    text = prompt_text(_ADDED.sub(" ", typed))
     key = digest("prompt", base.session, base.at, text)
     return [base._replace(kind=PROMPT, key=key, text=text)] if text else []
 
@@ -160,7 +160,7 @@ def _patch(base: Turn, call: str, item: Mapping[str, Any]) -> list[Turn] | None:
     """Files that were changed, or were to be."""
     changes = _fields(item, "changes")
     moved = (_text(_fields(changes, path), "move_path") for path in changes)
-    files = tuple(given(path) for path in (*changes, *moved) if path)
+    files = tuple(argument_text(path) for path in (*changes, *moved) if path)
     if not files:
         return None
     failed = _text(item, "status") in {"failed", "declined"}
@@ -194,11 +194,13 @@ def _tool(item: Mapping[str, Any]) -> str:
 def _called(base: Turn, call: str, tool: str, text: str) -> list[Turn]:
     """A call, unless it asks memory itself."""
     if _PATCH in text:
-        return [_patched(base, call, tuple(map(given, _PATCHED.findall(text))))]
+        return [_patched(base, call, tuple(map(argument_text, _PATCHED.findall(text))))]
     tool = "shell" if tool in _SHELLS else tool
     if is_ours(tool, text):
         return []
-    return [base._replace(kind=CALL, key=f"{call}:in", call=call, tool=tool, text=given(text))]
+    return [
+        base._replace(kind=CALL, key=f"{call}:in", call=call, tool=tool, text=argument_text(text))
+    ]
 
 
 def _patched(base: Turn, call: str, files: tuple[str, ...]) -> Turn:
@@ -210,7 +212,7 @@ def _patched(base: Turn, call: str, files: tuple[str, ...]) -> Turn:
 
 def _result(base: Turn, call: str, ended: _Ended) -> Turn:
     key = f"{call}:so-far" if ended.running else f"{call}:out"
-    text = answered(ended.text, failed=ended.failed)
+    text = result_text(ended.text, failed=ended.failed)
     return base._replace(kind=RESULT, key=key, call=call, text=text, failed=ended.failed)
 
 

@@ -187,15 +187,15 @@ def clean(text: str) -> str:
     return writable(text).strip()
 
 
-def asked(text: str) -> str:
+def prompt_text(text: str) -> str:
     return clip(clean(text), _ASKED)
 
 
-def given(text: str) -> str:
+def argument_text(text: str) -> str:
     return clip(clean(text), _DONE)
 
 
-def answered(text: str, *, failed: bool) -> str:
+def result_text(text: str, *, failed: bool) -> str:
     """What of a tool's answer tells how it ended."""
     text = clean(text)
     if not failed:

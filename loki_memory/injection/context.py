@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.injection.line import InjectedLine, bullet, line, told_as, told_of
+from loki_memory.injection.line import InjectedLine, bullet, injected_line, line, line_of_hit
 from loki_memory.injection.mistakes import mistakes
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.text import tokens
@@ -150,7 +150,7 @@ def found_for(
         if name == "avoid_these":
             groups[name] = warnings(workspace, chosen, held, unasked=unasked)
         else:
-            groups[name] = with_text((hit, told_of(workspace, hit)) for hit in chosen)
+            groups[name] = with_text((hit, injected_line(workspace, hit)) for hit in chosen)
     return groups, hits.task, hits.filtered
 
 
@@ -163,7 +163,7 @@ def warnings(
 ) -> list[tuple[Recollection, InjectedLine]]:
     """What went wrong before: near the goal, and whatever the goal is."""
     found = mistakes(workspace, hits, WARNINGS, held, unasked=unasked)
-    return with_text((hit, told_as(hit, text)) for hit, text in found)
+    return with_text((hit, line_of_hit(hit, text)) for hit, text in found)
 
 
 def with_text(

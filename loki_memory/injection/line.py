@@ -33,17 +33,17 @@ class InjectedLine(NamedTuple):
     status: str = "active"
 
 
-def told_of(workspace: Workspace, hit: Recollection) -> InjectedLine:
+def injected_line(workspace: Workspace, hit: Recollection) -> InjectedLine:
     """What a memory comes to, read from its record; without text if it is not to be told."""
     for home in workspace.homes():
         body = home.index.body(hit.id)
         if body is not None:
             record = json.loads(body[1])
-            return told_as(hit, tellable(hit.kind, record, gist(hit.kind, hit.title, record)))
-    return told_as(hit, hit.title)
+            return line_of_hit(hit, tellable(hit.kind, record, gist(hit.kind, hit.title, record)))
+    return line_of_hit(hit, hit.title)
 
 
-def told_as(hit: Recollection, text: str) -> InjectedLine:
+def line_of_hit(hit: Recollection, text: str) -> InjectedLine:
     """A memory with the text that it is told by."""
     fields = (hit.kind, text, hit.confidence, hit.evidence, hit.score, hit.status)
     return InjectedLine(hit.id, *fields)

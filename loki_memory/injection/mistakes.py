@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from loki_memory.injection.line import family_gist, gist, tellable
-from loki_memory.models.error_signature import head, signature, told
+from loki_memory.models.error_signature import head, signature, with_command
 from loki_memory.models.prompt_injection import without_instructions
 from loki_memory.recall.gate import PROVEN, TRUSTED
 from loki_memory.recall.result import Recollection
@@ -256,7 +256,7 @@ def _line(workspace: Workspace, family: Family) -> str:
     samples = list(_samples(workspace, family))
     typed = _commonest(label for label, _ in samples) or family.head
     if len(members) == 1:
-        title, record = told(members[0].complaint, typed), _record(workspace, members[0].id)
+        title, record = with_command(members[0].complaint, typed), _record(workspace, members[0].id)
         record = {**record, "what_fails": title} if typed else record
         return tellable(members[0].kind, record, gist(members[0].kind, title, record))
     each = [(one.complaint, _record(workspace, one.id)) for one in members]

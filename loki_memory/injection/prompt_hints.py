@@ -139,7 +139,7 @@ def _lessons(workspace: Workspace, mark: str, by: str) -> list[Recollection]:
 
 def _worded(workspace: Workspace, hits: Iterable[Recollection]) -> list[tuple[Recollection, str]]:
     """Memories that have something to say, each with its line."""
-    from loki_memory.injection.line import bullet, line, told_of
+    from loki_memory.injection.line import bullet, injected_line, line
 
-    told = ((hit, bullet(line(told_of(workspace, hit)))) for hit in hits)
+    told = ((hit, bullet(line(injected_line(workspace, hit)))) for hit in hits)
     return [(hit, f"{text}\n") for hit, text in told if text]

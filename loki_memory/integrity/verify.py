@@ -18,7 +18,7 @@ from loki_memory.integrity import write_log
 from loki_memory.integrity.citations import blob_id, content, has_changed, is_stale, still_stands
 from loki_memory.integrity.findings import Examined, IntegrityFinding, examine
 from loki_memory.integrity.unverified import note_doubts
-from loki_memory.integrity.write_log import Said, is_witnessed
+from loki_memory.integrity.write_log import WriteNote, is_witnessed
 
 if TYPE_CHECKING:
     from loki_memory.integrity.anchors import AnchoredPast
@@ -138,7 +138,7 @@ def _adopt(
     return list(dict.fromkeys(finding.path for finding in chosen))
 
 
-def adoptions(found: Examined, chosen: Iterable[IntegrityFinding]) -> list[Said]:
+def adoptions(found: Examined, chosen: Iterable[IntegrityFinding]) -> list[WriteNote]:
     """What is said to adopt findings. Of each path last what stands there, as it was examined:
     what was changed in the meantime is not adopted unseen.
     """
@@ -149,10 +149,10 @@ def adoptions(found: Examined, chosen: Iterable[IntegrityFinding]) -> list[Said]
     said = []
     for path, findings in by_path.items():
         findings.sort(key=lambda finding: finding.what != "overwritten")
-        said += [Said("adopt", path, finding.sha256, "") for finding in findings]
+        said += [WriteNote("adopt", path, finding.sha256, "") for finding in findings]
         last = found.testimony.last_good(path)
         if findings[-1].what == "overwritten" and last is not None and is_witnessed(path):
-            said.append(Said("adopt", path, last.sha256, ""))
+            said.append(WriteNote("adopt", path, last.sha256, ""))
     return said
 
 

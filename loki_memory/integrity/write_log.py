@@ -39,7 +39,7 @@ _LONGEST_LINE = 1 << 13  # the longest path that Linux knows is half of it
 _BROKEN = ".broken"  # behind the name of a chain that was given up
 
 
-class Said(NamedTuple):
+class WriteNote(NamedTuple):
     """What a line is to say: hashes of the content now and before, empty for no file."""
 
     op: Op
@@ -48,10 +48,10 @@ class Said(NamedTuple):
     was: str
 
 
-def of_write(path: str, data: bytes | None, before: bytes | None) -> Said:
+def of_write(path: str, data: bytes | None, before: bytes | None) -> WriteNote:
     """What is said of a write by the store."""
     op: Op = "remove" if data is None else "put"
-    return Said(op, path, content_hash(data), content_hash(before))
+    return WriteNote(op, path, content_hash(data), content_hash(before))
 
 
 def is_witnessed(path: str) -> bool:
@@ -62,7 +62,7 @@ def is_witnessed(path: str) -> bool:
 # -- writing -------------------------------------------------------------------------------------
 
 
-def note(layout: Layout, said: Sequence[Said]) -> None:
+def note(layout: Layout, said: Sequence[WriteNote]) -> None:
     """Add lines to the chain of this folder. The caller holds the store.
 
     Never fails: a record that is stored and not witnessed is told by `verify`.
@@ -91,7 +91,7 @@ def _place(memory: str) -> str:
     return digest("place", memory)
 
 
-def _append(path: str, said: Iterable[Said]) -> None:
+def _append(path: str, said: Iterable[WriteNote]) -> None:
     """Write lines in one go; raises ValueError if the chain's last line makes no sense."""
     fd = disk.open_to_change(path, append=True)
     try:
@@ -100,7 +100,7 @@ def _append(path: str, said: Iterable[Said]) -> None:
         os.close(fd)
 
 
-def _continued(tail: bytes, said: Iterable[Said]) -> Iterator[bytes]:
+def _continued(tail: bytes, said: Iterable[WriteNote]) -> Iterator[bytes]:
     writer, seq = hash_chain.head(tail) if tail else (f"w-{encode(os.urandom(8), 10)}", 0)
     for number, one in enumerate(said, seq + 1):
         prev = hash_chain.line_hash(tail) if tail else ""

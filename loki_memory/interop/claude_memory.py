@@ -145,7 +145,7 @@ def _points_to_file(note: str, path: Path) -> bool:
     return pointer is not None and (path.parent / pointer[1]).is_file()
 
 
-def told(workspace: Workspace, path: Path) -> Edit:
+def write_back_edit(workspace: Workspace, path: Path) -> Edit:
     """MEMORY.md with a block that says what this project remembers, as far as there is room."""
     site = Site.of(workspace, user=True)
     path = Path(os.path.realpath(path))

@@ -92,7 +92,7 @@ def write_back(
 ) -> InstallStep:
     """Tell another system what this project remembers, in a block of our own in its index."""
     index = _source(source).told_in(workspace, path)
-    return carry_out([claude_memory.told(workspace, index)], plan_only=plan_only)[0]
+    return carry_out([claude_memory.write_back_edit(workspace, index)], plan_only=plan_only)[0]
 
 
 def _source(name: str) -> ImportSource:

@@ -183,7 +183,7 @@ def complaint(error: str) -> str:
     return "" if _NO_ERROR.match(line) else line
 
 
-def told(line: str, command: str) -> str:
+def with_command(line: str, command: str) -> str:
     """An error with the command that met it, in a form that has the error's signature."""
     return f"{line} (running {command})" if command else line
 

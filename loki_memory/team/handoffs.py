@@ -20,7 +20,7 @@ from loki_memory.models.error_signature import complaint
 from loki_memory.models.team import is_addressed, is_role
 from loki_memory.models.text import normal
 from loki_memory.recall.gate import TRUSTED
-from loki_memory.team.ledgers import ledger_of, put, take_over_checkpoints, told
+from loki_memory.team.ledgers import checkpoint_ledger, ledger_of, put, take_over_checkpoints
 
 if TYPE_CHECKING:
     from loki_memory.home import Changing
@@ -40,7 +40,7 @@ def checkpoint(workspace: Workspace, ledger: Ledger | Mapping[str, Any]) -> Ledg
 
 def check_in(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
     """Write what is new of an agent into its ledger; what is not told stays as it was."""
-    new = told(agent, fields, workspace.now(), workspace.origin)
+    new = checkpoint_ledger(agent, fields, workspace.now(), workspace.origin)
     workspace.before_write()
     take_over_checkpoints(workspace)
     workspace.know_strangers("ledgers")
@@ -97,7 +97,7 @@ def accept(workspace: Workspace, handoff: Changing, by: str | None) -> Handoff:
         receiver = by or taken.to_agent or ""
         if by or not is_role(receiver):
             fields = {"context": {"handoffs": [taken.id]}}
-            new = told(receiver, fields, workspace.now(), workspace.origin)
+            new = checkpoint_ledger(receiver, fields, workspace.now(), workspace.origin)
             put(workspace, change, new)
         return change.put(taken, path)  # type: ignore[return-value]
 

@@ -40,7 +40,7 @@ def note_checkpoint(workspace: Workspace, agent: str, fields: Mapping[str, Any])
 
     from loki_memory.files.redaction import redact_value
 
-    ledger = told(agent, fields, workspace.now(), workspace.origin)
+    ledger = checkpoint_ledger(agent, fields, workspace.now(), workspace.origin)
     line = orjson.dumps(redact_value(ledger.document())) + b"\n"
     with failures_named(_file(workspace)), _held(workspace):
         _append(_file(workspace), line)
@@ -77,7 +77,7 @@ def take_over_checkpoints(workspace: Workspace) -> list[Ledger]:
     return written
 
 
-def told(agent: str, fields: Mapping[str, Any], now: str, origin: str) -> Ledger:
+def checkpoint_ledger(agent: str, fields: Mapping[str, Any], now: str, origin: str) -> Ledger:
     """What is known of an agent from now on; raises InvalidRecord."""
     document = {"last_checkpoint": now, **fields, "agent_id": agent, "origin": origin}
     return parse(Ledger, document)
