@@ -195,6 +195,18 @@ def test_a_tracked_file_is_found_in_a_monorepo_and_in_any_version_of_gits_index(
     assert found == [f".loki/local/{FACT}", ".loki/local"]
 
 
+def test_a_tracked_file_is_found_inside_a_git_hook_of_another_repository(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_git(project)
+    plant_local_zone(project)
+    git(project, "add", "-Af", ".loki/local")
+    git(tmp_path, "init", "-q", "other")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    found = [problem.path for problem in Workspace.open(project).problems()]
+    assert f".loki/local/{FACT}" in found
+
+
 def test_a_branch_that_brings_a_link_is_held_up_by_check(project: Path) -> None:
     in_git(project)
     (project / ".loki/memory/semantic/facts/x.json").symlink_to("/etc/hostname")

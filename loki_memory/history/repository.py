@@ -91,7 +91,7 @@ def tracked(folder: Path, paths: Sequence[str], commit: str = "") -> list[Tracke
         answer = subprocess.run(  # noqa: S603 - git, without anything a repository configures
             command,
             cwd=folder,
-            env={**os.environ, **_SILENT, **_OFFLINE},
+            env={**_elsewhere(), **_SILENT, **_OFFLINE},
             capture_output=True,
             check=False,
         )
@@ -99,6 +99,12 @@ def tracked(folder: Path, paths: Sequence[str], commit: str = "") -> list[Tracke
         return []
     entries = (os.fsdecode(entry).partition("\t") for entry in answer.stdout.split(b"\0"))
     return [Tracked(path, about.startswith(_LINK)) for about, _, path in entries if path]
+
+
+def _elsewhere() -> dict[str, str]:
+    """The environment without the repository of the git hook that this process may run in."""
+    named = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
+    return {name: value for name, value in os.environ.items() if name not in named}
 
 
 class Commit(NamedTuple):
