@@ -5,6 +5,7 @@ They lie beside the package in a checkout and inside it once installed.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 
@@ -15,5 +16,6 @@ def resource(name: str) -> Path:
     return inside if inside.exists() else package.parent / name
 
 
+@cache
 def template(name: str) -> str:
     return (resource("templates") / name).read_text(encoding="utf-8")
