@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 _REASONS = 100  # refused lines that a report names; it counts all
 _AT_ONCE = 100  # episodes that are held in memory and written together
 _WRITTEN = {"new": 1, "changed": 1, "known": 0, "left": 0}
-_SCOPES = ("project", "local")
 _DUE = "`loki-mem ingest` tells it, or says why it cannot"
 _LOCK_SECONDS = 60.0  # another process may be reading a gigabyte
 
@@ -258,7 +257,8 @@ def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: boo
     """Write the episodes of a session, as far as they are new or have gone on."""
     made, size = staging.made(session), staging.size(session)
     telling = _Telling(workspace, made.episodes, only_add=only_add)
-    records = episodes(told_turns(staging, session), _scope(workspace))
+    scope = workspace.config.text("capture.scope")
+    records = episodes(told_turns(staging, session), scope)
     while some := list(islice(records, _AT_ONCE)):
         telling.write(some)
     telling.take_back()
@@ -341,12 +341,6 @@ def _with_recalled(episode: Episode, there: Memory | None) -> Episode:
         if known
         else episode
     )
-
-
-def _scope(workspace: Workspace) -> str:
-    """`local` keeps episodes on this machine; so does a word that nobody knows."""
-    scope = workspace.config.text("capture.scope")
-    return scope if scope in _SCOPES else "local"
 
 
 def _report(reads: Sequence[Read], told: Sequence[_Told], waiting: int) -> Ingested:
