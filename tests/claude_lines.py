@@ -22,6 +22,10 @@ class Transcript:
     def say(self, text: str, **more: Any) -> Transcript:
         return self._add("user", text, **more)
 
+    def reply(self, text: str) -> Transcript:
+        """Prose of the agent."""
+        return self._add("assistant", [{"type": "text", "text": text}])
+
     def call(
         self, tool: str, answer: str = "ok", *, failed: bool = False, **given: Any
     ) -> Transcript:
@@ -33,8 +37,9 @@ class Transcript:
         return self._add("assistant", [{**use, "input": given}])
 
     def answer(self, text: str, *, failed: bool = False) -> Transcript:
-        calls = [line for line in self.lines if line["type"] == "assistant"]
-        use = calls[-1]["message"]["content"][0]["id"]
+        blocks = [line["message"]["content"][0] for line in self.lines]
+        calls = [block for block in blocks if isinstance(block, dict) and "name" in block]
+        use = calls[-1]["id"]
         result = {"type": "tool_result", "tool_use_id": use, "content": text}
         return self._add("user", [{**result, "is_error": True} if failed else result])
 

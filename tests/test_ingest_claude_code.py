@@ -9,7 +9,7 @@ from claude_lines import Transcript
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.claude_code import ClaudeCode
-from loki_memory.ingest.turns import CALL, END, PROMPT, RESULT, STOP, Turn
+from loki_memory.ingest.turns import CALL, COMPACT, END, PROMPT, RESULT, STOP, Turn
 
 
 def turns(told: Transcript) -> list[Turn]:
@@ -54,7 +54,12 @@ def test_what_a_program_wrote_is_no_prompt(text: str) -> None:
     assert turns(Transcript().say(text)) == []
 
 
-@pytest.mark.parametrize("mark", ["isMeta", "isSidechain", "isCompactSummary"])
+def test_the_summary_of_a_compacted_conversation_is_no_prompt() -> None:
+    (summary,) = turns(Transcript().say("The cart keeps its items", isCompactSummary=True))
+    assert (summary.kind, summary.text) == (COMPACT, "The cart keeps its items")
+
+
+@pytest.mark.parametrize("mark", ["isMeta", "isSidechain"])
 def test_what_is_said_in_the_users_name_is_no_prompt(mark: str) -> None:
     assert turns(Transcript().say("Do this", **{mark: True})) == []
 

@@ -17,7 +17,8 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.codex import Codex
 from loki_memory.ingest.run import ingest
 from loki_memory.ingest.staging import Staging
-from loki_memory.ingest.turns import CALL, PROMPT, RESULT, STOP, Turn, is_foreign, steps
+from loki_memory.ingest.steps import steps
+from loki_memory.ingest.turns import CALL, PROMPT, RESULT, STOP, Turn, is_foreign
 from loki_memory.models import Episode
 
 PATCH = (
@@ -203,7 +204,7 @@ def test_a_rollout_is_told_in_pieces_as_at_once(ws: Workspace, tmp_path: Path) -
     assert isinstance(told, Episode)
     assert (told.agent, told.goal, told.outcome) == ("codex", "Fix the cart", "success")
     assert told.files_modified == ["src/cart.py", "docs/cart.md"]
-    assert told.errors_encountered[0].resolution == "SHOP_ENV=test pytest tests"
+    assert told.errors_encountered[0].resolution == "Run `SHOP_ENV=test pytest tests`"
     with Workspace.init(tmp_path / "other") as other:
         ingest(other, [work().write(tmp_path / "b.jsonl")], "codex")
         assert [one.document() for one in other.list(kind="episode")] == [told.document()]
@@ -257,7 +258,7 @@ def test_a_rollout_of_items_is_told_in_pieces_as_at_once(ws: Workspace, tmp_path
     (error,) = told.errors_encountered
     assert (error.message, error.resolution) == (
         "KeyError: 'SHOP_ENV'",
-        "SHOP_ENV=test pytest tests",
+        "Run `SHOP_ENV=test pytest tests`",
     )
     assert [action.action for action in told.action_log] == ["shell", "apply_patch", "shell"]
     with Workspace.init(tmp_path / "other") as other:
@@ -398,7 +399,7 @@ def test_a_rollout_that_an_older_version_read_is_read_again(ws: Workspace, tmp_p
     ws.layout.resolve(ws.record_path(episode.id) or "").unlink()
     assert ingest(ws, [path]).episodes == 0
     for mark in (ws.layout.local / "ingest").rglob("*.json"):
-        mark.write_bytes(mark.read_bytes().replace(b',"reader":2', b""))
+        mark.write_bytes(mark.read_bytes().replace(b',"reader":3', b""))
     again = ingest(ws, [path])
     assert (again.episodes, again.rewritten) == (1, ())
 

@@ -37,8 +37,9 @@ def test_an_episode_tells_goal_files_errors_remedy_outcome_and_commit() -> None:
     assert [a.target for a in first.action_log][:2] == ["src/cart.py", "pytest tests"]
     assert first.files_modified == ["src/cart.py"]
     assert [(e.type, e.resolution) for e in first.errors_encountered] == [
-        ("pytest tests", "SHOP_ENV=test pytest tests")
+        ("pytest tests", "Run `SHOP_ENV=test pytest tests`")
     ]
+    assert first.errors_encountered[0].command == "SHOP_ENV=test pytest tests"
     assert "KeyError: 'SHOP_ENV'" in first.errors_encountered[0].message
     assert (first.outcome, first.git_commit) == ("success", "1a2b3c4")
     assert [a.error for a in first.action_log if a.error] == ["KeyError: 'SHOP_ENV'"]
@@ -138,37 +139,81 @@ def test_an_error_tells_how_the_command_was_typed(command: str, label: str) -> N
     assert one(work).errors_encountered[0].type == label
 
 
-def test_a_retry_that_works_after_an_edit_tells_the_edit() -> None:
+def test_a_retry_that_works_after_an_edit_tells_the_edited_line() -> None:
     work = (
         Transcript()
         .say("Mend the build")
-        .call("Bash", "main.go:3:2: undefined: x", failed=True, command="go build ./...")
-        .call("Edit", file_path="/home/ana/shop/main.go")
+        .call("Bash", "main.go:3:2: undefined: total", failed=True, command="go build ./...")
+        .call(
+            "Edit",
+            file_path="/home/ana/shop/main.go",
+            old_string="return total",
+            new_string="return cart.total",
+        )
         .call("Bash", command="go build ./...")
     )
-    assert one(work).errors_encountered[0].resolution == "Edit, then the same command"
+    error = one(work).errors_encountered[0]
+    assert error.hunk == "`return total` → `return cart.total` (main.go)"
+    assert error.resolution == "Change `return total` → `return cart.total` (main.go)"
 
 
-@pytest.mark.parametrize(
-    ("failed", "worked"),
-    [("make fmt && make lint", "make lint"), ("make lint", "make fmt && make lint")],
-)
-def test_a_command_in_a_chain_is_the_same_command(failed: str, worked: str) -> None:
-    work = Transcript().say("Lint").call("Bash", "a.go:1:2: unused x", failed=True, command=failed)
-    assert one(work.call("Bash", command=worked)).errors_encountered[0].resolution == worked
+def test_a_sentence_that_explains_an_error_is_its_resolution() -> None:
+    work = (
+        Transcript()
+        .say("Mend the build")
+        .call("Bash", "fatal: unknown flag --no-stat of show", failed=True, command="git show -n")
+        .reply("The `show` command doesn't have a `--no-stat` flag, it needs `--format=` instead.")
+        .call("Bash", command="git show --format=")
+    )
+    error = one(work).errors_encountered[0]
+    assert error.resolution == (
+        "The `show` command doesn't have a `--no-stat` flag, it needs `--format=` instead."
+        " E.g. `git show --format=`"
+    )
 
 
-def test_a_tools_error_is_resolved_by_its_success_on_the_same_file() -> None:
-    here, other = "/home/ana/shop/a.py", "/home/ana/shop/b.py"
+def test_a_command_that_was_run_before_the_same_one_worked_is_the_remedy() -> None:
+    failed = (
+        Transcript()
+        .say("Lint")
+        .call("Bash", "the file is badly formatted", failed=True, command="make lint")
+    )
+    work = failed.call("Bash", command="make fmt && make lint")
+    assert one(work).errors_encountered[0].resolution == "Run `make fmt`"
+
+
+def test_the_rest_of_a_chain_is_no_remedy() -> None:
+    work = (
+        Transcript()
+        .say("Lint")
+        .call("Bash", "the file is badly formatted", failed=True, command="make fmt && make lint")
+    )
+    assert one(work.call("Bash", command="make lint")).errors_encountered[0].resolution is None
+
+
+def test_an_error_of_the_clients_own_tool_has_no_remedy() -> None:
+    here = "/home/ana/shop/a.py"
     work = (
         Transcript()
         .say("Change it")
         .call("Edit", "File has not been read yet.", failed=True, file_path=here)
-        .call("Edit", file_path=other)
         .call("Read", file_path=here)
         .call("Edit", file_path=here)
     )
-    assert one(work).errors_encountered[0].resolution == "Read, then Edit"
+    assert one(work).errors_encountered[0].resolution is None
+
+
+def test_each_rule_of_a_linters_report_is_an_error_of_its_own() -> None:
+    report = (
+        "cmd/a.go:12:5: Error return value is not checked (errcheck)\n"
+        "cmd/b.go:3:1: string `user` has 4 occurrences, make it a constant (goconst)\n"
+        "cmd/c.go:7:2: Error return value is not checked (errcheck)\n"
+    )
+    work = Transcript().say("Lint").call("Bash", report, failed=True, command="mise run lint")
+    assert [e.message for e in one(work).errors_encountered] == [
+        "cmd/a.go:12: Error return value is not checked (errcheck)",
+        "cmd/b.go:3: string `user` has 4 occurrences, make it a constant (goconst)",
+    ]
 
 
 def test_what_is_resolved_by_nothing_has_no_resolution() -> None:
@@ -218,15 +263,24 @@ def test_assent_belongs_to_what_is_under_way() -> None:
     assert [a.target for a in one(work).action_log] == ["make", "make install"]
 
 
-def test_assent_after_a_long_pause_goes_on_with_the_goal() -> None:
-    work = Transcript().say("Add a cart").call("Bash", command="make").wait(31).say("go on")
-    assert [e.goal for e in told(work)] == ["Add a cart", "Add a cart (continued)"]
-
-
-def test_assent_elsewhere_after_a_shorter_pause_goes_on_too() -> None:
-    work = Transcript().say("Add a cart").call("Bash", command="make").wait(11)
+@pytest.mark.parametrize(
+    "text", ["go on", "commit and push", "ok", "/recall cart", "continue where you left off"]
+)
+def test_a_prompt_without_a_goal_belongs_to_the_work_before_it(text: str) -> None:
+    work = Transcript().say("Add a cart").call("Bash", command="make").wait(31)
     work.branch = "other"
-    assert len(told(work.say("ok"))) == 2
+    assert [e.goal for e in told(work.say(text).call("Bash", command="ls"))] == ["Add a cart"]
+
+
+def test_the_closing_message_is_the_summary_of_an_episode() -> None:
+    work = Transcript().say("Add a cart").reply("Let me look.").call("Bash", command="make")
+    work.reply("Added the cart.\n\n```go\nfunc Cart() {}\n```\nIt keeps the items in order.")
+    assert one(work).summary == "Added the cart.\n\n \nIt keeps the items in order."
+
+
+def test_an_episode_that_was_cut_off_has_no_summary() -> None:
+    work = Transcript().say("Add a cart").reply("Let me look.").call("Bash", command="make")
+    assert one(work).summary is None
 
 
 def test_long_work_on_one_prompt_is_cut_after_a_commit() -> None:

@@ -2,23 +2,18 @@
 
 The user's prompt is the boundary: measured on real logs, structure finds borders (F1 .91 to .94)
 where likeness of words does not (.36 to .48). A prompt that states a goal begins an episode. One
-that only says "yes" or "go on" belongs to what is under way, unless other signs speak against it
-(a long pause, another folder or branch, a commit just made). Who works on for long without being
-asked anything is cut after a commit.
+that only says "yes", "go on" or "commit and push", or that asks memory itself, belongs to the work
+before it. Where an agent works on for long without being asked anything, a commit ends the episode.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import NamedTuple
 
 from loki_memory.ingest.turns import CALL, END, PROMPT, RESULT, Turn
 
-_CUT = 1.0  # the score at which one episode ends; the parts of it are below
-_STATES_GOAL, _LONG_GAP, _GAP, _MOVED, _COMMITTED = 1.0, 1.0, 0.5, 0.7, 0.3
-_LONG_PAUSE, _PAUSE = 30 * 60, 10 * 60  # seconds
 _MUCH = 40  # calls on one goal, after which a commit is a boundary
 _EARLIER = "(asked before this transcript begins)"
 _MOST = 2000  # turns of an episode: it is held in memory
@@ -27,6 +22,28 @@ _ASSENT = re.compile(
     r"thanks|thank you|continue|go on|go ahead|go for it|proceed|carry on|keep going|do it|"
     r"do that|do so|please|please do|sounds good|looks good|lgtm|next|resume|retry|try again|"
     r"again|no|nope|\d+|[a-d]|both|all|let'?s do (?:it|that|this)|it|that|now)\b[\s.,!;:)-]*)+",
+    re.IGNORECASE,
+)
+_POLITE = (
+    r"(?:(?:please|now|ok(?:ay)?|then|and|also|just|let'?s|can you|go ahead and|you can)\b[\s,]*)*"
+)
+_WHAT = (
+    r"(?:\s+(?:it|this|that|them|these|those|all|everything|(?:the |your |my )?changes?"
+    r"|(?:a |the )?pr|to (?:main|master|origin|remote)|again|too|please|now|up))*"
+)
+_STEP = (
+    r"(?:commit|push|merge|stage|rebase|pull"
+    rf"|(?:create|open|make|update) (?:a |the )?(?:draft )?(?:pr|pull request)){_WHAT}"
+)
+_ORDER = re.compile(
+    rf"{_POLITE}{_STEP}(?:[\s,&+]*(?:and|then|&)?\s*{_POLITE}{_STEP})*[\s.!]*", re.IGNORECASE
+)
+_OURS = re.compile(
+    r"/(?:loki|recall|remember|memory|compact|context|handoff|clear|resume|model)\b", re.IGNORECASE
+)
+_RESUMES = re.compile(
+    r"(?:continue|go on|resume|carry on|keep going|pick up)\b.{0,60}"
+    r"\b(?:left off|compact\w*|where|before|stopped|session)\b.{0,40}",
     re.IGNORECASE,
 )
 _COMMITS = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b")
@@ -40,13 +57,17 @@ class Stretch(NamedTuple):
     home: str  # the folder in which the session began
     following: str = ""  # what the user said next
 
+    def replies(self) -> list[str]:
+        """What the user said about the work, in order; the prompt that began it is none."""
+        prompts = [turn.text for turn in self.turns[1:] if turn.kind == PROMPT]
+        return [*prompts, *filter(None, [self.following])]
+
 
 class _Running:
     """What is known of a session while its turns go by."""
 
     def __init__(self) -> None:
         self.home = ""
-        self.last: Turn | None = None
         self.turns: list[Turn] = []
         self.goal = ""
         self.calls = 0
@@ -56,24 +77,13 @@ class _Running:
 
     def begins(self, turn: Turn) -> bool:
         """Whether a turn is the first of an episode."""
+        if not self.turns:
+            return turn.kind in {PROMPT, CALL}
         if turn.kind == PROMPT:
-            return not self.turns or self._score(turn) >= _CUT
+            return states_goal(turn.text)
         if turn.kind != CALL:
             return False
-        return (
-            not self.turns or len(self.turns) >= _MOST or (self.committed and self.calls >= _MUCH)
-        )
-
-    def _score(self, turn: Turn) -> float:
-        last = self.last or turn
-        pause = _seconds(last.at, turn.at)
-        moved = (last.cwd, last.branch) != (turn.cwd, turn.branch)
-        return (
-            _STATES_GOAL * states_goal(turn.text)
-            + (_LONG_GAP if pause > _LONG_PAUSE else _GAP if pause > _PAUSE else 0)
-            + _MOVED * moved
-            + _COMMITTED * self.committed
-        )
+        return len(self.turns) >= _MOST or (self.committed and self.calls >= _MUCH)
 
     def begin(self, turn: Turn) -> None:
         states = turn.kind == PROMPT and (states_goal(turn.text) or not self.goal)
@@ -82,7 +92,6 @@ class _Running:
 
     def take(self, turn: Turn) -> None:
         self.home = self.home or turn.cwd
-        self.last = turn
         if self.turns or turn.kind in {PROMPT, CALL}:
             self.turns.append(turn)
         if turn.kind == CALL:
@@ -102,8 +111,8 @@ class _Running:
 def stretches(turns: Iterable[Turn]) -> Iterator[Stretch]:
     """Turns in the order of time, one stretch per episode.
 
-    Who types while a tool runs begins an episode before the one under way has its last answers:
-    these still go to it.
+    A user who types while a tool runs begins an episode before the one under way has its last
+    answers: these still go to it.
     """
     running = _Running()
     before: Stretch | None = None  # not given out yet: some of its calls are `late`
@@ -127,15 +136,10 @@ def stretches(turns: Iterable[Turn]) -> Iterator[Stretch]:
 
 def states_goal(text: str) -> bool:
     """Whether a prompt says what to do, not only that it shall be done."""
-    return bool(text.strip()) and _ASSENT.fullmatch(text.strip()) is None
+    said = text.strip()
+    forms = (_ASSENT, _ORDER, _RESUMES)
+    return bool(said) and not _OURS.match(said) and not any(form.fullmatch(said) for form in forms)
 
 
 def _continued(goal: str) -> str:
     return goal if goal.endswith(" (continued)") else f"{goal} (continued)"
-
-
-def _seconds(begin: str, end: str) -> float:
-    try:
-        return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
-    except (ValueError, TypeError):
-        return 0.0

@@ -9,10 +9,13 @@ from typing import Any, Self
 from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.turns import (
     CALL,
+    COMPACT,
     END,
     PROMPT,
     RESULT,
+    SAY,
     STOP,
+    Hunk,
     Turn,
     argument_text,
     flag_in,
@@ -21,9 +24,12 @@ from loki_memory.ingest.turns import (
     is_ours,
     name_in,
     prompt_text,
+    prose_text,
     result_text,
+    summary_text,
     text_in,
 )
+from loki_memory.ingest.written import given_hunks, patch_hunks, written_prose
 
 # Events that tell nothing of the work itself.
 _SILENT = {
@@ -86,9 +92,11 @@ class ClaudeCode:
             return []
         if kind not in {"user", "assistant"}:
             return None
+        blocks = _blocks(value)
         if flag_in(value, "isCompactSummary"):
-            return []
-        return list(_turns(value, kind, _blocks(value)))
+            text = "\n".join(text_in(block, "text") for block in blocks)
+            return [_base(value)._replace(kind=COMPACT, text=summary_text(text))]
+        return list(_turns(value, kind, blocks))
 
 
 def _turns(event: Mapping[str, Any], kind: str, blocks: Sequence[Mapping[str, Any]]) -> list[Turn]:
@@ -98,6 +106,8 @@ def _turns(event: Mapping[str, Any], kind: str, blocks: Sequence[Mapping[str, An
     for number, block in enumerate(blocks):
         named = base._replace(key=f"{base.key}:{number}")
         turn = _of_assistant(named, block) if kind == "assistant" else _of_user(named, block)
+        if turn and turn.kind == RESULT:
+            turn = turn._replace(hunks=_hunks(event))
         if turn and not (turn.kind == PROMPT and is_hidden):
             found.append(turn)
     return found
@@ -139,8 +149,23 @@ def _base(event: Mapping[str, Any]) -> Turn:
     )
 
 
+def _hunks(event: Mapping[str, Any]) -> tuple[Hunk, ...]:
+    """Lines that an edit changed, as the client wrote them beside the tool's answer."""
+    result = event.get("toolUseResult")
+    if not isinstance(result, Mapping):
+        return ()
+    path, patches = result.get("filePath"), result.get("structuredPatch")
+    if not isinstance(path, str) or not isinstance(patches, list):
+        return ()
+    return patch_hunks(argument_text(path), (one for one in patches if isinstance(one, Mapping)))
+
+
 def _of_assistant(base: Turn, block: Mapping[str, Any]) -> Turn | None:
-    if text_in(block, "type") != "tool_use":
+    kind = text_in(block, "type")
+    if kind == "text":
+        said = prose_text(text_in(block, "text"))
+        return base._replace(kind=SAY, text=said) if said else None
+    if kind != "tool_use":
         return None
     tool, given_ = name_in(block, "name"), block.get("input")
     fields = given_ if isinstance(given_, Mapping) else {}
@@ -149,7 +174,8 @@ def _of_assistant(base: Turn, block: Mapping[str, Any]) -> Turn | None:
         return None
     files = tuple(argument_text(v) for n in _FILES if isinstance(v := fields.get(n), str) and v)
     call = name_in(block, "id")
-    return base._replace(kind=CALL, tool=tool, text=argument_text(target), call=call, files=files)
+    turn = base._replace(kind=CALL, tool=tool, text=argument_text(target), call=call, files=files)
+    return turn._replace(written=written_prose(tool, fields), hunks=given_hunks(fields))
 
 
 def _of_user(base: Turn, block: Mapping[str, Any]) -> Turn | None:

@@ -24,14 +24,23 @@ from loki_memory.ingest.turns import (
     CALL,
     PROMPT,
     RESULT,
+    SAY,
     STOP,
     Turn,
     argument_text,
+    first_hunks,
     instant_in,
     is_ours,
     prompt_text,
+    prose_text,
     result_text,
     text_in,
+)
+from loki_memory.ingest.written import (
+    patch_prose,
+    patch_text_hunks,
+    published_prose,
+    unified_hunks,
 )
 from loki_memory.models.ids import digest
 
@@ -165,11 +174,16 @@ def _patch(base: Turn, call: str, item: Mapping[str, Any]) -> list[Turn] | None:
         return None
     failed = _text(item, "status") in {"failed", "declined"}
     said = _text(item, "stderr") or _text(item, "stdout")
-    return [_patched(base, call, files), _result(base, call, _Ended(said, failed))]
+    diffs = ((path, _text(_fields(changes, path), "unified_diff")) for path in changes)
+    hunks = first_hunks(found for path, diff in diffs for found in unified_hunks(path, diff))
+    result = _result(base, call, _Ended(said, failed))
+    return [_patched(base, call, files), result._replace(hunks=hunks)]
 
 
 def _response(base: Turn, item: Mapping[str, Any]) -> list[Turn] | None:
     kind, call = _text(item, "type"), _text(item, "call_id")
+    if kind == "message" and _text(item, "role") == "assistant":
+        return _message(base, item)
     if kind not in _RESULTS and kind not in _CALLS:
         return [] if kind else None
     if not call:
@@ -183,6 +197,13 @@ def _response(base: Turn, item: Mapping[str, Any]) -> list[Turn] | None:
     return _called(base, call, tool, _given(raw))
 
 
+def _message(base: Turn, item: Mapping[str, Any]) -> list[Turn]:
+    """Prose of the agent; an event tells it once more and is not read."""
+    said = prose_text(_joined(item.get("content")) or "")
+    key = _text(item, "id") or digest("say", base.session, base.at, said)
+    return [base._replace(kind=SAY, key=key, text=said)] if said else []
+
+
 def _tool(item: Mapping[str, Any]) -> str:
     """The name of a tool; of another server's with the server before it, as other agents do."""
     name, server = _text(item, "name"), _text(item, "namespace")
@@ -194,13 +215,15 @@ def _tool(item: Mapping[str, Any]) -> str:
 def _called(base: Turn, call: str, tool: str, text: str) -> list[Turn]:
     """A call, unless it asks memory itself."""
     if _PATCH in text:
-        return [_patched(base, call, tuple(map(argument_text, _PATCHED.findall(text))))]
+        turn = _patched(base, call, tuple(map(argument_text, _PATCHED.findall(text))))
+        return [turn._replace(hunks=patch_text_hunks(text), written=patch_prose(text))]
     tool = "shell" if tool in _SHELLS else tool
     if is_ours(tool, text):
         return []
-    return [
-        base._replace(kind=CALL, key=f"{call}:in", call=call, tool=tool, text=argument_text(text))
-    ]
+    turn = base._replace(
+        kind=CALL, key=f"{call}:in", call=call, tool=tool, text=argument_text(text)
+    )
+    return [turn._replace(written=published_prose(text) if tool == "shell" else "")]
 
 
 def _patched(base: Turn, call: str, files: tuple[str, ...]) -> Turn:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import accumulate
@@ -19,8 +20,12 @@ import orjson
 
 from loki_memory.files.redaction import clip, clip_end
 from loki_memory.ingest.boundaries import Stretch, stretches
-from loki_memory.ingest.turns import STOP, Step, Turn, is_foreign, resolution, steps
+from loki_memory.ingest.repair import repair
+from loki_memory.ingest.statements import PER_EPISODE, Statement
+from loki_memory.ingest.steps import Step, steps
+from loki_memory.ingest.turns import CALL, SAY, STOP, Turn, is_foreign
 from loki_memory.models import Episode, parse
+from loki_memory.models.diagnostics import Finding, findings
 from loki_memory.models.error_signature import complaint
 from loki_memory.models.ids import digest
 from loki_memory.models.text import moment
@@ -28,6 +33,9 @@ from loki_memory.models.text import moment
 _GOAL = 400  # characters: two or three sentences say what is wanted
 _ACTIONS = 60  # of the log: episodes are files that people review
 _ERRORS = 30
+_RULES = 6  # of one report of a linter
+_SUMMARY_WORDS = 200
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _TARGET = 200  # characters of what an action was done to
 _HEAD, _TAIL = 500, 200  # of an error
 _LINE = 240  # of the line that says what went wrong
@@ -49,33 +57,45 @@ _PHASES = (
 )
 
 
-def episodes(turns: Iterable[Turn], scope: str = "project") -> Iterator[Episode]:
-    """The episodes of one session, its turns given in the order of time."""
+def episodes(
+    turns: Iterable[Turn], scope: str = "project", stated: Iterable[Statement] = ()
+) -> Iterator[Episode]:
+    """The episodes of one session: its turns in the order of time, and its statements."""
+    by_turn: defaultdict[str, list[Statement]] = defaultdict(list)
+    for statement in stated:
+        by_turn[statement.key].append(statement)
     for stretch in stretches(turns):
-        for document in _documents(stretch):
+        own = [each for turn in stretch.turns for each in by_turn.get(turn.key, ())]
+        for document in _documents(stretch, own):
             if scope != "project":
                 document["scope"] = scope
             yield parse(Episode, document)
 
 
-def _documents(stretch: Stretch) -> Iterator[dict[str, Any]]:
+def _documents(stretch: Stretch, stated: Sequence[Statement]) -> Iterator[dict[str, Any]]:
     done = localised(steps(stretch.turns), stretch.home)
     ours = [step._replace(answer="") if is_foreign(step.tool) else step for step in done]
-    yield _document(stretch, ours)
+    own = [statement for statement in stated if not statement.is_external]
+    yield _document(stretch, ours, own)
     foreign = [step for step in done if is_foreign(step.tool)]
-    if any(step.met_error for step in foreign):
-        yield _foreign_document(stretch, foreign)
+    external = [statement for statement in stated if statement.is_external]
+    if external or any(step.met_error for step in foreign):
+        yield _foreign_document(stretch, foreign, external)
 
 
-def _document(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
+def _document(
+    stretch: Stretch, done: Sequence[Step], stated: Sequence[Statement]
+) -> dict[str, Any]:
     files = TouchedFiles(*map(_within, touched(done, stretch.home)))
     stopped = any(turn.kind == STOP for turn in stretch.turns)
     document = {
         **_head(stretch, "episode"),
         "duration_seconds": round(_seconds(stretch.turns[0].at, stretch.turns[-1].at)),
         "context": _context(stretch, files),
+        "summary": closing_message(stretch),
+        "statements": _stated(stated),
         **_log(stretch, done),
-        "outcome": judged(done, stretch.following, stopped=stopped),
+        "outcome": judged(done, stretch, stopped=stopped),
         "artifacts_produced": _produced(done, files, stretch.home),
         "git_commit": commit(done),
         "files_read": files.read,
@@ -85,11 +105,38 @@ def _document(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if value not in ("", [], None)}
 
 
-def _foreign_document(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
-    """What tools of third parties complained of during a stretch."""
-    context = {"goal": _goal(stretch)}
-    log = _log(stretch, done)
-    return {**_head(stretch, "external"), "context": context, **log, "origin": "external"}
+def _foreign_document(
+    stretch: Stretch, done: Sequence[Step], stated: Sequence[Statement]
+) -> dict[str, Any]:
+    """What tools of third parties complained of during a stretch, and what was said about it."""
+    document = {
+        **_head(stretch, "external"),
+        "context": {"goal": _goal(stretch)},
+        "statements": _stated(stated),
+        **_log(stretch, done),
+        "origin": "external",
+    }
+    return {name: value for name, value in document.items() if value != []}
+
+
+def _stated(stated: Sequence[Statement]) -> list[dict[str, Any]]:
+    """The best statements, in the order in which they were made."""
+    best = sorted(stated, key=lambda one: -one.score)[:PER_EPISODE]
+    return [
+        {"text": one.text, "type": one.type, "source": one.source, "score": one.score}
+        for one in stated
+        if one in best
+    ]
+
+
+def closing_message(stretch: Stretch) -> str:
+    """What the agent said last, if it did nothing afterwards; empty if it was cut off."""
+    said = [turn for turn in stretch.turns if turn.kind in {SAY, CALL, STOP}]
+    if not said or said[-1].kind != SAY:
+        return ""
+    words = _FENCE.sub(" ", said[-1].text).split(" ")
+    text = " ".join(words[:_SUMMARY_WORDS]).strip()
+    return text + ("…" if len(words) > _SUMMARY_WORDS else "")
 
 
 def _head(stretch: Stretch, kind: str) -> dict[str, Any]:
@@ -139,7 +186,7 @@ def _log(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
     begin = stretch.turns[0].at
     return {
         "action_log": [_action(done[at], begin) for at in _shown(len(done), failing)],
-        "errors_encountered": [_error(done, at) for at in failing],
+        "errors_encountered": [error for at in failing for error in _errors(done, at)][:_ERRORS],
     }
 
 
@@ -162,13 +209,23 @@ def _action(step: Step, begin: str) -> dict[str, Any]:
     return action
 
 
-def _error(done: Sequence[Step], at: int) -> dict[str, Any]:
-    error = {
-        "type": clip(done[at].label, _TOOL),
-        "message": _message(done[at].answer),
-        "resolution": resolution(done, at),
-    }
-    return {name: value for name, value in error.items() if value}
+def _errors(done: Sequence[Step], at: int) -> Iterator[dict[str, Any]]:
+    """The error of a step; of a linter's report, one for each rule."""
+    found: dict[str, Finding] = {}
+    if done[at].is_shell:
+        for finding in findings(done[at].answer):
+            found.setdefault(finding.rule, finding)
+    reported: list[Finding | None] = [*list(found.values())[:_RULES]]
+    for each in reported or [None]:
+        mended = repair(done, at, each)
+        error = {
+            "type": clip(done[at].label, _TOOL),
+            "message": clip(each.text(), _HEAD) if each else _message(done[at].answer),
+            "resolution": mended.line(),
+            "hunk": mended.hunk,
+            "command": mended.command,
+        }
+        yield {name: value for name, value in error.items() if value}
 
 
 def _message(text: str) -> str:
@@ -208,6 +265,16 @@ _GOOD = re.compile(
     r"|(?:create|open|make) (?:a |the )?(?:pr|pull request)\b)",
     re.IGNORECASE,
 )
+_FINISHED = re.compile(
+    r"\b(?:all (?:\w+ )?(?:tests? )?pass\w*|done|fixed|implemented|completed?|successfully|created"
+    r"|updated|added|removed|committed|pushed|resolved|works|is now|are now|ready|replaced"
+    r"|renamed)\b",
+    re.IGNORECASE,
+)
+_GAVE_UP = re.compile(
+    r"\b(?:unable to|could ?n[o']t|cannot proceed|still (?:fail|broken)|not able to|blocked)",
+    re.IGNORECASE,
+)
 _NOT = r"(?:still|(?:still )?(?:does ?n[o']t|did ?n[o']t|is ?n[o']t|not))"
 _BAD = re.compile(
     r"\W*(?:(?:no|nope|hmm+|wrong|undo|revert)\b"
@@ -220,18 +287,35 @@ _BAD = re.compile(
 )
 
 
-def judged(steps: Sequence[Step], following: str, *, stopped: bool) -> str:
+def judged(steps: Sequence[Step], stretch: Stretch, *, stopped: bool) -> str:
     """success, failure, partial or unknown."""
-    said = _said(following)
-    if said:
-        return said
+    verdicts = [verdict for reply in stretch.replies() if (verdict := _said(reply))]
+    if verdicts:
+        return verdicts[-1]
     checks = [step for step in steps if step.is_shell and step.ended and _is_check(step)]
     passed = checks[-1].worked if checks else None
     if stopped:
         return "partial" if passed is not False else "failure"
     if passed is False:
         return "partial" if commit(steps) else "failure"
-    return "success" if passed or commit(steps) else "unknown"
+    if passed or commit(steps):
+        return "success"
+    return _closed(closing_message(stretch), steps)
+
+
+def _closed(closing: str, steps: Sequence[Step]) -> str:
+    """The outcome as the closing message tells it; a question that got its answer is a success."""
+    if not closing or (steps and not steps[-1].worked):
+        return "unknown"
+    if _GAVE_UP.search(closing):
+        return "partial"
+    if closing.rstrip().endswith("?") and not _FINISHED.search(closing):
+        return "unknown"
+    return "success" if _FINISHED.search(closing) or not _changes(steps) else "unknown"
+
+
+def _changes(steps: Sequence[Step]) -> bool:
+    return any(step.hunks for step in steps)
 
 
 def commit(steps: Sequence[Step]) -> str:

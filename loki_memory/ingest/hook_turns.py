@@ -91,9 +91,15 @@ def last_prompt(workspace: Workspace, session: str) -> str:
 
 def told_turns(staging: Staging, session: str) -> Iterator[Turn]:
     """The turns of a session that count: its transcript's, or what hooks noted if it has none."""
-    if all(_is_note(turn) for turn in staging.turns(session)):
-        return staging.turns(session)
-    return (turn for turn in staging.turns(session) if not _is_note(turn))
+    turns = staging.turns(session)
+    noted: list[Turn] = []
+    for turn in turns:
+        if not _is_note(turn):
+            yield turn
+            yield from (each for each in turns if not _is_note(each))
+            return
+        noted.append(turn)
+    yield from noted
 
 
 def _is_note(turn: Turn) -> bool:

@@ -57,6 +57,7 @@ class _Batch:
         self.reasons: list[RefusedLine] = []
         self.unknown: Counter[str] = Counter()
         self.sessions = dict.fromkeys(mark.sessions)
+        self.is_again = mark.end == 0 and bool(mark.sessions)  # the file was read before
 
     def take(self, piece: Piece) -> None:
         self.counts["lines"] += piece.lines
@@ -156,7 +157,7 @@ def _start(stream: IO[bytes], mark: Watermark) -> Watermark:
 
 
 def _stage(batch: _Batch, staging: Staging) -> None:
-    staging.add(batch.turns)
+    staging.add(batch.turns, anew=batch.is_again)
     batch.turns = []
 
 

@@ -32,7 +32,9 @@ from loki_memory.ingest.hook_turns import told_turns
 from loki_memory.ingest.pause import why_off
 from loki_memory.ingest.read_transcript import DIALECTS, Read, RefusedLine, read
 from loki_memory.ingest.staging import Made, StagedSession, Staging, Watermarks
+from loki_memory.ingest.statements import statements
 from loki_memory.ingest.turns import Dialect, instant
+from loki_memory.ingest.utterances import utterances
 from loki_memory.models import Episode, Memory
 
 if TYPE_CHECKING:
@@ -258,7 +260,9 @@ def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: boo
     made, size = staging.made(session), staging.size(session)
     telling = _Telling(workspace, made.episodes, only_add=only_add)
     scope = workspace.config.text("capture.scope")
-    records = episodes(told_turns(staging, session), scope)
+    prose = utterances(told_turns(staging, session))
+    stated = statements(prose.utterances, prose.tools)
+    records = episodes(told_turns(staging, session), scope, stated)  # read again: it may be long
     while some := list(islice(records, _AT_ONCE)):
         telling.write(some)
     telling.take_back()

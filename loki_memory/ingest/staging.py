@@ -18,10 +18,12 @@ from typing import IO, Any, NamedTuple
 import orjson
 
 from loki_memory.files import disk
-from loki_memory.ingest.turns import END, PROMPT, Turn, checked, is_sound
+from loki_memory.ingest.turns import END, PROMPT, Hunk, Turn, checked, is_sound
 from loki_memory.models.ids import digest, file_stem
 
 _HASH = 8  # bytes that stand for a turn's key
+_EARLIER_FIELDS = 12  # of a turn that an earlier version staged
+_SMALL = 16_000_000  # bytes of a log that is held in memory
 _STAMP = ".redacted"  # a file beside the logs: all of them are
 
 
@@ -49,16 +51,21 @@ class Staging:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._known: dict[str, set[int]] = {}
+        self._lines: dict[str, dict[int, int]] = {}  # hashes of staged turns by those of their keys
 
-    def add(self, turns: Iterable[Turn]) -> set[str]:
-        """Append turns that are new, safely; returns the sessions that they belong to."""
+    def add(self, turns: Iterable[Turn], *, anew: bool = False) -> set[str]:
+        """Append turns that are new, safely; returns the sessions that they belong to.
+
+        `anew` is for a transcript that is read once more from its beginning, by a reader that keeps
+        more: its turns replace those that are staged, unless the log was cleared.
+        """
         fresh: dict[str, list[bytes]] = {}
         for turn in turns:
             known = self._keys(turn.session)
             key = _hashed(turn.key)
-            if key not in known:
+            if key not in known or (anew and self._is_replaced(turn)):
                 known.add(key)
-                fresh.setdefault(turn.session, []).append(orjson.dumps(list(turn)))
+                fresh.setdefault(turn.session, []).append(_line(turn))
         for session, lines in sorted(fresh.items()):
             self._append(session, b"\n".join(lines) + b"\n")
         return set(fresh)
@@ -66,11 +73,13 @@ class Staging:
     def turns(self, session: str) -> Iterator[Turn]:
         """All turns of a session in the order in which they happened."""
         path = self._log(session)
-        if not path.exists():
+        if self.size(session) <= _SMALL:
+            turns = {turn.key: turn for turn in _read(path)}  # the last one counts
+            yield from sorted(turns.values(), key=Turn.order)
             return
         with path.open("rb") as log:
-            places = sorted((turn.order(), at) for at, turn in _entries(log))
-            for _, at in places:
+            places = {_hashed(turn.key): (turn.order(), at) for at, turn in _entries(log)}
+            for _, at in sorted(places.values()):
                 log.seek(at)
                 turn = _turn(log.readline())
                 if turn is not None:
@@ -138,7 +147,7 @@ class Staging:
         """Write a log anew if it holds secrets; what waits to be told goes on waiting."""
         before = path.read_bytes()
         turns = [checked(turn) for turn in _read(path)]
-        after = b"".join(orjson.dumps(list(turn)) + b"\n" for turn in turns)
+        after = b"".join(_line(turn) + b"\n" for turn in turns)
         if not turns or after == before:
             return
         made = self.made(turns[0].session)
@@ -163,6 +172,14 @@ class Staging:
             staged = {_hashed(turn.key) for turn in _read(self._log(session))}
             self._known[session] = hashes | staged
         return self._known[session]
+
+    def _is_replaced(self, turn: Turn) -> bool:
+        """Whether another turn is staged under the key of this one."""
+        if turn.session not in self._lines:
+            staged = _read(self._log(turn.session))
+            self._lines[turn.session] = {_hashed(each.key): hash(_line(each)) for each in staged}
+        there = self._lines[turn.session].get(_hashed(turn.key))
+        return there is not None and there != hash(_line(turn))
 
     def _append(self, session: str, data: bytes) -> None:
         """Behind the last whole line: a writer that was killed may have left half of one."""
@@ -217,11 +234,20 @@ def _read(path: Path) -> Iterator[Turn]:
             yield from (turn for _, turn in _entries(log))
 
 
+def _line(turn: Turn) -> bytes:
+    """A turn as a line of the log: the values of its fields in their order."""
+    return orjson.dumps([*turn[:-1], [list(hunk) for hunk in turn.hunks]])
+
+
 def _turn(line: bytes) -> Turn | None:
     """The turn of a line; None if no episode can be made of it."""
     try:
-        turn = Turn._make(orjson.loads(line))
-        turn = turn._replace(files=tuple(turn.files))
+        fields = orjson.loads(line)
+        if len(fields) < _EARLIER_FIELDS:
+            return None
+        turn = Turn(*fields)
+        hunks = tuple(map(Hunk._make, turn.hunks))
+        turn = turn._replace(files=tuple(turn.files), hunks=hunks)
     except (ValueError, TypeError):
         return None
     return turn if is_sound(turn) else None
@@ -230,7 +256,7 @@ def _turn(line: bytes) -> Turn | None:
 # -- Watermarks: how far each transcript has been read, on this machine ---------------------------
 
 
-READER = 2  # 1: Codex up to 0.147
+READER = 3  # 1: Codex up to 0.147; 2: prompts, calls and results only
 _BLOCK = 4096  # bytes at either end of what was read that are remembered
 
 

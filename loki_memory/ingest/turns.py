@@ -1,7 +1,8 @@
 """A turn: one thing that happened in a session, the same whichever agent's transcript told it.
 
-Staged turns hold only what episodes are made of: what was asked, which tool was called on what, and
-how it ended. What a tool answered is kept as far as it tells that; what an agent said is not.
+Staged turns hold only what episodes are made of: what was asked, what the agent said and wrote in
+prose, which tool was called on what, which lines of files it changed, and how it ended. Answers of
+tools are kept as far as they tell that; the agent's thinking is not kept.
 
 This is the edge at which a transcript's values become text. Secrets and halves of characters are
 replaced here, before anything is cut, and what is no text where text belongs is refused: whatever
@@ -11,18 +12,25 @@ is staged can be turned into an episode.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import islice
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, Self
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.files.redaction import clip, clip_end, find_secrets, redact
-from loki_memory.models.error_signature import complaint, head, is_shell
+from loki_memory.models.error_signature import is_shell
 
 PROMPT, CALL, RESULT, STOP, END = "prompt", "call", "result", "stop", "end"
-_ORDER = {PROMPT: 1, CALL: 2, RESULT: 3, STOP: 4, END: 5}  # of what happened at one moment
+SAY, COMPACT = "say", "compact"  # prose of the agent; the summary with which it goes on
+# The order of what happened at one moment: an agent announces a call before it makes it.
+_ORDER = {COMPACT: 0, PROMPT: 1, SAY: 1.5, CALL: 2, RESULT: 3, STOP: 4, END: 5}
 
 _ASKED = 4000  # characters of a prompt: what comes after is pasted
+_PROSE = 4000  # of what an agent said or wrote in one turn
+_SUMMARY = 16_000  # of the summary that replaces a whole conversation
+_HUNKS, _LINES, _LINE = 8, 10, 200  # of a change: hunks, lines of each side, characters of a line
 _DONE = 2000  # of a command
 _SAID = 300  # of a result that is no error: git says here what it committed
 _HEAD, _TAIL = 1200, 800  # of an error: what went wrong stands at the top or at the bottom
@@ -43,8 +51,17 @@ _FOREIGN = re.compile(r"mcp__|Web(?:Fetch|Search)$|web_search$")
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
+class Hunk(NamedTuple):
+    """Lines of a file that a call replaced by others."""
+
+    path: str
+    line: int  # the first that changed; 0 if it is unknown
+    removed: str
+    added: str
+
+
 class Turn(NamedTuple):
-    """One prompt, call, result or stop."""
+    """One prompt, message, call, result or stop."""
 
     key: str  # its uuid in the transcript, and which part of that it is
     session: str
@@ -58,13 +75,16 @@ class Turn(NamedTuple):
     cwd: str = ""
     branch: str = ""
     agent: str = ""
+    written: str = ""  # prose that a call puts down: a commit's message, comments, a document
+    hunks: tuple[Hunk, ...] = ()  # that a call changed
 
-    def order(self) -> tuple[str, int, str]:
+    def order(self) -> tuple[str, float, str]:
         """Turns in the order in which they happened, whatever order they were read in."""
         return (self.at, _ORDER.get(self.kind, 0), self.key)
 
 
 _NAMES = ("key", "session", "tool", "call", "cwd", "branch", "agent")  # fields that are short
+_NAMED = attrgetter(*_NAMES)
 
 
 class Dialect(Protocol):
@@ -152,11 +172,24 @@ def checked(turn: Turn) -> Turn:
     """
     if not is_sound(turn):
         raise InvalidRecord("no episode can be made of it")
-    texts = "\n".join((*(getattr(turn, name) for name in _NAMES), turn.text, *turn.files))
+    texts = "\n".join(_texts(turn))
     if not (_UNWRITABLE.search(texts) or find_secrets(texts)):
         return turn
-    fields: dict[str, Any] = {name: _safe(getattr(turn, name)) for name in (*_NAMES, "text")}
-    return turn._replace(**fields, files=tuple(map(_safe, turn.files)))
+    names = (*_NAMES, "text", "written")
+    fields: dict[str, Any] = {name: _safe(getattr(turn, name)) for name in names}
+    hunks = tuple(
+        Hunk(_safe(path), line, _safe(removed), _safe(added))
+        for path, line, removed, added in turn.hunks
+    )
+    return turn._replace(**fields, files=tuple(map(_safe, turn.files)), hunks=hunks)
+
+
+def _texts(turn: Turn) -> list[str]:
+    """All texts of a turn, those of `_NAMES` first."""
+    texts = [*_NAMED(turn), turn.text, turn.written, *turn.files]
+    for hunk in turn.hunks:
+        texts += (hunk.path, hunk.removed, hunk.added)
+    return texts
 
 
 def _safe(text: str) -> str:
@@ -165,11 +198,22 @@ def _safe(text: str) -> str:
 
 def is_sound(turn: Turn) -> bool:
     """Whether an episode can be made of a turn: its fields are what they should be."""
-    texts = (*(getattr(turn, name) for name in _NAMES), turn.text, *turn.files)
-    if not all(isinstance(text, str) for text in texts) or not isinstance(turn.failed, bool):
+    texts = _texts(turn)
+    if not (_are(texts, str) and _are([hunk.line for hunk in turn.hunks], int)):
         return False
-    too_long = any(len(getattr(turn, name)) > _LONGEST_NAME for name in _NAMES)
-    return not too_long and turn.kind in _ORDER and instant(turn.at) == turn.at
+    if turn.failed is not True and turn.failed is not False:
+        return False
+    too_long = max(map(len, texts[: len(_NAMES)])) > _LONGEST_NAME
+    return not too_long and turn.kind in _ORDER and _is_instant(turn.at)
+
+
+def _are(values: Iterable[object], kind: type) -> bool:
+    return set(map(type, values)) <= {kind}
+
+
+def _is_instant(at: object) -> bool:
+    """Whether a moment is written as `instant` writes it."""
+    return isinstance(at, str) and instant(at) == at
 
 
 def writable(text: str) -> str:
@@ -195,6 +239,30 @@ def argument_text(text: str) -> str:
     return clip(clean(text), _DONE)
 
 
+def prose_text(text: str) -> str:
+    return clip(clean(text), _PROSE)
+
+
+def summary_text(text: str) -> str:
+    return clip(clean(text), _SUMMARY)
+
+
+def hunk(path: str, line: int, removed: Iterable[str], added: Iterable[str]) -> Hunk:
+    """A hunk whose text is cut to what a reader needs to recognise the change."""
+    return Hunk(path, max(0, line), _side(removed), _side(added))
+
+
+def _side(lines: Iterable[str]) -> str:
+    """The first lines, each cut; secrets are replaced before, for one may go over several lines."""
+    whole = redact(clean("\n".join(islice(lines, _LINES * 4))))
+    lines = whole.split("\n")[:_LINES]
+    return "\n".join(each if len(each) <= _LINE else clip(each, _LINE) for each in lines)
+
+
+def first_hunks(hunks: Iterable[Hunk]) -> tuple[Hunk, ...]:
+    return tuple(islice(hunks, _HUNKS))
+
+
 def result_text(text: str, *, failed: bool) -> str:
     """What of a tool's answer tells how it ended."""
     text = clean(text)
@@ -216,107 +284,3 @@ def is_ours(tool: str, target: str) -> bool:
 def is_foreign(tool: str) -> bool:
     """Whether a tool answers with the words of third parties."""
     return _FOREIGN.match(tool) is not None
-
-
-# -- Steps: calls of tools together with how they ended -------------------------------------------
-
-
-_WORDS, _LABEL = 3, 40  # words and characters that tell a command from others
-_CHAIN = re.compile(r"&&|\|\||[;\n]")
-
-
-class Step(NamedTuple):
-    """One call of a tool."""
-
-    at: str
-    tool: str
-    target: str
-    files: tuple[str, ...] = ()
-    cwd: str = ""
-    answer: str = ""
-    failed: bool = False
-    ended: bool = False  # it was answered at all
-
-    @property
-    def head(self) -> str:
-        """`git commit` for a shell's command, else the tool."""
-        return head(self.tool, self.target)
-
-    @property
-    def label(self) -> str:
-        """The tool; of a shell's command line, how the command that the head names was begun."""
-        if not self.is_shell:
-            return self.tool
-        parts = (part for part in _CHAIN.split(self.target) if head(self.tool, part) == self.head)
-        words = next(parts, self.target).split("|")[0].split()
-        return clip(" ".join(words[:_WORDS]), _LABEL)
-
-    @property
-    def heads(self) -> list[str]:
-        """Those of all commands of a chain."""
-        parts = _CHAIN.split(self.target) if self.is_shell else [self.target]
-        return [found for part in parts if (found := head(self.tool, part))]
-
-    @property
-    def is_shell(self) -> bool:
-        return is_shell(self.tool)
-
-    @property
-    def worked(self) -> bool:
-        return self.ended and not self.failed
-
-    @property
-    def met_error(self) -> bool:
-        """Whether it failed by itself: not because another call did, or a person said no."""
-        first = self.answer.strip().partition("\n")[0]
-        return self.failed and bool(complaint(self.answer) and complaint(first))
-
-
-def steps(turns: Iterable[Turn]) -> list[Step]:
-    """The calls among turns, in their order."""
-    found: dict[str, Step] = {}
-    for turn in turns:
-        if turn.kind == CALL:
-            found[turn.call or turn.key] = Step(turn.at, turn.tool, turn.text, turn.files, turn.cwd)
-        elif turn.kind == RESULT and turn.call in found:
-            found[turn.call] = found[turn.call]._replace(
-                answer=turn.text, failed=turn.failed, ended=True
-            )
-    return list(found.values())
-
-
-# -- Repairs: what an agent did about an error, found in the steps that followed it ---------------
-
-
-_WITHIN = 25  # steps: what succeeds later belongs to something else
-_BETWEEN = 3  # of the steps that led to it
-_SHOWN = 200  # characters of a command
-_CHANGE_FILES = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch"})
-
-
-def resolution(steps: Sequence[Step], at: int) -> str:
-    """What resolved the error of the step `at`; empty if nothing did."""
-    failed = steps[at]
-    for end in range(at + 1, min(len(steps), at + 1 + _WITHIN)):
-        if steps[end].worked and _is_same(failed, steps[end]):
-            return _told(steps[at + 1 : end], failed, steps[end])
-    return ""
-
-
-def _is_same(failed: Step, later: Step) -> bool:
-    if failed.tool != later.tool:
-        return False
-    if failed.is_shell:  # of a chain, what failed stands first or last
-        heads = failed.heads
-        return not {*heads[:1], *heads[-1:]}.isdisjoint(later.heads)
-    return failed.tool not in _CHANGE_FILES or failed.files == later.files
-
-
-def _told(between: Sequence[Step], failed: Step, later: Step) -> str:
-    done = [step.head for step in between if step.worked and step.head != later.head]
-    names = list(dict.fromkeys(reversed(done)))[:_BETWEEN][::-1]
-    if not failed.is_shell:
-        return ", then ".join([*names, later.tool]) if names else ""
-    if later.target != failed.target:
-        return clip(" ".join(later.target.split()), _SHOWN)
-    return ", then ".join([*names, "the same command"]) if names else ""

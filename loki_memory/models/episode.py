@@ -45,6 +45,11 @@ def _error(value: Any) -> Any:
     return {"message": value} if isinstance(value, str) else value
 
 
+def _statement(value: Any) -> Any:
+    """A statement given as bare text is a fact."""
+    return {"text": value} if isinstance(value, str) else value
+
+
 class Action(Part):
     """One step: `t` is seconds since the start."""
 
@@ -60,7 +65,18 @@ class ErrorMet(Part):
 
     type: Text = ""
     message: Text = ""
-    resolution: Text | None = None
+    resolution: Text | None = None  # what to do about it, in words
+    hunk: Text | None = None  # the change that mended it, in one line
+    command: Text | None = None  # the command that mended it, or worked in the end
+
+
+class Statement(Part):
+    """A sentence of the session that is worth keeping, and what it is about."""
+
+    text: Text = Field(min_length=1)
+    type: Text = "fact"
+    source: Text | None = None  # say, written, user or compact
+    score: Score | None = None  # the chance that it is worth keeping
 
 
 class Context(Part):
@@ -91,6 +107,10 @@ class Episode(Memory):
     agent: Text | None = None
     session: Text | None = None
     context: Context
+    summary: Text | None = None  # the closing message
+    statements: list[Annotated[Statement, BeforeValidator(_statement)]] = Field(
+        default_factory=list
+    )
     action_log: list[Action] = Field(default_factory=list)
     outcome: Outcome = "unknown"
     errors_encountered: list[Annotated[ErrorMet, BeforeValidator(_error)]] = Field(
@@ -140,9 +160,17 @@ class Episode(Memory):
         return self.goal
 
     def passage(self) -> Passage:
-        """Goal, errors, resolutions and files say more than the log of what was typed."""
+        """Goal, closing message, statements, errors and files say more than the log of calls."""
         errors = [f"{e.type} {e.message} {e.resolution or ''}" for e in self.errors_encountered]
-        lines = [*errors, *self.context.constraints, *sorted(self.files()), *self.tags]
+        stated = [statement.text for statement in self.statements]
+        lines = [
+            *filter(None, [self.summary]),
+            *stated,
+            *errors,
+            *self.context.constraints,
+            *sorted(self.files()),
+            *self.tags,
+        ]
         log = [
             " ".join(filter(None, (a.action, a.target, a.result, a.error))) for a in self.action_log
         ]

@@ -1,0 +1,315 @@
+"""Repairs: what mended an error, found in what was said and done after it.
+
+A remedy has up to three parts, in this order of worth: a sentence that explains the error or tells
+what to do, the change of a file next to the place that the error names, and the command that worked
+in the end. A chain of tool names is no remedy, and neither is a command that only reads.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from loki_memory.consolidation.similarity import content
+from loki_memory.files.redaction import clip
+from loki_memory.ingest.sentences import sentences
+from loki_memory.ingest.statement_score import CODE_NAME
+from loki_memory.ingest.statements import tidy
+from loki_memory.ingest.steps import Step
+from loki_memory.ingest.turns import Hunk
+from loki_memory.models.diagnostics import Finding
+from loki_memory.models.error_signature import complaint, head
+
+_WITHIN = 40  # steps to the success that ends an error
+_WITHOUT = 8  # steps that may explain one that nothing ended
+_LEAST_EXPLANATION, _LEAST_HUNK = 1.15, 0.7
+_NEAR = 6  # lines between a complaint and the change that answers it
+_SHOWN = 200  # characters of a command
+_CODE = 90  # characters of a line of code
+_LEAST_WORDS, _MOST_WORDS = 5, 45
+
+_TELLS = re.compile(
+    r"\b(?:needs? to|must|should|instead|requires?|expects?|has to|have to|the fix is|by adding"
+    r"|by using|use `|make sure|only works|not supported)\b",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r"\b(?:because|doesn't|does not|isn't|is not|aren't|wrong|missing|unused|no longer|only"
+    r"|the (?:issue|problem) (?:is|was)|stale|renamed|already|false positive|can't|cannot|due to"
+    r"|since|never|not (?:set|found|available|installed|configured))\b",
+    re.IGNORECASE,
+)
+_HEDGE = re.compile(
+    r"\b(?:might|maybe|probably|likely|seems?|looks like|perhaps|possibly)\b", re.IGNORECASE
+)
+_EMPTY = re.compile(
+    r"\W*(?:(?:there (?:is|are)|two|three|four|a few|some|several|one|\d+)\b.{0,40}"
+    r"\b(?:issues?|errors?|failures?|problems?)|i (?:can )?see|i need to see|conflicts? (?:is|are)"
+    r"|let me (?:check|look|see|read|find|run|try|fix|verify)|now (?:let me|run|i)|good|great"
+    r"|all (?:tests|good))\b",
+    re.IGNORECASE,
+)
+_PASSES = re.compile(
+    r"\ball (?:\w+ )?(?:tests? )?pass|\bpass(?:es|ing)?\b|\bclean\b", re.IGNORECASE
+)
+_ANNOUNCED = re.compile(
+    r"^(?:(?:now|so|ok(?:ay)?|good|right|ah)\b[\s,.!—-]*)*"
+    r"(?:let me|i'?ll|i will|i need to|we need to)"
+    r"\s+(?:(?:also|just|now|first) )?",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\bI\b|\bI'|\bmy\b")
+_PLACE = re.compile(r"([\w@./+-]*[\w-]\.[a-z]{1,5})(?::(\d+)|\b)")
+_COMPLAINT_WORDS = 2  # a message without two words of content complains of nothing in particular
+# Programs that change nothing that an error could have been about.
+_READS = frozenset(
+    [
+        "cat",
+        "ls",
+        "head",
+        "tail",
+        "grep",
+        "rg",
+        "find",
+        "wc",
+        "echo",
+        "pwd",
+        "which",
+        "stat",
+        "file",
+        "diff",
+        "tree",
+        "less",
+        "more",
+        "sed",
+        "awk",
+        "jq",
+        "sort",
+        "uniq",
+        "ps",
+        "env",
+        "printenv",
+        "date",
+        "sleep",
+        "true",
+        "test",
+        "cd",
+    ]
+)
+_READING = re.compile(
+    r"(?:git (?:status|log|diff|show|branch|blame|ls-files|rev-parse|grep|remote|reflog)"
+    r"|gh (?:pr|issue|run) (?:view|list|diff|checks|status)|gh api"
+    r"|(?:npm|pnpm|yarn|bun|mise|make|just|task|cargo|go|mvn|gradle|dotnet)"
+    r"(?: run)? [\w:-]*(?:test|lint|check|build|vet|verify)[\w:-]*)\b"
+)
+_CHAIN = re.compile(r"&&|;|\n")
+_INLINE = re.compile(r"\b(?:python3?|node|bash|sh|zsh|ruby|perl)\s+-[ce]\b|<<")
+
+
+_COMMENTS = ("//", "# ", "*", "/*", "--")
+
+
+class Repair(NamedTuple):
+    """What mended an error; each part is empty if it is unknown."""
+
+    explanation: str = ""
+    hunk: str = ""
+    command: str = ""
+
+    def line(self) -> str:
+        """The repair in one line."""
+        example = self.hunk or (f"`{self.command}`" if self.command else "")
+        if not self.explanation:
+            verb = "" if self.hunk[:1].isalpha() else "Change " if self.hunk else "Run "
+            return f"{verb}{example}"[:1].upper() + f"{verb}{example}"[1:] if example else ""
+        end = "" if self.explanation.endswith((".", "!")) else "."
+        return f"{self.explanation}{end} E.g. {example}" if example else self.explanation
+
+
+def repair(steps: Sequence[Step], at: int, finding: Finding | None = None) -> Repair:
+    """What mended the error of the step `at`; `finding` is the part of it that is meant."""
+    if not steps[at].is_shell:  # the client's own tools
+        return Repair()
+    error = finding.message if finding else complaint(steps[at].answer)
+    if len(content(error)) < _COMPLAINT_WORDS:
+        return Repair()
+    end = _success(steps, at, error, is_finding=finding is not None)
+    between = steps[at + 1 : end] if end else steps[at + 1 : at + 1 + _WITHOUT]
+    after = steps[at:end] if end else steps[at : at + 1 + _WITHOUT]
+    return Repair(
+        _explanation(after, error, finding),
+        _hunk(between, error, finding or _named_file(steps[at])),
+        _command(steps[at], between, steps[end]) if end and not finding else "",
+    )
+
+
+def _named_file(step: Step) -> Finding | None:
+    """The file, and perhaps the line, that an error names."""
+    found = _PLACE.search(step.answer)
+    return Finding("", "", found[1], int(found[2] or 0)) if found else None
+
+
+def _success(steps: Sequence[Step], at: int, error: str, *, is_finding: bool) -> int:
+    """The first later step that does the same and no longer complains; 0 if there is none."""
+    for end in range(at + 1, min(len(steps), at + 1 + _WITHIN)):
+        later = steps[end]
+        has_ended = later.worked or (is_finding and later.ended)
+        if has_ended and _is_same(steps[at], later) and error not in later.answer:
+            return end
+    return 0
+
+
+def _is_same(failed: Step, later: Step) -> bool:
+    if failed.tool != later.tool:
+        return False
+    if failed.is_shell:  # of a chain, what failed stands first or last
+        if _INLINE.search(failed.target) or _INLINE.search(later.target):
+            return False
+        heads = failed.heads
+        return not {*heads[:1], *heads[-1:]}.isdisjoint(later.heads)
+    return bool(failed.files) and failed.files == later.files
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def _explanation(steps: Sequence[Step], error: str, finding: Finding | None) -> str:
+    """The sentence said meanwhile that explains an error best; empty if none does."""
+    words = frozenset(content(error))
+    ranked = [
+        (_explains(sentence, number, words, finding), -number, sentence)
+        for number, sentence in _said(steps)
+    ]
+    best = max(ranked, default=(0.0, 0, ""))
+    return best[2] if best[0] >= _LEAST_EXPLANATION else ""
+
+
+def _said(steps: Sequence[Step]) -> Iterator[tuple[int, str]]:
+    """Sentences as they would be told, with the number of the message since the error."""
+    messages = (text for step in steps for text in step.said)
+    for number, text in enumerate(messages):
+        for sentence in sentences(text):
+            told = tidy(_ANNOUNCED.sub("", sentence).rstrip(":"))
+            if _LEAST_WORDS <= len(told.split()) <= _MOST_WORDS and not told.endswith("?"):
+                yield number, told
+
+
+def _explains(sentence: str, number: int, error: frozenset[str], finding: Finding | None) -> float:
+    own = frozenset(content(sentence))
+    score = 0.25 * min(2, len(own & error)) + 0.35 * min(4, len(own - error)) / 4
+    score += 0.7 * (_TELLS.search(sentence) is not None)
+    score += 0.5 * (_REASON.search(sentence) is not None)
+    score += 0.25 * (CODE_NAME.search(sentence) is not None)
+    score += 0.35 * (number == 0)
+    score += 0.3 * (finding is not None and finding.rule in sentence)
+    score -= 0.6 * (_FIRST_PERSON.search(sentence) is not None)
+    if finding and finding.rule not in sentence and not own & error:
+        score -= 0.6
+    score -= 0.9 * (_EMPTY.match(sentence) is not None)
+    score -= 0.4 * (_HEDGE.search(sentence) is not None)
+    score -= 0.5 * (_PASSES.search(sentence) is not None)
+    return score - 0.15 * number
+
+
+# -- the change ------------------------------------------------------------------------------------
+
+
+def _hunk(steps: Sequence[Step], error: str, finding: Finding | None) -> str:
+    """The change that answers an error best, in one line; empty if none does."""
+    hunks = [hunk for step in steps if step.worked for hunk in step.hunks]
+    words = frozenset(content(error))
+    scores = [(_answers(hunk, words, finding), -number) for number, hunk in enumerate(hunks)]
+    best = max(scores, default=(0.0, 0))
+    return change(hunks[-best[1]]) if best[0] >= _LEAST_HUNK else ""
+
+
+def _answers(hunk: Hunk, error: frozenset[str], finding: Finding | None) -> float:
+    score = 0.0
+    if finding is None:
+        return score
+    if posixpath.basename(finding.path) == posixpath.basename(hunk.path):
+        is_near = hunk.line and abs(hunk.line - finding.line) <= _NEAR
+        score += 0.5 + 0.8 * bool(is_near)
+    lines = f"{hunk.removed}\n{hunk.added}"
+    score += 0.25 * min(3, len(frozenset(content(lines)) & error))
+    return score - 0.6 * _is_comment(hunk)
+
+
+def _is_comment(hunk: Hunk) -> bool:
+    lines = [line.strip() for line in f"{hunk.removed}\n{hunk.added}".splitlines() if line.strip()]
+    is_directive = any("nolint" in line or "noqa" in line for line in lines)
+    return not is_directive and all(line.startswith(_COMMENTS) for line in lines)
+
+
+def change(hunk: Hunk) -> str:
+    """A hunk in one line: the pair of a removed and an added line that have most in common."""
+    name = posixpath.basename(hunk.path)
+    removed, added = _lines(hunk.removed), _lines(hunk.added)
+    if not added:
+        return f"remove `{_code(removed[0])}` ({name})" if removed else ""
+    if not removed:
+        return f"add `{_code(added[0])}` ({name})"
+    pairs = [
+        (_alike(before, after), -one, -other)
+        for one, before in enumerate(removed)
+        for other, after in enumerate(added)
+    ]
+    _, one, other = max(pairs)
+    return f"`{_code(removed[-one])}` → `{_code(added[-other])}` ({name})"
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of one side of a hunk; comments only if there is nothing else."""
+    lines = [line.strip() for line in text.splitlines() if len(line.strip()) > 1]
+    return [line for line in lines if not line.startswith(_COMMENTS)] or lines
+
+
+def _alike(before: str, after: str) -> float:
+    if before == after:
+        return -1.0
+    one, other = set(re.findall(r"\w+", before)), set(re.findall(r"\w+", after))
+    return len(one & other) / max(1, len(one | other))
+
+
+def _code(line: str) -> str:
+    return clip(line, _CODE) + ("…" if len(line) > _CODE else "")
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def _command(failed: Step, between: Sequence[Step], later: Step) -> str:
+    """The form of a command that worked; where it is the same, what was run before it."""
+    form = _same_part(failed, later)
+    if _bare(form) != _bare(_same_part(failed, failed)):
+        return _shown(form)
+    before = [step.target for step in between if step.worked and step.is_shell]
+    before += [part for part in _CHAIN.split(later.target) if _bare(part) != _bare(form)]
+    changing = [command for command in before if not _only_reads(command)]
+    return _shown(changing[-1]) if changing else ""
+
+
+def _same_part(failed: Step, later: Step) -> str:
+    """Of a chain, the command that the failed one was."""
+    heads = {*failed.heads[:1], *failed.heads[-1:]}
+    parts = _CHAIN.split(later.target)
+    same = [part.strip() for part in parts if head(later.tool, part) in heads]
+    return same[-1] if same else later.target
+
+
+def _only_reads(command: str) -> bool:
+    parts = [part.strip() for part in re.split(r"&&|\|\||[;|\n]", command) if part.strip()]
+    return all(
+        part.split()[0] in _READS or _READING.match(part) or _INLINE.search(part) for part in parts
+    )
+
+
+def _bare(command: str) -> str:
+    """A command without what is done with its output."""
+    return " ".join(re.split(r"\s+2?>&?1?\s|\s*\||\s2>&1", command)[0].split())
+
+
+def _shown(command: str) -> str:
+    return clip(" ".join(command.split()), _SHOWN)

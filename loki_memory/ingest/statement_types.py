@@ -1,0 +1,206 @@
+"""The type of a statement: what the reader of a memory may do with it.
+
+A preference or decision of the user comes first; then what the agent decided, a convention (it says
+what should be), a gotcha (an outside tool and what is wrong with it), how two things relate, what
+something is; everything else that is stated is a fact.
+"""
+
+from __future__ import annotations
+
+import re
+
+from loki_memory.ingest.statement_score import CAUSE, CODE_NAME, NEGATIVE, NORM, STATED, USER
+
+PREFERENCE, DECISION, CONVENTION, GOTCHA = "preference", "decision", "convention", "gotcha"
+RELATIONSHIP, ENTITY, FACT = "relationship", "entity", "fact"
+
+_FEW_WORDS, _MANY_WORDS = 4, 45  # of what a user states; more is pasted
+_DECIDED_WORDS = 6
+_LEAST_DECISION, _LEAST_RELATION = 0.25, 0.35
+_FEW_NAMES = 3
+
+_NOT_STATED = re.compile(
+    r"\?\s*$|\bi'?d like to\b|\blet'?s (?:see|look|do it|try|check|fix|start|go|continue|discuss)\b"
+    r"|\bfor now\b|https?://|^\W*(?:@|/|<)|\b(?:can|could|would) you\b"
+    r"|^\W*(?:i think|what|why|how)\b",
+    re.IGNORECASE,
+)
+_PREFERS = re.compile(
+    r"\bi(?:'d)? prefer\b|\bi don'?t (?:want|like)\b"
+    r"|\bplease (?:use|don'?t|do not|reply|always|never|keep|make sure|avoid)\b|\bremember to\b"
+    r"|\bwe should (?:be using|use|always|never|not)\b"
+    r"|\bshould(?:n'?t| not)? (?:always|never)\b|\bwrite (?:a |the )?tests? first\b"
+    r"|\blet'?s (?:avoid|make sure|always|never|not use|use)\b|\buse \S+.{0,40}\binstead\b"
+    r"|\btoo slow\b|^\W*(?:always|never|don'?t|do not|avoid|stop)\b"
+    r"|\b(?:respond|reply) directly\b",
+    re.IGNORECASE,
+)
+_EVERYWHERE = re.compile(
+    r"\b(?:always|never|everywhere|wherever|every (?:test|file|commit|time|function))\b",
+    re.IGNORECASE,
+)
+_DECIDES = re.compile(
+    r"\blet'?s (?:use|keep|drop|remove|have|move|make|rename|add|not|completely|put|store|call"
+    r"|switch)\b|\bwe (?:don'?t|no longer) (?:have|need|use|support)\b"
+    r"|\bshould be (?:committed|tracked|hidden|removed|ignored|optional|required)\b"
+    r"|\bactually,? (?:i|we|let'?s)\b|\bthinking again\b",
+    re.IGNORECASE,
+)
+_DECIDED = re.compile(
+    r"\b(?:intentional(?:ly)?|by design|deliberate(?:ly)?|decided to|on purpose|chosen|we chose)\b",
+    re.IGNORECASE,
+)
+_DEMANDS = re.compile(
+    r"\b(?:should|must|always|never|unless|requires?|needs? to|has to|have to|avoid|prefer"
+    r"|instead of|rather than|make sure|do not|don'?t)\b",
+    re.IGNORECASE,
+)
+_NAME_FIRST = re.compile(
+    r"(?:The\s+)?(`[^`]+`|\w*[a-z][A-Z]\w*|\w+_\w+|\w+\(\))\s+(?:\w+\s+){0,2}?"
+)
+_IS_A = re.compile(
+    r"(?:is an?|is the|are|returns?|holds?|lives? in|represents?|stores?|contains?|means"
+    r"|defines?)\b"
+)
+_RELATES = re.compile(
+    r"(`[^`]+`|\w*[a-z][A-Z]\w*(?:\(\))?|\w+\(\))\s+(?:also |only |directly )?"
+    r"(?:calls?|uses?|imports?|cannot import|falls back to|clears?|ignores?|wraps?|depends on"
+    r"|reads?|writes?|extends?"
+    r"|implements?|delegates to|overrides?|replaces?|routes?)\b[^.]{0,40}?"
+    r"(`[^`]+`|\w*[a-z][A-Z]\w*(?:\(\))?|\w+\(\))"
+)
+# Programs, platforms and libraries that most projects meet; the session's own commands join them.
+_OUTSIDE = frozenset(
+    [
+        "git",
+        "github",
+        "gh",
+        "go-git",
+        "npm",
+        "yarn",
+        "pnpm",
+        "bun",
+        "node",
+        "deno",
+        "python",
+        "pip",
+        "uv",
+        "poetry",
+        "pytest",
+        "jest",
+        "vitest",
+        "eslint",
+        "prettier",
+        "typescript",
+        "tsc",
+        "go",
+        "golangci-lint",
+        "gopls",
+        "cargo",
+        "rust",
+        "clippy",
+        "docker",
+        "kubernetes",
+        "kubectl",
+        "helm",
+        "terraform",
+        "aws",
+        "gcp",
+        "azure",
+        "linux",
+        "macos",
+        "windows",
+        "darwin",
+        "bash",
+        "zsh",
+        "shell",
+        "sed",
+        "awk",
+        "jq",
+        "curl",
+        "make",
+        "cmake",
+        "java",
+        "maven",
+        "gradle",
+        "kotlin",
+        "swift",
+        "xcode",
+        "ruby",
+        "rails",
+        "php",
+        "composer",
+        "postgres",
+        "postgresql",
+        "sqlite",
+        "mysql",
+        "redis",
+        "vite",
+        "webpack",
+        "astro",
+        "react",
+        "vue",
+        "svelte",
+        "next",
+        "django",
+        "flask",
+        "fastapi",
+        "sqlalchemy",
+        "pydantic",
+        "numpy",
+        "pandas",
+        "sphinx",
+        "sympy",
+        "matplotlib",
+        "scikit-learn",
+        "ssh",
+        "gpg",
+        "brew",
+        "apt",
+        "homebrew",
+        "mise",
+        "ci",
+        "actions",
+        "claude",
+        "codex",
+        "gemini",
+        "copilot",
+        "cursor",
+        "lsp",
+        "vscode",
+    ]
+)
+_WORD = re.compile(r"[A-Za-z][\w+-]*")
+
+
+def statement_type(text: str, source: str, score: float, tools: frozenset[str]) -> str:
+    """The type of a statement; empty for words of a user that state nothing."""
+    if source == USER:
+        return _of_user(text)
+    is_norm = _DEMANDS.search(text) and NORM.search(text)
+    is_trouble = CAUSE.search(text) or NEGATIVE.search(text)
+    first = _NAME_FIRST.match(text)
+    types = (
+        (DECISION, score >= _LEAST_DECISION and _DECIDED.search(text)),
+        (CONVENTION, is_norm and len(set(CODE_NAME.findall(text))) <= _FEW_NAMES),
+        (GOTCHA, is_trouble and is_about_tool(text, tools)),
+        (RELATIONSHIP, score >= _LEAST_RELATION and _RELATES.search(text)),
+        (ENTITY, first and _IS_A.match(text, first.end())),
+        (FACT, STATED.search(text)),
+    )
+    return next((name for name, applies in types if applies), "")
+
+
+def is_about_tool(text: str, tools: frozenset[str]) -> bool:
+    """Whether a statement names a program, library or platform from outside the project."""
+    words = {word.lower() for word in _WORD.findall(text)}
+    return not words.isdisjoint(_OUTSIDE) or not words.isdisjoint(tools)
+
+
+def _of_user(text: str) -> str:
+    count = len(text.split())
+    if _NOT_STATED.search(text) or not _FEW_WORDS <= count <= _MANY_WORDS:
+        return ""
+    if _PREFERS.search(text) or (_EVERYWHERE.search(text) and count >= _DECIDED_WORDS):
+        return PREFERENCE
+    return DECISION if _DECIDES.search(text) and count >= _DECIDED_WORDS else ""

@@ -1,0 +1,179 @@
+"""Statements: the sentences of a session that a careful engineer would have written down.
+
+All prose of a session is split into sentences, scored, and typed. At most twenty a session and
+eight an episode are kept. A statement is a function of the turns of its session: no store, no model
+and no clock take part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from loki_memory.consolidation.similarity import content
+from loki_memory.ingest.sentences import sentences
+from loki_memory.ingest.statement_score import USER, is_refused, score
+from loki_memory.ingest.statement_types import statement_type
+
+STORED = 0.15  # the least score that is kept
+PER_SESSION = 20
+PER_EPISODE = 8
+LONGEST = 300  # characters
+_STATED_BY_USER = 0.5  # the score of a preference or decision in the user's own words
+_MOST_SENTENCES = 20_000  # of a session: more are those of a log that somebody pasted
+_LEAST_CONTENT = 3  # words
+_SHARED, _SHARE = 4, 0.55  # words of content that make two sentences say nearly the same
+_CONTAINED = 0.8  # of the words of a sentence: the other repeats it
+_MOST_COMMON = 400  # sentences that have a word: one that is more common tells nothing apart
+
+
+class Utterance(NamedTuple):
+    """A piece of prose of one turn."""
+
+    key: str  # of its turn
+    text: str
+    source: str  # say, written, user or compact
+    is_external: bool = False  # it may repeat what a tool of third parties answered
+
+
+class Statement(NamedTuple):
+    """A sentence worth keeping."""
+
+    key: str  # of the turn in which it stands
+    text: str
+    type: str
+    source: str
+    score: float
+    is_external: bool = False
+
+
+class _Sentence(NamedTuple):
+    at: int  # the number of its utterance
+    text: str
+    words: frozenset[str]
+
+
+def statements(utterances: Sequence[Utterance], tools: Iterable[str] = ()) -> list[Statement]:
+    """The statements of one session, the best first; `tools` are names of outside programs."""
+    outside = frozenset(tools)
+    said = list(_sentences(utterances))
+    having = _having(said)
+    found = (
+        _statement(utterances[sentence.at], sentence, _restated(sentence, said, having), outside)
+        for sentence in said
+        if not is_refused(sentence.text, utterances[sentence.at].source)
+    )
+    kept = [statement for statement in found if statement]
+    return _chosen(sorted(kept, key=lambda statement: (-statement.score, statement.text)))
+
+
+def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Sentence]:
+    """Each sentence with enough words of content, once, as it would be shown."""
+    seen: set[str] = set()
+    for at, utterance in enumerate(utterances):
+        for sentence in sentences(utterance.text):
+            text = tidy(sentence)
+            if text not in seen and len(words := frozenset(content(text))) >= _LEAST_CONTENT:
+                seen.add(text)
+                yield _Sentence(at, text, words)
+        if len(seen) >= _MOST_SENTENCES:
+            return
+
+
+def _having(said: Sequence[_Sentence]) -> dict[str, list[int]]:
+    """The numbers of the sentences that have a word."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for number, sentence in enumerate(said):
+        for word in sentence.words:
+            found[word].append(number)
+    return found
+
+
+def _restated(
+    sentence: _Sentence, said: Sequence[_Sentence], having: Mapping[str, list[int]]
+) -> int:
+    """How many other utterances say nearly the same."""
+    words = sentence.words
+    telling = (having[word] for word in words if len(having[word]) <= _MOST_COMMON)
+    shared = Counter(chain.from_iterable(telling))
+    return len(
+        {
+            said[other].at
+            for other, count in shared.items()
+            if count >= _SHARED
+            and said[other].at != sentence.at
+            and count >= _SHARE * min(len(words), len(said[other].words))
+        }
+    )
+
+
+def _statement(
+    utterance: Utterance, sentence: _Sentence, restated: int, outside: frozenset[str]
+) -> Statement | None:
+    """The statement that a sentence makes, if it is worth keeping."""
+    source, text = utterance.source, sentence.text
+    worth = score(text, source, restated)
+    type_ = statement_type(text, source, worth, outside)
+    if source == USER and type_:
+        worth = max(worth, _STATED_BY_USER)
+    if not type_ or worth < STORED or len(text) > LONGEST:
+        return None
+    return Statement(utterance.key, text, type_, source, round(worth, 3), utterance.is_external)
+
+
+def _chosen(ranked: Iterable[Statement]) -> list[Statement]:
+    """The best that do not repeat each other."""
+    kept: list[Statement] = []
+    words: list[frozenset[str]] = []
+    for statement in ranked:
+        own = frozenset(content(statement.text))
+        if any(_repeats(own, other) for other in words):
+            continue
+        kept.append(statement)
+        words.append(own)
+        if len(kept) >= PER_SESSION:
+            break
+    return kept
+
+
+def _repeats(words: frozenset[str], other: frozenset[str]) -> bool:
+    return len(words & other) >= _CONTAINED * min(len(words), len(other))
+
+
+# -- wording ---------------------------------------------------------------------------------------
+
+_INTERJECTION = re.compile(
+    r"^(?:(?:good (?:catch|point|question)|right|found it|ok(?:ay)?|great|perfect|yes|no|exactly|so"
+    "|confirmed|done|fixed|note|important|wait|ah|actually|hmm)\\b\\s*[\u2013\u2014:,.!-]+\\s*)+",
+    re.IGNORECASE,
+)
+_FIXED_IN = re.compile(
+    "\\b(?:fixed|done|addressed) in `?[0-9a-f]{7,40}`?\\s*[\u2013\u2014:.-]*\\s*", re.IGNORECASE
+)
+_TAG = re.compile(
+    r"^(?:\[[\w #-]+\]\s*)+[:—-]*\s*|\s*\[[\w./-]+\.\w+(?:, ~?lines? \d+)?\]"
+    r"|\s*\((?:issue|bug|task|fix) #?\d+\)",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(
+    "\\s*\\((?:at )?lines? \\d+(?:[-\u2013]\\d+)?\\)"
+    r"|\s+at line \d+|(?<=\.\w\w):\d+(?::\d+)?\b"
+)
+_EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
+_LEADING = re.compile("^[\\s\u2013\u2014:;,.)\\]>*-]+")
+
+
+def tidy(sentence: str) -> str:
+    """A sentence as it is shown: no interjection, no emphasis, no line number.
+
+    >>> tidy("Good catch — **the** hook reads `HEAD` (line 12).")
+    'The hook reads `HEAD`.'
+    """
+    text = _TAG.sub("", _EMPHASIS.sub("", sentence.replace("\\`", "`")))
+    text = _FIXED_IN.sub("", text)
+    text = _LEADING.sub("", _INTERJECTION.sub("", _LEADING.sub("", text), count=1))
+    text = _PLACE.sub("", text).strip()
+    return text[:1].upper() + text[1:]

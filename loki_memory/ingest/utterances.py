@@ -1,0 +1,68 @@
+"""The prose of a session: who said or wrote it, turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from loki_memory.ingest.statement_score import COMPACT as SUMMARY
+from loki_memory.ingest.statement_score import SAY as SAID
+from loki_memory.ingest.statement_score import USER, WRITTEN
+from loki_memory.ingest.statements import Utterance
+from loki_memory.ingest.turns import CALL, COMPACT, PROMPT, RESULT, SAY, Turn, is_foreign
+from loki_memory.models.error_signature import head, is_shell
+
+_PLAN = 700  # characters: a first prompt that is longer is a plan that somebody wrote before
+_REJECTED = "the user said:"  # before the words with which a user rejects a call
+_LONGEST_ORDER = 1500  # characters of a later prompt; more is pasted
+
+
+class Prose(NamedTuple):
+    """All prose of a session, and the programs that it ran."""
+
+    utterances: list[Utterance]
+    tools: frozenset[str]
+
+
+def utterances(turns: Iterable[Turn]) -> Prose:
+    """The prose of turns in the order of time."""
+    reader = _Reader()
+    found = [utterance for turn in turns for utterance in reader.read(turn)]
+    return Prose(found, frozenset(reader.tools))
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.prompts = 0
+        self.foreign: set[str] = set()  # calls of tools that answer with words of third parties
+        self.after_foreign = False  # such an answer came, and nothing else since
+        self.tools: set[str] = set()
+
+    def read(self, turn: Turn) -> Iterator[Utterance]:
+        if turn.kind == CALL:
+            yield from self._called(turn)
+        elif turn.kind == RESULT:
+            self.after_foreign = turn.call in self.foreign
+            if turn.failed and _REJECTED in turn.text:
+                yield Utterance(turn.key, turn.text.partition(_REJECTED)[2], USER)
+        elif turn.kind == PROMPT:
+            yield from self._asked(turn)
+        elif turn.kind in {SAY, COMPACT}:
+            source = SAID if turn.kind == SAY else SUMMARY
+            yield Utterance(turn.key, turn.text, source, self.after_foreign)
+
+    def _called(self, turn: Turn) -> Iterator[Utterance]:
+        if is_foreign(turn.tool):
+            self.foreign.add(turn.call)
+        elif is_shell(turn.tool):
+            self.tools.update(head(turn.tool, turn.text).split()[:1])
+        if turn.written:
+            yield Utterance(turn.key, turn.written, WRITTEN, self.after_foreign)
+
+    def _asked(self, turn: Turn) -> Iterator[Utterance]:
+        self.after_foreign = False
+        self.prompts += 1
+        if len(turn.text) > _PLAN and self.prompts == 1:
+            yield Utterance(turn.key, turn.text, WRITTEN)
+        elif len(turn.text) <= _LONGEST_ORDER:
+            yield Utterance(turn.key, turn.text, USER)

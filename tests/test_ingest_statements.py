@@ -1,0 +1,257 @@
+"""Statements: which sentences of a session are kept, how they are worded, what type they have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loki_memory import Workspace
+from loki_memory.files.redaction import find_secrets
+from loki_memory.ingest.run import ingest
+from loki_memory.ingest.sentences import sentences
+from loki_memory.ingest.statement_types import statement_type
+from loki_memory.ingest.statements import PER_SESSION, Statement, Utterance, statements, tidy
+from loki_memory.ingest.written import added_prose, given_hunks, published_prose
+from loki_memory.models import Episode
+from tests.claude_lines import Transcript
+
+GOTCHA = "go-git doesn't read global gitignore files, so `git status` and the CLI disagree."
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Workspace:
+    return Workspace.init(tmp_path / "shop")
+
+
+def kept(text: str, source: str = "say") -> list[Statement]:
+    return statements([Utterance("k", text, source)], ["git", "go"])
+
+
+def told(ws: Workspace, work: Transcript, path: Path) -> list[Episode]:
+    ingest(ws, [work.write(path / "a.jsonl")])
+    records = (ws.get(found.id) for found in ws.list(kind="episode"))
+    return [record for record in records if isinstance(record, Episode)]
+
+
+# -- sentences -------------------------------------------------------------------------------------
+
+
+def test_code_blocks_and_headings_are_no_sentences() -> None:
+    text = "# Plan\n\nThe cart is sorted.\n```py\nx = 1. Y = 2\n```\nIt keeps duplicates."
+    assert list(sentences(text)) == ["The cart is sorted.", "It keeps duplicates."]
+
+
+def test_an_item_goes_on_in_the_next_line_and_a_table_row_is_one_sentence() -> None:
+    text = "- first item\n  goes on here\n- second\n\n| a | b |\n|---|---|\n| c | d |"
+    assert list(sentences(text)) == ["first item goes on here", "second", "a — b", "c — d"]
+
+
+def test_an_abbreviation_ends_no_sentence() -> None:
+    text = "Use a lock, e.g. `flock`. Then write."
+    assert list(sentences(text)) == ["Use a lock, e.g. `flock`.", "Then write."]
+
+
+# -- which sentences -------------------------------------------------------------------------------
+
+
+def test_a_fact_about_an_outside_tool_is_kept_as_a_gotcha() -> None:
+    (found,) = kept(GOTCHA)
+    assert (found.text, found.type) == (GOTCHA.replace("go-git", "Go-git"), "gotcha")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let me check how `CartStore` handles the missing totals in `cart.py`.",
+        "Should `CartStore` return the totals when the `cart.py` file is missing?",
+        "It seems that `CartStore` doesn't return the totals when `cart.py` is missing.",
+        "I need to look at `CartStore` because the totals in `cart.py` are not returned.",
+        "The commit 1a2b3c4d5e doesn't return the totals of `CartStore` when it is missing.",
+        "Here is what `CartStore` returns when the totals in `cart.py` are missing:",
+        "String to replace not found in file `cart.py`, because `CartStore` is not there.",
+        "All done.",
+    ],
+)
+def test_plans_questions_hedges_and_progress_are_not_kept(text: str) -> None:
+    assert kept(text) == []
+
+
+def test_at_most_twenty_statements_of_a_session_are_kept() -> None:
+    many = [
+        Utterance(
+            str(n), f"`Cart{n}Store` doesn't return `total{n}` when `file{n}` is missing.", "say"
+        )
+        for n in range(40)
+    ]
+    assert len(statements(many)) == PER_SESSION
+
+
+def test_a_statement_that_repeats_a_better_one_is_not_kept() -> None:
+    assert len(kept(f"{GOTCHA} And go-git doesn't read global gitignore files in the CLI.")) == 1
+
+
+def test_a_sentence_that_is_said_again_scores_higher() -> None:
+    once = [Utterance("a", GOTCHA, "say")]
+    twice = [
+        *once,
+        Utterance("b", "As go-git doesn't read global gitignore files, it fails.", "say"),
+    ]
+    assert statements(twice)[0].score > statements(once)[0].score
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("please use the british spelling :)", "preference"),
+        ("let's make sure we're using US English everywhere please", "preference"),
+        ("we should be using the strong types instead of string wherever we can", "preference"),
+        ("let's make the start command hidden in the help", "decision"),
+        ("Actually, I prefer Go for the command line tools", "preference"),
+    ],
+)
+def test_what_a_user_wants_is_a_preference_or_a_decision(text: str, type_: str) -> None:
+    assert [found.type for found in kept(text, "user")] == [type_]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ok let's keep going", "I'd like to generate a changelog", "but this means both hooks run?"],
+)
+def test_other_words_of_a_user_are_not_kept(text: str) -> None:
+    assert kept(text, "user") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("Every test must call `t.Parallel()` unless it changes the process.", "convention"),
+        ("The branch name is left out intentionally, because `HEAD` can be detached.", "decision"),
+        ("`TurnEndHandler` is an optional interface for strategies with deferred work.", "entity"),
+        (
+            "`initHookLogging()` calls `FindMostRecentSession()` before the file is open.",
+            "relationship",
+        ),
+    ],
+)
+def test_the_agents_statements_have_a_type(text: str, type_: str) -> None:
+    assert statement_type(text, "say", 0.5, frozenset()) == type_
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Good catch — **the** hook reads `HEAD` (line 12).", "The hook reads `HEAD`."),
+        ("Fixed in ffa06892. The lock is released.", "The lock is released."),
+        ("the `--no-stat` flag is unknown", "The `--no-stat` flag is unknown"),
+        ("[Review][Patch] the badge is stale", "The badge is stale"),
+    ],
+)
+def test_a_statement_is_shown_without_interjection_emphasis_and_line_numbers(
+    text: str, shown: str
+) -> None:
+    assert tidy(text) == shown
+
+
+# -- what an agent writes --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit -q -m 'Sort the cart\n\nThe store keeps insertion order.'",
+        'git add -A && git commit -m "Sort the cart" -m "The store keeps insertion order."',
+        (
+            "git commit -m \"$(cat <<'EOF'\nSort the cart\n\nThe store keeps insertion order.\n\n"
+            'Co-Authored-By: A <a@b.c>\nEOF\n)"'
+        ),
+        'gh pr create --title "Sort the cart" --body "The store keeps insertion order."',
+    ],
+)
+def test_messages_of_commits_and_pull_requests_are_prose(command: str) -> None:
+    found = list(sentences(published_prose(command)))
+    assert found[0] == "Sort the cart"
+    assert found[1:] == ["The store keeps insertion order."]
+
+
+def test_a_command_that_publishes_nothing_is_no_prose() -> None:
+    assert published_prose('echo "The store keeps insertion order."') == ""
+
+
+def test_comments_that_an_edit_adds_are_prose_and_those_that_were_there_are_not() -> None:
+    before = "// sorts the cart\nfunc Sort() {}"
+    after = (
+        "// sorts the cart\n// Uses the git CLI because go-git ignores\n// hooks.\nfunc Sort() {}"
+    )
+    assert added_prose("a.go", before, after) == "Uses the git CLI because go-git ignores\nhooks."
+
+
+def test_a_document_that_is_written_is_prose() -> None:
+    assert added_prose("README.md", "", "# Cart\nIt is sorted.") == "# Cart\nIt is sorted."
+
+
+def test_an_edit_is_a_hunk_of_the_lines_that_differ() -> None:
+    (found,) = given_hunks({"file_path": "a.py", "old_string": "a\nb\nc", "new_string": "a\nB\nc"})
+    assert (found.path, found.line, found.removed, found.added) == ("a.py", 0, "b", "B")
+
+
+# -- in episodes -----------------------------------------------------------------------------------
+
+
+def test_an_episode_holds_the_statements_made_in_it(ws: Workspace, tmp_path: Path) -> None:
+    work = (
+        Transcript().say("Fix the ignored files").call("Bash", command="git status").reply(GOTCHA)
+    )
+    (episode,) = told(ws, work, tmp_path)
+    (found,) = episode.statements
+    assert (found.type, found.source) == ("gotcha", "say")
+    assert GOTCHA[10:] in episode.passage().text
+
+
+def test_prose_after_a_foreign_tool_stands_in_an_external_episode(
+    ws: Workspace, tmp_path: Path
+) -> None:
+    work = Transcript().say("Look it up").call("WebFetch", "some page", url="https://example.org")
+    first, second = sorted(told(ws, work.reply(GOTCHA), tmp_path), key=lambda e: e.origin or "")
+    assert (first.origin, first.statements) == ("agent", [])
+    assert (second.origin, len(second.statements)) == ("external", 1)
+
+
+def test_words_with_which_a_user_rejects_a_call_are_the_users(
+    ws: Workspace, tmp_path: Path
+) -> None:
+    refusal = (
+        "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user "
+        "said:\nplease don't run the integration tests, too slow."
+    )
+    work = Transcript().say("Test the cart").call("Bash", refusal, failed=True, command="make test")
+    (episode,) = told(ws, work, tmp_path)
+    assert [(s.type, s.source) for s in episode.statements] == [("preference", "user")]
+    assert episode.errors_encountered == []
+
+
+def test_a_session_that_an_older_reader_staged_is_told_with_its_statements(
+    ws: Workspace, tmp_path: Path
+) -> None:
+    work = (
+        Transcript().say("Fix the ignored files").call("Bash", command="git status").reply(GOTCHA)
+    )
+    (episode,) = told(ws, work, tmp_path)
+    (log,) = (ws.layout.local / "ingest" / "sessions").glob("*.jsonl")
+    staged = [line for line in log.read_text().splitlines() if '"say"' not in line]
+    log.write_text("".join(f"{line}\n" for line in staged))
+    for mark in (ws.layout.local / "ingest" / "marks").glob("*.json"):
+        mark.write_bytes(mark.read_bytes().replace(b'"reader":3', b'"reader":2'))
+    (again,) = told(ws, work, tmp_path)
+    assert again == episode
+
+
+def test_a_secret_in_prose_is_replaced_before_it_is_staged(ws: Workspace, tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    work = Transcript().say("Fix the ignored files")
+    work.reply(f"The `deploy` job fails because the token {secret} doesn't have `repo` scope.")
+    work.call("Edit", file_path="/home/ana/shop/a.py", old_string="x", new_string=f"t = '{secret}'")
+    told(ws, work, tmp_path)
+    files = [path for path in ws.layout.root.rglob("*") if path.is_file()]
+    assert not any(secret.encode() in path.read_bytes() for path in files)
+    assert find_secrets(secret)
