@@ -135,11 +135,40 @@ def test_one_exchange_in_two_commands_is_one_resolution() -> None:
     assert found.for_ == ["ep-2026-01-01-001", "ep-2026-01-02-001"]
 
 
-def test_a_success_of_the_same_action_is_told_by_what_was_done_between() -> None:
-    unread = "File has not been read yet. Read it first before writing to it."
-    log = steps(("Edit", "cart.py", unread), ("Read", "cart.py", ""), ("Edit", "cart.py", ""))
-    (found,) = only(episode(1, action_log=log)).resolutions
-    assert found.do == "Read cart.py, then Edit cart.py"
+@pytest.mark.parametrize(
+    ("tool", "target", "error"),
+    [
+        ("Edit", "cart.py", "File has not been read yet. Read it first before writing to it."),
+        ("Read", "cart.py", "File does not exist."),
+        ("Bash", "cat cart.py", "cat: cart.py: No such file or directory"),
+        ("Bash", "git merge dev", "CONFLICT (content): Merge conflict in cart.py"),
+        ("Bash", "go test ./...", "--- FAIL: TestCart (0.00s)"),
+        ("Bash", "go build", "undefined: cart"),
+        ("Bash", "python -c 'print(x)'", "NameError: name 'x' is missing"),
+        ("Bash", "make", "Exit code 2"),
+    ],
+)
+def test_an_error_that_explains_itself_teaches_nothing(tool: str, target: str, error: str) -> None:
+    assert learned(episode(1, action_log=steps((tool, target, error)))) == []
+
+
+def test_one_rule_of_a_linter_in_two_places_is_one_anti_pattern() -> None:
+    first = met(1, "a.go:3: Error return value of `os.Remove` is not checked (errcheck)")
+    second = met(2, "b.go:9: Error return value of `f.Close` is not checked (errcheck)")
+    found = only(first, second)
+    assert found.what_fails == "Error return value of `…` is not checked (errcheck)"
+    assert len(found.evidence.for_) == 2
+
+
+def test_a_command_that_was_called_wrongly_teaches_from_one_session_on() -> None:
+    log = steps(
+        ("bash", "gh pr diff 104 --stat", "unknown flag: --stat"),
+        ("bash", "gh pr diff 104 --name-only", ""),
+    )
+    known = Snapshot([episode(1, action_log=log)])
+    known = known.with_changes(antipatterns(known))
+    (found,) = known.with_changes(weigh(known)).of(AntiPattern)
+    assert (found.prevention, found.status) == ("Run `gh pr diff 104 --name-only`", "active")
 
 
 def test_a_mere_retry_is_no_resolution() -> None:
@@ -153,7 +182,7 @@ def test_the_option_that_made_a_command_work_is_shown() -> None:
     fixed = "pip install --break-system-packages requests"
     log = steps(("bash", "pip install requests", failing), ("bash", fixed, ""))
     (found,) = only(episode(1, action_log=log)).resolutions
-    assert found.do == f"with --break-system-packages, e.g. {fixed}"
+    assert found.do == f"Run `{fixed}`"
 
 
 def test_what_was_tried_before_the_same_error_came_again_speaks_against_it() -> None:
@@ -414,9 +443,9 @@ def test_episodes_that_only_say_that_it_helped_are_evidence_and_not_occurrences(
 
 
 def test_one_message_of_two_tools_is_two_anti_patterns_that_a_reader_can_tell_apart() -> None:
-    log = steps(("Read", "a.py", "File does not exist."), ("Edit", "a.py", "File does not exist."))
+    log = steps(("bash", "deploy", "no token is set"), ("bash", "publish", "no token is set"))
     titles = {one.what_fails for one in learned(episode(1, action_log=log))}
     assert titles == {
-        "File does not exist. (running Read)",
-        "File does not exist. (running Edit)",
+        "no token is set (running deploy)",
+        "no token is set (running publish)",
     }

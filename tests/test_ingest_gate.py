@@ -214,7 +214,7 @@ def test_a_verdict_is_an_episode_with_its_errors(ws: Workspace) -> None:
     assert (episode.outcome, episode.agent, episode.task_id) == ("failure", "ci", "task-7")
     assert (episode.tags, episode.origin) == (["gate:ruff"], "agent")
     [warning] = ws.list(kind="anti-pattern")
-    assert warning.title() == "F401 `os` imported but unused"
+    assert warning.title() == "F401 `…` imported but unused"
 
 
 def test_a_report_is_recorded_once(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

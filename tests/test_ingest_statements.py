@@ -11,7 +11,7 @@ from loki_memory.files.redaction import find_secrets
 from loki_memory.ingest.run import ingest
 from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_types import statement_type
-from loki_memory.ingest.statements import PER_SESSION, Statement, Utterance, statements, tidy
+from loki_memory.ingest.statements import PER_SESSION, FoundStatement, Utterance, statements, tidy
 from loki_memory.ingest.written import added_prose, given_hunks, published_prose
 from loki_memory.models import Episode
 from tests.claude_lines import Transcript
@@ -24,7 +24,7 @@ def ws(tmp_path: Path) -> Workspace:
     return Workspace.init(tmp_path / "shop")
 
 
-def kept(text: str, source: str = "say") -> list[Statement]:
+def kept(text: str, source: str = "say") -> list[FoundStatement]:
     return statements([Utterance("k", text, source)], ["git", "go"])
 
 

@@ -22,6 +22,7 @@ _STATUS_COLOURS = {
     "candidate": "yellow",
     "disputed": "magenta",
     "superseded": "bright_black",
+    "resolved": "bright_black",
     "rejected": "red",
     "retired": "bright_black",
     "open": "yellow",

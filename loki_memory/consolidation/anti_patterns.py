@@ -15,6 +15,7 @@ it. Of the latter, those whose own remedy is not among the few that are kept are
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -31,9 +32,11 @@ from loki_memory.consolidation.snapshot import (
 from loki_memory.models import AntiPattern, Episode, Learning, Resolution, parse, tombstone_id
 from loki_memory.models.base import Memory
 from loki_memory.models.confidence import lower_bound, otherwise
+from loki_memory.models.error_noise import is_usage
 from loki_memory.models.ids import digest
 from loki_memory.models.links import Tombstone
 
+_BARE = re.compile(r"(?:Run|Change|Add|Remove) `")
 _NEWEST = 25  # episodes, of all that met an error or of one day
 
 
@@ -129,6 +132,7 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
         "status": "candidate",
         "scope": first.scope,
         "key": met[0].key._asdict(),
+        "usage": is_usage(met[0].line) or None,
         "origin": least_trusted([*known.fresh, *filter(None, [old])]),
     }
     evidence = {"for": newest(episodes), "against": old.evidence.against if old else []}
@@ -182,6 +186,7 @@ def _resolutions(met: list[Failure], archived: list[Resolution]) -> list[Resolut
     overcame = _overcame(ranked)
     ranked.sort(key=lambda one: (len(brought_in(one.do)), one.do))  # what is plain is told first
     ranked.sort(key=_newest, reverse=True)
+    ranked.sort(key=_wording, reverse=True)
     return sorted(ranked, key=lambda one: _worth(one, overcame), reverse=True)
 
 
@@ -214,6 +219,12 @@ def _supported(one: Resolution, met: list[Failure]) -> Resolution:
 def _newest(one: Resolution) -> str:
     """Of equals the one that was used last fits the code as it is; ids begin with their day."""
     return max((*one.for_, *one.against), default="")
+
+
+def _wording(one: Resolution) -> int:
+    """What explains comes before what only shows a change or a command."""
+    is_bare = _BARE.match(one.do) is not None
+    return 0 if is_bare else 2 if " E.g. " in one.do else 1
 
 
 def _worth(one: Resolution, overcame: set[str]) -> float:

@@ -1,9 +1,10 @@
 """Failures: every error that an episode met, and what was done about it.
 
 An error is either listed by the episode (`errors_encountered`) or belongs to an action that failed.
-Its remedy is what the episode states, else the first later success of the same command; where that
-command is a corrected form of the failed one, the exchanged names are the remedy. Instructions to
-the reader in a command's output are ignored, and a download piped into a shell is never a remedy.
+Its remedy is what the episode states, else the first later success of the same command in another
+form; of a query, the names that were exchanged. Errors that teach nothing are left out
+(`models/error_noise.py`). Instructions to the reader in a command's output are ignored, and a
+download piped into a shell is never a remedy.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import NamedTuple
 
 from loki_memory.consolidation.step_sequences import Move, move
 from loki_memory.models import Action, Episode, error_signature
+from loki_memory.models.diagnostics import rule
+from loki_memory.models.error_noise import teaches
 from loki_memory.models.error_signature import Key, head, is_shell, salient, with_command
 from loki_memory.models.ids import digest
 from loki_memory.models.prompt_injection import pipes_download, without_instructions
@@ -30,14 +33,17 @@ _ERRORS = "_errors"  # where an episode keeps those that it met
 _WITHIN = 25  # steps: a success that comes later belongs to something else
 _SHOWN = 200  # characters of a command that worked
 _SAID = 400  # characters of what somebody wrote
-_STEPS = 3  # that led to a success
-_STEP = 60  # characters of one of them
 _NAMES = 4  # of the names that a repair brought in
 _COMMON = 0.3  # of the words of a failed command that its corrected form still has
 _SAME = 0.6  # of the words of the shorter of two messages
 _TERM = re.compile(r"\w{3,}")
 _FAILED = frozenset({"fail", "failed", "failure", "error", "errored"})
 _OUTPUT = re.compile(r"\s*(?:2>&1|>|\|)")
+_NAMES_OF_PLACE = re.compile(r"`[^`]+`|\"[^\"]+\"|(?<!\w)'[^']+'(?!\w)")
+_HOME = re.compile(r"/(?:Users|home)/[\w.-]+")
+_HASH = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
+_LINES_OF_PLACE = re.compile(r"^\d+-\d+ | \(lines? \d+\)")
+RULE = "rule "  # before the rule of a linter, in the key of its error
 _EXAMPLE = ", e.g. "
 _ARROW = " -> "
 _WITH = "with "
@@ -151,7 +157,10 @@ def complaint(error: str) -> str:
 
 
 def key(error: str, action: str, target: str) -> Key | None:
-    """What makes an error that an action met the same error again."""
+    """What makes an error that an action met the same error again: of a linter's, its rule."""
+    named = rule(error)
+    if named:
+        return Key("", f"{RULE}{named}", "")
     found = _key(error)
     return found and found._replace(head=head(action, target, complaint(error)))
 
@@ -178,6 +187,8 @@ def _known(episode: Episode) -> list[_Known]:
 
 def _recognised(episode: Episode, met: _Met) -> _Known | None:
     action = episode.action_log[met.step] if met.step >= 0 else Action()
+    if not teaches(met.line, action.action, action.target or ""):
+        return None
     found = key(met.line, action.action, action.target or "")
     return found and _Known(_id(episode.scope, found), found, met)
 
@@ -185,8 +196,18 @@ def _recognised(episode: Episode, met: _Met) -> _Known | None:
 def _mishap(episode: Episode, known: _Known) -> Failure:
     id_, found, met = known
     remedy = _remedy(episode, met, found)
-    line = with_command(met.line, found.head)
+    line = _general(met.line) if rule(met.line) else with_command(_public(met.line), found.head)
     return Failure(id_, found, episode, line, *remedy, worked=episode.outcome != "failure")
+
+
+def _public(line: str) -> str:
+    """An error without what only one machine or one moment has: a home folder, a hash."""
+    return _HASH.sub("<hash>", _HOME.sub("~", line))
+
+
+def _general(line: str) -> str:
+    """What a linter complains of, without the names of one place."""
+    return _LINES_OF_PLACE.sub("", _NAMES_OF_PLACE.sub("`…`", line))
 
 
 def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:
@@ -195,7 +216,8 @@ def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:
     if pipes_download(met.resolution):
         return _Remedy()
     if met.resolution:
-        if failed and _is_corrected(failed, met.resolution):
+        is_command = met.step >= 0 and is_shell(log[met.step].action)
+        if failed and not is_command and _is_corrected(failed, met.resolution):
             return _exchange(failed, met.resolution, found.param)
         return _Remedy(_cut(met.resolution, _SAID), brought_in(met.resolution))
     return _later(log[met.step : met.step + 1 + _WITHIN], found) if met.step >= 0 else _Remedy()
@@ -204,14 +226,16 @@ def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:
 def _later(log: list[Action], found: Key) -> _Remedy:
     """How the first action of a log came to succeed: in another form, or after something else."""
     failed = _command(log[0])
-    for at, later in enumerate(log[1:], start=1):
+    for later in log[1:]:
         fixed = _command(later)
         if not _has_worked(later) or head(later.action, fixed) != found.head or not fixed:
             continue
         if pipes_download(later.target or ""):
             return _Remedy()
         if fixed == failed:
-            return _Remedy(_repair(log[1 : at + 1]))
+            return _Remedy()
+        if is_shell(later.action):
+            return _Remedy(f"Run `{_cut(fixed, _SHOWN)}`", _names(fixed) - _names(failed))
         if failed.split()[:1] == fixed.split()[:1] or _is_corrected(failed, fixed):
             return _exchange(failed, fixed, found.param)
     return _Remedy()
@@ -221,19 +245,6 @@ def _command(action: Action) -> str:
     """What was run; what a shell does with the output is no part of it."""
     target = action.target or ""
     return _OUTPUT.split(target)[0].strip() if is_shell(action.action) else target
-
-
-def _repair(log: list[Action]) -> str:
-    """`Read cart.py, then Edit cart.py`: the last steps to what succeeded; a mere retry is none."""
-    told_ = (_step(one) for one in log if _has_worked(one))
-    steps = list(dict.fromkeys(filter(None, told_)))[-_STEPS:]
-    return _cut(", then ".join(steps), _SHOWN) if len(steps) > 1 else ""
-
-
-def _step(action: Action) -> str:
-    if is_shell(action.action):
-        return head(action.action, action.target or "")
-    return _cut(f"{action.action} {action.target or ''}", _STEP)
 
 
 def _has_worked(action: Action) -> bool:

@@ -7,6 +7,7 @@ learned from it, the pattern is retired. A cluster that teaches nothing specific
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from loki_memory.consolidation.work_context import extension
 from loki_memory.models import Episode, LinkTo, Pattern, parse, tombstone_id
 from loki_memory.models.ids import digest
 
+_BARE = re.compile(r"(?:Run|Change|Add|Remove) `")
 _SETTLED = {"superseded", "rejected", "retired"}
 _REPLACED_BY = "superseded_by"
 _JOINED = "clusters joined"  # unlike a merge of two texts, this ends when they part again
@@ -167,8 +169,8 @@ def _is_over(pattern: Pattern) -> bool:
 
 def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
     taught = lessons(cluster, scene.snapshot.thresholds.pattern_episodes)
-    if not taught:
-        return None
+    if all(_BARE.match(one.remedy) for one in taught):
+        return None  # the anti-pattern of the error shows the command or the change
     fields = _fields(cluster, taught, scene.surroundings)
     return None if is_platitude(fields["pattern"]) else _record(cluster, fields, scene)
 

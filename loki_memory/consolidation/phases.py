@@ -31,9 +31,10 @@ from loki_memory.consolidation.reflect import reflect
 from loki_memory.consolidation.skills import proceduralise
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 
-(FIRST, WEIGH) = EARLY
+(FIRST, FACTS, WEIGH) = EARLY
 ALL: Phases = (
     FIRST,
+    FACTS,
     ("induce", patterns),
     ("merge", merge),
     WEIGH,

@@ -6,6 +6,7 @@ changed after us, is left alone: what we would write goes beside it as a proposa
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ from loki_memory.models import Skill, tombstone_id
 from loki_memory.models.ids import digest
 
 SOURCE = "consolidation"
+_SESSIONS = 3  # that did the same
+_NO_TASK = re.compile(r"\s*(?:/[\w-]|~|\[|<)")  # how a goal begins that names no work
 
 
 def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
@@ -46,7 +49,7 @@ def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> PhaseCh
             continue
         found = practice(stratum, anywhere)
         skill = found and _skill(stratum, found, snapshot, (troubles, told))
-        if not found or not skill or lint(skill):
+        if not found or not skill or _is_unfit(found.habit) or lint(skill):
             continue
         replaced = written.before(skill, stratum)
         taught.add(skill.id)
@@ -65,6 +68,13 @@ def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> PhaseCh
             BeliefChange("retired", one.id, one.title(), (), "episodes no longer teach it")
         )
     return PhaseChanges(tuple(put), tuple(sorted(set(archive))), tuple(steps))
+
+
+def _is_unfit(habit: Habit) -> bool:
+    """Whether too few sessions did it, or what they asked for is no task: a command, a path."""
+    sessions = {one.session or one.id for one in habit.evidence}
+    named = sum(_NO_TASK.match(one.goal) is not None for one in habit.evidence)
+    return len(sessions) < _SESSIONS or 2 * named > len(habit.evidence)
 
 
 class Practice(NamedTuple):

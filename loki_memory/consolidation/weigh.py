@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
-from loki_memory.consolidation.provenance import SAME, is_touched, why
+from loki_memory.consolidation.failures import RULE
+from loki_memory.consolidation.provenance import SAME, extra, is_touched, why
 from loki_memory.consolidation.snapshot import (
     BeliefChange,
     PhaseChanges,
@@ -208,9 +209,20 @@ def _weighed(snapshot: Snapshot, old: Belief, own: Case, united: Case) -> Belief
         fields |= stated.fields(sure)
     if old.status not in SETTLED:
         counted = status(support, contradicted, sure, snapshot.thresholds)
+        if counted == "candidate" and _is_solved_usage(old):
+            counted = "active"
         fields["status"] = counted if stated.stated is None else _kept(old, counted)
     # Most are as they were: that is seen before another one is made of the same fields.
     return old if fields.items() <= old.document().items() else old.changed(**fields)
+
+
+def _is_solved_usage(belief: Belief) -> bool:
+    """Whether it tells how a command is called right: one session that found out is enough."""
+    return (
+        isinstance(belief, AntiPattern)
+        and bool(extra(belief, "usage"))
+        and any(one.for_ for one in belief.resolutions)
+    )
 
 
 def _observations(snapshot: Snapshot, case: Case, known: frozenset[str]) -> tuple[float, float]:
@@ -261,7 +273,13 @@ def _first_stated(belief: Belief) -> float | None:
 
 
 def _advises(belief: Belief) -> TypeGuard[AntiPattern]:
-    return isinstance(belief, AntiPattern) and bool(belief.resolutions)
+    """Whether it says what to do, so that who did something else speaks against it.
+
+    A linter's rule is obeyed in as many ways as there are places that break it.
+    """
+    if not isinstance(belief, AntiPattern) or not belief.resolutions:
+        return False
+    return not str((extra(belief, "key") or {}).get("template", "")).startswith(RULE)
 
 
 def _weight(snapshot: Snapshot, id_: str, sure_ones: frozenset[str]) -> float:

@@ -212,7 +212,15 @@ def _newest(versions: Versions, name: str) -> Any:
 
 
 # What is rejected stays so, and what was replaced is not brought back by who did not know.
-_STATUSES = ("rejected", "superseded", "retired", "disputed", "active", "candidate")
+_STATUSES = (
+    "rejected",
+    "superseded",
+    "retired",
+    "resolved",
+    "disputed",
+    "active",
+    "candidate",
+)
 _RULES: dict[str, Rule] = {
     "status": among(min, _STATUSES.index),
     "evidence": nested({"for": joined, "against": joined}),

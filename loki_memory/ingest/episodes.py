@@ -21,11 +21,11 @@ import orjson
 from loki_memory.files.redaction import clip, clip_end
 from loki_memory.ingest.boundaries import Stretch, stretches
 from loki_memory.ingest.repair import repair
-from loki_memory.ingest.statements import PER_EPISODE, Statement
+from loki_memory.ingest.statements import PER_EPISODE, FoundStatement
 from loki_memory.ingest.steps import Step, steps
 from loki_memory.ingest.turns import CALL, SAY, STOP, Turn, is_foreign
 from loki_memory.models import Episode, parse
-from loki_memory.models.diagnostics import Finding, findings
+from loki_memory.models.diagnostics import Diagnostic, findings
 from loki_memory.models.error_signature import complaint
 from loki_memory.models.ids import digest
 from loki_memory.models.text import moment
@@ -58,10 +58,10 @@ _PHASES = (
 
 
 def episodes(
-    turns: Iterable[Turn], scope: str = "project", stated: Iterable[Statement] = ()
+    turns: Iterable[Turn], scope: str = "project", stated: Iterable[FoundStatement] = ()
 ) -> Iterator[Episode]:
     """The episodes of one session: its turns in the order of time, and its statements."""
-    by_turn: defaultdict[str, list[Statement]] = defaultdict(list)
+    by_turn: defaultdict[str, list[FoundStatement]] = defaultdict(list)
     for statement in stated:
         by_turn[statement.key].append(statement)
     for stretch in stretches(turns):
@@ -72,7 +72,7 @@ def episodes(
             yield parse(Episode, document)
 
 
-def _documents(stretch: Stretch, stated: Sequence[Statement]) -> Iterator[dict[str, Any]]:
+def _documents(stretch: Stretch, stated: Sequence[FoundStatement]) -> Iterator[dict[str, Any]]:
     done = localised(steps(stretch.turns), stretch.home)
     ours = [step._replace(answer="") if is_foreign(step.tool) else step for step in done]
     own = [statement for statement in stated if not statement.is_external]
@@ -84,7 +84,7 @@ def _documents(stretch: Stretch, stated: Sequence[Statement]) -> Iterator[dict[s
 
 
 def _document(
-    stretch: Stretch, done: Sequence[Step], stated: Sequence[Statement]
+    stretch: Stretch, done: Sequence[Step], stated: Sequence[FoundStatement]
 ) -> dict[str, Any]:
     files = TouchedFiles(*map(_within, touched(done, stretch.home)))
     stopped = any(turn.kind == STOP for turn in stretch.turns)
@@ -106,7 +106,7 @@ def _document(
 
 
 def _foreign_document(
-    stretch: Stretch, done: Sequence[Step], stated: Sequence[Statement]
+    stretch: Stretch, done: Sequence[Step], stated: Sequence[FoundStatement]
 ) -> dict[str, Any]:
     """What tools of third parties complained of during a stretch, and what was said about it."""
     document = {
@@ -119,11 +119,17 @@ def _foreign_document(
     return {name: value for name, value in document.items() if value != []}
 
 
-def _stated(stated: Sequence[Statement]) -> list[dict[str, Any]]:
+def _stated(stated: Sequence[FoundStatement]) -> list[dict[str, Any]]:
     """The best statements, in the order in which they were made."""
     best = sorted(stated, key=lambda one: -one.score)[:PER_EPISODE]
     return [
-        {"text": one.text, "type": one.type, "source": one.source, "score": one.score}
+        {
+            "text": one.text,
+            "type": one.type,
+            "source": one.source,
+            "score": one.score,
+            **({"resolved": True} if one.is_resolved else {}),
+        }
         for one in stated
         if one in best
     ]
@@ -211,11 +217,11 @@ def _action(step: Step, begin: str) -> dict[str, Any]:
 
 def _errors(done: Sequence[Step], at: int) -> Iterator[dict[str, Any]]:
     """The error of a step; of a linter's report, one for each rule."""
-    found: dict[str, Finding] = {}
+    found: dict[str, Diagnostic] = {}
     if done[at].is_shell:
         for finding in findings(done[at].answer):
             found.setdefault(finding.rule, finding)
-    reported: list[Finding | None] = [*list(found.values())[:_RULES]]
+    reported: list[Diagnostic | None] = [*list(found.values())[:_RULES]]
     for each in reported or [None]:
         mended = repair(done, at, each)
         error = {

@@ -19,7 +19,7 @@ from loki_memory.ingest.statement_score import CODE_NAME
 from loki_memory.ingest.statements import tidy
 from loki_memory.ingest.steps import Step
 from loki_memory.ingest.turns import Hunk
-from loki_memory.models.diagnostics import Finding
+from loki_memory.models.diagnostics import Diagnostic
 from loki_memory.models.error_signature import complaint, head
 
 _WITHIN = 40  # steps to the success that ends an error
@@ -56,11 +56,12 @@ _PASSES = re.compile(
 )
 _ANNOUNCED = re.compile(
     r"^(?:(?:now|so|ok(?:ay)?|good|right|ah)\b[\s,.!—-]*)*"
-    r"(?:let me|i'?ll|i will|i need to|we need to)"
-    r"\s+(?:(?:also|just|now|first) )?",
+    r"(?:(?:let me|i'?ll|i will|i need to|we need to)\s+)?(?:(?:also|just|now|first) )?",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(r"\bI\b|\bI'|\bmy\b")
+_REFUSED = re.compile(  # questions, the first person, hashes, paths of one machine
+    r"\?$|\bI\b|\bmy\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/(?:Users|home)/"
+)
 _PLACE = re.compile(r"([\w@./+-]*[\w-]\.[a-z]{1,5})(?::(\d+)|\b)")
 _COMPLAINT_WORDS = 2  # a message without two words of content complains of nothing in particular
 # Programs that change nothing that an error could have been about.
@@ -105,6 +106,8 @@ _READING = re.compile(
     r"(?: run)? [\w:-]*(?:test|lint|check|build|vet|verify)[\w:-]*)\b"
 )
 _CHAIN = re.compile(r"&&|;|\n")
+_CONTINUED = re.compile(r"\\\n\s*")
+_HOME = re.compile(r"/(?:Users|home)/[\w.-]+")
 _INLINE = re.compile(r"\b(?:python3?|node|bash|sh|zsh|ruby|perl)\s+-[ce]\b|<<")
 
 
@@ -128,7 +131,7 @@ class Repair(NamedTuple):
         return f"{self.explanation}{end} E.g. {example}" if example else self.explanation
 
 
-def repair(steps: Sequence[Step], at: int, finding: Finding | None = None) -> Repair:
+def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) -> Repair:
     """What mended the error of the step `at`; `finding` is the part of it that is meant."""
     if not steps[at].is_shell:  # the client's own tools
         return Repair()
@@ -145,10 +148,10 @@ def repair(steps: Sequence[Step], at: int, finding: Finding | None = None) -> Re
     )
 
 
-def _named_file(step: Step) -> Finding | None:
+def _named_file(step: Step) -> Diagnostic | None:
     """The file, and perhaps the line, that an error names."""
     found = _PLACE.search(step.answer)
-    return Finding("", "", found[1], int(found[2] or 0)) if found else None
+    return Diagnostic("", "", found[1], int(found[2] or 0)) if found else None
 
 
 def _success(steps: Sequence[Step], at: int, error: str, *, is_finding: bool) -> int:
@@ -175,7 +178,7 @@ def _is_same(failed: Step, later: Step) -> bool:
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _explanation(steps: Sequence[Step], error: str, finding: Finding | None) -> str:
+def _explanation(steps: Sequence[Step], error: str, finding: Diagnostic | None) -> str:
     """The sentence said meanwhile that explains an error best; empty if none does."""
     words = frozenset(content(error))
     ranked = [
@@ -192,11 +195,13 @@ def _said(steps: Sequence[Step]) -> Iterator[tuple[int, str]]:
     for number, text in enumerate(messages):
         for sentence in sentences(text):
             told = tidy(_ANNOUNCED.sub("", sentence).rstrip(":"))
-            if _LEAST_WORDS <= len(told.split()) <= _MOST_WORDS and not told.endswith("?"):
+            if _LEAST_WORDS <= len(told.split()) <= _MOST_WORDS and not _REFUSED.search(told):
                 yield number, told
 
 
-def _explains(sentence: str, number: int, error: frozenset[str], finding: Finding | None) -> float:
+def _explains(
+    sentence: str, number: int, error: frozenset[str], finding: Diagnostic | None
+) -> float:
     own = frozenset(content(sentence))
     score = 0.25 * min(2, len(own & error)) + 0.35 * min(4, len(own - error)) / 4
     score += 0.7 * (_TELLS.search(sentence) is not None)
@@ -204,7 +209,6 @@ def _explains(sentence: str, number: int, error: frozenset[str], finding: Findin
     score += 0.25 * (CODE_NAME.search(sentence) is not None)
     score += 0.35 * (number == 0)
     score += 0.3 * (finding is not None and finding.rule in sentence)
-    score -= 0.6 * (_FIRST_PERSON.search(sentence) is not None)
     if finding and finding.rule not in sentence and not own & error:
         score -= 0.6
     score -= 0.9 * (_EMPTY.match(sentence) is not None)
@@ -216,7 +220,7 @@ def _explains(sentence: str, number: int, error: frozenset[str], finding: Findin
 # -- the change ------------------------------------------------------------------------------------
 
 
-def _hunk(steps: Sequence[Step], error: str, finding: Finding | None) -> str:
+def _hunk(steps: Sequence[Step], error: str, finding: Diagnostic | None) -> str:
     """The change that answers an error best, in one line; empty if none does."""
     hunks = [hunk for step in steps if step.worked for hunk in step.hunks]
     words = frozenset(content(error))
@@ -225,7 +229,7 @@ def _hunk(steps: Sequence[Step], error: str, finding: Finding | None) -> str:
     return change(hunks[-best[1]]) if best[0] >= _LEAST_HUNK else ""
 
 
-def _answers(hunk: Hunk, error: frozenset[str], finding: Finding | None) -> float:
+def _answers(hunk: Hunk, error: frozenset[str], finding: Diagnostic | None) -> float:
     score = 0.0
     if finding is None:
         return score
@@ -257,6 +261,8 @@ def change(hunk: Hunk) -> str:
         for other, after in enumerate(added)
     ]
     _, one, other = max(pairs)
+    if removed[-one] == added[-other]:
+        return ""
     return f"`{_code(removed[-one])}` → `{_code(added[-other])}` ({name})"
 
 
@@ -294,7 +300,7 @@ def _command(failed: Step, between: Sequence[Step], later: Step) -> str:
 def _same_part(failed: Step, later: Step) -> str:
     """Of a chain, the command that the failed one was."""
     heads = {*failed.heads[:1], *failed.heads[-1:]}
-    parts = _CHAIN.split(later.target)
+    parts = _CHAIN.split(_CONTINUED.sub(" ", later.target))
     same = [part.strip() for part in parts if head(later.tool, part) in heads]
     return same[-1] if same else later.target
 
@@ -312,4 +318,6 @@ def _bare(command: str) -> str:
 
 
 def _shown(command: str) -> str:
-    return clip(" ".join(command.split()), _SHOWN)
+    """A command as it is told; empty if nothing of it can be."""
+    line = _HOME.sub("~", " ".join(_CONTINUED.sub(" ", command).split()))
+    return clip(line, _SHOWN) if re.search(r"\w\W+\w", line) else ""

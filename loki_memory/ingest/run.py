@@ -261,7 +261,7 @@ def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: boo
     telling = _Telling(workspace, made.episodes, only_add=only_add)
     scope = workspace.config.text("capture.scope")
     prose = utterances(told_turns(staging, session))
-    stated = statements(prose.utterances, prose.tools)
+    stated = statements(*prose)
     records = episodes(told_turns(staging, session), scope, stated)  # read again: it may be long
     while some := list(islice(records, _AT_ONCE)):
         telling.write(some)

@@ -44,7 +44,8 @@ _PROPOSES = re.compile(
 _CLIENT = re.compile(
     r"string to replace|has not been read yet|modified since read|no changes to make"
     r"|exceeds maximum allowed|\bTodoWrite\b|Co-Authored-By|Generated with"
-    r"|\bconversation\b|break never happened|out of context|\bcompact(?:ed|ion)\b",
+    r"|\bconversation\b|break never happened|out of context|\bcompact(?:ed|ion)\b|plan mode"
+    r"|/(?:Users|home)/\w|\ball (?:\w+ )?pass(?:es|ed|ing)?\b|[\w.+-]+@[\w-]+\.\w",
     re.IGNORECASE,
 )
 _REFUSALS = (_ANNOUNCES.search, _HEDGE.search, _PLAN.match, _PROPOSES.match)
@@ -81,6 +82,12 @@ NEGATIVE = re.compile(
     r"|race|panics?|leaks?|mismatch\w*|drops?|dropped|false positives?|corrupt\w*|cannot)\b"
     "|n['\u2019]t\\b",
     re.IGNORECASE,
+)
+DEFECT = _words(
+    r"bug|broken|missing|fails?|failed|failing|silently|stale|wrong|incorrect(?:ly)?|race|panics?"
+    r"|leaks?|mismatch\w*|dropped|drops?|corrupt\w*|crash(?:es)?|does(?:n't| not)|is(?:n't| not)"
+    r"|are(?:n't| not)|not (?:handled|updated|called|set|cleared)"
+    r"|never (?:calls?|sets?|updates?|clears?)|the (?:issue|problem|root cause) (?:is|was)"
 )
 NORM = _words(
     r"must|should|needs? to|has to|have to|always|never|don't|do not|cannot|can't|avoid|instead of"

@@ -11,17 +11,19 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 from loki_memory.consolidation.similarity import content
 from loki_memory.ingest.sentences import sentences
-from loki_memory.ingest.statement_score import USER, is_refused, score
-from loki_memory.ingest.statement_types import statement_type
+from loki_memory.ingest.statement_score import CODE_NAME, DEFECT, USER, is_refused, score
+from loki_memory.ingest.statement_types import is_about_tool, statement_type
 
 STORED = 0.15  # the least score that is kept
 PER_SESSION = 20
 PER_EPISODE = 8
 LONGEST = 300  # characters
+_DEFECTS = frozenset({"fact", "entity", "relationship"})  # types that may tell of a defect
 _STATED_BY_USER = 0.5  # the score of a preference or decision in the user's own words
 _MOST_SENTENCES = 20_000  # of a session: more are those of a log that somebody pasted
 _LEAST_CONTENT = 3  # words
@@ -39,7 +41,7 @@ class Utterance(NamedTuple):
     is_external: bool = False  # it may repeat what a tool of third parties answered
 
 
-class Statement(NamedTuple):
+class FoundStatement(NamedTuple):
     """A sentence worth keeping."""
 
     key: str  # of the turn in which it stands
@@ -47,7 +49,9 @@ class Statement(NamedTuple):
     type: str
     source: str
     score: float
+    at: int = 0  # the number of its utterance in the session
     is_external: bool = False
+    is_resolved: bool = False
 
 
 class _Sentence(NamedTuple):
@@ -56,8 +60,16 @@ class _Sentence(NamedTuple):
     words: frozenset[str]
 
 
-def statements(utterances: Sequence[Utterance], tools: Iterable[str] = ()) -> list[Statement]:
-    """The statements of one session, the best first; `tools` are names of outside programs."""
+def statements(
+    utterances: Sequence[Utterance],
+    tools: Iterable[str] = (),
+    edited: Mapping[str, int] = MappingProxyType({}),
+) -> list[FoundStatement]:
+    """The statements of one session, the best first.
+
+    `tools` are names of outside programs; `edited` tells for names of code how many utterances came
+    before their last edit.
+    """
     outside = frozenset(tools)
     said = list(_sentences(utterances))
     having = _having(said)
@@ -66,7 +78,11 @@ def statements(utterances: Sequence[Utterance], tools: Iterable[str] = ()) -> li
         for sentence in said
         if not is_refused(sentence.text, utterances[sentence.at].source)
     )
-    kept = [statement for statement in found if statement]
+    kept = [
+        statement._replace(is_resolved=_is_resolved(statement, edited, outside))
+        for statement in found
+        if statement
+    ]
     return _chosen(sorted(kept, key=lambda statement: (-statement.score, statement.text)))
 
 
@@ -112,7 +128,7 @@ def _restated(
 
 def _statement(
     utterance: Utterance, sentence: _Sentence, restated: int, outside: frozenset[str]
-) -> Statement | None:
+) -> FoundStatement | None:
     """The statement that a sentence makes, if it is worth keeping."""
     source, text = utterance.source, sentence.text
     worth = score(text, source, restated)
@@ -121,12 +137,29 @@ def _statement(
         worth = max(worth, _STATED_BY_USER)
     if not type_ or worth < STORED or len(text) > LONGEST:
         return None
-    return Statement(utterance.key, text, type_, source, round(worth, 3), utterance.is_external)
+    said = (utterance.key, text, type_, source, round(worth, 3))
+    return FoundStatement(*said, sentence.at, utterance.is_external)
 
 
-def _chosen(ranked: Iterable[Statement]) -> list[Statement]:
+def _is_resolved(
+    statement: FoundStatement, edited: Mapping[str, int], outside: frozenset[str]
+) -> bool:
+    """Whether a statement tells of a defect in code that was edited after it was made.
+
+    What is wrong with an outside tool stays true, and so does a rule.
+    """
+    if statement.type not in _DEFECTS or is_about_tool(statement.text, outside):
+        return False
+    if not DEFECT.search(statement.text):
+        return False
+    names = [name.strip("`()") for name in CODE_NAME.findall(statement.text)]
+    last = names[0].rpartition(".")[2] if names else ""
+    return edited.get(last, -1) > statement.at
+
+
+def _chosen(ranked: Iterable[FoundStatement]) -> list[FoundStatement]:
     """The best that do not repeat each other."""
-    kept: list[Statement] = []
+    kept: list[FoundStatement] = []
     words: list[frozenset[str]] = []
     for statement in ranked:
         own = frozenset(content(statement.text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -14,21 +15,26 @@ from loki_memory.models.error_signature import head, is_shell
 
 _PLAN = 700  # characters: a first prompt that is longer is a plan that somebody wrote before
 _REJECTED = "the user said:"  # before the words with which a user rejects a call
+_NAME = re.compile(r"[A-Za-z_]\w{3,}")
 _LONGEST_ORDER = 1500  # characters of a later prompt; more is pasted
 
 
 class Prose(NamedTuple):
-    """All prose of a session, and the programs that it ran."""
+    """All prose of a session, the programs that it ran, and what it edited after what was said."""
 
     utterances: list[Utterance]
     tools: frozenset[str]
+    edited: dict[str, int]  # names of code -> number of utterances before the last edit of it
 
 
 def utterances(turns: Iterable[Turn]) -> Prose:
     """The prose of turns in the order of time."""
     reader = _Reader()
-    found = [utterance for turn in turns for utterance in reader.read(turn)]
-    return Prose(found, frozenset(reader.tools))
+    found: list[Utterance] = []
+    for turn in turns:
+        found += reader.read(turn)
+        reader.edit(turn, len(found))
+    return Prose(found, frozenset(reader.tools), reader.edited)
 
 
 class _Reader:
@@ -37,6 +43,13 @@ class _Reader:
         self.foreign: set[str] = set()  # calls of tools that answer with words of third parties
         self.after_foreign = False  # such an answer came, and nothing else since
         self.tools: set[str] = set()
+        self.edited: dict[str, int] = {}
+
+    def edit(self, turn: Turn, count: int) -> None:
+        """Note the names in the lines that a turn changed, `count` utterances into the session."""
+        for hunk in turn.hunks:
+            for name in _NAME.findall(f"{hunk.removed}\n{hunk.added}"):
+                self.edited[name] = count
 
     def read(self, turn: Turn) -> Iterator[Utterance]:
         if turn.kind == CALL:

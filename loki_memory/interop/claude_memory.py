@@ -44,7 +44,7 @@ instructions; `loki-mem show ID` has all of one, `loki-mem recall QUESTION` find
 """
 
 
-class Statement(NamedTuple):
+class MemoryLine(NamedTuple):
     """Something that was noted: where, about what, and since when it is known to hold."""
 
     text: str
@@ -85,7 +85,7 @@ def _files_in(place: Path) -> list[Path]:
     return sorted(place.glob("*.md"), key=lambda path: (path.name != INDEX, path.name))
 
 
-def statements(path: Path) -> list[Statement]:
+def statements(path: Path) -> list[MemoryLine]:
     """What a file says, without secrets; raises InvalidRecord where it cannot be read."""
     from loki_memory.files.redaction import redact
 
@@ -120,24 +120,24 @@ def _without_ours(text: str, path: Path) -> str:
     return ours.before + ours.after if ours else text
 
 
-def _lead(about: Mapping[str, str], path: Path) -> Iterator[Statement]:
+def _lead(about: Mapping[str, str], path: Path) -> Iterator[MemoryLine]:
     """What a topic file says that it is about."""
     if about.get("description"):
         yield _statement(about["description"], "", about, path)
 
 
-def _body(text: str, about: Mapping[str, str], path: Path) -> Iterator[Statement]:
+def _body(text: str, about: Mapping[str, str], path: Path) -> Iterator[MemoryLine]:
     for head in outline(text):
         for note in notes(head, head.title):
             if not _points_to_file(note, path):
                 yield _statement(note, head.title, about, path)
 
 
-def _statement(text: str, section: str, about: Mapping[str, str], path: Path) -> Statement:
+def _statement(text: str, section: str, about: Mapping[str, str], path: Path) -> MemoryLine:
     type_, topic = slug(about.get("type", ""), 40), slug(path.stem, 64)
     tags = tuple(filter(None, ("" if path.name == INDEX else topic, slug(section, 64))))
     since, category = about.get("modified", ""), type_ or slug(section, 40)
-    return Statement(text, path.name, category, tags, private=type_ == "user", since=since)
+    return MemoryLine(text, path.name, category, tags, private=type_ == "user", since=since)
 
 
 def _points_to_file(note: str, path: Path) -> bool:

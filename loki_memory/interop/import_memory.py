@@ -16,7 +16,7 @@ from loki_memory.errors import InvalidConfig, InvalidRecord, RejectedValue
 from loki_memory.files.layout import place
 from loki_memory.install.edits import InstallStep, carry_out
 from loki_memory.interop import claude_memory
-from loki_memory.interop.claude_memory import Statement
+from loki_memory.interop.claude_memory import MemoryLine
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
@@ -30,7 +30,7 @@ class ImportSource(NamedTuple):
     """Another system: which files it keeps, what one of them says, and where it reads ours."""
 
     files: Callable[[Workspace, Path | None], list[Path]]
-    statements: Callable[[Path], list[Statement]]
+    statements: Callable[[Path], list[MemoryLine]]
     told_in: Callable[[Workspace, Path | None], Path]
 
 
@@ -105,9 +105,9 @@ def _source(name: str) -> ImportSource:
 
 def _read(
     source: ImportSource, files: Iterable[Path]
-) -> tuple[list[Statement], list[RefusedMemory]]:
+) -> tuple[list[MemoryLine], list[RefusedMemory]]:
     """What all files say; one that cannot be read does not keep the others out."""
-    said: list[Statement] = []
+    said: list[MemoryLine] = []
     refused: list[RefusedMemory] = []
     for file in files:
         try:
@@ -131,7 +131,7 @@ class _Taking:
         self._taken_out = {Path(path).stem for path in archived(layout)}
         self._taken_out |= {path.stem for path in forgotten_files(layout)}
 
-    def take(self, said: Iterable[Statement], *, plan_only: bool) -> None:
+    def take(self, said: Iterable[MemoryLine], *, plan_only: bool) -> None:
         """Write what is new, all of it or nothing."""
         from loki_memory.files.store import Change
 
@@ -142,7 +142,7 @@ class _Taking:
         with self.workspace.store.change() as change:
             self._put_all(change, facts)
 
-    def _put_all(self, change: Change, facts: Iterable[tuple[Fact, Statement]]) -> None:
+    def _put_all(self, change: Change, facts: Iterable[tuple[Fact, MemoryLine]]) -> None:
         for fact, said in facts:
             if self._is_known(change, fact):
                 self.known += 1
@@ -160,7 +160,7 @@ class _Taking:
             return True
         return bool(self.workspace.index.paths_saying("fact", tombstone_id(fact.value())))
 
-    def _fact(self, said: Statement) -> Fact | None:
+    def _fact(self, said: MemoryLine) -> Fact | None:
         from loki_memory.models import Fact, parse
 
         scope = "local" if said.private else self.scope

@@ -23,7 +23,7 @@ from loki_memory.models.text import moment
 
 Scope = Literal["project", "local", "user", "session"]
 Origin = Literal["owner", "agent", "import", "external"]
-Status = Literal["candidate", "active", "disputed", "superseded", "rejected", "retired"]
+Status = Literal["candidate", "active", "disputed", "superseded", "rejected", "retired", "resolved"]
 # The seven relations of Loki Mode's documents; `supports` joined them in its later versions.
 Relation = Literal[
     "derived_from",

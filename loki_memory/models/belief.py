@@ -170,6 +170,8 @@ class Fact(Belief):
     )
     subject: Text | None = None
     attribute: Text | None = None
+    type: Text | None = None  # preference, decision, convention, gotcha, fact, entity, …
+    score: Score | None = None  # the chance that an extracted statement is worth keeping
 
     def key(self) -> tuple[str, ...]:
         placed = (self.session or "", self.at or "")

@@ -16,7 +16,9 @@ from loki_memory.models.belief import AntiPattern, Belief
 # events; benchmarks/consolidation/confidence.py measures it again.
 PRIOR = (2.0, 1.0)
 CONFIDENT = 0.80  # from here on a belief is active
-SETTLED = frozenset({"superseded", "rejected", "retired"})  # evidence does not bring these back
+SETTLED = frozenset(
+    {"superseded", "rejected", "retired", "resolved"}
+)  # evidence does not bring these back
 UNSURE = 0.5  # what an episode counts that met a belief without a clear success
 _ASSERTED = 2.0  # observations that a stated confidence is worth
 _DISPUTED = 0.60

@@ -35,10 +35,21 @@ _ESLINT = re.compile(
     re.MULTILINE,
 )
 _FILE = re.compile(r"^(\S*[/\\.]\S+)\s*$", re.MULTILINE)
-_NO_RULE = frozenset({"error", "warning", "note", "info", "fatal", "cached"})
+# A finding of which the place was taken off: `Error return value is not checked (errcheck)`.
+_BARE = re.compile(
+    r"^\S.*\S \(([a-z][a-z0-9]+(?:-[a-z0-9]+)*)\)$|^(?:error )?(TS\d{4,5}|[A-Z]{1,3}\d{3,4}):? "
+)
+# Words in parentheses that are no rule; `typecheck` is what golangci-lint calls a compile error.
+_NO_RULE = frozenset(
+    re.findall(
+        r"\w+",
+        "error warning note info fatal cached default running signal deprecated optional required "
+        "typecheck compile failed fail",
+    )
+)
 
 
-class Finding(NamedTuple):
+class Diagnostic(NamedTuple):
     """One complaint of a linter or compiler."""
 
     rule: str
@@ -51,34 +62,39 @@ class Finding(NamedTuple):
         return f"{self.path}:{self.line}: {self.message} ({self.rule})"
 
 
-def findings(output: str) -> list[Finding]:
-    """Findings of all known tools; each pair of rule and message once."""
-    found: dict[tuple[str, str], Finding] = {}
+def findings(output: str) -> list[Diagnostic]:
+    """Findings of all known tools in the order of the output; each line is one at most."""
+    found: dict[int, Diagnostic] = {}
     for form in _FORMS:
         for match in form.finditer(output):
-            finding = _finding(match)
-            found.setdefault((finding.rule, finding.message), finding)
-    for finding in _of_eslint(output):
-        found.setdefault((finding.rule, finding.message), finding)
-    return [finding for finding in found.values() if finding.rule not in _NO_RULE][:_MOST]
+            found.setdefault(output.count("\n", 0, match.start("rule")), _finding(match))
+    for at, finding in _of_eslint(output):
+        found.setdefault(at, finding)
+    ranked = [found[at] for at in sorted(found)]
+    return [finding for finding in ranked if finding.rule not in _NO_RULE][:_MOST]
 
 
 def rule(line: str) -> str:
     """The rule that a single line of output names; empty if it is no finding."""
     found = findings(line)
-    return found[0].rule if found else ""
+    if found:
+        return found[0].rule
+    bare = _BARE.search(line)
+    named = (bare[1] or bare[2]) if bare else ""
+    return "" if named in _NO_RULE else named
 
 
-def _finding(match: re.Match[str]) -> Finding:
+def _finding(match: re.Match[str]) -> Diagnostic:
     groups = match.groupdict()
     line = groups.get("line") or groups.get("other") or "0"
-    return Finding(groups["rule"], groups["message"], groups.get("path") or "", int(line))
+    return Diagnostic(groups["rule"], groups["message"], groups.get("path") or "", int(line))
 
 
-def _of_eslint(output: str) -> list[Finding]:
+def _of_eslint(output: str) -> list[tuple[int, Diagnostic]]:
     found = []
     for match in _ESLINT.finditer(output):
         files = _FILE.findall(output, 0, match.start())
         path = files[-1] if files else ""
-        found.append(Finding(match["rule"], match["message"], path, int(match["line"])))
+        finding = Diagnostic(match["rule"], match["message"], path, int(match["line"]))
+        found.append((output.count("\n", 0, match.start("rule")), finding))
     return found

@@ -77,6 +77,7 @@ class Statement(Part):
     type: Text = "fact"
     source: Text | None = None  # say, written, user or compact
     score: Score | None = None  # the chance that it is worth keeping
+    resolved: bool = False  # it tells of a defect that the session mended afterwards
 
 
 class Context(Part):

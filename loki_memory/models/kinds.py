@@ -29,6 +29,7 @@ STATUSES = (
     "accepted",
     "done",
     "expired",
+    "resolved",
     "all",
 )
 SCOPES = ("project", "local", "user", "session")

@@ -16,7 +16,14 @@ FRESH_DAYS = 180  # after which a memory counts half as fresh
 _MMR = 0.9  # share of relevance against novelty; measured best among near copies
 _ROOM = 0.4  # of the best score, above which the best warning and the best skill have a place
 _MANY = 5  # hits from which on a place is kept
-_STATUS = {"candidate": 0.95, "disputed": 0.85, "superseded": 0.8, "retired": 0.8, "rejected": 0.7}
+_STATUS = {
+    "candidate": 0.95,
+    "disputed": 0.85,
+    "superseded": 0.8,
+    "retired": 0.8,
+    "resolved": 0.8,
+    "rejected": 0.7,
+}
 _SUPPOSED = 0.8  # confidence of a memory that states none
 _TASK_TILT = 0.15  # exponent: a kind that weighs a third is pushed back by 15 %
 

@@ -1,0 +1,95 @@
+"""Errors that teach nothing: of the client's own tools, missing files, red tests, conflicts.
+
+They happen in every session, explain themselves, and no lesson about them helps anybody. What was
+said about them comes in as statements.
+"""
+
+from __future__ import annotations
+
+import re
+
+from loki_memory.models.diagnostics import rule
+
+# Tools of agents themselves: how to use them is for the client to teach.
+_CLIENT_TOOLS = re.compile(
+    r"(?:read|edit|multiedit|write|notebookedit|notebookread|grep|glob|ls|task|agent|skill|todowrite"
+    r"|todoread|exitplanmode|enterplanmode|webfetch|websearch|toolsearch|bashoutput|killshell"
+    r"|askuserquestion|slashcommand|view|str_replace_editor|apply_patch|update_plan|write_stdin"
+    r"|taskcreate|taskupdate|taskoutput|sendmessage)",
+    re.IGNORECASE,
+)
+_PROTOCOL = re.compile(
+    r"string to replace not found|has not been read yet|modified since read|no changes to make"
+    r"|matches of the string|exceeds maximum allowed|unknown skill|agent type .* not found"
+    r"|no such tool available|sibling tool call|request interrupted|InputValidationError"
+    r"|command timed out|tool use was rejected|permission to use|operation was aborted|posix_spawn"
+    r"|user (?:doesn't want|rejected)|was blocked\. for security",
+    re.IGNORECASE,
+)
+_MISSING = re.compile(
+    r"no such file or directory|\b(?:file|path|directory|folder)\b.*does not exist|cannot access"
+    r"|no matches found|not a directory|ENOENT|did not match any file",
+    re.IGNORECASE,
+)
+_CONFLICT = re.compile(
+    r"CONFLICT \(|merge conflict|automatic merge failed|could not apply|needs merge", re.IGNORECASE
+)
+_RED_TEST = re.compile(
+    r"^(?:---\s+FAIL|FAIL\b|FAILED\b|\s*(?:E\s+)?(?:AssertionError|assert )|[✗✕]|\S+\tfail\t"
+    r"|\d+ (?:failed|failing)|Tests?:? +\d+ failed|panic: test|Error:\s+(?:Should|Not|Expected)\b)"
+    r"|expected .* (?:but )?(?:got|received|actual)|not equal",
+    re.IGNORECASE,
+)
+_TESTS = re.compile(
+    r"\b(?:pytest|jest|vitest|mocha|rspec|phpunit|ctest|unittest|tox|nox"
+    r"|(?:go|cargo|npm|pnpm|yarn|bun|mvn|gradle|dotnet|mix|swift|make|just|mise|task)"
+    r"\s+(?:run\s+)?[\w:-]*test[\w:-]*)"
+)
+# What is wrong with the place in which tests run, and not with what they test.
+_ENVIRONMENT = re.compile(
+    r"No module named|command not found|KeyError|ImportError|connection refused|permission denied"
+    r"|\benviron|address already in use|externally-managed|no such option|not installed"
+    r"|could not connect|unable to (?:find|locate|import|open)|timed? ?out|daemon",
+    re.IGNORECASE,
+)
+_SELF_EVIDENT = re.compile(
+    r"imported and not used|declared and not used|undefined: |undeclared name|cannot find symbol"
+    r"|syntax error|SyntaxError|IndentationError|unexpected token|is not defined\b|missing return$"
+    r"|too many arguments in call|not enough arguments in call|redeclared in this block"
+    r"|cannot use .* as .* value",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(
+    r"(?:exit code \d+|command failed(?: with exit (?:code|status) \d+)?|error:?|failed"
+    r"|exit status \d+|make: \*\*\* .*|npm ERR! (?:code|errno|Test failed).*|.*\bERROR task failed\b.*"
+    r"|\d{4}[/-]\d\d[/-]\d\d.*)\W*",
+    re.IGNORECASE,
+)
+_INLINE = re.compile(r"\b(?:python3?|node|bash|sh|zsh|ruby|perl)\s+-[ce]\b|<<")
+_USAGE = re.compile(
+    r"unknown (?:flag|option|argument|shorthand|command|subcommand)"
+    r"|unrecogni[sz]ed (?:argument|option)"
+    r"|illegal option|invalid option|must be provided|is required|already used by|no such option"
+    r"|ambiguous argument|unexpected argument|accepts \d+ arg|flag needs an argument|parse error"
+    r"|externally-managed-environment|requires? (?:an? )?(?:argument|value)",
+    re.IGNORECASE,
+)
+
+
+def teaches(line: str, action: str, target: str) -> bool:
+    """Whether an error may become a lesson; `line` is what it complains of."""
+    if _CLIENT_TOOLS.fullmatch(action) or _PROTOCOL.search(line):
+        return False
+    if rule(line):
+        return True
+    noise = (_CONFLICT.search, _RED_TEST.search, _SELF_EVIDENT.search, _NOTHING.fullmatch)
+    if any(is_noise(line) for is_noise in noise):
+        return False
+    if _TESTS.search(target) and not (_ENVIRONMENT.search(line) or is_usage(line)):
+        return False
+    return not (_MISSING.search(line) or _INLINE.search(target)) if action else True
+
+
+def is_usage(line: str) -> bool:
+    """Whether a command was called in a way that it does not know."""
+    return _USAGE.search(line) is not None
