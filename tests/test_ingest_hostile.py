@@ -282,7 +282,7 @@ def test_a_session_that_cannot_be_told_is_named_and_the_others_are_told(
     said = run(ws, str(tmp_path / "a.jsonl"), str(shop().write(tmp_path / "b.jsonl")))
     assert said.exit_code == 4
     assert "2 new episodes" in said.output
-    assert "session first could not be told" in said.output
+    assert "session first could not be recorded" in said.output
     assert path.name in said.output
     assert [one.what for one in staged(ws)] == ["first"]
     path.rmdir()

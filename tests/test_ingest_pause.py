@@ -128,7 +128,7 @@ def test_injections_of_one_session(ws: Workspace, project: Path, say: Any) -> No
         prompt(project, session)
     told = json.loads(say("injections", "two", "--json"))["injections"]
     assert [one["session"] for one in told] == ["two", "twofold"]
-    assert say("injections", "nobody") == "no session was told anything\n"
+    assert say("injections", "nobody") == "nothing was injected into any session\n"
     assert len(json.loads(say("injections", "-n", "1", "--json"))["injections"]) == 1
 
 

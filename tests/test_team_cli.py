@@ -56,13 +56,13 @@ def test_a_checkpoint_that_waits_is_shown_and_still_waits(run: Run) -> None:
     assert not shown["ledger-eng-001-backend"]["waiting"]
     told = run("ledger", "qa-001-testing")
     assert told.endswith(
-        "waits until a command writes it\n"
+        "a checkpoint that waits to be written:\n"
         "  - agent_id: qa-001-testing\n"
         "  - last_checkpoint: 2026-01-20T09:00:00Z\n"
         "  - current_task: task-99\n"
         "  - origin: agent\n"
     )
-    assert run("ledger", "data-001").startswith("ledger-data-001\nwaits")
+    assert run("ledger", "data-001").startswith("ledger-data-001\na checkpoint")
     assert "task-99" not in Path(ws.where("ledger-qa-001-testing")).read_text(encoding="utf-8")
 
 

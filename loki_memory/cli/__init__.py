@@ -16,8 +16,8 @@ _HOOK = 3  # words of `loki-mem hook EVENT`
 def program() -> NoReturn:
     """Run as a program of its own: leave as soon as everything is written.
 
-    A command that only reads is done by the watcher of its workspace, if one runs: nothing of the
-    command line is loaded then.
+    A command that only reads is answered by the watcher of its workspace, if one runs; this
+    process then loads nothing of the command line.
     """
     from loki_memory.daemon import client
 
@@ -28,8 +28,8 @@ def program() -> NoReturn:
 
 
 def _exit_code() -> object:
-    """Run, and flush. Taking numpy and all modules apart again at the end would take 10 ms, and so
-    would looking for garbage while they are loaded.
+    """Run the command and flush its output. The garbage collector's threshold is raised, and the
+    caller ends the process without unloading modules: each saves 10 ms.
     """
     gc.set_threshold(50_000, 20, 100)
     code: object = 1
@@ -41,13 +41,13 @@ def _exit_code() -> object:
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
-            except (OSError, ValueError, AttributeError):  # nobody listens any more
+            except (OSError, ValueError, AttributeError):  # the reader has closed the pipe
                 continue
     return code
 
 
 def run() -> NoReturn:
-    """Do the command that `sys.argv` names, in this process; ends by SystemExit.
+    """Run the command that `sys.argv` names in this process; always raises SystemExit.
 
     A hook runs before every prompt, and does without click, which takes 30 ms to load.
     """

@@ -39,10 +39,10 @@ _PARTS = {
     type=click.IntRange(1),
     default=TOPICS_BUDGET,
     show_default=True,
-    help="At most so many tokens.",
+    help="At most this many tokens.",
 )
 def topics_command(session: Session, budget: int) -> None:
-    """Say what there is to know, by topic, and what reading it takes.
+    """List the topics of memory, and the tokens to read each.
 
     Topics are memories that have others below them, then categories, then kinds.
 
@@ -52,11 +52,11 @@ def topics_command(session: Session, budget: int) -> None:
     """
     workspace = session.open()
     found = workspace.topics(budget)
-    session.show(found, lambda: _tell_topics(found))
+    session.show(found, lambda: _print_topics(found))
     remarks(workspace)
 
 
-def _tell_topics(found: Topics) -> None:
+def _print_topics(found: Topics) -> None:
     if not found.topics:
         note('nothing is remembered yet: loki-mem remember "…"')
         return
@@ -68,13 +68,13 @@ def _tell_topics(found: Topics) -> None:
 
 
 @command("timeline")
-@click.option("--since", metavar="DATE", help="Only what is from then or later.")
+@click.option("--since", metavar="DATE", help="Only what happened on or after this date.")
 @click.option(
     "--budget",
     type=click.IntRange(1),
     default=TIMELINE_BUDGET,
     show_default=True,
-    help="At most so many tokens.",
+    help="At most this many tokens.",
 )
 def timeline_command(session: Session, since: str | None, budget: int) -> None:
     """Say what happened lately, what was decided, and who is blocked.
@@ -85,11 +85,11 @@ def timeline_command(session: Session, since: str | None, budget: int) -> None:
     """
     workspace = session.open()
     found = workspace.timeline(since, budget)
-    session.show(found, lambda: _tell_timeline(found))
+    session.show(found, lambda: _print_timeline(found))
     remarks(workspace)
 
 
-def _tell_timeline(found: Timeline) -> None:
+def _print_timeline(found: Timeline) -> None:
     parts: dict[str, list[Item]] = {name: getattr(found, name) for name in _PARTS}
     if not any(parts.values()):
         note("no episode, decision, ledger or handoff fits")
@@ -105,7 +105,7 @@ def _tell_timeline(found: Timeline) -> None:
 @command("graph")
 @click.argument("memory", metavar="ID")
 @click.option(
-    "--depth", type=click.IntRange(1, 3), default=1, show_default=True, help="So many links away."
+    "--depth", type=click.IntRange(1, 3), default=1, show_default=True, help="Links to follow."
 )
 @click.option(
     "--format",
@@ -116,7 +116,7 @@ def _tell_timeline(found: Timeline) -> None:
     help="How to draw it: for the terminal, for Graphviz, or for Mermaid.",
 )
 def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
-    """Draw what a memory is linked with, in both directions.
+    """Draw a memory's neighbours in the graph, in both directions.
 
     ID may also be a file of the project: file:src/app.ts. The first letters of a memory's ID are
     enough if no other begins so.
@@ -138,10 +138,10 @@ def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
 @command("explore")
 @click.argument("memory", metavar="TOPIC")
 @click.option(
-    "--depth", type=click.IntRange(0, 9), default=2, show_default=True, help="So many levels."
+    "--depth", type=click.IntRange(0, 9), default=2, show_default=True, help="Levels to show."
 )
 def explore_command(session: Session, memory: str, depth: int) -> None:
-    """Draw a topic with what stands below it.
+    """Draw a topic with everything below it.
 
     \b
     Example:
@@ -149,16 +149,16 @@ def explore_command(session: Session, memory: str, depth: int) -> None:
     """
     workspace = session.open()
     found = workspace.explore(memory, depth)
-    session.show(found, lambda: _tell_branch(found))
+    session.show(found, lambda: _print_branch(found))
     remarks(workspace)
 
 
-def _tell_branch(branch: Branch, lead: str = "", own: str = "") -> None:
+def _print_branch(branch: Branch, lead: str = "", own: str = "") -> None:
     more = f"  ({branch.below} below)" if branch.below and not branch.children else ""
     say(f"{own}{click.style(branch.id, fg='cyan')}  {one_line(branch.title, 90)}{more}")
     for number, child in enumerate(branch.children, 1):
         is_last = number == len(branch.children)
-        _tell_branch(
+        _print_branch(
             child, lead + ("   " if is_last else "│  "), lead + ("└─ " if is_last else "├─ ")
         )
 
@@ -167,9 +167,9 @@ def _tell_branch(branch: Branch, lead: str = "", own: str = "") -> None:
 @click.argument("memory", metavar="ID")
 @click.argument("way", type=click.Choice(WAYS))
 def traverse_command(session: Session, memory: str, way: str) -> None:
-    """List where a way leads from a memory.
+    """List a memory's parent, children or linked memories.
 
-    To its children, its parent, or what it is linked with.
+    Associations are the memories that it is linked with.
 
     \b
     Example:
@@ -177,37 +177,39 @@ def traverse_command(session: Session, memory: str, way: str) -> None:
     """
     workspace = session.open()
     found = workspace.traverse(memory, way)
-    shown = [{"id": one.id, "kind": one.kind, "title": one.title} for one in found]
-    session.show({"memories": shown}, lambda: _tell_found(found))
+    shown = [{"id": memory.id, "kind": memory.kind, "title": memory.title} for memory in found]
+    session.show({"memories": shown}, lambda: _print_found(found))
     remarks(workspace)
 
 
-def _tell_found(found: Sequence[Summary]) -> None:
+def _print_found(found: Sequence[Summary]) -> None:
     if not found:
-        note("that way leads nowhere")
-    table([[one.id, one.kind, one_line(one.title, 100)] for one in found], {0: "cyan"})
+        note("there is none")
+    table([[memory.id, memory.kind, one_line(memory.title, 100)] for memory in found], {0: "cyan"})
 
 
 @command("feedback")
 @click.argument("memory", metavar="ID")
-@click.option("--helpful", "said", flag_value="helpful", help="It helped.")
-@click.option("--unhelpful", "said", flag_value="unhelpful", help="It did not.")
+@click.option("--helpful", "answer", flag_value="helpful", help="It helped.")
+@click.option("--unhelpful", "answer", flag_value="unhelpful", help="It did not.")
 @click.option("--episode", metavar="EPISODE", help="In which episode.")
-def feedback_command(session: Session, memory: str, said: str | None, episode: str | None) -> None:
+def feedback_command(
+    session: Session, memory: str, answer: str | None, episode: str | None
+) -> None:
     """Say whether a memory helped.
 
-    Noted on this machine, where what helps comes up sooner, and in the next episode that is
-    recorded (`recalled`), which makes it evidence for everybody.
+    The answer is noted on this machine, where helpful memories rank higher, and in the next
+    episode that is recorded (`recalled`), which makes it evidence for everybody.
 
     \b
     Example:
       loki-mem feedback sem-001 --helpful
     """
-    if said is None:
+    if answer is None:
         raise click.UsageError("Say --helpful or --unhelpful.")
     workspace = session.open()
     memory = workspace.resolve(memory)
-    workspace.feedback(memory, said == "helpful", episode)
-    value = {"id": memory, "helpful": said == "helpful", "episode": episode}
-    session.show(value, lambda: say(f"{click.style(memory, fg='cyan')}  noted as {said}"))
+    workspace.feedback(memory, answer == "helpful", episode)
+    value = {"id": memory, "helpful": answer == "helpful", "episode": episode}
+    session.show(value, lambda: say(f"{click.style(memory, fg='cyan')}  noted as {answer}"))
     remarks(workspace)

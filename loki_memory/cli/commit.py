@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from loki_memory.history.branch_mode import Exchanged
     from loki_memory.history.commit import Committed
 
-_SHOWN = 40  # paths: more than a screen nobody reads; --json has all
+_SHOWN = 40  # paths, about a screen; --json has all
 
 
 @command("commit")
@@ -31,12 +31,12 @@ def commit_command(session: Session, message: str | None, agent: str | None, dry
     """
     workspace = session.open()
     done = workspace.commit(agent or "", message or "", dry_run)
-    session.show(done, lambda: _tell(done, dry_run))
-    tell_kept_out(done)
+    session.show(done, lambda: _print(done, dry_run))
+    print_kept_out(done)
     remarks(workspace)
 
 
-def _tell(done: Committed, dry_run: bool) -> None:
+def _print(done: Committed, dry_run: bool) -> None:
     if done.commit:
         say(f"{click.style(done.commit[:10], fg='cyan')}  {one_line(done.subject)}")
     elif not done.paths:
@@ -50,16 +50,16 @@ def _tell(done: Committed, dry_run: bool) -> None:
         note("this is a plan; nothing was committed")
 
 
-def tell_commit(done: Committed) -> None:
-    """Say how the commit went that another command made by the way; nothing without git."""
+def print_commit(done: Committed) -> None:
+    """Report a commit that another command made on the way; silent without git."""
     if done.commit:
         note(f"committed as {done.commit[:10]}")
     if done.is_kept_in_git():
-        tell_kept_out(done)
+        print_kept_out(done)
 
 
-def tell_kept_out(done: Committed) -> None:
-    """Say what is not committed and why."""
+def print_kept_out(done: Committed) -> None:
+    """Report what is not committed and why."""
     if done.reason:
         later = "; the next commit takes it along" if done.is_kept_in_git() else ""
         note(f"memory is not committed: {done.reason}{later}")
@@ -82,7 +82,7 @@ def pull_command(session: Session, remote: str) -> None:
     """
     workspace = session.open()
     done = workspace.pull(remote)
-    session.show(done, lambda: _tell_exchanged(done))
+    session.show(done, lambda: _print_exchanged(done))
     remarks(workspace)
 
 
@@ -99,11 +99,11 @@ def push_command(session: Session, remote: str) -> None:
     """
     workspace = session.open()
     done = workspace.push(remote)
-    session.show(done, lambda: _tell_exchanged(done))
+    session.show(done, lambda: _print_exchanged(done))
     remarks(workspace)
 
 
-def _tell_exchanged(done: Exchanged) -> None:
+def _print_exchanged(done: Exchanged) -> None:
     say(f"{click.style(done.commit[:10], fg='cyan')}  {done.what}")
     if done.merged:
         say(f"{plural(len(done.merged), 'memory')} changed on both sides; both changes are in")

@@ -1,4 +1,4 @@
-"""What every command shares: the workspace it works in, and whether it prints JSON."""
+"""Shared by all commands: the workspace to work in, and printing as text or JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Session:
         self.json = as_json
 
     def open(self) -> Workspace:
-        """The workspace of this run. Whoever sits at a terminal is its owner."""
+        """Open the workspace of this run. A user at a terminal counts as its owner."""
         return Workspace.open(self.directory, origin=origin())
 
     def show(self, value: Any, otherwise: Callable[[], object]) -> None:
@@ -41,7 +41,7 @@ def origin() -> str:
 
 
 def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command that takes a Session first, and `--json` like all of them."""
+    """Declare a command that takes a Session first, and `--json` like all of them."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         @click.pass_context
@@ -58,28 +58,30 @@ def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
 
 
 def standard_input() -> bytes:
-    """All of standard input; nothing if it is closed."""
+    """Read all of standard input; nothing if it is closed."""
     return sys.stdin.buffer.read() if sys.stdin is not None else b""
 
 
 def finish_writing(
-    session: Session, workspace: Workspace, records: Iterable[Memory], told: str = ""
+    session: Session, workspace: Workspace, records: Iterable[Memory], remark: str = ""
 ) -> None:
     """Report what was stored; then bring index and views up to date.
 
-    What was stored is on disk already: if bringing up to date fails, that is a remark.
+    The records are on disk already: if bringing up to date fails, that is only a note.
     """
     stored = list(records)
     try:
         workspace.sync()
     except LokiMemoryError as error:
         note(f"stored, but index and views are not up to date: {error}")
-    session.show({"stored": [described(workspace, r) for r in stored]}, lambda: _tell(stored, told))
+    session.show(
+        {"stored": [described(workspace, r) for r in stored]}, lambda: _print(stored, remark)
+    )
     remarks(workspace)
 
 
 def described(workspace: Workspace, record: Memory) -> dict[str, Any]:
-    """A record as it is printed by every command that writes one."""
+    """Describe a record as every command that writes one prints it."""
     try:
         path = str(workspace.where(record.id))
     except LokiMemoryError:
@@ -93,8 +95,8 @@ def described(workspace: Workspace, record: Memory) -> dict[str, Any]:
     }
 
 
-def _tell(stored: list[Memory], told: str) -> None:
+def _print(stored: list[Memory], remark: str) -> None:
     for record in stored:
         say(f"{click.style(record.id, fg='cyan')}  {one_line(record.title(), 100)}")
-    if told:
-        say(told)
+    if remark:
+        say(remark)

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loki_memory.cli.commit import tell_commit
+from loki_memory.cli.commit import print_commit
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, say
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.run import Report
 
-_SHOWN = 40  # lines: more than a screen nobody reads; --json has all
+_SHOWN = 40  # lines, about a screen; --json has all
 
 
 @command("consolidate")
 @click.option("--plan", is_flag=True, help="Say what would be done and write nothing.")
-@click.option("--since", metavar="WHEN", help="Only what episodes from then on touch: 24h, DATE.")
+@click.option("--since", metavar="WHEN", help="Only lessons of episodes since then: 24h, DATE.")
 @click.option("--day", metavar="DATE", help="As of this day instead of the newest episode's.")
 def consolidate_command(session: Session, plan: bool, since: str | None, day: str | None) -> None:
     """Learn from the episodes: mistakes, patterns, skills and links.
 
-    Needs no language model, and run again it changes nothing. In a git repository, what was
+    Needs no language model; a second run changes nothing. In a git repository, what was
     learned is committed, and nothing else is.
 
     \b
@@ -33,21 +33,21 @@ def consolidate_command(session: Session, plan: bool, since: str | None, day: st
     workspace = session.open()
     with progress_bar("consolidating") as workspace.progress:
         report = workspace.consolidate(day, plan, since)
-    session.show({**report._asdict(), "counts": report.counts()}, lambda: _tell(report))
+    session.show({**report._asdict(), "counts": report.counts()}, lambda: _print(report))
     if not plan:
-        for deed in workspace.keep_skills_in_step():
-            note(f"{deed.where}: {deed.what}")
-        tell_commit(workspace.commit())
+        for step in workspace.keep_skills_in_step():
+            note(f"{step.where}: {step.what}")
+        print_commit(workspace.commit())
     remarks(workspace)
 
 
-def _tell(report: Report) -> None:
+def _print(report: Report) -> None:
     for step in report.steps[:_SHOWN]:
-        rests = f"  ({plural(len(step.evidence), 'episode')})" if step.evidence else ""
-        told = f"{one_line(step.title, 100)}{rests}"
+        evidence = f"  ({plural(len(step.evidence), 'episode')})" if step.evidence else ""
+        line = f"{one_line(step.title, 100)}{evidence}"
         if step.why:
-            told += f": {one_line(step.why, 100)}"
-        say(f"{step.what.ljust(12)}  {click.style(step.id, fg='cyan')}  {told}")
+            line += f": {one_line(step.why, 100)}"
+        say(f"{step.what.ljust(12)}  {click.style(step.id, fg='cyan')}  {line}")
     if len(report.steps) > _SHOWN:
         say(f"… and {len(report.steps) - _SHOWN} more; --json has all")
     if not report.steps:

@@ -20,7 +20,7 @@ _ACTIONS = ("start", "stop", "status", "logs")
 
 
 @command("watch")
-@click.option("--once", is_flag=True, help="Do all that is due, and end.")
+@click.option("--once", is_flag=True, help="Do all the work that is due, then exit.")
 @click.option("--log", "to_log", is_flag=True, help="Write to the log of `daemon logs`.")
 def watch_command(session: Session, once: bool, to_log: bool) -> None:
     """Look after memory while files change, until interrupted.
@@ -37,41 +37,41 @@ def watch_command(session: Session, once: bool, to_log: bool) -> None:
     from loki_memory.daemon.server import log_to_file
 
     workspace = Adding(session.open().layout)
-    tell = log_to_file(workspace.layout) if to_log else _teller(session)
+    log = log_to_file(workspace.layout) if to_log else _printer(session)
     if once:
-        _look_once(session, workspace, tell)
+        _look_once(session, workspace, log)
     else:
-        _watch(workspace, tell)
+        _watch(workspace, log)
 
 
-def _teller(session: Session) -> Callable[[str], None]:
-    """What prints what is told, line by line; with --json, each line is an object."""
-    return _tell_as_json if session.json else lambda text: say(one_line(text))
+def _printer(session: Session) -> Callable[[str], None]:
+    """Return the function that prints a line of the log; with --json, each line is an object."""
+    return _print_as_json if session.json else lambda text: say(one_line(text))
 
 
-def _tell_as_json(text: str) -> None:
+def _print_as_json(text: str) -> None:
     import orjson
 
     say(escaped(orjson.dumps({"told": text}).decode()))
 
 
-def _look_once(session: Session, workspace: Adding, tell: Callable[[str], None]) -> None:
-    """What is new, and then what is done when nothing has been new for long."""
+def _look_once(session: Session, workspace: Adding, log: Callable[[str], None]) -> None:
+    """Handle what is new, then do the work that waits for a quiet workspace."""
     from loki_memory.daemon.background import Background
     from loki_memory.daemon.watcher import leading
 
-    background = Background(workspace, note if session.json else tell, 0.0)
+    background = Background(workspace, note if session.json else log, 0.0)
     with leading(workspace.layout):
         for clock in (0.0, math.inf):
             background.round(clock)
-    session.show(background.standing, lambda: _tell_standing(background.standing._asdict()))
+    session.show(background.standing, lambda: _print_standing(background.standing._asdict()))
 
 
-def _watch(workspace: Adding, tell: Callable[[str], None]) -> None:
+def _watch(workspace: Adding, log: Callable[[str], None]) -> None:
     from loki_memory.daemon.run_command import CommandRunner
     from loki_memory.daemon.server import watch
 
-    watch(workspace, CommandRunner(workspace).answer, tell)
+    watch(workspace, CommandRunner(workspace).answer, log)
 
 
 @command("daemon")
@@ -80,7 +80,7 @@ def _watch(workspace: Adding, tell: Callable[[str], None]) -> None:
 def daemon_command(session: Session, action: str, number: int) -> None:
     """Start, stop or ask after a `watch` in the background.
 
-    While it runs, recall, context, status and hooks are answered by it: the same answers, sooner.
+    While it runs, it answers recall, context, status and hooks: the same answers, sooner.
     Without it everything works the same.
 
     \b
@@ -94,12 +94,12 @@ def daemon_command(session: Session, action: str, number: int) -> None:
         lines = server.last_lines(workspace.layout, number)
         session.show({"lines": lines}, lambda: say("\n".join(map(one_line, lines))))
         return
-    told = _done(action, workspace)
-    session.show(told, lambda: _tell(told))
+    watcher = _done(action, workspace)
+    session.show(watcher, lambda: _print(watcher))
 
 
 def _done(action: str, workspace: Workspace) -> dict[str, Any]:
-    """Do it, and say how the watcher is doing now."""
+    """Perform an action, and return the state of the watcher afterwards."""
     from loki_memory.daemon import server
     from loki_memory.daemon.watcher import is_watched
 
@@ -111,23 +111,23 @@ def _done(action: str, workspace: Workspace) -> dict[str, Any]:
     return {"running": is_watched(layout), "state": server.ask(layout, server.STATE)}
 
 
-def _tell(told: dict[str, Any]) -> None:
-    state = told["state"]
-    if not told["running"]:
+def _print(watcher: dict[str, Any]) -> None:
+    state = watcher["state"]
+    if not watcher["running"]:
         say("not running; `loki-mem daemon start` starts it")
     elif state is None:
-        say("running, and does not answer")
+        say("running, but does not answer")
     else:
-        _tell_state(state)
+        _print_state(state)
 
 
-def _tell_state(state: dict[str, Any]) -> None:
-    how = "as files change" if state["hears"] else "at intervals: the kernel does not tell"
+def _print_state(state: dict[str, Any]) -> None:
+    how = "as files change" if state["hears"] else "at intervals: no file events from the kernel"
     say(f"running since {state['since']} as process {state['process']}, {how}")
-    _tell_standing(state["standing"])
+    _print_standing(state["standing"])
 
 
-def _tell_standing(done: dict[str, Any]) -> None:
+def _print_standing(done: dict[str, Any]) -> None:
     say(f"learned from {plural(done['learned'], 'episode')}, ingested {done['ingested']:,}")
     if done["waiting"]:
         say(f"{plural(done['waiting'], 'episode')} wait for `loki-mem consolidate`")

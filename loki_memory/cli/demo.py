@@ -24,7 +24,7 @@ from loki_memory.resources import resource, template
 
 
 class TourStep(NamedTuple):
-    """What is shown, and the command that shows it."""
+    """A command of the tour, and what it shows."""
 
     why: str
     command: str
@@ -57,7 +57,7 @@ _AFTER = (
     TourStep("Delete the index; nothing is lost.", "rebuild"),
     TourStep("And all is checked.", "doctor --deep"),
 )
-_END = "\x1e"  # marks the end of what a line of the tour prints
+_END = "\x1e"  # marks the end of a line's output
 _PATTERN = "Paging parameters are validated in the middleware, not in each handler"
 
 
@@ -79,15 +79,15 @@ def demo_command(session: Session, team: bool, keep: bool) -> None:
         else:
             shutil.copytree(resource("example_workspace"), project)
             shown = [_run(n, step, project, session.json) for n, step in _steps(project)]
-        told = {"steps": shown, "folder": str(project) if keep else ""}
-        session.show(told, lambda: say(f"\nthe folder is {project}") if keep else None)
+        result = {"steps": shown, "folder": str(project) if keep else ""}
+        session.show(result, lambda: say(f"\nthe folder is {project}") if keep else None)
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _tour(folder: Path, captured: bool) -> Iterator[dict[str, str]]:
-    """The tour, typed into one shell: what one line sets, the next ones see."""
+    """Type the tour into one shell, so that a line sees what earlier lines set."""
     if shutil.which("bash") is None or shutil.which("git") is None:
         raise click.ClickException("the tour needs git and bash; `loki-mem demo` needs neither.")
     (folder / "bin").mkdir(parents=True)
@@ -131,22 +131,22 @@ def _typed(shell: subprocess.Popen[str], line: str, captured: bool) -> str:
     keyboard.write(f"{line}\necho {_END}\n")
     keyboard.flush()
     printed = []
-    for told in screen:
-        if told.rstrip("\n") == _END:
+    for text in screen:
+        if text.rstrip("\n") == _END:
             break
-        printed.append(told)
+        printed.append(text)
         if not captured:
-            say(told.rstrip("\n"))
+            say(text.rstrip("\n"))
     return "".join(printed)
 
 
 def _steps(project: Path) -> Iterator[tuple[int, TourStep]]:
-    """The steps one after the other; what is not a command happens in between."""
+    """Yield the steps in order; the edit of a view, which is no command, happens in between."""
     yield from enumerate(_BEFORE, 1)
     added = _append_to_view(project)
     yield len(_BEFORE) + 1, TourStep(_VIEW_STORY, "sync")
-    for number, (why, told) in enumerate(_AFTER, len(_BEFORE) + 2):
-        yield number, TourStep(why, told.format(id=added, shouted=_PATTERN.upper()))
+    for number, (why, text) in enumerate(_AFTER, len(_BEFORE) + 2):
+        yield number, TourStep(why, text.format(id=added, shouted=_PATTERN.upper()))
 
 
 def _run(number: int, step: TourStep, project: Path, captured: bool) -> dict[str, str]:
@@ -171,13 +171,13 @@ def _invoke(arguments: list[str]) -> None:
     try:
         cli.main(arguments, prog_name="loki-mem", standalone_mode=False)
     except click.exceptions.Exit:
-        pass  # the command has said what it found
+        pass  # the command has printed its error
     except LokiMemoryError as error:
         fail(type(error).__name__, str(error), error.exit_code)
 
 
 def _append_to_view(project: Path) -> str:
-    """What an agent does that knows nothing but the file format."""
+    """Append a pattern to the view, as an agent does that knows only the file format."""
     view = project / ".loki/memory/semantic/patterns.json"
     document = json.loads(view.read_text(encoding="utf-8"))
     document["patterns"].append({"id": "sem-900", "pattern": _PATTERN, "category": "api"})

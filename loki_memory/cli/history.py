@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loki_memory.cli.commit import tell_commit
+from loki_memory.cli.commit import print_commit
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import (
     coloured_status,
@@ -42,26 +42,26 @@ def log_command(session: Session, memory_id: str | None, limit: int) -> None:
     """
     workspace = session.open()
     steps = workspace.log(memory_id, limit)
-    session.show({"commits": steps}, lambda: _tell_log(steps, memory_id))
+    session.show({"commits": steps}, lambda: _print_log(steps, memory_id))
     remarks(workspace)
 
 
-def _tell_log(steps: Iterable[BlameStep], memory_id: str | None) -> None:
-    told = list(steps)
-    for step in told:
-        _tell_step(step, listed=memory_id is not None)
-    if not told:
+def _print_log(steps: Iterable[BlameStep], memory_id: str | None) -> None:
+    found = list(steps)
+    for step in found:
+        _print_step(step, listed=memory_id is not None)
+    if not found:
         note(f"no commit has {memory_id or 'any memory'} yet: loki-mem commit")
 
 
-def _tell_step(step: BlameStep, *, listed: bool) -> None:
-    """A commit in one line; then what it changed, if that is not what its subject says."""
+def _print_step(step: BlameStep, *, listed: bool) -> None:
+    """Print a commit in one line, then its changes, unless its subject says them already."""
     name = click.style(step.commit[:_SHORT], fg="yellow")
     who = step.agent or step.author
     say(f"{name}  {step.at[:10]}  {one_line(step.subject, 80)}  {click.style(who, dim=True)}")
     if listed or not step.subject.startswith("memory: "):
-        for told, details in step.lines():
-            say(f"    {one_line(told, 140)}")
+        for line, details in step.lines():
+            say(f"    {one_line(line, 140)}")
             for detail in details:
                 say(click.style(f"        {one_line(detail, 130)}", dim=True))
 
@@ -77,11 +77,11 @@ def blame_command(session: Session, memory_id: str) -> None:
     """
     workspace = session.open()
     found = workspace.blame(memory_id)
-    session.show(found, lambda: _tell_blame(found))
+    session.show(found, lambda: _print_blame(found))
     remarks(workspace)
 
 
-def _tell_blame(found: Blame) -> None:
+def _print_blame(found: Blame) -> None:
     state = coloured_status(found.status) if found.status else ""
     sure = "" if found.confidence is None else f"confidence {found.confidence:g}"
     say(f"{click.style(found.id, fg='cyan')}  {one_line(found.title, 120)}")
@@ -89,24 +89,24 @@ def _tell_blame(found: Blame) -> None:
     if found.stated_by:
         say(f"\nStated by {found.stated_by}")
     for speaks, title in (("for", "Rests on"), ("against", "Against it")):
-        told = [source for source in found.sources if source.speaks == speaks]
-        if told:
+        sources = [source for source in found.sources if source.speaks == speaks]
+        if sources:
             say(f"\n{title}")
-            for source in told:
-                _tell_source(source)
+            for source in sources:
+                _print_source(source)
     if found.reviewed:
         say("\nReviewed")
-        for one in found.reviewed:
-            say(f"    {one_line(' '.join(str(value) for value in one.values()), 100)}")
+        for review in found.reviewed:
+            say(f"    {one_line(' '.join(str(value) for value in review.values()), 100)}")
     if found.steps:
         say("\nCommits")
         for step in found.steps:
-            _tell_step(step, listed=True)
+            _print_step(step, listed=True)
     else:
         note("no commit has it yet: loki-mem commit")
 
 
-def _tell_source(source: BlameSource) -> None:
+def _print_source(source: BlameSource) -> None:
     where = f"code {source.commit[:_SHORT]}" if source.commit else ""
     kept = "" if source.kept == "live" else source.kept
     known = (source.outcome, source.agent, source.session, where, kept)
@@ -116,9 +116,9 @@ def _tell_source(source: BlameSource) -> None:
 
 @command("bisect")
 @click.argument("between", metavar="[GOOD..BAD]", required=False)
-@click.option("--query", required=True, metavar="TEXT", help="What is recalled.")
-@click.option("--expect", metavar="ID", help="Should be recalled and is not.")
-@click.option("--reject", "unwanted", metavar="ID", help="Is recalled and should not be.")
+@click.option("--query", required=True, metavar="TEXT", help="The question to recall.")
+@click.option("--expect", metavar="ID", help="A memory that should be recalled and is not.")
+@click.option("--reject", "unwanted", metavar="ID", help="One that is recalled and should not be.")
 @click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="Among how many.")
 def bisect_command(
     session: Session, query: str, expect: str | None, unwanted: str | None, **options: object
@@ -134,12 +134,12 @@ def bisect_command(
     workspace = session.open()
     with progress_bar("embedding") as workspace.progress:
         turn = workspace.bisect(query, expect=expect, reject=unwanted, **options)  # type: ignore[arg-type]
-    session.show(turn, lambda: _tell_turn(turn))
+    session.show(turn, lambda: _print_turn(turn))
     remarks(workspace)
 
 
-def _tell_turn(turn: BisectTurn) -> None:
-    _tell_step(turn.step, listed=True)
+def _print_turn(turn: BisectTurn) -> None:
+    _print_step(turn.step, listed=True)
     say(f"recalled before: {', '.join(turn.before) or 'nothing'}")
     say(f"recalled since:  {', '.join(turn.after) or 'nothing'}")
     note(f"{plural(turn.tried, 'commit')} tried")
@@ -150,8 +150,8 @@ def _tell_turn(turn: BisectTurn) -> None:
 def revert_command(session: Session, name: str) -> None:
     """Undo what one commit did to memory, and commit that.
 
-    Episodes stay, and so does whatever changed since. What rests on the same episodes would be
-    learned again by the next consolidate; `reject` is for good.
+    Episodes and later changes stay. The next consolidate may learn the same beliefs from the same
+    episodes again; `reject` is permanent.
 
     \b
     Example:
@@ -159,19 +159,19 @@ def revert_command(session: Session, name: str) -> None:
     """
     workspace = session.open()
     done = workspace.revert(name)
-    session.show(done, lambda: _tell_reverted(done))
-    tell_commit(done.committed)
+    session.show(done, lambda: _print_reverted(done))
+    print_commit(done.committed)
     remarks(workspace)
 
 
-def _tell_reverted(done: Reverted) -> None:
-    for what, names in (
+def _print_reverted(done: Reverted) -> None:
+    for verb, names in (
         ("removed", done.removed),
         ("restored", done.written),
         ("kept", done.kept),
     ):
         for name in names:
-            since = "  changed since" if what == "kept" else ""
-            say(f"{what.ljust(10)}  {click.style(name, fg='cyan')}{since}")
+            since = "  changed since" if verb == "kept" else ""
+            say(f"{verb.ljust(10)}  {click.style(name, fg='cyan')}{since}")
     if not (done.removed or done.written or done.kept):
         note(f"{done.commit[:_SHORT]} changed no belief")

@@ -17,8 +17,8 @@ from loki_memory.hooks.program import answer, show
 def hook_command(session: Session, event: str, wait: bool) -> None:
     """Answer an event of an agent's session (JSON on stdin).
 
-    Prints what the session should know as JSON that Claude Code and Codex understand, or nothing.
-    Exits with 0 whatever happens; the log in this machine's own zone tells what did. Events are
+    Prints memory for the session as JSON that Claude Code and Codex understand, or nothing.
+    Exits with 0 whatever happens; the log in this machine's own zone has the errors. Events are
     SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PostToolUseFailure, Stop, PreCompact,
     SubagentStart, SubagentStop, TaskCompleted and SessionEnd.
 

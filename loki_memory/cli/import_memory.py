@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from loki_memory.install.edits import InstallStep
     from loki_memory.interop.import_memory import Imported
 
-_SHOWN = 40  # lines: more than a screen nobody reads; --json has all
+_SHOWN = 40  # lines, about a screen; --json has all
 
 
 @command("import")
@@ -34,9 +34,9 @@ def import_command(
     """Take in what another system remembers, as facts.
 
     SOURCE is claude-memory: the MEMORY.md and topic files that Claude Code keeps for this
-    repository, or those in PATH. What is known already, or was taken out, stays as it is. Facts
-    that are imported are found when asked for, and not put before an agent unasked until
-    somebody remembers or corrects them.
+    repository, or those in PATH. Facts that are known already, or were removed, stay as they are.
+    Imported facts are recalled, but not injected until a user or an agent remembers or corrects
+    them.
 
     \b
     Example:
@@ -50,23 +50,23 @@ def import_command(
     found = workspace.import_memory(source, path, scope, plan)
     if not plan:
         workspace.sync()
-    deed = workspace.tell_back(source, path, plan) if write_back else None
+    step = workspace.tell_back(source, path, plan) if write_back else None
     facts = [described(workspace, fact) for fact in found.facts]
-    value = {**found._asdict(), "facts": facts, "written_back": deed}
-    session.show(value, lambda: _tell(found, deed))
+    value = {**found._asdict(), "facts": facts, "written_back": step}
+    session.show(value, lambda: _print(found, step))
     remarks(workspace)
 
 
-def _tell(found: Imported, deed: InstallStep | None) -> None:
+def _print(found: Imported, step: InstallStep | None) -> None:
     for fact in found.facts[:_SHOWN]:
         say(f"{click.style(fact.id, fg='cyan')}  {one_line(fact.title(), 100)}")
     if len(found.facts) > _SHOWN:
         say(f"… and {len(found.facts) - _SHOWN} more; --json has all")
-    for where, what, why in found.refused:
-        say(f"{click.style('refused', fg='yellow')}  {safe(where)}: {one_line(what, 60)}: {why}")
+    for where, text, why in found.refused:
+        say(f"{click.style('refused', fg='yellow')}  {safe(where)}: {one_line(text, 60)}: {why}")
     files, new = plural(len(found.files), "file"), plural(len(found.facts), "new fact")
     say(f"{new} in {files}, {found.known:,} known, {len(found.refused):,} refused")
-    if deed is not None:
-        say(f"{'done' if deed.did else 'as it was'}  {safe(deed.where)}: {one_line(deed.what)}")
+    if step is not None:
+        say(f"{'done' if step.did else 'as it was'}  {safe(step.where)}: {one_line(step.what)}")
     if found.planned:
         note("this is a plan; nothing was written")

@@ -29,13 +29,13 @@ _COLOURS = {"missing": "red", "changed": "yellow", "unchanged": "green"}
 def ingest_command(
     session: Session, paths: tuple[str, ...], source: str | None, plan: bool, follow: bool
 ) -> None:
-    """Read transcripts of agents' sessions and tell them as episodes.
+    """Read transcripts of agents' sessions into episodes.
 
     Without PATHS (files, or folders of .jsonl and .jsonl.gz) it takes the sessions that agents had
-    in this repository, once they have rested; what is named is taken at once, whatever it belongs
-    to. Read again, a transcript adds nothing. `consolidate` then learns from the episodes. Lines
-    that cannot be read are named and counted; a session that cannot be told is named, waits, and
-    makes the exit code 4.
+    in this repository, once they have rested; a transcript that is named is read at once, whatever
+    repository it belongs to. Read again, a transcript adds nothing. `consolidate` then learns from
+    the episodes. Lines that cannot be read are named and counted; a session that cannot be recorded
+    is named, waits, and makes the exit code 4.
 
     \b
     Example:
@@ -49,7 +49,7 @@ def ingest_command(
         _say_what_is_tracked(workspace)
     with progress_bar("reading") as workspace.progress:
         done = workspace.ingest(paths or None, source)
-    session.show(done, lambda: _tell(done))
+    session.show(done, lambda: _print(done))
     remarks(workspace)
     if done.failed and not follow:
         raise click.exceptions.Exit(InvalidRecord.exit_code)
@@ -57,7 +57,7 @@ def ingest_command(
         time.sleep(_POLL_SECONDS)
         done = workspace.ingest(paths or None, source)
         if done.lines or done.episodes or done.changed:
-            session.show(done, lambda: _tell(done))  # noqa: B023 - called at once
+            session.show(done, lambda: _print(done))  # noqa: B023 - called at once
 
 
 def _show_plan(session: Session, workspace: Workspace) -> None:
@@ -75,7 +75,7 @@ def _list(files: list[str]) -> None:
 
 
 def _say_what_is_tracked(workspace: Workspace) -> None:
-    """Before anything was ever taken in: what becomes of it, and how to keep it to oneself."""
+    """Explain, before the first ingest, that episodes are tracked, and how to keep them private."""
     from loki_memory.ingest.run import has_ingested
 
     if not has_ingested(workspace) and workspace.config.text("capture.scope") == "project":
@@ -85,7 +85,7 @@ def _say_what_is_tracked(workspace: Workspace) -> None:
         )
 
 
-def _tell(done: Ingested) -> None:
+def _print(done: Ingested) -> None:
     if done.off:
         say(done.off)
         return
@@ -94,29 +94,36 @@ def _tell(done: Ingested) -> None:
         f"{done.refused:,} refused, {done.waiting:,} not complete yet"
     )
     gone_on = f", {done.changed:,} went on" if done.changed else ""
-    say(f"{plural(done.episodes, 'new episode')}{gone_on}, {plural(done.errors, 'error')} in them")
+    say(f"{plural(done.episodes, 'new episode')}{gone_on}, {plural(done.errors, 'error')}")
     if done.staged:
         say(f"{plural(done.staged, 'session')} wait; `loki-mem staged` says for what")
-    for one in done.reasons[:_SHOWN]:
-        note(f"{one.path}{f':{one.line}' if one.line else ''} {one.reason}")
+    for refused in done.reasons[:_SHOWN]:
+        note(f"{refused.path}{f':{refused.line}' if refused.line else ''} {refused.reason}")
     for failed in done.failed:
-        note(f"session {failed.session} could not be told: {failed.reason}")
+        note(f"session {failed.session} could not be recorded: {failed.reason}")
     for path in done.rewritten:
         note(f"{path} was written anew and was read from its beginning")
     for kind, times in done.unknown.items():
-        note(f"{plural(times, 'line')} of type {kind!r}, which is not known")
+        note(f"{plural(times, 'line')} of the unknown type {kind!r}")
 
 
 @command("staged")
 def staged_command(session: Session) -> None:
-    """List what was read of sessions and is no episode yet, and why.
+    """List sessions that are read but not yet turned into episodes.
 
     \b
     Example:
       loki-mem staged
     """
     waiting = session.open().staged()
-    rows = [(one_line(one.what), plural(one.turns, "turn"), one_line(one.why)) for one in waiting]
+    rows = [
+        (
+            one_line(part.what),
+            plural(part.turns, "turn"),
+            one_line(part.why),
+        )
+        for part in waiting
+    ]
     session.show({"staged": waiting}, lambda: table(rows) if rows else say("nothing waits"))
 
 
@@ -130,14 +137,14 @@ def replay_command(session: Session, episode: str) -> None:
       loki-mem replay ep-2026-01-06-001
     """
     workspace = session.open()
-    told = workspace.replay(episode)
-    session.show(told, lambda: _play(told))
+    replay = workspace.replay(episode)
+    session.show(replay, lambda: _play(replay))
     remarks(workspace)
 
 
-def _play(told: Replay) -> None:
-    say(f"{click.style(told.id, fg='cyan')}  {one_line(told.goal, 100)}  ({told.outcome})")
-    table([(one.at, one_line(one.action), one_line(one.told, 120)) for one in told.actions])
-    for one in told.files:
-        state = click.style(one.state.ljust(10), fg=_COLOURS.get(one.state))
-        say(f"  {state} {one_line(one.path)}")
+def _play(replay: Replay) -> None:
+    say(f"{click.style(replay.id, fg='cyan')}  {one_line(replay.goal, 100)}  ({replay.outcome})")
+    table([(step.at, one_line(step.action), one_line(step.told, 120)) for step in replay.actions])
+    for file in replay.files:
+        state = click.style(file.state.ljust(10), fg=_COLOURS.get(file.state))
+        say(f"  {state} {one_line(file.path)}")

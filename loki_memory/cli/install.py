@@ -43,7 +43,7 @@ def install_command(
     codex        hooks, MCP server, a skill and the block in AGENTS.md
     agents-md    a block in AGENTS.md that teaches any agent to use the files
 
-    What others wrote into these files stays as it is. On a terminal the changes are shown
+    Other entries of these files stay as they are. On a terminal the changes are shown
     first; `uninstall` takes out what was added.
 
     \b
@@ -76,37 +76,37 @@ def uninstall_command(
     _change(session, target, InstallOptions(user, plan), undo=True, yes=yes)
 
 
-def _change(session: Session, name: str, wish: InstallOptions, *, undo: bool, yes: bool) -> None:
-    target = _target(name, wish)
+def _change(session: Session, name: str, options: InstallOptions, *, undo: bool, yes: bool) -> None:
+    target = _target(name, options)
     workspace = session.open()
     do = target.uninstall if undo else target.install
-    if not (wish.plan_only or yes or session.json) and sys.stdin.isatty():
-        _ask(do(workspace, wish._replace(plan_only=True)))
-    deeds = do(workspace, wish)
-    shown = [deed if wish.plan_only else deed._replace(diff="") for deed in deeds]
-    value = {"target": name, "planned": wish.plan_only, "deeds": shown}
-    session.show(value, lambda: tell_deeds(shown, planned=wish.plan_only))
+    if not (options.plan_only or yes or session.json) and sys.stdin.isatty():
+        _ask(do(workspace, options._replace(plan_only=True)))
+    steps = do(workspace, options)
+    shown = [step if options.plan_only else step._replace(diff="") for step in steps]
+    value = {"target": name, "planned": options.plan_only, "deeds": shown}
+    session.show(value, lambda: print_steps(shown, planned=options.plan_only))
     if target.has_scopes and not undo:
         _warn(workspace)
     remarks(workspace)
 
 
-def _target(name: str, wish: InstallOptions) -> Target:
+def _target(name: str, options: InstallOptions) -> Target:
     from loki_memory.install.targets import TARGETS
 
     if name not in TARGETS:
         raise click.UsageError(f"{name!r} is not one of: {', '.join(TARGETS)}.")
-    if wish.user is not None and not TARGETS[name].has_scopes:
+    if options.user is not None and not TARGETS[name].has_scopes:
         raise click.UsageError(f"{name} takes neither --user nor --project.")
-    if wish.workflow and name != "git":
+    if options.workflow and name != "git":
         raise click.UsageError(f"{name} has no --workflow; git has.")
     return TARGETS[name]
 
 
-def _ask(deeds: list[InstallStep]) -> None:
-    """Show what would change; go on only if that is wanted."""
-    if any(deed.did for deed in deeds):
-        tell_deeds(deeds, planned=True)
+def _ask(steps: list[InstallStep]) -> None:
+    """Show what would change; go on only if the user agrees."""
+    if any(step.did for step in steps):
+        print_steps(steps, planned=True)
         click.confirm("Do this?", default=True, abort=True, err=True)
 
 
@@ -117,13 +117,13 @@ def _warn(workspace: Workspace) -> None:
         workspace.notices.append("loki-mem is not on PATH, where agents look for it")
 
 
-def tell_deeds(deeds: list[InstallStep], *, planned: bool = False) -> None:
-    """Say what was done, or would be, file by file."""
-    for deed in deeds:
+def print_steps(steps: list[InstallStep], *, planned: bool = False) -> None:
+    """Print what was done, or would be, file by file."""
+    for step in steps:
         done = "would do" if planned else "done"
-        verb = click.style(done, fg="green") if deed.did else "as it was"
-        say(f"{verb}  {safe(deed.where)}: {one_line(deed.what)}")
-        for line in deed.diff.splitlines():
+        verb = click.style(done, fg="green") if step.did else "as it was"
+        say(f"{verb}  {safe(step.where)}: {one_line(step.what)}")
+        for line in step.diff.splitlines():
             say(click.style(f"  {safe(line)}", fg=_COLOURS.get(line[:1])))
     if planned:
         note("this is a plan; nothing was written")

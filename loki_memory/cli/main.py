@@ -13,7 +13,7 @@ from loki_memory import __version__
 from loki_memory.cli.output import HELP, fail, wants_colour
 from loki_memory.errors import LokiMemoryError, StoreFailed
 
-# Which module has which command. Only the module of the command that runs is imported.
+# Command to module. Only the module of the command that runs is imported.
 GROUPS: dict[str, dict[str, str]] = {
     "Write": {
         "record": "write",
@@ -88,12 +88,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "completion": "maintain",
     },
 }
-_STOPPED, _NO_OUTPUT = 130, 9  # as a shell says it of Ctrl-C; as the store of a full disk
+_STOPPED, _NO_OUTPUT = 130, 9  # a shell's code for Ctrl-C; the store's for a full disk
 _MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
 
 
 class Commands(click.Group):
-    """Commands that are imported when they are called, and listed by what they are for."""
+    """Commands that are imported when they are called, and listed by purpose."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_MODULES)
@@ -161,10 +161,10 @@ def main() -> NoReturn:
     except click.Abort:
         fail("Stopped", "stopped.", _STOPPED)
         code = _STOPPED
-    except (BrokenPipeError, SystemExit):  # who reads has seen enough; click exits by itself
+    except (BrokenPipeError, SystemExit):  # the reader closed the pipe; click exits by itself
         code = 0
     except OSError as error:
-        if error.filename:  # a file of memory that nobody else named
+        if error.filename:  # a memory file that no error of ours names
             failed = StoreFailed(error.filename, error.strerror or str(error))
             fail("StoreFailed", str(failed), failed.exit_code)
             _leave(failed.exit_code)

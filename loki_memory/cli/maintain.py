@@ -43,7 +43,7 @@ def init_command(session: Session, folder: str, mode: str | None, adopt_local: b
     place = workspace.layout
     value = {"workspace": str(place.root), "memory": str(place.memory), "local": str(place.local)}
 
-    def tell() -> None:
+    def show() -> None:
         say(f"memory lives in {click.style(str(place.memory), bold=True)}")
         if changes.added:
             say(f"found {plural(len(changes.added), 'file')} with memory")
@@ -51,7 +51,7 @@ def init_command(session: Session, folder: str, mode: str | None, adopt_local: b
         if place.local != place.loki / "local":  # in a git repository
             say("with git: `loki-mem install git` merges memory field by field in this clone")
 
-    session.show(value, tell)
+    session.show(value, show)
     remarks(workspace)
 
 
@@ -66,7 +66,7 @@ def sync_command(session: Session) -> None:
     workspace = session.open()
     with progress_bar("reading") as progress:
         changes = workspace.sync(progress)
-    session.show(_changes(changes), lambda: _tell_changes(changes))
+    session.show(_changes(changes), lambda: _print_changes(changes))
     remarks(workspace)
 
 
@@ -90,7 +90,7 @@ def _changes(changes: Changes) -> dict[str, Any]:
     return {"added": changes.added, "modified": changes.modified, "removed": changes.removed}
 
 
-def _tell_changes(changes: Changes) -> None:
+def _print_changes(changes: Changes) -> None:
     for name, paths in _changes(changes).items():
         for path in paths[:20]:
             say(f"{name.ljust(8)}  {safe(path)}")
@@ -114,16 +114,16 @@ def doctor_command(session: Session, deep: bool, fix: bool) -> None:
     """
     workspace = session.open()
     found = workspace.doctor(deep=deep, fix=fix)
-    session.show({"well": found.well, **found._asdict()}, lambda: _tell_diagnosis(found))
+    session.show({"well": found.well, **found._asdict()}, lambda: _print_diagnosis(found))
     workspace.notices.clear()  # they are among the findings
     if not found.well:
         raise click.exceptions.Exit(1)
 
 
-def _tell_diagnosis(found: Diagnosis) -> None:
-    for check, verdict, said in found.findings:
+def _print_diagnosis(found: Diagnosis) -> None:
+    for check, verdict, text in found.findings:
         colour = click.style(verdict.ljust(8), fg=_VERDICTS[verdict])
-        say(f"{colour}{check.ljust(8)}  {one_line(said)}")
+        say(f"{colour}{check.ljust(8)}  {one_line(text)}")
     for problem in found.problems:
         say(f"{click.style('problem ', fg='red')}{one_line(str(problem))}")
     if found.well:
@@ -135,11 +135,11 @@ def _tell_diagnosis(found: Diagnosis) -> None:
 @command("gc")
 @click.option("--dry-run", is_flag=True, help="Only say what would be cleared.")
 def gc_command(session: Session, dry_run: bool) -> None:
-    """Clear away what is no longer needed.
+    """Clear away files that are no longer needed.
 
-    That is: litter of killed writers, indexes that were set aside, and what was forgotten, or read
-    of sessions that were told as episodes, longer ago than gc.keep_days. Memory itself is never
-    touched.
+    That is: temporary files of killed writers, indexes that were set aside, and, after
+    gc.keep_days, forgotten memories and the turns of sessions that have become episodes. Memory
+    itself is never touched.
 
     \b
     Example:
@@ -147,11 +147,11 @@ def gc_command(session: Session, dry_run: bool) -> None:
     """
     workspace = session.open()
     found = workspace.gc(dry_run=dry_run)
-    session.show(found, lambda: _tell_garbage(found, dry_run))
+    session.show(found, lambda: _print_garbage(found, dry_run))
     remarks(workspace)
 
 
-def _tell_garbage(found: Garbage, dry_run: bool) -> None:
+def _print_garbage(found: Garbage, dry_run: bool) -> None:
     verb = "would clear" if dry_run else "cleared"
     for path in found.files:
         say(f"{verb}  {safe(path)}")
@@ -178,7 +178,7 @@ def config_command(session: Session, key: str | None, value: str | None) -> None
         workspace.set_config(key, value)
     config = workspace.config
     names = [key] if key is not None else list(config.values)
-    session.show({"settings": _settings(config, names)}, lambda: _tell_settings(config, names))
+    session.show({"settings": _settings(config, names)}, lambda: _print_settings(config, names))
     remarks(workspace)
 
 
@@ -197,7 +197,7 @@ def _settings(config: Config, names: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _tell_settings(config: Config, names: list[str]) -> None:
+def _print_settings(config: Config, names: list[str]) -> None:
     rows = []
     for name in names:
         setting, value, source = config.values[name]

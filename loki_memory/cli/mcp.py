@@ -38,7 +38,7 @@ def mcp_command(session: Session, tool_set: str, port: int | None) -> None:
     """Serve memory to agents over the Model Context Protocol.
 
     Over standard input and output, or with --http to several clients at once. With --json,
-    nothing is served: what a client's configuration needs is printed.
+    nothing is served: the entry for a client's configuration is printed.
 
     \b
     Example:
@@ -58,7 +58,7 @@ def mcp_command(session: Session, tool_set: str, port: int | None) -> None:
 
 
 def _entry(project: str | None, tool_set: str, port: int | None) -> dict[str, Any]:
-    """How a client reaches the server."""
+    """Return the entry of a client's configuration that reaches the server."""
     if port == _ANY_PORT:
         raise click.UsageError("Name the port that a client shall ask: --http PORT.")
     if port is not None:

@@ -1,6 +1,6 @@
 """The command that git runs for every record that two sides changed: merge-driver.
 
-Apart from all others, and without the workspace that they share: it is started once per file.
+It is started once per file, so it loads none of what the other commands share.
 """
 
 from __future__ import annotations

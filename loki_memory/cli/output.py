@@ -1,5 +1,5 @@
-"""How things are printed: results to stdout, everything else to stderr, nothing that a terminal
-could take for a command.
+"""Printing: results to stdout, everything else to stderr, and no control sequence for a terminal
+in stored text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
-HELP = {"help_option_names": ["-h", "--help"]}  # of every command, however it is called
+HELP = {"help_option_names": ["-h", "--help"]}  # for every command
 _STATUS_COLOURS = {
     "active": "green",
     "candidate": "yellow",
@@ -31,12 +31,14 @@ _STATUS_COLOURS = {
 
 
 def wants_colour() -> bool | None:
-    """None lets click decide by looking at the terminal."""
+    """Say whether to print colours; None lets click decide by looking at the terminal."""
     return False if os.environ.get("NO_COLOR") else None
 
 
 def safe(text: str) -> str:
-    """Stored text as it may be shown: no escape sequence, no invisible or reordering character."""
+    """Return stored text as it may be shown: no escape sequences, no invisible or reordering
+    characters.
+    """
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if _is_harmless(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
@@ -49,7 +51,7 @@ def _is_harmless(character: str) -> bool:
 
 
 def one_line(text: str, width: int = 0) -> str:
-    """Text on one line, cut to a width if one is given."""
+    """Put text on one line, cut to a width if one is given."""
     line = safe(" ".join(text.split()))
     return line if not width or len(line) <= width else line[: width - 1] + "…"
 
@@ -59,12 +61,12 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """A remark that is no result."""
+    """Print a remark to stderr."""
     click.echo(click.style(f"note: {one_line(text)}", dim=True), err=True)
 
 
 def indented(text: str, indent: str) -> str:
-    """Text of several lines that cannot pass for lines of ours."""
+    """Indent text of several lines, so that it cannot pass for lines of ours."""
     return safe(text).replace("\n", f"\n{indent}")
 
 
@@ -79,7 +81,7 @@ def print_json(value: Any) -> None:
 
 
 def escaped(text: str) -> str:
-    """JSON in which a terminal finds nothing to obey."""
+    """Escape JSON so that a terminal finds no control character in it."""
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(c if _is_harmless(c) else _unicode_escape(c) for c in text)
@@ -91,7 +93,7 @@ def _unicode_escape(character: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Named tuples as objects, everything else as it is."""
+    """Convert named tuples to objects; leave everything else as it is."""
     if hasattr(value, "_asdict"):
         return {name: plain(item) for name, item in value._asdict().items()}
     if isinstance(value, Mapping):
@@ -102,7 +104,7 @@ def plain(value: Any) -> Any:
 
 
 def fail(kind: str, message: str, exit_code: int) -> None:
-    """One sentence on stderr; an object if JSON was asked for."""
+    """Print an error: one sentence on stderr, or an object if JSON was asked for."""
     if "--json" in sys.argv:
         import orjson
 
@@ -113,7 +115,7 @@ def fail(kind: str, message: str, exit_code: int) -> None:
 
 
 def remarks(workspace: Workspace) -> None:
-    """Say once what the workspace noticed on the way."""
+    """Print each notice of the workspace once."""
     for notice in dict.fromkeys(workspace.notices):
         note(notice)
     workspace.notices.clear()
@@ -124,7 +126,7 @@ def coloured_status(status: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], styles: Mapping[int, str] | None = None) -> None:
-    """Columns that line up; the last one may be as long as it likes."""
+    """Print columns that line up; the last one may have any length."""
     if not rows:
         return
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]) - 1)]
@@ -136,7 +138,7 @@ def table(rows: Sequence[Sequence[str]], styles: Mapping[int, str] | None = None
 
 
 def plural(number: int, noun: str) -> str:
-    """`1 memory`, `2 memories`."""
+    """Count a noun: `1 memory`, `2 memories`."""
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
@@ -148,7 +150,7 @@ def bullets(lines: Iterable[str]) -> None:
 
 
 def size(count: int) -> str:
-    """Bytes for people."""
+    """Format a number of bytes for people."""
     amount = float(count)
     for unit in ("B", "kB", "MB"):
         if amount < 1000:  # noqa: PLR2004 - SI units
@@ -162,7 +164,7 @@ def size(count: int) -> str:
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on a terminal, silence in a pipe."""
+    """Show a progress bar on a terminal, nothing in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return

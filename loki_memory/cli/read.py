@@ -39,7 +39,7 @@ _PUBLISHED_TO = ("claude", "agents")
 
 @command("status")
 def status_command(session: Session) -> None:
-    """Say whether all is well, and if not, what next.
+    """Say whether all is well, and if not, what to do next.
 
     \b
     Example:
@@ -47,11 +47,11 @@ def status_command(session: Session) -> None:
     """
     workspace = session.open()
     found = workspace.status()
-    session.show({"well": found.well, **found._asdict()}, lambda: _tell_status(found))
+    session.show({"well": found.well, **found._asdict()}, lambda: _print_status(found))
     remarks(workspace)
 
 
-def _tell_status(found: Status) -> None:
+def _print_status(found: Status) -> None:
     say(click.style(found.workspace, bold=True))
     kinds = (plural(number, kind) for kind, number in found.counts.items())
     say(f"  memory    {', '.join(kinds) or 'empty'}")
@@ -96,13 +96,13 @@ def show_command(session: Session, memory: str) -> None:
         "unverified": workspace.is_unverified(memory),
     }
     if value["unverified"]:
-        workspace.notices.append("nobody vouches for what this says: see loki-mem verify")
-    session.show(value, lambda: _tell_record(record, path, (out, back), workspace.uses(memory)))
+        workspace.notices.append("this record is unverified: see loki-mem verify")
+    session.show(value, lambda: _print_record(record, path, (out, back), workspace.uses(memory)))
     workspace.opened(memory)
     remarks(workspace)
 
 
-def _tell_record(
+def _print_record(
     record: Memory,
     path: str,
     edges: tuple[list[tuple[str, str]], list[tuple[str, str]]],
@@ -113,7 +113,7 @@ def _tell_record(
     body = document.pop("body", None)
     for name, value in document.items():
         if name not in {"id", "$schema", "links"}:
-            _tell_field(name, value)
+            _print_field(name, value)
     if body is not None:
         say()
         say(safe(body.rstrip()))
@@ -131,13 +131,13 @@ def _tell_record(
     say(click.style(one_line(path), dim=True))
 
 
-def _tell_field(name: str, value: Any, depth: int = 0) -> None:
+def _print_field(name: str, value: Any, depth: int = 0) -> None:
     indent = "  " * depth
     label = click.style(one_line(name), bold=True)
     if isinstance(value, dict):
         say(f"{indent}{label}")
         for inner, item in value.items():
-            _tell_field(inner, item, depth + 1)
+            _print_field(inner, item, depth + 1)
     elif isinstance(value, list):
         say(f"{indent}{label}{'' if value else '  none'}")
         for item in value:
@@ -161,9 +161,9 @@ def _inline(item: Any) -> str:
     metavar="STATUS",
     help="Only this status; `all` shows what is superseded, rejected or retired too.",
 )
-@click.option("--since", metavar="DATE", help="Only what is from then or later.")
+@click.option("--since", metavar="DATE", help="Only memories from this date on.")
 @click.option("--scope", type=click.Choice(["project", "local", "user", "session"]))
-@click.option("-n", "--limit", type=click.IntRange(1), help="At most so many.")
+@click.option("-n", "--limit", type=click.IntRange(1), help="At most this many.")
 def list_command(session: Session, limit: int | None, **filters: Any) -> None:
     """List memories, newest first, one line each.
 
@@ -173,7 +173,7 @@ def list_command(session: Session, limit: int | None, **filters: Any) -> None:
     """
     workspace = session.open()
     found = workspace.summaries(**filters)
-    _show_list(session, found, limit, "nothing fits; --status all shows what is given up, too")
+    _show_list(session, found, limit, "nothing fits; --status all shows hidden ones too")
     remarks(workspace)
 
 
@@ -203,8 +203,8 @@ def _row(summary: Summary) -> list[str]:
 
 
 @command("learnings")
-@click.option("--since", metavar="DATE", help="Only those from then or later.")
-@click.option("-n", "--limit", type=click.IntRange(1), help="At most so many.")
+@click.option("--since", metavar="DATE", help="Only learnings from this date on.")
+@click.option("-n", "--limit", type=click.IntRange(1), help="At most this many.")
 def learnings_command(session: Session, since: str | None, limit: int | None) -> None:
     """List what was learned from errors, newest first.
 
@@ -224,7 +224,7 @@ def learnings_command(session: Session, since: str | None, limit: int | None) ->
 @click.option("--add", "file", metavar="FILE", help="Add the skill in this Markdown file.")
 @click.option("--publish", type=click.Choice(_PUBLISHED_TO), help="Copy them to where agents look.")
 @click.option("--all", "every", is_flag=True, help="With --publish: accept all of them.")
-@click.option("--withdraw", type=click.Choice(_PUBLISHED_TO), help="Take those copies away.")
+@click.option("--withdraw", type=click.Choice(_PUBLISHED_TO), help="Remove those copies.")
 def skills_command(
     session: Session,
     name: str | None,
@@ -235,9 +235,10 @@ def skills_command(
 ) -> None:
     """List the skills, show one by NAME, add or publish them.
 
-    Published skills lie in .claude/skills or .agents/skills; `consolidate` keeps them in step.
-    Agents carry out what stands there. So a skill is published that was learned or added on this
-    machine; one that came with a clone or a merge waits until NAME, or --all, accepts it.
+    Published skills are in .claude/skills or .agents/skills; `consolidate` keeps them in step.
+    Agents follow the skills they find there, so only a skill that was learned or added on this
+    machine is published; one that came with a clone or a merge waits until NAME, or --all,
+    accepts it.
 
     \b
     Example:
@@ -250,11 +251,11 @@ def skills_command(
     if every and not publish:
         raise click.UsageError("--all is for --publish.")
     if publish or withdraw:
-        deeds = workspace.withdraw_skills(withdraw) if withdraw else []
+        steps = workspace.withdraw_skills(withdraw) if withdraw else []
         if publish:
             names = [name] if name else []
-            deeds += workspace.publish_skills(publish, names=names, every=every)
-        _tell_published(session, workspace, deeds)
+            steps += workspace.publish_skills(publish, names=names, every=every)
+        _print_published(session, workspace, steps)
     elif file is not None:
         try:
             text = Path(file).read_text(encoding="utf-8")
@@ -273,21 +274,21 @@ def skills_command(
         )
 
 
-def _tell_published(session: Session, workspace: Workspace, deeds: Sequence[InstallStep]) -> None:
-    from loki_memory.cli.install import tell_deeds
+def _print_published(session: Session, workspace: Workspace, steps: Sequence[InstallStep]) -> None:
+    from loki_memory.cli.install import print_steps
 
-    shown = [deed._replace(diff="") for deed in deeds]
-    session.show({"deeds": shown}, lambda: tell_deeds(shown))
+    shown = [step._replace(diff="") for step in steps]
+    session.show({"deeds": shown}, lambda: print_steps(shown))
     if not shown:
-        note("there is none; candidates are published once evidence supports them")
+        note("nothing to publish; candidates are published once evidence supports them")
     remarks(workspace)
 
 
 @command("stats")
-@click.option("--economics", is_flag=True, help="What reading it has cost and saved, in tokens.")
+@click.option("--economics", is_flag=True, help="Tokens that reading memory has cost and saved.")
 @click.option("--since", metavar="DATE", help="With --economics: from that day on.")
 def stats_command(session: Session, economics: bool, since: str | None) -> None:
-    """Count what there is.
+    """Count the memories.
 
     By kind, status, scope, origin, agent, outcome and day.
 
@@ -298,15 +299,15 @@ def stats_command(session: Session, economics: bool, since: str | None) -> None:
     workspace = session.open()
     if economics:
         spent = workspace.economics(since)
-        session.show(spent, lambda: _tell_economics(spent))
+        session.show(spent, lambda: _print_economics(spent))
     else:
         found = workspace.stats()
-        session.show(found, lambda: _tell_stats(found))
+        session.show(found, lambda: _print_stats(found))
     remarks(workspace)
 
 
-def _tell_economics(spent: Economics) -> None:
-    """Every number is a sum over the journal; only bytes / 4 for a token is an estimate."""
+def _print_economics(spent: Economics) -> None:
+    """Print sums over the journal; only the tokens are an estimate, bytes / 4."""
     say(f"offered  {spent.offered:,} tokens in {plural(spent.recalls, 'recall')}")
     say(f"opened   {spent.opened:,} tokens of {plural(spent.opens, 'memory')}")
     if spent.recalls:
@@ -318,7 +319,7 @@ def _tell_economics(spent: Economics) -> None:
     note("tokens are estimated as bytes / 4")
 
 
-def _tell_stats(found: Stats) -> None:
+def _print_stats(found: Stats) -> None:
     for name, value in found._asdict().items():
         if isinstance(value, dict):
             pairs = "  ".join(f"{safe(key)} {number:,}" for key, number in value.items())

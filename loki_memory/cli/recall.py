@@ -30,17 +30,17 @@ _FORMATS = ("compact", "detailed", "json", "system", "preamble")
 @click.argument("query", nargs=-1)
 @click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="How many.")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only this kind.")
-@click.option("--task", type=click.Choice(_TASKS), help="What it is for; detected otherwise.")
+@click.option("--task", type=click.Choice(_TASKS), help="The type of task; detected otherwise.")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand.")
 @click.option("--error", metavar="TEXT", help="An error that was met; - reads standard input.")
 @click.option("--deep", is_flag=True, help="Also follow links, evidence, files and names.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Only this scope.")
 @click.option("--session", "of_session", metavar="ID", help="The session that asks.")
-@click.option("--status", type=click.Choice(STATUSES), help="Also what is given up, by status.")
-@click.option("--under", metavar="ID", help="Only what stands below this topic.")
+@click.option("--status", type=click.Choice(STATUSES), help="Include memories with this status.")
+@click.option("--under", metavar="ID", help="Only memories below this topic.")
 @click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Limit the lines.")
 @click.option("--as-of", metavar="REV|DATE", help="From the memory of that commit or day.")
-@click.option("--explain", is_flag=True, help="Show what each score is made of.")
+@click.option("--explain", is_flag=True, help="Show the parts of each score.")
 def recall_command(
     session: Session, query: tuple[str, ...], explain: bool, error: str | None, **options: Any
 ) -> None:
@@ -61,7 +61,7 @@ def recall_command(
     with progress_bar("embedding") as workspace.progress:
         found = workspace.recall(text, **options)
     parts = _explained(workspace, text, options) if explain else []
-    session.show(_as_json(found, parts), lambda: _tell(found, parts))
+    session.show(_as_json(found, parts), lambda: _print(found, parts))
     remarks(workspace)
 
 
@@ -88,22 +88,22 @@ def _as_json(found: Recollections, parts: list[dict[str, float]]) -> dict[str, A
     }
 
 
-def _tell(found: Recollections, parts: list[dict[str, float]]) -> None:
+def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
     for number, hit in enumerate(found):
-        _tell_hit(hit)
+        _print_hit(hit)
         if number < len(parts):
             made_of = "  ".join(f"{name} {value:.2f}" for name, value in parts[number].items())
             say(click.style(f"    {made_of}", dim=True))
     if found.filtered and not found:
         note(
-            f"nothing is near enough to say; {found.filtered} memories are farther away "
+            f"nothing is relevant enough to show; {found.filtered} memories are below the floor "
             "(LOKI_RECALL_FLOOR=0 shows them)"
         )
     elif not found:
         note("nothing is remembered about that")
 
 
-def _tell_hit(hit: Recollection) -> None:
+def _print_hit(hit: Recollection) -> None:
     state = "" if hit.status == "active" else f" {coloured_status(hit.status)}"
     stale = click.style(" (the code it cites has changed)", fg="yellow") if hit.stale else ""
     doubt = click.style(" (unverified)", fg="red") if hit.unverified else ""
@@ -128,7 +128,7 @@ def _tell_hit(hit: Recollection) -> None:
 @click.option(
     "--budget", default=800, show_default=True, type=click.IntRange(1), help="Tokens, at most."
 )
-@click.option("--session", "of_session", metavar="ID", help="The session that is told.")
+@click.option("--session", "of_session", metavar="ID", help="The session that will see it.")
 @click.option(
     "--format",
     "form",
@@ -170,20 +170,20 @@ def context_command(
 
 
 @command("continuity")
-@click.option("--goal", metavar="TEXT", help="What is next; without it, the last goal.")
+@click.option("--goal", metavar="TEXT", help="The next goal; without it, the last one.")
 @click.option("--agent", metavar="ID", help="For this agent, in a file of its own.")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand.")
 @click.option("--budget", type=click.IntRange(0), metavar="TOKENS", help="Limit the block.")
-@click.option("--session", "of_session", metavar="ID", help="The session that is told.")
+@click.option("--session", "of_session", metavar="ID", help="The session that will see it.")
 @click.option("--stdout", "to_stdout", is_flag=True, help="Print the block and write nothing.")
-@click.option("--as-of", metavar="REV|DATE", help="Print what it would have said then.")
+@click.option("--as-of", metavar="REV|DATE", help="Print the block of that commit or day.")
 def continuity_command(
     session: Session, to_stdout: bool, as_of: str | None, of_session: str | None, **options: Any
 ) -> None:
     """Write what matters now into .loki/CONTINUITY.md.
 
-    Only the marked block is ours: all around it stays as it is. What an agent noted there under
-    Mistakes & Learnings or Key Decisions becomes memory, once.
+    Only the marked block is ours; the rest of the file stays as it is. Notes of an agent under
+    Mistakes & Learnings or Key Decisions become memory, once.
 
     \b
     Example:

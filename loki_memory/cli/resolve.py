@@ -30,20 +30,20 @@ def resolve_command(session: Session, plan: bool) -> None:
     """
     workspace = session.open()
     found = workspace.mend_conflicts(plan_only=plan)
-    session.show({"planned": plan, "resolved": found}, lambda: _tell(found, plan))
+    session.show({"planned": plan, "resolved": found}, lambda: _print(found, plan))
     remarks(workspace)
-    if any(one.how == "left" for one in found):
+    if any(file.how == "left" for file in found):
         raise click.exceptions.Exit(1)
 
 
-def _tell(found: list[Resolved], planned: bool) -> None:
-    for one in found:
-        how = click.style(one.how.ljust(10), fg=_COLOURS.get(one.how, "green"))
-        said = f": {one_line(one.note)}" if one.note else ""
-        say(f"{how}  {safe(one.path)}{said}")
+def _print(found: list[Resolved], planned: bool) -> None:
+    for file in found:
+        how = click.style(file.how.ljust(10), fg=_COLOURS.get(file.how, "green"))
+        remark = f": {one_line(file.note)}" if file.note else ""
+        say(f"{how}  {safe(file.path)}{remark}")
     if not found:
         say("no memory file has a conflict")
-    staged = sum(one.staged for one in found)
+    staged = sum(file.staged for file in found)
     if planned and found:
         note("this is a plan; nothing was written")
     elif staged:

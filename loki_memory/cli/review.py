@@ -52,8 +52,8 @@ _CHECKS = [
 
 @command("diff")
 @click.argument("span", required=False, metavar="[A[..B]]")
-@click.option("--format", "form", type=_FORMATS, default="text", help="For whom it is printed.")
-@click.option("--all", "every", is_flag=True, help="Name every episode, also those recorded.")
+@click.option("--format", "form", type=_FORMATS, default="text", help="How to print it.")
+@click.option("--all", "every", is_flag=True, help="List every episode, recorded ones too.")
 def diff_command(session: Session, span: str | None, form: str, every: bool) -> None:
     """Show what changed in memory, in terms of belief.
 
@@ -73,13 +73,13 @@ def diff_command(session: Session, span: str | None, form: str, every: bool) -> 
 
 @command("review")
 @click.argument("span", required=False, metavar="[A]")
-@click.option("--format", "form", type=_FORMATS, default="text", help="For whom it is printed.")
+@click.option("--format", "form", type=_FORMATS, default="text", help="How to print it.")
 @click.option("--interactive", "-i", is_flag=True, help="Accept, edit or reject one by one.")
 def review_command(session: Session, span: str | None, form: str, interactive: bool) -> None:
-    """Read the beliefs that are new, and what each rests on.
+    """Read the beliefs that are new, and the evidence for each.
 
-    New is what came since this branch left the default branch, or since A. With --interactive you
-    decide about each: what you accept is yours from then on, what you reject is never taken again.
+    New are the beliefs since this branch left the default branch, or since A. With --interactive
+    you decide about each: one that you accept is yours, one that you reject is never taken again.
 
     \b
     Example:
@@ -117,8 +117,8 @@ def check_command(
     25  citation       the code that a belief cites has changed
     26  continuity     CONTINUITY.md says more than --continuity-budget
 
-    The first that was found decides. With A..B or A...B only what changed is looked at; without,
-    and without git, everything.
+    The first of this list that is found decides. With A..B or A...B only what changed is checked;
+    without, and without git, everything.
 
     \b
     Example:
@@ -128,22 +128,23 @@ def check_command(
 
     workspace = session.open()
     found = workspace.check(span, continuity_budget=continuity_budget)
-    found = [one for one in found if one.check not in skip]
+    found = [fault for fault in found if fault.check not in skip]
     code = exit_code(found)
     value = {"ok": not found, "exit_code": code, "findings": found}
-    session.show(value, lambda: _tell_findings(found))
+    session.show(value, lambda: _print_findings(found))
     remarks(workspace)
     if code:
         raise click.exceptions.Exit(code)
 
 
-def _tell_findings(found: list[Fault]) -> None:
-    width = max((len(one.check) for one in found), default=0)
-    for one in found:
-        where = one.id or one.path
-        kind = click.style(one.check.ljust(width), fg="red")
-        say(f"{kind}  {click.style(one_line(where), fg='cyan')}  {one_line(one.said, 200)}")
-        say(f"{' ' * width}  {one_line(f'{one.path}: {one.advice}' if one.id else one.advice)}")
+def _print_findings(found: list[Fault]) -> None:
+    width = max((len(fault.check) for fault in found), default=0)
+    for fault in found:
+        where = fault.id or fault.path
+        kind = click.style(fault.check.ljust(width), fg="red")
+        say(f"{kind}  {click.style(one_line(where), fg='cyan')}  {one_line(fault.said, 200)}")
+        advice = f"{fault.path}: {fault.advice}" if fault.id else fault.advice
+        say(f"{' ' * width}  {one_line(advice)}")
     say(plural(len(found), "fault") if found else click.style("no fault found", fg="green"))
 
 
@@ -167,7 +168,7 @@ def _as_json(found: Review) -> dict[str, Any]:
 
 
 def _page(text: str) -> None:
-    """Through a pager if there is a terminal, and if it is too small."""
+    """Print through a pager if the terminal is too small for the text."""
     if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines:
         click.echo_via_pager(f"{text}\n", color=click.get_current_context().color)
     else:
@@ -176,11 +177,11 @@ def _page(text: str) -> None:
 
 def _lines(found: Review, *, every: bool) -> Iterator[str]:
     yield f"{one_line(found.before)} -> {one_line(found.after)}"
-    for what, shifts in found.by_word().items():
-        if what == "recorded" and not every:
-            yield f"{_word(what)}  {plural(len(shifts), 'episode')}"
+    for word, shifts in found.by_word().items():
+        if word == "recorded" and not every:
+            yield f"{_word(word)}  {plural(len(shifts), 'episode')}"
             continue
-        yield f"{_word(what)}  {len(shifts):,}"
+        yield f"{_word(word)}  {len(shifts):,}"
         for shift in shifts:
             yield from _shift(found, shift, None if every else _FEW)
     yield from _unreadable(found)
@@ -189,7 +190,7 @@ def _lines(found: Review, *, every: bool) -> Iterator[str]:
 
 
 def _to_read(found: Review) -> Iterator[str]:
-    """What is new in full, the rest as numbers."""
+    """Print what is new in full, the rest as numbers."""
     yield f"{one_line(found.before)} -> {one_line(found.after)}"
     for shift in found.shifts:
         if shift.what in _TOLD_IN_FULL:
@@ -204,8 +205,8 @@ def _to_read(found: Review) -> Iterator[str]:
         yield "no belief changed"
 
 
-def _word(what: str) -> str:
-    return click.style(what, fg=_COLOURS.get(what), bold=True)
+def _word(word: str) -> str:
+    return click.style(word, fg=_COLOURS.get(word), bold=True)
 
 
 def _shift(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
@@ -217,7 +218,7 @@ def _shift(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
 
 
 def _evidence(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
-    """The episodes behind a shift, one line each."""
+    """List the episodes behind a change, one line each."""
     for name in shift.caused_by[:most]:
         cause = found.evidence.get(name)
         if cause is None:
@@ -233,7 +234,9 @@ def _evidence(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
 def _unreadable(found: Review) -> Iterator[str]:
     if found.invalid:
         yield f"{click.style('cannot be read', fg='red', bold=True)}  {len(found.invalid):,}"
-    yield from (f"  {one_line(one.path)}  {one_line(one.reason)}" for one in found.invalid)
+    yield from (
+        f"  {one_line(problem.path)}  {one_line(problem.reason)}" for problem in found.invalid
+    )
 
 
 # -- deciding --------------------------------------------------------------------------------------
@@ -241,7 +244,7 @@ def _unreadable(found: Review) -> Iterator[str]:
 
 def _step_through(workspace: Workspace, found: Review, asked: list[Shift]) -> None:
     if not asked:
-        say("there is no new belief that nobody has reviewed")
+        say("every new belief is reviewed")
         return
     done: dict[str, int] = {}
     try:
@@ -259,19 +262,19 @@ def _step_through(workspace: Workspace, found: Review, asked: list[Shift]) -> No
 
 
 def _decide(workspace: Workspace, found: Review, shift: Shift) -> str:
-    """Ask until something is decided about a belief."""
+    """Ask the user until something is decided about a belief."""
     asked = ", ".join(f"[{key}]{word[1:]}" for key, word in _CHOICES.items())
     while True:
         key = click.prompt(asked, type=click.Choice(list(_CHOICES)), show_choices=False)
         if key == "v":
-            _tell(_evidence(found, shift, None) if shift.caused_by else ["it rests on no episode"])
+            _print(_evidence(found, shift, None) if shift.caused_by else ["it rests on no episode"])
             continue
         verdict = _ANSWERS[key](workspace, shift.id)
         if verdict:
             return verdict
 
 
-def _tell(lines: Iterable[str]) -> None:
+def _print(lines: Iterable[str]) -> None:
     for line in lines:
         say(f"      {line}")
 
@@ -294,7 +297,7 @@ def _edit(workspace: Workspace, memory_id: str) -> str:
 
 
 def _edited(record: Memory, text: str) -> str:
-    """The text from the user's own editor if the environment names one, else from a question."""
+    """Return the text from the user's editor if the environment names one, else from a prompt."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if editor:
         return (click.edit(text, editor=editor, extension=".md") or "").strip()
@@ -305,7 +308,7 @@ def _edited(record: Memory, text: str) -> str:
 
 
 def _reject(workspace: Workspace, memory_id: str) -> str:
-    why = click.prompt("why (shown to whoever tries again)", default="", show_default=False)
+    why = click.prompt("why (shown when it is tried again)", default="", show_default=False)
     workspace.reject(memory_id, why)
     return "rejected"
 

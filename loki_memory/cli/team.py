@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from loki_memory.cli.commit import tell_commit
+from loki_memory.cli.commit import print_commit
 from loki_memory.cli.common import Session, command, described, finish_writing, origin
 from loki_memory.cli.output import (
     HELP,
@@ -69,14 +69,14 @@ def ledger_command(
         _report(session, workspace, ledger, brief)
     elif resume:
         brief = workspace.resume_brief(agent, budget)
-        session.show({"brief": _printed(brief)}, lambda: _tell(brief))
+        session.show({"brief": _printed(brief)}, lambda: _print(brief))
         remarks(workspace)
     else:
         _show(session, workspace, agent)
 
 
 def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, as fields of a ledger."""
+    """Turn the options into fields of a ledger."""
     state = _given(files_modified=list(given["touched"]), last_git_commit=given["commit"])
     return _given(
         tasks_completed=given["completed"],
@@ -94,10 +94,10 @@ def _list(session: Session, workspace: Workspace) -> None:
     workspace.refresh()
     rows = workspace.answer(lambda: ledgers(workspace))
     waiting = waiting_checkpoints(workspace)
-    shown = [_described(one, waiting) for one in rows]
-    session.show({"ledgers": shown}, lambda: _tell_ledgers(rows))
+    shown = [_described(ledger, waiting) for ledger in rows]
+    session.show({"ledgers": shown}, lambda: _print_ledgers(rows))
     if waiting:
-        note(f"of {plural(len(waiting), 'agent')} a checkpoint waits; commit or consolidate")
+        note(f"checkpoints of {plural(len(waiting), 'agent')} wait; commit or consolidate")
     remarks(workspace)
 
 
@@ -110,7 +110,7 @@ def _described(ledger: Ledger, waiting: Mapping[str, Ledger]) -> dict[str, Any]:
     }
 
 
-def _tell_ledgers(found: list[Ledger]) -> None:
+def _print_ledgers(found: list[Ledger]) -> None:
     if not found:
         note("no agent has checked in; `loki-mem ledger AGENT --task …` does")
     table(
@@ -124,7 +124,7 @@ def _aim(ledger: Ledger) -> str:
 
 
 def _show(session: Session, workspace: Workspace, agent: str) -> None:
-    """A ledger as its file has it, and what waits to be written into it."""
+    """Print a ledger as its file has it, and the checkpoint that waits to be written."""
     workspace.refresh()
     ledger = workspace.answer(lambda: ledger_of(workspace, agent))
     if ledger is None:
@@ -139,7 +139,7 @@ def _show(session: Session, workspace: Workspace, agent: str) -> None:
     except NotFound:
         say(click.style(ledger.id, fg="cyan"))
     if ledger.agent_id in waiting:
-        say(click.style("waits until a command writes it", bold=True))
+        say(click.style("a checkpoint that waits to be written:", bold=True))
         bullets(one_line(line) for line in _flat(waiting[ledger.agent_id].document()))
 
 
@@ -155,11 +155,11 @@ def _flat(document: Mapping[str, Any], inside: str = "") -> list[str]:
 
 
 def _report(session: Session, workspace: Workspace, record: Memory, brief: Brief | None) -> None:
-    """What was stored, and the brief that goes with it."""
+    """Print the record that was stored, with its brief if there is one."""
     if brief is None or not session.json:
         finish_writing(session, workspace, [record])
         if brief is not None:
-            _tell(brief)
+            _print(brief)
         return
     try:
         workspace.sync()
@@ -169,7 +169,7 @@ def _report(session: Session, workspace: Workspace, record: Memory, brief: Brief
     remarks(workspace)
 
 
-def _tell(brief: Brief) -> None:
+def _print(brief: Brief) -> None:
     say(safe(brief.text()).rstrip("\n"))
 
 
@@ -204,18 +204,18 @@ def _subcommand(name: str) -> Callable[[Callable[..., Any]], click.Command]:
 @click.option("--test", "needs_testing", multiple=True, help="What needs testing; repeatable.")
 @click.option("--issue", "known_issues", multiple=True, help="A known issue; repeatable.")
 @click.option("--pattern", "relevant_patterns", multiple=True, help="A memory's ID; repeatable.")
-@click.option("--git-state", help="Where the work stands in git, if not as git says.")
+@click.option("--git-state", help="The state of git, instead of what git says.")
 @click.option("--plan", is_flag=True, help="Show what would be handed over, and write nothing.")
 def create(
     session: Session, from_agent: str, to_agent: str, what: str | None, plan: bool, **context: Any
 ) -> None:
     """Hand work over to another agent, or to a role such as qa.
 
-    What is recorded of FROM since its last handoff is added to what you give: goals that it
+    Memory adds what FROM recorded since its last handoff to what you give: goals that it
     reached, files that it changed, tests that fail, errors that nothing resolved, memories that
-    helped, and where git stands. WHAT was done is asked for only if no success is recorded.
+    helped, and the state of git. WHAT was done is asked for only if no success is recorded.
 
-    In a git repository, memory is committed, so that the other one can pull it.
+    In a git repository, memory is committed, so that the other agent can pull it.
 
     \b
     Example:
@@ -233,22 +233,22 @@ def create(
         what = click.prompt("What was done", err=True)
         handoff = make(from_agent, to_agent, what, **given)
     if plan:
-        _tell_plan(session, workspace, handoff)
+        _print_plan(session, workspace, handoff)
         return
     finish_writing(session, workspace, [handoff])
-    tell_commit(workspace.commit(from_agent))
+    print_commit(workspace.commit(from_agent))
 
 
-def _tell_plan(session: Session, workspace: Workspace, planned: Handoff) -> None:
+def _print_plan(session: Session, workspace: Workspace, planned: Handoff) -> None:
     value = {"planned": {"id": planned.id, "kind": planned.kind, "record": planned.document()}}
     brief = workspace.handoff_brief(planned, _WHOLE)
-    session.show(value, lambda: _tell(brief))
+    session.show(value, lambda: _print(brief))
     remarks(workspace)
 
 
 @_subcommand("list")
 @click.option("--to", "to_agent", help="Only those to this agent, or to its role.")
-@click.option("--all", "everything", is_flag=True, help="Those that are done or expired, too.")
+@click.option("--all", "everything", is_flag=True, help="Include those that are done or expired.")
 def list_handoffs(session: Session, to_agent: str | None, everything: bool) -> None:
     """List handoffs that are open or accepted.
 
@@ -265,11 +265,11 @@ def list_handoffs(session: Session, to_agent: str | None, everything: bool) -> N
         and (to_agent is None or is_addressed(record.to_agent or "", to_agent))
     ]
     shown = [{"id": r.id, "kind": r.kind, "state": r.state, "record": r.document()} for r in found]
-    session.show({"handoffs": shown}, lambda: _tell_handoffs(found))
+    session.show({"handoffs": shown}, lambda: _print_handoffs(found))
     remarks(workspace)
 
 
-def _tell_handoffs(found: list[Handoff]) -> None:
+def _print_handoffs(found: list[Handoff]) -> None:
     if not found:
         note("none; `loki-mem handoff list --all` shows those that are done")
     table([[r.id, r.state, one_line(r.title(), 90)] for r in found], {0: "cyan", 1: "yellow"})
@@ -280,10 +280,10 @@ def _tell_handoffs(found: list[Handoff]) -> None:
 @click.option("--by", help="The agent that takes it on; its ledger will refer to it.")
 @_budget
 def accept(session: Session, handoff: str, by: str | None, budget: int) -> None:
-    """Take on a handoff, and print what it takes to go on.
+    """Take on a handoff, and print what is needed to go on.
 
-    What was done, whether HEAD moved since, what to test, known issues, the gist of each relevant
-    pattern, and which artifacts are missing or changed since.
+    That is: what was done, whether HEAD moved since, what to test, known issues, the statement of
+    each relevant pattern, and which artifacts are missing or changed since.
 
     \b
     Example:
@@ -302,7 +302,7 @@ def accept(session: Session, handoff: str, by: str | None, budget: int) -> None:
 @click.option("--note", "remark", help="How it ended.")
 @click.option("--expired", is_flag=True, help="It was not done and is no longer wanted.")
 def close(session: Session, handoff: str, remark: str | None, expired: bool) -> None:
-    """Say that a handoff is done.
+    """Mark a handoff as done.
 
     \b
     Example:

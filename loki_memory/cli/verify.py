@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from loki_memory.integrity.findings import IntegrityFinding
     from loki_memory.integrity.verify import Stale, Verified
 
-_SHOWN = 40  # lines of one kind: more than a screen nobody reads; --json has all
+_SHOWN = 40  # lines of one kind, about a screen; --json has all
 
 
 @command("verify")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--adopt", is_flag=True, help="Take what was found for good: of IDs, or all of it.")
+@click.option("--adopt", is_flag=True, help="Accept the records as they are: IDs, or all.")
 @click.option("--fix", is_flag=True, help="Renew citations whose code still says the same.")
 def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: bool) -> None:
     """Find what was changed outside the tool, and stale citations.
 
-    Compares every record with the chain of writes, the chain with what commits anchor, and
+    Compares every record with the chain of writes, the chain with the anchors in commits, and
     citations with the code. The exit code is 1 while a record or a chain is not explained.
 
     \b
@@ -34,24 +34,24 @@ def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: boo
         raise click.UsageError("ids are for --adopt; without it everything is verified.")
     workspace = session.open()
     found = workspace.verify(adopt=ids if adopt else None, fix=fix)
-    session.show({"well": found.well, **found._asdict()}, lambda: _tell(found))
+    session.show({"well": found.well, **found._asdict()}, lambda: _print(found))
     remarks(workspace)
     if not found.well:
         raise click.exceptions.Exit(1)
 
 
-def _tell(found: Verified) -> None:
+def _print(found: Verified) -> None:
     for path in found.adopted[:_SHOWN]:
         say(f"{click.style('adopted', fg='cyan')}  {one_line(path)}")
-    new = [one for one in found.findings if one.what == "unwitnessed"]
-    others = [one for one in found.findings if one.what != "unwitnessed"]
-    for one in others[:_SHOWN]:
-        say(_line(one))
+    new = [finding for finding in found.findings if finding.what == "unwitnessed"]
+    others = [finding for finding in found.findings if finding.what != "unwitnessed"]
+    for finding in others[:_SHOWN]:
+        say(_line(finding))
     if len(others) > _SHOWN:
         say(f"… and {len(others) - _SHOWN} more; --json has all")
-    _tell_unwitnessed(new)
+    _print_unwitnessed(new)
     for stale in found.stale[:_SHOWN]:
-        _tell_stale(stale)
+        _print_stale(stale)
     chain = f"{plural(found.lines, 'line')} by {plural(found.writers, 'writer')}"
     say(f"{plural(found.records, 'record')}, {chain}, {plural(found.anchors, 'anchor')}")
     if found.well:
@@ -63,22 +63,24 @@ def _tell(found: Verified) -> None:
 def _line(found: IntegrityFinding) -> str:
     last = f"; last good: {found.writer}, line {found.seq}" if found.seq else ""
     named = f"{found.id}  " if found.id else ""
-    told = f"{named}{found.path}: {found.said}{last}"
-    return f"{click.style(found.what, fg='red')}  {one_line(told)}"
+    line = f"{named}{found.path}: {found.said}{last}"
+    return f"{click.style(found.what, fg='red')}  {one_line(line)}"
 
 
-def _tell_unwitnessed(found: list[IntegrityFinding]) -> None:
-    """Files that agents write, and those from before the chain, are no alarm each."""
+def _print_unwitnessed(found: list[IntegrityFinding]) -> None:
+    """Print one line for all records without a line in the chain: agents write files, and files
+    may be older than the chain, so none of them is an alarm by itself.
+    """
     if not found:
         return
-    examples = ", ".join(one.id or one.path for one in found[:3])
+    examples = ", ".join(finding.id or finding.path for finding in found[:3])
     more = ", …" if len(found) > 3 else ""  # noqa: PLR2004 - as many as are named
     count = f"{plural(len(found), 'record')} not witnessed yet"
-    told = f"{count} ({examples}{more}): look, then loki-mem verify --adopt"
-    say(f"{click.style('unwitnessed', fg='yellow')}  {one_line(told)}")
+    line = f"{count} ({examples}{more}): look, then loki-mem verify --adopt"
+    say(f"{click.style('unwitnessed', fg='yellow')}  {one_line(line)}")
 
 
-def _tell_stale(stale: Stale) -> None:
+def _print_stale(stale: Stale) -> None:
     what = click.style("renewed" if stale.renewed else "stale", fg="yellow")
     cited = f"{stale.id}  cites {', '.join(stale.cites)}, changed since"
     say(f"{what}  {one_line(cited)}")

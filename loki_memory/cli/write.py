@@ -23,7 +23,7 @@ from loki_memory.workspace import Workspace
 
 
 class InputLine(NamedTuple):
-    """One episode as it was given, and where."""
+    """One episode of the input, and where it was read."""
 
     file: str
     line: int
@@ -61,9 +61,9 @@ def record_command(
     A file holds one JSON object, a list of them, or one per line (JSONL). Lines that are not
     episodes are named and left out; all others are recorded, and the exit code is 4.
 
-    With --from-gate, FILE is what tests, a linter or a review found: JUnit XML, the JSON of
+    With --from-gate, FILE is the report of tests, a linter or a review: JUnit XML, the JSON of
     ESLint or ruff, SARIF, or {"gate": …, "outcome": …, "failures": [{"message": …}]}.
-    --outcome, --goal, --agent and --task say what it does not.
+    --outcome, --goal, --agent and --task add what it does not say.
 
     \b
     Example:
@@ -91,10 +91,10 @@ def record_command(
 def _verdict(
     workspace: Workspace, report: str, gate: str | None, goal: str | None, given: dict[str, Any]
 ) -> Episode:
-    told = {"gate": gate, "goal": goal, **{n: given[n] for n in ("outcome", "agent", "task")}}
+    known = {"gate": gate, "goal": goal, **{n: given[n] for n in ("outcome", "agent", "task")}}
     data = standard_input() if report == "-" else _bytes(report)
     try:
-        return workspace.record_verdict(data, **{n: text for n, text in told.items() if text})
+        return workspace.record_verdict(data, **{n: text for n, text in known.items() if text})
     except InvalidRecord as error:
         raise error.at(_called(report)) from None
 
@@ -203,7 +203,7 @@ def remember_command(session: Session, text: str, sequence: str | None, **given:
 def correct_command(session: Session, memory: str, fields: tuple[str, ...]) -> None:
     """Change fields of a memory. A VALUE is JSON, or text if it is not JSON.
 
-    What a belief said before is kept in its history.
+    The earlier text of a belief is kept in its history.
 
     \b
     Example:
@@ -230,11 +230,11 @@ def _fields(given: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
 
 @command("reject")
 @click.argument("memory", metavar="ID")
-@click.option("--why", default="", help="The reason; it is shown to whoever tries again.")
+@click.option("--why", default="", help="The reason; it is shown when the text is tried again.")
 def reject_command(session: Session, memory: str, why: str) -> None:
     """Reject what a memory says, for good.
 
-    It is not recalled any more, and no way in takes it again, however it is spelled.
+    It is not recalled any more, and never stored again, however it is spelled.
 
     \b
     Example:
@@ -242,8 +242,8 @@ def reject_command(session: Session, memory: str, why: str) -> None:
     """
     workspace = session.open()
     stone = workspace.reject(workspace.resolve(memory), why)
-    told = f"rejected; `loki-mem restore {stone.id}` undoes it"
-    finish_writing(session, workspace, [stone], told)
+    remark = f"rejected; `loki-mem restore {stone.id}` undoes it"
+    finish_writing(session, workspace, [stone], remark)
 
 
 @command("forget")
@@ -262,13 +262,13 @@ def forget_command(session: Session, memory: str, why: str) -> None:
     gone = workspace.forget(workspace.resolve(memory), why)
     workspace.sync()
 
-    def tell() -> None:
+    def show() -> None:
         for name in gone.removed:
             say(f"forgotten  {name}")
         for name in gone.changed:
             say(f"changed    {name} (no longer refers to it)")
 
-    session.show(gone, tell)
+    session.show(gone, show)
     remarks(workspace)
 
 
@@ -287,7 +287,7 @@ def restore_command(session: Session, memory: str) -> None:
     except Ambiguous:
         raise
     except NotFound:
-        pass  # what was archived or forgotten is not in the index
+        pass  # the index has no archived or forgotten memory
     finish_writing(session, workspace, [workspace.restore(memory)], "restored")
 
 
