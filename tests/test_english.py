@@ -24,7 +24,7 @@ NOT_YET = frozenset(
     {
         *("browse", "config", "consolidation", "continuity", "daemon", "economics", "editing"),
         *("embedding", "errors", "files", "history", "home", "hooks", "index", "ingest"),
-        *("injection", "install", "integrity", "interop", "journal", "mcp", "models", "recall"),
+        *("injection", "install", "integrity", "interop", "journal", "models", "recall"),
         *("resources", "schema", "sync", "team", "workspace"),
     }
 )

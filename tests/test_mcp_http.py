@@ -177,7 +177,7 @@ def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mcp-token"
     token(path)
     path.chmod(0o644)
-    with pytest.raises(StoreFailed, match="others than its owner"):
+    with pytest.raises(StoreFailed, match="users other than its owner"):
         token(path)
 
 

@@ -1,4 +1,4 @@
-"""What the tools answer: the shapes that clients are told of as output schemas."""
+"""Answers of the tools: the types that clients see as output schemas."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing_extensions import TypedDict  # pydantic wants these before Python 3.
 
 
 class Answer(TypedDict, total=False):
-    """What every answer may add."""
+    """Fields that every answer may have."""
 
     notices: list[str]
 
 
 class Paged(Answer):
-    """An answer that may go on."""
+    """An answer that may continue on another page."""
 
     next_cursor: str | None
 
@@ -35,7 +35,7 @@ class Hit(TypedDict):
 
 
 class Recalled(Paged):
-    """What was recalled, best first."""
+    """Memories that were recalled, best first."""
 
     hits: list[Hit]
     filtered: int
@@ -63,7 +63,7 @@ class Opened(Paged):
 
 
 class TakenOn(Opened):
-    """A handoff that was accepted, and what it takes to go on."""
+    """A handoff that was accepted, and its brief."""
 
     brief: str
 
@@ -85,7 +85,7 @@ class Removed(Answer):
 
 
 class Told(TypedDict):
-    """A memory as it is put before an agent."""
+    """A memory as it is injected."""
 
     id: str
     kind: str
@@ -96,7 +96,7 @@ class Told(TypedDict):
 
 
 class Briefing(Answer):
-    """What to know before a task."""
+    """The brief for a task."""
 
     goal: str
     task: str
@@ -131,7 +131,7 @@ class Step(TypedDict):
 
 
 class Blamed(Paged):
-    """Where a belief comes from."""
+    """The origin of a belief: its episodes and commits."""
 
     id: str
     kind: str
@@ -152,7 +152,7 @@ class Named(TypedDict):
 
 
 class TopicLine(TypedDict):
-    """What belongs together, and what reading it takes."""
+    """A topic, the number of its memories, and the tokens that reading them takes."""
 
     id: str
     title: str
@@ -161,7 +161,7 @@ class TopicLine(TypedDict):
 
 
 class State(Answer):
-    """Whether all is well, and what there is to know."""
+    """The state of memory, its topics and the open handoffs."""
 
     well: bool
     workspace: str

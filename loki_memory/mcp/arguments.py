@@ -1,4 +1,4 @@
-"""What the tools ask for: arguments with what agents are told about them."""
+"""Arguments of the tools, with the descriptions that agents read."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ HowMany = Annotated[int, Field(ge=1, le=100, description="How many, at most.")]
 Kinds = Annotated[tuple[Kind, ...], Field(description="Only these kinds.")]
 Task = Annotated[
     Literal["exploration", "implementation", "debugging", "review", "refactoring"] | None,
-    Field(description="What it is for; detected if absent."),
+    Field(description="The type of task; detected if absent."),
 ]
 Files = Annotated[Texts, Field(description="Files at hand, relative to the project.")]
 ErrorText = Annotated[str | None, Field(description="An error that you met, as it was printed.")]
 Deep = Annotated[bool, Field(description="Also follow links between memories.")]
-Topic = Annotated[str | None, Field(description="Only what stands below this topic.")]
+Topic = Annotated[str | None, Field(description="Only memories below this topic.")]
 Session = Annotated[
-    str | None, Field(description="Your session: what was remembered for it alone is found too.")
+    str | None, Field(description="Your session: memories of this session only are found too.")
 ]
 AsOf = Annotated[
     str | None, Field(description="Ask the memory of this commit, or of this day (2026-01-20).")
 ]
-Statement = Annotated[Text, Field(description="One statement that stands by itself.")]
+Statement = Annotated[Text, Field(description="One statement that can be understood by itself.")]
 StatementKind = Annotated[
     Literal["fact", "pattern", "anti-pattern", "learning"],
     Field(
@@ -67,7 +67,7 @@ Scope = Annotated[
         "user; session: this session only."
     ),
 ]
-Parent = Annotated[str | None, Field(description="Id of the topic that it stands below.")]
+Parent = Annotated[str | None, Field(description="Id of the topic above it.")]
 Speaker = Annotated[str | None, Field(description="Who said it.")]
 Changes = Annotated[
     dict[str, Any] | None,
@@ -91,14 +91,16 @@ Sender = Annotated[Text, Field(description="Who you are, such as eng-001-backend
 Receiver = Annotated[Text, Field(description="The agent or role that goes on, such as qa-001.")]
 Done = Annotated[
     str | None,
-    Field(description="What was done; left out, the goals that you reached since you handed over."),
+    Field(
+        description="What was done; left out, the goals that you reached since your last handoff."
+    ),
 ]
-GitState = Annotated[str | None, Field(description="Where the work stands in git.")]
+GitState = Annotated[str | None, Field(description="The state of the work in git.")]
 MemoryIds = Annotated[Texts, Field(description="Ids of memories that the receiver needs.")]
 
 
 class ErrorMet(TypedDict, total=False):
-    """An error, and what resolved it if something did."""
+    """An error, and its resolution if it has one."""
 
     type: str
     message: str
@@ -124,9 +126,7 @@ class Judged(TypedDict):
 Actions = Annotated[tuple[Action, ...], Field(description="The steps, in order.")]
 Errors = Annotated[
     tuple[ErrorMet, ...],
-    Field(
-        description="Errors, each with what resolved it: this is what later sessions are warned by."
-    ),
+    Field(description="Errors, each with its resolution: later sessions are warned by these."),
 ]
 Judgements = Annotated[
     tuple[Judged, ...], Field(description="Memories that helped, or that misled.")

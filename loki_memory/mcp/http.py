@@ -1,8 +1,8 @@
 """The server over Streamable HTTP, for clients on this machine.
 
-Any program on the machine can reach a port of it, and so can a web page, through a name that it
-makes lead here. So a request needs the token, which only this user can read, and must name this
-very server as host (and as origin, if it names one).
+Any program on the machine can reach the port, and so can a web page, through a host name that
+resolves to this machine. So a request needs the token, which only this user can read, and must
+name this server as host (and as origin, if it names one).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from loki_memory.mcp.server import make_server
 HOST = "127.0.0.1"
 _PATH = "/mcp"
 _TOKEN_BYTES = 32
-_OTHERS = 0o077  # rights of anybody but the owner
+_OTHERS = 0o077  # permissions of everybody but the owner
 _SECONDS_TO_FINISH = 1
 
 
@@ -35,12 +35,12 @@ def serve_http(
     tool_set: str,
     project: str | None,
     token_path: Path,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> None:
-    """Serve until somebody stops us."""
+    """Serve until the process is stopped."""
     port: int = listening.getsockname()[1]
     app = application(tool_set, project, port, token(token_path))
-    tell(f"http://{HOST}:{port}{_PATH}, with the bearer token in {token_path}")
+    log(f"http://{HOST}:{port}{_PATH}, with the bearer token in {token_path}")
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -51,12 +51,12 @@ def serve_http(
 
 
 def listen(port: int) -> socket.socket:
-    """A port of this machine that only this machine reaches; 0 is any that is free."""
+    """Open a port that only this machine reaches; 0 is any that is free."""
     return socket.create_server((HOST, port))
 
 
 def application(tool_set: str, project: str | None, port: int, secret: str) -> ASGIApp:
-    """The server as a web application that answers only to who knows the token.
+    """The server as a web application that refuses clients without the token.
 
     No call depends on an earlier one, so there are no sessions that a killed client could leave.
     """
@@ -100,7 +100,7 @@ def token(path: Path) -> str:
             _make_token(path)
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
             if os.fstat(file.fileno()).st_mode & _OTHERS:
-                raise StoreFailed(path, "others than its owner can read it")
+                raise StoreFailed(path, "users other than its owner can read it")
             found = file.read().strip()
     except OSError as error:
         raise StoreFailed(path, error.strerror or "cannot be read") from error
@@ -110,7 +110,7 @@ def token(path: Path) -> str:
 
 
 def _make_token(path: Path) -> None:
-    """Write all of it before it has its name: two servers that start at once share one token."""
+    """Write the token before the file gets its name: two servers that start at once share it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}-{os.getpid()}")
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

@@ -1,4 +1,4 @@
-"""Answers in pages: none is longer than a client shows without a warning.
+"""Answers in pages, each short enough for a client to show it without a warning.
 
 Claude Code warns from 10,000 tokens on. A cursor says where the next page begins, and belongs to
 one question: with another question it is refused, not misread.
@@ -16,21 +16,21 @@ from loki_memory.models.ids import digest
 from loki_memory.models.text import BYTES_PER_TOKEN
 
 ANSWER_TOKENS = 10_000
-_AROUND = 1_000  # tokens that an answer needs beside what is paged
+_AROUND = 1_000  # tokens of an answer besides the items of a page
 _BYTES = (ANSWER_TOKENS - _AROUND) * BYTES_PER_TOKEN
 
 T = TypeVar("T")
 
 
 class Page(NamedTuple, Generic[T]):
-    """Some of the items, and the cursor of the next page if there is one."""
+    """The items of a page, and the cursor of the next page if there is one."""
 
     items: Sequence[T]
     next: str | None
 
 
 def page(items: Sequence[T], cursor: str | None, *asked: str) -> Page[T]:
-    """The items from the cursor on that fit; at least one, so that every page leads on."""
+    """Return the items from the cursor on that fit; at least one, so that paging ends."""
     start = _start(cursor, asked)
     end, size = start, 0
     while end < len(items):
@@ -42,7 +42,7 @@ def page(items: Sequence[T], cursor: str | None, *asked: str) -> Page[T]:
 
 
 def piece(text: str, cursor: str | None, *asked: str) -> tuple[str, str | None]:
-    """A text from the cursor on, as much as fits, and the cursor of what follows."""
+    """Return as much of a text from the cursor on as fits, and the cursor of the rest."""
     start = _start(cursor, asked)
     part = text[start : start + _BYTES]
     while (size := weight(part)) > _BYTES:
@@ -52,12 +52,12 @@ def piece(text: str, cursor: str | None, *asked: str) -> tuple[str, str | None]:
 
 
 def fits(value: Any) -> bool:
-    """Whether a value can be answered in one page."""
+    """Check if a value fits on one page."""
     return weight(value) <= _BYTES
 
 
 def weight(value: Any) -> int:
-    """The bytes of a value as JSON, which is what a client is sent."""
+    """The size of a value in bytes of JSON, which is how a client receives it."""
     return len(orjson.dumps(value))
 
 

@@ -1,6 +1,6 @@
-"""The workspaces that calls ask for, each kept open for the next call.
+"""The workspaces of the projects that calls name, kept open between calls.
 
-The project is named by every call, because one server may serve worktrees and several projects.
+Each call may name a project, because one server may serve worktrees and several projects.
 Calls to one workspace take turns; calls to different ones do not wait for each other.
 """
 
@@ -22,12 +22,12 @@ _KEPT = 8  # workspaces; more than an agent works in at a time
 
 class _Held(NamedTuple):
     workspace: Workspace
-    settings: tuple[object, ...]  # what was read once and may have changed since
+    settings: tuple[object, ...]  # stamps of files that are read once, to see if they changed
     turn: Lock
 
 
 class Projects:
-    """Finds the workspace of a project, as every command does: from its folder upwards."""
+    """Finder of a project's workspace, as in every command: from its folder upwards."""
 
     def __init__(self, default: str | None = None) -> None:
         self._default = default  # for calls that name no project
@@ -36,7 +36,7 @@ class Projects:
 
     @contextmanager
     def at(self, project: str | None) -> Iterator[Workspace]:
-        """The workspace of a project, for one call."""
+        """Hold the workspace of a project for one call."""
         held = self._hold(project)
         with held.turn:
             held.workspace.notices.clear()
@@ -59,10 +59,10 @@ class Projects:
 
 
 def folder(project: str | None) -> str | None:
-    """The folder of a call that names a project, or of one that does not.
+    """The folder of the named project, else the server's default.
 
-    LOKI_WORKSPACE was set for us, CLAUDE_PROJECT_DIR by Claude Code for every server; without
-    either, None stands for the working directory.
+    LOKI_WORKSPACE is ours, CLAUDE_PROJECT_DIR is set by Claude Code for every server; without
+    either, None means the working directory.
     """
     if project:
         return os.path.expanduser(project)
@@ -71,7 +71,7 @@ def folder(project: str | None) -> str | None:
 
 
 def _settings(workspace: Workspace) -> tuple[object, ...]:
-    """What a workspace reads once: its settings, the user's, and whether there is a user scope."""
+    """Stamps of what a workspace reads once: its settings, the user's, and the user's memory."""
     from loki_memory.home import user_home
 
     files = (workspace.layout.loki / "config.toml", user_home() / "config.toml")

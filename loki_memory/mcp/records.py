@@ -1,4 +1,4 @@
-"""Memories as tools show them: in one line, whole, or just written."""
+"""Memories as tools show them: in one line, in full, or just written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from loki_memory.recall.result import Recollection
     from loki_memory.workspace import Workspace
 
-WIDTH = 200  # characters of a line; `memory_get` has all of it
+WIDTH = 200  # characters of a line; `memory_get` has the full text
 _SAYS = {
     "fact": "statement",
     "pattern": "pattern",
@@ -27,7 +27,7 @@ _SAYS = {
 
 
 def in_a_line(found: Recollection) -> Hit:
-    """A hit with what an agent needs to decide whether to open it."""
+    """Return a hit with what an agent needs to decide about opening it."""
     marks = {
         found.status: found.status != "active",
         found.scope: found.scope != "project",
@@ -52,7 +52,7 @@ def in_a_line(found: Recollection) -> Hit:
 def opened(
     workspace: Workspace, memory_id: str, cursor: str | None = None, session: str | None = None
 ) -> Opened:
-    """All of a memory, and that is noted as a use of it."""
+    """Return a memory in full, and note that as a use of it."""
     memory_id = workspace.resolve(memory_id)
     record = workspace.get(memory_id)
     out, back = workspace.edges(memory_id)
@@ -70,16 +70,16 @@ def opened(
     if cursor is None:
         workspace.opened(memory_id, session)
         if workspace.is_unverified(memory_id):
-            workspace.notices.append("nobody vouches for what this says: see loki-mem verify")
+            workspace.notices.append("this record is unverified: see loki-mem verify")
         if fits(whole):
             return whole
     return _in_parts(whole, cursor)
 
 
 def _in_parts(whole: Opened, cursor: str | None) -> Opened:
-    """The same with its record and links as text that is continued on the next page."""
-    told = {name: whole[name] for name in ("record", "links", "referred_to_by")}
-    text, following = piece(orjson.dumps(told).decode(), cursor, whole["id"])
+    """Return the record and links as JSON text that continues on the next page."""
+    content = {name: whole[name] for name in ("record", "links", "referred_to_by")}
+    text, following = piece(orjson.dumps(content).decode(), cursor, whole["id"])
     return {
         **whole,
         "record": None,
@@ -91,9 +91,9 @@ def _in_parts(whole: Opened, cursor: str | None) -> Opened:
 
 
 def stored(workspace: Workspace, record: Memory) -> Stored:
-    """A record that was written; then index and views are brought up to date.
+    """Bring index and views up to date with a record that was written, and describe it.
 
-    It is on disk already: if bringing up to date fails, that is a notice.
+    The record is on disk already: if the update fails, that is only a notice.
     """
     try:
         workspace.sync()
@@ -111,12 +111,12 @@ def stored(workspace: Workspace, record: Memory) -> Stored:
 def _path(workspace: Workspace, memory_id: str) -> str:
     try:
         return str(workspace.where(memory_id))
-    except LokiMemoryError:  # what stands behind it cannot be read just now, which a notice says
+    except LokiMemoryError:  # its file cannot be read just now, which a notice says
         return ""
 
 
 def reworded(workspace: Workspace, memory_id: str, text: str) -> Stored:
-    """Let a statement say something else; what it said before stays in its history."""
+    """Change the text of a statement; its earlier text stays in its history."""
     record = workspace.get(workspace.resolve(memory_id))
     if record.kind not in _SAYS:
         raise InvalidRecord(
@@ -128,7 +128,7 @@ def reworded(workspace: Workspace, memory_id: str, text: str) -> Stored:
 
 
 def forgotten(workspace: Workspace, memory_id: str) -> list[str]:
-    """The ids of what went with a memory that is forgotten. `loki-mem restore` undoes it."""
+    """Forget a memory, and return all ids that went with it. `loki-mem restore` undoes it."""
     gone = workspace.forget(workspace.resolve(memory_id), why="an agent asked for it")
     workspace.sync()
     return gone.removed

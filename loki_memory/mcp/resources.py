@@ -1,7 +1,7 @@
-"""Resources: what a client can show or attach without a tool call.
+"""Resources: texts that a client can show or attach without a tool call.
 
-The plain addresses are those of the project that the server was started for; with `?project=…`
-they are those of another one.
+The plain addresses belong to the project that the server was started for; with `?project=…`
+they belong to another one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _INDEX = 2_000  # tokens
-# A project is named by its path, which the workspace is looked for from, and nothing is read by.
+# `project` is a path, but only the search for the workspace starts there: no file is read by it.
 _SECURITY = ResourceSecurity(exempt_params={"project"})
 
 
 class Resource(NamedTuple):
-    """A text that is made of a workspace."""
+    """A text that is rendered from a workspace."""
 
     address: str
     name: str
@@ -48,7 +48,7 @@ def index(workspace: Workspace) -> str:
 
 def pending(workspace: Workspace) -> str:
     waiting = workspace.list(kind="handoff", status="open")
-    return _json({"handoffs": [{"id": one.id, **one.document()} for one in waiting]})
+    return _json({"handoffs": [{"id": handoff.id, **handoff.document()} for handoff in waiting]})
 
 
 RESOURCES = (
@@ -62,14 +62,14 @@ RESOURCES = (
     Resource(
         "loki://memory/index",
         "index",
-        "What there is to know, by topic, and what reading it takes.",
+        "The topics of memory, and the tokens that reading each takes.",
         "text/markdown",
         index,
     ),
     Resource(
         "loki://queue/pending",
         "pending",
-        "Handoffs that nobody has accepted yet.",
+        "Handoffs that no agent has accepted yet.",
         "application/json",
         pending,
     ),
@@ -77,7 +77,7 @@ RESOURCES = (
 
 
 def add_resources(server: MCPServer[Any], projects: Projects) -> None:
-    """Offer every resource, and every record by its id."""
+    """Register every resource, and every record by its id."""
     for resource in RESOURCES:
         _add(server, projects, resource)
 

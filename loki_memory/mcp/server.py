@@ -13,7 +13,7 @@ from loki_memory.mcp.projects import Projects
 from loki_memory.mcp.resources import add_resources
 from loki_memory.mcp.tool import Tool, add_tool
 
-# Clients cut these after 2 kB, and load tools by what is said here.
+# Clients cut these after 2 kB, and choose by them which tools to load.
 _INSTRUCTIONS = """\
 Memory of this project, kept as files in its repository: what went wrong before and what fixed it,
 patterns that worked, decisions and their reasons, skills, and work that other agents hand over.
@@ -31,9 +31,9 @@ _SETS = {
 
 
 def make_server(tool_set: str = "core", project: str | None = None) -> MCPServer[Any]:
-    """A server with one set of tools: `core`, or the names that another system uses.
+    """Build a server with one set of tools: `core`, or the names of another system.
 
-    `project` is meant by calls that name none.
+    `project` is the default for calls that name none.
     """
     server: MCPServer[Any] = MCPServer(
         "loki-memory",
@@ -57,6 +57,6 @@ def tools_of(tool_set: str) -> tuple[Tool, ...]:
 
 def serve_stdio(tool_set: str, project: str | None = None) -> None:
     """Serve one client until it closes our standard input."""
-    # The thread that waits for input cannot be cancelled; every write is whole or not there.
+    # The thread that waits for input cannot be cancelled; every write is atomic.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     make_server(tool_set, project).run("stdio")

@@ -1,9 +1,9 @@
-"""A tool: a function of a workspace, and how it is put before an agent.
+"""A tool: a function of a workspace, and its presentation to an agent.
 
 A function takes the workspace and its own arguments, and returns a typed dictionary. The agent
 sees the same arguments with `project` in place of the workspace, and a schema of the answer.
-What our errors say reaches the agent as a tool error; anything else is a crash, which the SDK
-logs and keeps from the client.
+The text of our errors reaches the agent as a tool error; any other exception is a crash, which
+the SDK logs and keeps from the client.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from loki_memory.models.text import BYTES_PER_TOKEN
 
 
 class Effect(NamedTuple):
-    """What a call does to memory, as clients ask before they run it unasked."""
+    """The effect of a call on memory, by which clients decide whether to ask their user first."""
 
     reads_only: bool
     removes: bool = False
@@ -38,7 +38,7 @@ REMOVES = Effect(reads_only=False, removes=True)
 
 
 class Tool(NamedTuple):
-    """A function under the name that agents call it by."""
+    """A function under the name that agents call."""
 
     name: str
     title: str
@@ -56,7 +56,7 @@ class Tool(NamedTuple):
 
 
 def add_tool(server: MCPServer[Any], tool: Tool, projects: Projects) -> None:
-    """Put a tool before the agents of a server."""
+    """Register a tool with a server."""
     server.add_tool(
         called(tool, projects),
         name=tool.name,
@@ -69,7 +69,7 @@ def add_tool(server: MCPServer[Any], tool: Tool, projects: Projects) -> None:
 
 
 def called(tool: Tool, projects: Projects) -> Callable[..., CallToolResult]:
-    """The function as the SDK calls it."""
+    """Wrap the function of a tool as the SDK calls it."""
 
     def call(*, project: str | None = None, **given: Any) -> CallToolResult:
         try:
@@ -91,12 +91,12 @@ def _answer(text: str, **fields: Any) -> CallToolResult:
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
     """The function's arguments without the workspace, then `project`."""
-    # A workspace is never parsed, so its name need not lead anywhere (and costs no import).
+    # A workspace is never parsed, so its name need not resolve (which would cost an import).
     names = {**function.__globals__, "Workspace": object}
     hints = get_type_hints(function, names, include_extras=True)
     _, *own = inspect.signature(function).parameters.values()
     kind = inspect.Parameter.KEYWORD_ONLY
-    given = [one.replace(annotation=hints[one.name], kind=kind) for one in own]
+    given = [parameter.replace(annotation=hints[parameter.name], kind=kind) for parameter in own]
     project = inspect.Parameter("project", kind, default=None, annotation=Project)
     answer = Annotated[CallToolResult, hints["return"]]
     return inspect.Signature([*given, project], return_annotation=answer)

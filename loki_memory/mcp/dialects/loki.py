@@ -31,15 +31,15 @@ from loki_memory.mcp.tools import recall
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
-Hours = Annotated[int, Field(ge=1, description="Episodes of so many hours are looked at.")]
+Hours = Annotated[int, Field(ge=1, description="Learn from episodes of the last hours.")]
 Redacted = Annotated[
-    str, Field(min_length=4, description="The text, literally, that must not stay in memory.")
+    str, Field(min_length=4, description="The literal text that must not stay in memory.")
 ]
 Calls = Annotated[str, Field(description="What was done, in a few words.")]
 
 
 class Step(TypedDict):
-    """One thing that was learned, merged or given up."""
+    """A memory that was learned, merged or retired."""
 
     what: str
     id: str
@@ -47,7 +47,7 @@ class Step(TypedDict):
 
 
 class Consolidated(Paged):
-    """What a consolidation did."""
+    """The changes of a consolidation."""
 
     episodes: int
     counts: dict[str, int]
@@ -55,7 +55,7 @@ class Consolidated(Paged):
 
 
 class Lesson(TypedDict):
-    """What was learned from an error or by an agent."""
+    """A lesson from an error or from an agent."""
 
     id: str
     at: str
@@ -89,12 +89,12 @@ def store_pattern(
 ) -> Stored:
     """Store a pattern: what works here, and what does not."""
     record = workspace.remember(pattern, "pattern", category)
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "correct_approach": correct_approach,
         "incorrect_approach": incorrect_approach,
         "confidence": confidence,
     }
-    given = {name: value for name, value in told.items() if value != ""}
+    given = {name: value for name, value in fields.items() if value != ""}
     return stored(workspace, workspace.correct(record.id, **given))
 
 
@@ -108,7 +108,7 @@ def capture(
     duration_seconds: Annotated[float, Field(ge=0)] | None = None,
 ) -> Stored:
     """Record what a session was for and how it ended, as an episode."""
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "goal": goal,
         "outcome": outcome,
         "files_modified": list(files_modified),
@@ -116,18 +116,20 @@ def capture(
         "action_log": [{"action": tool_calls_summary}] if tool_calls_summary else [],
         "duration_seconds": duration_seconds,
     }
-    episode = {name: value for name, value in told.items() if value not in (None, [])}
+    episode = {name: value for name, value in fields.items() if value not in (None, [])}
     return stored(workspace, workspace.record(episode))
 
 
 def consolidate(
     workspace: Workspace, since_hours: Hours = 24, cursor: Cursor = None
 ) -> Consolidated:
-    """Learn from the episodes: mistakes, patterns, skills and links. Again, it changes nothing."""
+    """Learn from the episodes: mistakes, patterns, skills and links; repeats change nothing."""
     now = datetime.fromisoformat(workspace.now())
     since = f"{now - timedelta(hours=since_hours):%Y-%m-%dT%H:%M:%SZ}"
     report = workspace.consolidate(since=since)
-    steps = [Step(what=one.what, id=one.id, title=line(one.title, WIDTH)) for one in report.steps]
+    steps = [
+        Step(what=step.what, id=step.id, title=line(step.title, WIDTH)) for step in report.steps
+    ]
     shown = page(steps, cursor, str(since_hours))
     return Consolidated(
         episodes=report.episodes,
@@ -140,15 +142,18 @@ def consolidate(
 def learnings(workspace: Workspace, limit: HowMany = 50, cursor: Cursor = None) -> Lessons:
     """List what was learned from errors, newest first."""
     found = workspace.summaries(kind="learning")[:limit]
-    lessons = [Lesson(id=one.id, at=one.at, lesson=line(one.title, WIDTH)) for one in found]
+    lessons = [
+        Lesson(id=learning.id, at=learning.at, lesson=line(learning.title, WIDTH))
+        for learning in found
+    ]
     shown = page(lessons, cursor, str(limit))
     return Lessons(learnings=list(shown.items), next_cursor=shown.next)
 
 
 def redact(workspace: Workspace, pattern: Redacted, scope: Scope | None = None) -> Removed:
-    """Remove every memory that has a text in it, wherever in its fields.
+    """Remove every memory that contains a text, in any of its fields.
 
-    For what must not stay, such as a name or a key. Git keeps what was committed before.
+    Use it for what must not stay, such as a name or a key. Git keeps earlier commits.
     """
     hidden = orjson.dumps(pattern)[1:-1]
     found = [
@@ -158,7 +163,7 @@ def redact(workspace: Workspace, pattern: Redacted, scope: Scope | None = None) 
     ]
     removed: list[str] = []
     for memory_id in found:
-        if memory_id not in removed:  # it may have gone with one that it was derived from
+        if memory_id not in removed:  # forgotten together with the memory that it was derived from
             removed += forgotten(workspace, memory_id)
     return Removed(removed=removed)
 
