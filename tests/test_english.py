@@ -23,9 +23,9 @@ _VAGUE = frozenset({"one", "those"})
 NOT_YET = frozenset(
     {
         *("browse", "config", "consolidation", "continuity", "daemon", "economics", "editing"),
-        *("embedding", "errors", "files", "history", "home", "hooks", "index", "ingest"),
-        *("injection", "install", "integrity", "interop", "journal", "models", "recall"),
-        *("resources", "schema", "sync", "team", "workspace"),
+        *("embedding", "errors", "files", "history", "home", "index", "ingest", "injection"),
+        *("install", "integrity", "interop", "journal", "models", "recall", "resources", "schema"),
+        *("sync", "team", "workspace"),
     }
 )
 

@@ -362,7 +362,7 @@ def test_a_session_that_ended_is_told_by_a_process_of_its_own(
 ) -> None:
     given = {"session_id": SESSION, "cwd": str(project), "transcript_path": str(transcript)}
     assert run("SessionEnd", json.dumps(given).encode(), project) == (0, "", "")
-    wait_for(lambda: "told as 2 new episodes" in logged(ws))
+    wait_for(lambda: "recorded as 2 new episodes" in logged(ws))
     assert sorted(episodes(project)) == [
         "Fix the total of the cart",
         "Thanks! Now document the cart in README.md",

@@ -1,1 +1,1 @@
-"""Hooks: what an agent's harness tells us of a session while it goes on, and what we tell it."""
+"""Hooks: an agent's harness reports events of a running session, and we answer with memory."""

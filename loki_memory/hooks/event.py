@@ -1,7 +1,7 @@
 """An event: the JSON object that a harness writes to a hook's standard input.
 
-Whoever writes it, nothing in it is taken for granted: what is no text where a text belongs counts
-as absent, and what is no event at all is None.
+The harness is not trusted: a field that is not text counts as absent, and input that is not an
+event is None.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json  # orjson takes three times as long to load, and this is read before
 from collections.abc import Mapping
 from typing import IO, Any, NamedTuple
 
-MOST_BYTES = 4_000_000  # a tool may answer with a whole file; more than this no hook needs
+MOST_BYTES = 4_000_000  # a tool may answer with a whole file; no hook needs more than this
 _BLOCK = 1 << 20
 
 
@@ -21,7 +21,7 @@ class Event(NamedTuple):
     fields: Mapping[str, Any]
 
     def text(self, *names: str) -> str:
-        """The first of these fields that holds a text; empty if none does."""
+        """Return the first of these fields that holds text; empty if none does."""
         found = (self.fields.get(name) for name in names)
         return next((value for value in found if isinstance(value, str) and value), "")
 
@@ -34,7 +34,7 @@ class Event(NamedTuple):
 
     @property
     def transcript(self) -> str:
-        """The file in which the harness tells the session itself; empty if it keeps none."""
+        """The file in which the harness records the session; empty if it keeps none."""
         return self.text("transcript_path")
 
     @property
@@ -43,12 +43,12 @@ class Event(NamedTuple):
 
     @property
     def agent(self) -> str:
-        """Who works, if it has a name: a subagent, or a member of a team."""
+        """The name of the agent, if it has one: a subagent, or a member of a team."""
         return self.text("teammate_name", "agent_type")
 
 
 def read(stream: IO[bytes]) -> bytes:
-    """What a harness wrote, all of it taken so that it is not left writing; empty if too much."""
+    """Read all input, so that the harness is never blocked; empty if it is too long."""
     data = stream.read(MOST_BYTES + 1)
     if len(data) <= MOST_BYTES:
         return data
@@ -58,7 +58,7 @@ def read(stream: IO[bytes]) -> bytes:
 
 
 def parsed(name: str, data: bytes) -> Event | None:
-    """The event, None if the bytes tell none."""
+    """Parse an event; None if the bytes are not one."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

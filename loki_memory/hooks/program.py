@@ -14,20 +14,20 @@ def answer(name: str, *, folder: str | None = None, wait: bool = False) -> Respo
     """The response to the event on standard input."""
     try:
         data = read(sys.stdin.buffer) if sys.stdin is not None else b""
-    except (OSError, ValueError):  # closed, or nobody's
+    except (OSError, ValueError):  # closed, or not open at all
         data = b""
     return respond(name, data, os.environ, folder=folder, wait=wait)
 
 
 def run(name: str) -> int:
-    """Answer, and print that; returns the exit code."""
+    """Answer the event and print the response; returns the exit code."""
     response = answer(name)
     show(response)
     return response.code
 
 
 def show(response: Response) -> None:
-    """Print a response; who does not listen misses it."""
+    """Print a response; a closed stream is ignored."""
     for stream, text in ((sys.stdout, response.out), (sys.stderr, response.err)):
         if text:
             with suppress(OSError, ValueError, AttributeError):

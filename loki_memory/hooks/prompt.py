@@ -1,4 +1,4 @@
-"""A prompt was typed: say the few lines that bear on it."""
+"""A prompt was typed: inject the few lines that are relevant to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loki_memory.workspace import Workspace
 
 
 def userpromptsubmit(workspace: Workspace, event: Event) -> Done:
-    """What is near the prompt; nothing if nothing is near enough."""
+    """Return lines that are relevant to the prompt; nothing if none is relevant enough."""
     prompt = event.text("prompt")
     if not event.transcript and event.session and prompt:
         from loki_memory.ingest.hook_turns import note_prompt

@@ -1,7 +1,7 @@
-"""What a hook answers: text for the session, as data between marks, within what is documented.
+"""The answer of a hook: text for the session, fenced as data, within the documented limits.
 
-Claude Code takes at most 10,000 characters of additional context. The marks tell the reader what
-this is, and `ingest` what not to remember again.
+Claude Code takes at most 10,000 characters of additional context. The fence tells the reader that
+this is memory, and tells `ingest` not to learn it again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MARK = re.compile(r"<(?=/?loki-memory\b)", re.IGNORECASE)
 
 
 def fenced(text: str) -> str:
-    """Lines of memory between marks, as many whole ones as there is room for."""
+    """Fence lines of memory, as many whole lines as fit."""
     room = LIMIT - len(_BEGIN) - len(_END)
     lines, used = [], 0
     for line in _MARK.sub("< ", text).splitlines(keepends=True):
@@ -42,17 +42,17 @@ def output(event: str, text: str) -> str:
     """The JSON by which a hook adds text to the session; nothing for no text."""
     if not text:
         return ""
-    told = {"hookEventName": event, "additionalContext": fenced(text)}
-    return json.dumps({"hookSpecificOutput": told}) + "\n"
+    context = {"hookEventName": event, "additionalContext": fenced(text)}
+    return json.dumps({"hookSpecificOutput": context}) + "\n"
 
 
-# -- The response to one event: find the workspace, let the event's module work, answ -------------
+# -- The response to one event: find the workspace, call the event's module, answer ---------------
 
 
 LOG = "hooks.log"
-GUARD = "LOKI_HOOK"  # in the environment of whatever a hook starts
-# Which module answers which event, with a function of the event's name in small letters. Only that
-# one is imported: some of these run before every prompt.
+GUARD = "LOKI_HOOK"  # in the environment of every process that a hook starts
+# The module that answers each event, with a function of the event's name in small letters. Only
+# that module is imported: some events come before every prompt.
 EVENTS = {
     "SessionStart": "session",
     "UserPromptSubmit": "prompt",
@@ -67,8 +67,8 @@ EVENTS = {
     "SessionEnd": "session",
 }
 RETIRED = {"PostCompact": "", "WorktreeRemove": "worktree"}
-HANDED_OVER = {"SessionEnd"}  # they have a second part, for a process that outlives the session
-# Also while nothing is captured: they only keep what is there.
+HANDED_OVER = {"SessionEnd"}  # events with a second part, for a process that outlives the session
+# Also while capture is paused: these events only keep what is there.
 ALWAYS = {"PreToolUse", "WorktreeRemove"}
 _LEAVING = "ExitWorktree"  # the tool by which an agent leaves a worktree, and may have it removed
 _NOT_REMOVED = (
@@ -78,15 +78,15 @@ _NOT_REMOVED = (
 
 
 class Done(NamedTuple):
-    """What came of an event: text for the session, and what the log says."""
+    """The outcome of an event: text for the session, and a line for the log."""
 
     text: str = ""
-    told: str = ""
-    aloud: bool = False  # a person should know too
+    note: str = ""
+    aloud: bool = False  # print the note to the user too
 
 
 class Response(NamedTuple):
-    """What a hook prints, and its exit code."""
+    """The output of a hook, and its exit code."""
 
     out: str = ""
     err: str = ""
@@ -94,7 +94,7 @@ class Response(NamedTuple):
 
 
 class EventFunction(Protocol):
-    """What a module does about an event."""
+    """A function that handles an event."""
 
     def __call__(self, workspace: Workspace, event: Event) -> Done: ...
 
@@ -107,9 +107,9 @@ def respond(
     folder: str | None = None,
     wait: bool = False,
 ) -> Response:
-    """Answer an event, of the session's folder unless another one is given.
+    """Answer an event, in the session's folder unless another one is given.
 
-    `wait` is for the process that a hook handed its work to.
+    `wait` is set in the process that a hook handed its work to.
     """
     if environment.get(GUARD) and not wait:
         return Response()
@@ -126,7 +126,7 @@ def respond(
 def _guarded(
     name: str, data: bytes, environment: Mapping[str, str], *, folder: str | None, wait: bool
 ) -> Response:
-    """The response to an event, in which an error is a line on stderr."""
+    """Answer an event; an error becomes a line on stderr."""
     fence = _Fence(name)
     with fence:
         event = parsed(name, data)
@@ -135,13 +135,13 @@ def _guarded(
             fence.workspace = _workspace(event, place)
         if event is not None and fence.workspace is not None:
             return _answered(fence.workspace, event, wait=wait)
-    return Response(err=fence.said)
+    return Response(err=fence.line)
 
 
 def _workspace(event: Event, folder: str) -> Workspace | None:
-    """The workspace of a folder; None if that has none, or none that is to be asked."""
+    """Open the workspace of a folder; None if it has none, or if the event needs none."""
     if event.name == "PostToolUse" and event.transcript:
-        return None  # the transcript tells it; this runs after every call
+        return None  # the transcript records it; this event comes after every call
     if event.name == "PreToolUse" and event.text("tool_name") != _LEAVING:
         return None
     from loki_memory.ingest.pause import why_off
@@ -160,21 +160,21 @@ def _answered(workspace: Workspace, event: Event, *, wait: bool) -> Response:
     listener: EventFunction = getattr(module, name)
     done = listener(workspace, event)
     out = output(event.name, done.text)
-    told = ", ".join(filter(None, (f"{len(done.text)} characters" * bool(out), done.told)))
-    if told:
-        workspace.note_in_log(LOG, f"{workspace.now()} {event.name} {event.session[:40]} {told}")
-    return Response(out, f"loki-mem: {done.told}\n" if done.aloud else "")
+    note = ", ".join(filter(None, (f"{len(done.text)} characters" * bool(out), done.note)))
+    if note:
+        workspace.note_in_log(LOG, f"{workspace.now()} {event.name} {event.session[:40]} {note}")
+    return Response(out, f"loki-mem: {done.note}\n" if done.aloud else "")
 
 
 class _Fence:
-    """Keeps every error from the session. It is told in the log, with the place that it rose at,
-    so that an error that nobody thought of is not lost.
+    """A guard that keeps every error from the session. The log gets the error with its place, so
+    that an unexpected one is not lost.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.workspace: Workspace | None = None
-        self.said = ""
+        self.line = ""
 
     def __enter__(self) -> None:
         return None
@@ -193,7 +193,7 @@ class _Fence:
         reason = f"{type(error).__name__}: {error}"
         if self.workspace:
             place = f"{Path(at.filename).name}:{at.lineno}"
-            said = f"{self.workspace.now()} {self.name} failed at {place}: {reason}"
-            self.workspace.note_in_log(LOG, said, may_hold_secret=True)
-        self.said = f"loki-mem: hook {self.name}: {' '.join(reason.split())[:200]}\n"
+            line = f"{self.workspace.now()} {self.name} failed at {place}: {reason}"
+            self.workspace.note_in_log(LOG, line, may_hold_secret=True)
+        self.line = f"loki-mem: hook {self.name}: {' '.join(reason.split())[:200]}\n"
         return True

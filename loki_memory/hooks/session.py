@@ -10,31 +10,33 @@ from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import GUARD, Done
 from loki_memory.workspace import Workspace
 
-# How a session begins that has been going on: it is told what matters for what it was asked last.
+# A session that goes on gets the memories for its last prompt.
 _GOES_ON = ("resume", "compact")
-_MEMORY = re.compile(r"^- \[(?!goal\])", re.MULTILINE)  # a line of a brief that says something
+_MEMORY = re.compile(r"^- \[(?!goal\])", re.MULTILINE)  # a line of a brief with a memory
 
 
 def sessionstart(workspace: Workspace, event: Event) -> Done:
-    """Take in what others wrote, verify it, then say what matters now.
+    """Take in files that others wrote, verify them, then give the brief.
 
-    What nobody vouches for is left out of the brief, and of all that follows.
+    An unverified record is left out of the brief, and of everything later.
     """
     workspace.sync()
     found = workspace.verify_news()
     goal = _last_prompt(workspace, event) if event.text("source") in _GOES_ON else None
     brief = _brief(workspace, event, goal)
-    doubtful = [one for one in found.findings if one.what != "unwitnessed"] if found else []
+    doubtful = (
+        [finding for finding in found.findings if finding.what != "unwitnessed"] if found else []
+    )
     if doubtful:
         first = f"{doubtful[0].what}: {doubtful[0].id or doubtful[0].path}"
-        told = f"{len(doubtful)} findings of `loki-mem verify` ({first})"
-        return Done(brief, told, aloud=True)
+        note = f"{len(doubtful)} findings of `loki-mem verify` ({first})"
+        return Done(brief, note, aloud=True)
     return Done(brief)
 
 
 def precompact(workspace: Workspace, event: Event) -> Done:
-    """The session is about to lose its context: keep what it was doing."""
-    told = _staged(workspace, event)
+    """Keep the state of a session that is about to lose its context."""
+    note = _staged(workspace, event)
     agent = _agent(event)
     goal = _last_prompt(workspace, event)
     if agent and goal:
@@ -42,13 +44,13 @@ def precompact(workspace: Workspace, event: Event) -> Done:
 
         context = {"current_goal": " ".join(goal.split())[:400]}
         note_checkpoint(workspace, agent, {"context": context, "session": event.session})
-        told = f"{told}, a checkpoint of {agent} waits".lstrip(", ")
-    return Done(told=told)
+        note = f"{note}, a checkpoint of {agent} waits".lstrip(", ")
+    return Done(note=note)
 
 
 def stop(workspace: Workspace, event: Event) -> Done:
-    """The agent rests: what it did so far is read, and told once the session has ended."""
-    return Done(told=_staged(workspace, event))
+    """Read what the agent did so far; it becomes an episode once the session has ended."""
+    return Done(note=_staged(workspace, event))
 
 
 def sessionend(workspace: Workspace, event: Event) -> Done:
@@ -60,28 +62,28 @@ def sessionend(workspace: Workspace, event: Event) -> Done:
     given = {"session_id": event.session, "transcript_path": event.transcript}
     data = orjson.dumps({**given, "cwd": str(workspace.layout.root)})
     _hand_over([sys.executable, "-m", "loki_memory", "hook", event.name, "--wait"], data)
-    return Done(told="handed over")
+    return Done(note="handed over")
 
 
 def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
-    """What that process does: tell the session as episodes, as new files only."""
+    """Record the session as episodes, as new files only; runs in the process of its own."""
     if not event.transcript:
         from loki_memory.ingest.hook_turns import note_end
 
         note_end(workspace, event.session, event.folder)
-        return Done(told="ended; what was noted of it is told by the next `loki-mem ingest`")
+        return Done(note="ended; the next `loki-mem ingest` records what was noted of it")
     from loki_memory.ingest.hook_turns import is_of
     from loki_memory.ingest.run import ingest
 
     if not is_of(workspace, event.transcript):
-        return Done(told="not taken: it did not begin in this repository")
+        return Done(note="not taken: it did not begin in this repository")
     done = ingest(workspace, [event.transcript], only_add=True)
     workspace.sync()
-    return Done(told=f"told as {done.episodes} new episodes with {done.errors} errors")
+    return Done(note=f"recorded as {done.episodes} new episodes with {done.errors} errors")
 
 
 def _brief(workspace: Workspace, event: Event, goal: str | None) -> str:
-    """What `continuity` renders; CONTINUITY.md itself stays as it is."""
+    """The block that `continuity` renders; CONTINUITY.md itself stays as it is."""
     block = workspace.continuity_block(
         goal=goal or None,
         agent=_agent(event),
@@ -92,7 +94,7 @@ def _brief(workspace: Workspace, event: Event, goal: str | None) -> str:
 
 
 def _agent(event: Event) -> str:
-    """Who works, if it has a name; empty for the one that CONTINUITY.md is for."""
+    """The name of the agent, if it has one; empty for the agent that CONTINUITY.md is for."""
     return event.agent or os.environ.get("LOKI_AGENT", "")
 
 
@@ -111,7 +113,7 @@ def _staged(workspace: Workspace, event: Event) -> str:
 
 
 def _hand_over(command: list[str], data: bytes) -> None:
-    """Start a process that outlives this one and the harness, with nothing of theirs open."""
+    """Start a process that outlives this one and the harness, with none of their files open."""
     import subprocess
 
     process = subprocess.Popen(  # noqa: S603 - this program
@@ -124,4 +126,4 @@ def _hand_over(command: list[str], data: bytes) -> None:
     )
     if process.stdin:
         with process.stdin as stdin:
-            stdin.write(data)  # far less than a pipe holds: this never waits
+            stdin.write(data)  # far less than a pipe's buffer: this never blocks

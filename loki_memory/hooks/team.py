@@ -1,8 +1,8 @@
-"""Agents that work for others: what they should know, and where they stand when they are done.
+"""Agents that work for others: a brief when they start, a checkpoint when they are done.
 
-Ledgers are kept for agents that somebody gave a part: a member of a team, one that has a ledger
-already, or one whose name says what it is for (`eng-…`, `qa-…`, `ops-…`, `review-…`). Helpers of a
-harness that come and go by the dozen leave none.
+Ledgers are kept for agents with a role: a member of a team, one that has a ledger already, or one
+whose name has the prefix of a role (`eng-…`, `qa-…`, `ops-…`, `review-…`). Short-lived subagents
+of a harness get none.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ _ROLES = ("eng-", "qa-", "ops-", "review-")
 
 
 def subagentstart(workspace: Workspace, event: Event) -> Done:
-    """What matters to this agent: its ledger, handoffs to it, mistakes to avoid."""
+    """Brief the agent: its ledger, handoffs to it, mistakes to avoid."""
     agent = event.text("agent_type")
-    if not agent or not _has_part(workspace, agent):
+    if not agent or not _has_role(workspace, agent):
         return Done()
     surface = f"hook:{event.name}"
     return Done(workspace.continuity_block(agent=agent, session=event.session, surface=surface))
 
 
 def subagentstop(workspace: Workspace, event: Event) -> Done:
-    """Where it stands, in the first words of its last message."""
+    """Note a checkpoint with the first words of the agent's last message."""
     agent = event.text("agent_type")
-    if not agent or not _has_part(workspace, agent):
+    if not agent or not _has_role(workspace, agent):
         return Done()
     from loki_memory.team.ledgers import headline
 
-    said = headline(event.text("last_assistant_message"))
-    return _checkpoint(workspace, agent, event, {"last_report": said} if said else {})
+    report = headline(event.text("last_assistant_message"))
+    return _checkpoint(workspace, agent, event, {"last_report": report} if report else {})
 
 
 def taskcompleted(workspace: Workspace, event: Event) -> Done:
-    """A member of a team has done a task."""
+    """Note that a member of a team has done a task."""
     agent, task = event.text("teammate_name"), event.text("task_subject")
     if not agent or not task:
         return Done()
     from loki_memory.team.ledgers import headline
 
-    number = _known(workspace, agent).get("tasks_completed") or 0
+    number = _ledger_fields(workspace, agent).get("tasks_completed") or 0
     fields = {"tasks_completed": number + 1, "last_task": headline(task)}
     return _checkpoint(workspace, agent, event, fields)
 
@@ -56,15 +56,15 @@ def _checkpoint(workspace: Workspace, agent: str, event: Event, fields: dict[str
         return Done()
     session = {"session": event.session} if event.session else {}
     note_checkpoint(workspace, agent, {**fields, **session})
-    return Done(told=f"a checkpoint of {agent} waits")
+    return Done(note=f"a checkpoint of {agent} waits")
 
 
-def _has_part(workspace: Workspace, agent: str) -> bool:
-    return agent.startswith(_ROLES) or bool(_known(workspace, agent))
+def _has_role(workspace: Workspace, agent: str) -> bool:
+    return agent.startswith(_ROLES) or bool(_ledger_fields(workspace, agent))
 
 
-def _known(workspace: Workspace, agent: str) -> dict[str, Any]:
-    """An agent's ledger, with the checkpoints that wait to be written into it."""
+def _ledger_fields(workspace: Workspace, agent: str) -> dict[str, Any]:
+    """An agent's ledger, joined with the checkpoints that wait to be written into it."""
     from loki_memory.team.ledgers import joined, waiting_checkpoints
 
     waiting = waiting_checkpoints(workspace).get(agent)

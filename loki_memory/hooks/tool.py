@@ -1,4 +1,4 @@
-"""A tool was used: note it where nobody else does, and say what helped if it failed so before."""
+"""A tool was used: note the call if no transcript does, and recall what resolved its error."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from loki_memory.workspace import Workspace
 
 
 def posttooluse(workspace: Workspace, event: Event) -> Done:
-    """Only of a session that has no transcript to tell it."""
-    _note(workspace, event, _said(event.fields.get("tool_response")), failed=False)
+    """Note the call of a session that has no transcript."""
+    _note(workspace, event, _text(event.fields.get("tool_response")), failed=False)
     return Done()
 
 
 def posttoolusefailure(workspace: Workspace, event: Event) -> Done:
-    """What helped when the same error was met before."""
-    error = _said(event.fields.get("error")) or _said(event.fields.get("tool_response"))
+    """Return what resolved the same error before."""
+    error = _text(event.fields.get("error")) or _text(event.fields.get("tool_response"))
     _note(workspace, event, error, failed=True)
     if not error or event.is_set("is_interrupt"):
         return Done()
@@ -50,11 +50,11 @@ def _given(event: Event) -> dict[str, Any]:
     return given if isinstance(given, dict) else {}
 
 
-def _said(answer: Any) -> str:
-    """The words of an answer, which some tools give in parts."""
+def _text(answer: Any) -> str:
+    """The text of an answer, which some tools give in parts."""
     if isinstance(answer, str):
         return answer
     if isinstance(answer, dict):
         parts = (answer.get(name) for name in ("stderr", "stdout", "content", "error", "text"))
-        return "\n".join(filter(None, map(_said, parts)))
-    return "\n".join(filter(None, map(_said, answer))) if isinstance(answer, list) else ""
+        return "\n".join(filter(None, map(_text, parts)))
+    return "\n".join(filter(None, map(_text, answer))) if isinstance(answer, list) else ""

@@ -1,4 +1,4 @@
-"""A worktree may be about to be removed: keep what was remembered in it and is in no commit."""
+"""A worktree may be about to be removed: copy its uncommitted memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loki_memory.workspace import Workspace
 
 
 def pretooluse(workspace: Workspace, event: Event) -> Done:
-    """The agent leaves its worktree: copy what would be lost, unless the worktree stays."""
+    """Copy what would be lost when the agent leaves its worktree, unless the worktree stays."""
     given = event.fields.get("tool_input")
     if isinstance(given, dict) and given.get("action") == "keep":
         return Done()
@@ -17,10 +17,10 @@ def pretooluse(workspace: Workspace, event: Event) -> Done:
 
 
 def worktreeremove(workspace: Workspace, event: Event) -> Done:
-    """Somebody else has to remove the worktree: copy what would be lost."""
+    """Copy what would be lost with the worktree, which this hook does not remove."""
     return _salvaged(workspace, event.text("worktree_path") or event.folder)
 
 
 def _salvaged(workspace: Workspace, worktree: str) -> Done:
-    told = salvage(workspace, worktree).sentence()
-    return Done(told=told, aloud=bool(told))
+    note = salvage(workspace, worktree).sentence()
+    return Done(note=note, aloud=bool(note))
