@@ -24,8 +24,8 @@ NOT_YET = frozenset(
     {
         *("browse", "config", "consolidation", "continuity", "daemon", "economics", "editing"),
         *("embedding", "errors", "files", "history", "home", "index", "ingest", "injection"),
-        *("install", "integrity", "interop", "journal", "models", "recall", "resources", "schema"),
-        *("sync", "team", "workspace"),
+        *("integrity", "interop", "journal", "models", "recall", "resources", "schema", "sync"),
+        *("team", "workspace"),
     }
 )
 

@@ -1,1 +1,1 @@
-"""What is put outside `.loki/memory` when asked: one module for each target."""
+"""Installation outside `.loki/memory`, on request: one module for each target."""

@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 _NAME = "AGENTS.md"
 
 
-def install(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
+def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
     """Put the block into AGENTS.md, or renew it there."""
-    return carry_out([with_lesson(Site.of(workspace))], plan_only=wish.plan_only)
+    return carry_out([with_lesson(Site.of(workspace))], plan_only=options.plan_only)
 
 
-def uninstall(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
+def uninstall(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
     """Take the block out of AGENTS.md."""
-    return carry_out([without_lesson(Site.of(workspace))], plan_only=wish.plan_only)
+    return carry_out([without_lesson(Site.of(workspace))], plan_only=options.plan_only)
 
 
 def lesson() -> str:
-    """How memory is read and written by hand: the same text that the skill refers to."""
+    """Explain how to read and write memory by hand: the same text that the skill refers to."""
     path = resource("plugin") / "skills" / "loki-memory" / "references" / "by-hand.md"
     return path.read_text(encoding="utf-8")
 
 
 def with_lesson(site: Site) -> Edit:
-    what = "how memory is read and written"
-    return block_added(site, site.in_project(_NAME), lesson(), MARKDOWN, what)
+    entry = "how memory is read and written"
+    return block_added(site, site.in_project(_NAME), lesson(), MARKDOWN, entry)
 
 
 def without_lesson(site: Site) -> Edit:

@@ -1,7 +1,7 @@
 """Claude Code: hooks, the MCP server, commands and the skill.
 
-In a project they lie in `.claude/` and `.mcp.json`, to be committed with the code; with `--user`
-among the user's own settings, for every project.
+In a project they are in `.claude/` and `.mcp.json`, to be committed with the code; with `--user`
+in the user's own settings, for every project.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
 _HOME = ("CLAUDE_CONFIG_DIR", ".claude")
 
 
-def install(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
-    """Add hooks, MCP server, commands and skill; what others wrote stays."""
-    site = Site.of(workspace, user=bool(wish.user))
+def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+    """Add hooks, MCP server, commands and skill; entries of others stay."""
+    site = Site.of(workspace, user=bool(options.user))
     copies = (written(site, path, text, what) for path, text, what in _copies(site))
     edits = [
         settings.hooks_added(site, _hooks(site), settings.shipped_hooks(site.program())),
         _with_server(site),
         *copies,
     ]
-    return carry_out(edits, plan_only=wish.plan_only)
+    return carry_out(edits, plan_only=options.plan_only)
 
 
-def uninstall(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
-    """Take out what `install` added."""
-    site = Site.of(workspace, user=bool(wish.user))
+def uninstall(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+    """Remove what `install` added."""
+    site = Site.of(workspace, user=bool(options.user))
     copies = (removed(site, path, f"no {what}") for path, _, what in _copies(site))
     edits = [settings.hooks_removed(site, _hooks(site)), _without_server(site), *copies]
-    return carry_out(edits, plan_only=wish.plan_only)
+    return carry_out(edits, plan_only=options.plan_only)
 
 
 def skill_files() -> list[tuple[str, str]]:
@@ -61,8 +61,8 @@ def _with_server(site: Site) -> Edit:
     before = site.text(path)
     after = settings.with_server(before, settings.shipped_server(site.program()), path)
     foreign = settings.has_foreign_server(before, path)
-    what = f"kept, for somebody named a server {settings.SERVER}" if foreign else "MCP server"
-    return changed(site, path, what, before, after)
+    entry = f"kept: another server has the name {settings.SERVER}" if foreign else "MCP server"
+    return changed(site, path, entry, before, after)
 
 
 def _without_server(site: Site) -> Edit:
@@ -70,14 +70,14 @@ def _without_server(site: Site) -> Edit:
     before = site.text(path)
     after = settings.without_server(before, path)
     foreign = before is not None and settings.has_foreign_server(before, path)
-    what = (
-        f"kept, for somebody changed the server {settings.SERVER}" if foreign else "no MCP server"
+    entry = (
+        f"kept: the server {settings.SERVER} was changed by hand" if foreign else "no MCP server"
     )
-    return changed(site, path, what, before, after)
+    return changed(site, path, entry, before, after)
 
 
 def _copies(site: Site) -> Iterator[tuple[Path, str, str]]:
-    """Files of our own: place, text, and what they are."""
+    """Yield the files of our own: path, text and description."""
     for path in sorted((resource("plugin") / "commands").glob("*.md")):
         text = path.read_text(encoding="utf-8")
         yield _folder_file(site, f"commands/{path.name}"), text, f"command /{path.stem}"

@@ -1,6 +1,6 @@
 """Codex CLI: hooks, the MCP server, the skill, and the block in AGENTS.md.
 
-Hooks and server lie among the user's settings (`~/.codex`), with `--project` in `.codex/`, which
+Hooks and server are in the user's settings (`~/.codex`), with `--project` in `.codex/`, which
 Codex reads in projects that its user trusts. Skill and AGENTS.md belong to the project.
 """
 
@@ -46,9 +46,9 @@ _EVENTS = (
 )
 
 
-def install(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
-    """Add hooks, MCP server, skill and the block in AGENTS.md; what others wrote stays."""
-    site = _site(workspace, wish)
+def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+    """Add hooks, MCP server, skill and the block in AGENTS.md; entries of others stay."""
+    site = _site(workspace, options)
     copies = (written(site, path, text, "skill") for path, text in _skill(site))
     edits = [
         settings.hooks_added(site, _file(site, "hooks.json"), _hooks(site.program())),
@@ -56,12 +56,12 @@ def install(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
         *copies,
         with_lesson(site),
     ]
-    return carry_out(edits, plan_only=wish.plan_only)
+    return carry_out(edits, plan_only=options.plan_only)
 
 
-def uninstall(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
-    """Take out what `install` added."""
-    site = _site(workspace, wish)
+def uninstall(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+    """Remove what `install` added."""
+    site = _site(workspace, options)
     copies = (removed(site, path, "no skill") for path, _ in _skill(site))
     edits = [
         settings.hooks_removed(site, _file(site, "hooks.json")),
@@ -69,30 +69,30 @@ def uninstall(workspace: Workspace, wish: InstallOptions) -> list[InstallStep]:
         *copies,
         without_lesson(site),
     ]
-    return carry_out(edits, plan_only=wish.plan_only)
+    return carry_out(edits, plan_only=options.plan_only)
 
 
-def _site(workspace: Workspace, wish: InstallOptions) -> Site:
-    return Site.of(workspace, user=wish.user is not False)
+def _site(workspace: Workspace, options: InstallOptions) -> Site:
+    return Site.of(workspace, user=options.user is not False)
 
 
 def _hooks(program: str) -> dict[str, list[dict[str, Any]]]:
-    """The shipped hooks, without the field that Codex does not carry out: it skips such a hook."""
+    """The shipped hooks without `async`: Codex skips a hook that has this field."""
     hooks = settings.shipped_hooks(program)
-    for handler in (one for groups in hooks.values() for g in groups for one in g["hooks"]):
+    for handler in (handler for groups in hooks.values() for g in groups for handler in g["hooks"]):
         handler.pop("async", None)
     return {event: hooks[event] for event in _EVENTS}
 
 
 def _with_server(site: Site) -> Edit:
-    """A block at the end of config.toml: a table there belongs to no other."""
+    """Append a block to config.toml: a table at the end does not split another one."""
     path = _file(site, "config.toml")
     before = site.text(path)
     if settings.SERVER in _servers(before, path) and find(before or "", HASH, str(path)) is None:
-        what = f"kept, for somebody named a server {settings.SERVER}"
-        return changed(site, path, what, before, before)
+        entry = f"kept: another server has the name {settings.SERVER}"
+        return changed(site, path, entry, before, before)
     edit = block_added(site, path, _table(site.program()), HASH, "MCP server")
-    _servers(edit.after, path)  # what it makes is valid, too
+    _servers(edit.after, path)  # raises if the result is not valid TOML
     return edit
 
 
@@ -107,10 +107,10 @@ def _table(program: str) -> str:
 
 
 def _servers(text: str | None, path: Path) -> dict[str, Any]:
-    """The servers that a configuration names; raises InvalidConfig where it is not TOML."""
+    """The servers of a configuration; raises InvalidConfig where it is not TOML."""
     try:
         servers = tomllib.loads(text or "").get("mcp_servers", {})
-    except (ValueError, RecursionError) as error:  # also of too many digits or brackets
+    except (ValueError, RecursionError) as error:  # also for too many digits or brackets
         raise InvalidConfig(
             path, f"is not valid TOML ({error}). Nothing was written; mend the file and repeat."
         ) from None

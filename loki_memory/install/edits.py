@@ -1,4 +1,4 @@
-"""Changes of files that are not ours: planned all at once, shown, and made all or none."""
+"""Edits of files that others own: planned at once, shown, and made all or none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from loki_memory.install.site import Site
 
 
 class InstallStep(NamedTuple):
-    """One thing that was done, or was found done; `diff` is how the file changes."""
+    """A change that was made or planned, or was there already; `diff` is how the file changes."""
 
     what: str
     where: str
@@ -32,24 +32,24 @@ class InstallStep(NamedTuple):
 
 
 class InstallOptions(NamedTuple):
-    """How something is installed: into whose settings, and whether it is only planned."""
+    """Options of an installation: the user's or the project's settings, and plan or do."""
 
-    user: bool | None = None  # None: where the target usually lies
+    user: bool | None = None  # None: the target's default
     plan_only: bool = False
     workflow: bool = False
 
 
 class Edit(NamedTuple):
-    """What a file says, and what it is to say; None is no file."""
+    """The text of a file before and after; None means no file."""
 
     path: Path
     where: str
     what: str
     before: str | None
     after: str | None
-    top: Path  # the folder that stays if the file goes and leaves those above it empty
+    top: Path  # the folder that stays, even if removing the file leaves it empty
 
-    def deed(self) -> InstallStep:
+    def step(self) -> InstallStep:
         return InstallStep(self.what, self.where, self.before != self.after, self.diff())
 
     def diff(self) -> str:
@@ -61,12 +61,12 @@ class Edit(NamedTuple):
 
 
 def changed(site: Site, path: Path, what: str, before: str | None, after: str | None) -> Edit:
-    """A file as it is and as it is to be."""
+    """Plan the change of a file."""
     return Edit(path, site.shown(path), what, before, after, site.top(path))
 
 
 def written(site: Site, path: Path, text: str, what: str, comment: Comment = MARKDOWN) -> Edit:
-    """A file of ours, new or renewed; one that somebody wrote or changed is kept."""
+    """Plan to write a file of ours; a file that was written or changed by hand is kept."""
     before = site.text(path)
     if before is not None and not is_sealed(before, comment):
         return changed(site, path, "kept, for it was written or changed by hand", before, before)
@@ -74,7 +74,7 @@ def written(site: Site, path: Path, text: str, what: str, comment: Comment = MAR
 
 
 def removed(site: Site, path: Path, what: str, comment: Comment = MARKDOWN) -> Edit:
-    """A file of ours taken away; one that somebody wrote or changed is kept."""
+    """Plan to remove a file of ours; a file that was written or changed by hand is kept."""
     before = site.text(path)
     if before is not None and not is_sealed(before, comment):
         return changed(site, path, "kept, for it was changed by hand", before, before)
@@ -82,14 +82,14 @@ def removed(site: Site, path: Path, what: str, comment: Comment = MARKDOWN) -> E
 
 
 def block_added(site: Site, path: Path, body: str, comment: Comment, what: str) -> Edit:
-    """Our block in a file of others, new or renewed; one that somebody changed is kept."""
+    """Plan to put our block into a file of others; a block that was changed by hand is kept."""
     before = site.text(path)
     after = with_block(before or "", body, comment, str(path))
     return changed(site, path, _kept(before, comment, path) or what, before, after)
 
 
 def block_removed(site: Site, path: Path, comment: Comment, what: str) -> Edit:
-    """Our block taken out, and the file with it if nothing else stands there."""
+    """Plan to remove our block, and the file with it if nothing else is in it."""
     before = site.text(path)
     after = without_block(before, comment, str(path)) or None if before else before
     return changed(site, path, _kept(before, comment, path) or what, before, after)
@@ -101,14 +101,14 @@ def _kept(text: str | None, comment: Comment, path: Path) -> str:
 
 
 def carry_out(edits: Sequence[Edit], *, plan_only: bool = False) -> list[InstallStep]:
-    """Make the changes, unless they are only planned, and say what was done."""
+    """Make the changes, unless they are only planned, and report them."""
     if not plan_only:
         _make([edit for edit in edits if edit.before != edit.after])
-    return [edit.deed() for edit in edits]
+    return [edit.step() for edit in edits]
 
 
 def _make(edits: Iterable[Edit]) -> None:
-    """All of them, or, where the file system says no, none."""
+    """Make all edits or, if the file system refuses one, none."""
     from loki_memory.files.store import failures_named
 
     done: list[Edit] = []
@@ -142,7 +142,7 @@ def _write(edit: Edit, text: str | None) -> None:
         return
     disk.remove(edit.path)
     folder = edit.path.parent
-    with suppress(OSError):  # one that holds something else stays
+    with suppress(OSError):  # a folder that holds something else stays
         while folder != edit.top:
             os.rmdir(folder)
             folder = folder.parent
@@ -150,7 +150,9 @@ def _write(edit: Edit, text: str | None) -> None:
 
 @contextmanager
 def _rights_of(path: Path) -> Iterator[None]:
-    """Settings that only their owner may read are never readable by others, not for a moment."""
+    """Keep a file's permissions while it is replaced: private settings are never readable by
+    others, not for a moment.
+    """
     try:
         rights = os.stat(path).st_mode & 0o777
     except FileNotFoundError:

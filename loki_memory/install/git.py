@@ -43,40 +43,43 @@ _WORKFLOW = ".github/workflows/memory.yml"
 _AS_USUAL = InstallOptions()
 
 
-def install_git(workspace: Workspace, wish: InstallOptions = _AS_USUAL) -> list[InstallStep]:
+def install_git(workspace: Workspace, options: InstallOptions = _AS_USUAL) -> list[InstallStep]:
     """Name the merge driver in this clone's configuration and in `.loki/.gitattributes`."""
     edits = [_with_attributes(workspace)]
-    if wish.workflow:
+    if options.workflow:
         edits.append(_with_workflow(workspace))
     repository = _repository(workspace)
     if repository is None:
-        told = "no git repository here; run this again once there is one"
-        return [InstallStep(told, _CONFIG, did=False), *carry_out(edits, plan_only=wish.plan_only)]
+        note = "no git repository here; run this again once there is one"
+        return [
+            InstallStep(note, _CONFIG, did=False),
+            *carry_out(edits, plan_only=options.plan_only),
+        ]
     wanted = {_NAME: _SAYS, _DRIVER: f"{shlex.quote(program())} merge-driver %O %A %B %P"}
-    deeds = [_set(repository, name, value, wish) for name, value in wanted.items()]
-    return [*deeds, *carry_out(edits, plan_only=wish.plan_only)]
+    deeds = [_set(repository, name, value, options) for name, value in wanted.items()]
+    return [*deeds, *carry_out(edits, plan_only=options.plan_only)]
 
 
-def _set(repository: Repository, name: str, value: str, wish: InstallOptions) -> InstallStep:
+def _set(repository: Repository, name: str, value: str, options: InstallOptions) -> InstallStep:
     did = _setting(repository, name) != value
-    if did and not wish.plan_only:
+    if did and not options.plan_only:
         repository.run("config", "--local", name, value)
     return InstallStep(f"{name} = {value}", _CONFIG, did)
 
 
-def uninstall_git(workspace: Workspace, wish: InstallOptions = _AS_USUAL) -> list[InstallStep]:
-    """Take out what `install_git` put in; a driver that somebody else named stays."""
+def uninstall_git(workspace: Workspace, options: InstallOptions = _AS_USUAL) -> list[InstallStep]:
+    """Remove what `install_git` added; a driver of another name stays."""
     repository = _repository(workspace)
     names = (_NAME, _DRIVER) if repository else ()
-    deeds = [_unset(repository, name, wish) for name in names if repository]
+    steps = [_unset(repository, name, options) for name in names if repository]
     edits = [_without_attributes(workspace), *_without_workflow(workspace)]
-    return [*deeds, *carry_out(edits, plan_only=wish.plan_only)]
+    return [*steps, *carry_out(edits, plan_only=options.plan_only)]
 
 
-def _unset(repository: Repository, name: str, wish: InstallOptions) -> InstallStep:
+def _unset(repository: Repository, name: str, options: InstallOptions) -> InstallStep:
     value = _setting(repository, name)
     did = value == _SAYS or " merge-driver " in value
-    if did and not wish.plan_only:
+    if did and not options.plan_only:
         repository.run("config", "--local", "--unset", name)
     return InstallStep(f"no {name}", _CONFIG, did)
 
@@ -119,7 +122,7 @@ def _with_workflow(workspace: Workspace) -> Edit:
 
 
 def _without_workflow(workspace: Workspace) -> Iterator[Edit]:
-    """Only where there is one: nobody need hear of what was never asked for."""
+    """Plan to remove the workflow; silent where there is none."""
     site = Site.of(workspace)
     path = site.in_project(_WORKFLOW)
     if path.exists():

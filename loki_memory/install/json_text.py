@@ -1,8 +1,8 @@
-"""JSON that somebody else wrote, changed in one place and left alone in all others.
+"""JSON of other owners, changed in one place and left alone in all others.
 
-Parsing and printing would lay the whole file out anew. So the text is taken apart into values with
-their places, and a member is put in or cut out as an editor would do it, in the layout of what
-stands around it. Cutting out what was put in last gives the bytes that were there before.
+Parsing and printing would lay out the whole file anew. So the text is parsed into values with
+their positions, and a member is inserted or cut out as an editor would do it, in the layout of
+its neighbours. Cutting out the last insertion restores the bytes that were there before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Path = Sequence[str | int]
 
 
 class JsonValue(NamedTuple):
-    """A value and where it stands; `entries` are the members or items of a container."""
+    """A value and its position; `entries` are the members or items of a container."""
 
     start: int
     end: int
@@ -35,9 +35,9 @@ class JsonEntry(NamedTuple):
 
 
 def put(text: str, path: Path, value: Any) -> str:
-    """The text with a member at the end of the object that holds it; containers are made.
+    """Return the text with a member at the end of its object; missing containers are made.
 
-    `path` names the member: `("hooks", "Stop")`. What stands there already is replaced.
+    `path` names the member: `("hooks", "Stop")`. A value that is already there is replaced.
     """
     parent, known = _nearest(text, path)
     if known == len(path):
@@ -48,7 +48,7 @@ def put(text: str, path: Path, value: Any) -> str:
 
 
 def append(text: str, path: Path, item: Any) -> str:
-    """The text with one more item at the end of a list, which is made if there is none."""
+    """Return the text with one more item at the end of a list, which is made if it is missing."""
     parent, known = _nearest(text, path)
     if known < len(path):
         return put(text, path, [item])
@@ -56,7 +56,7 @@ def append(text: str, path: Path, item: Any) -> str:
 
 
 def cut(text: str, path: Path) -> str:
-    """The text without the member or item that the path names."""
+    """Return the text without the member or item that the path names."""
     *above, name = path
     parent = _at(text, above)
     entries = parent.entries or []
@@ -89,7 +89,7 @@ def _replaced(text: str, old: JsonValue, value: Any) -> str:
 
 
 def _printed(text: str, value: Any, gap: str) -> str:
-    """The value as it is laid out there: over lines where its neighbours are, else on one."""
+    """Print a value in the layout of its place: over several lines where its neighbours are."""
     if "\n" not in gap:
         return json.dumps(value, ensure_ascii=False)
     lines = json.dumps(value, ensure_ascii=False, indent=_unit(text)).split("\n")
@@ -111,7 +111,7 @@ def _indentation(text: str, place: int) -> str:
 
 
 def _unit(text: str) -> str:
-    """By what the file indents."""
+    """The indentation of the file."""
     first = _INDENT.search(text)
     return first[1] if first else "  "
 
@@ -135,12 +135,12 @@ def _at(text: str, path: Path) -> JsonValue:
 
 
 def _entry(value: JsonValue, name: str | int) -> JsonEntry | None:
-    """The last one of that name, which is the one that a parser takes."""
+    """The last entry of a name, which is the one that a parser takes."""
     return next((entry for entry in reversed(value.entries or []) if entry.name == name), None)
 
 
 def _parsed(text: str) -> JsonValue:
-    """The one value of a text that is known to be JSON."""
+    """Parse a text that is known to be JSON into its one value."""
     return _value(text, _after_space(text, 0))
 
 

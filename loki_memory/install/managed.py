@@ -1,8 +1,8 @@
-"""What we put into files of others, so marked that it can be found, renewed and taken out again.
+"""Text that we put into files of others, marked so that it can be found, renewed and removed.
 
-A block stands between two marks, and a file of our own ends with one. Either carries a digest of
-what we wrote. While the digest fits, nobody else has touched it, and it may be renewed or removed,
-in any clone and by any later version. Where it does not fit, somebody changed it, and it is theirs.
+A block is enclosed by two marks, and a file of our own ends with one. Either carries a digest of
+our text. While the digest matches, the text may be renewed or removed, in any clone and by any
+later version. Where it does not match, somebody changed the text, and it is theirs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DIGITS = 16
 
 
 class Comment(NamedTuple):
-    """How a kind of file writes a comment of one line, and the word that a seal begins with."""
+    """The syntax of a one-line comment, and the word that a seal begins with."""
 
     opens: str
     closes: str
@@ -33,7 +33,7 @@ PUBLISHED = Comment("<!-- ", " -->", "published")
 
 
 class Block(NamedTuple):
-    """Our block in a text: what lies before and after it, and whether it is as we wrote it."""
+    """Our block in a text, the text around it, and whether the block is unchanged."""
 
     before: str
     body: str
@@ -42,12 +42,12 @@ class Block(NamedTuple):
 
 
 def sealed(text: str, comment: Comment = MARKDOWN) -> str:
-    """A text of ours with the line that says so."""
+    """Seal a text: append the line that says it is ours."""
     return f"{text.rstrip()}\n\n{_seal(text, comment)}\n"
 
 
 def is_sealed(text: str, comment: Comment = MARKDOWN) -> bool:
-    """Whether a text is one of ours and nobody has changed it since."""
+    """Check if a text is ours and unchanged."""
     body, _, seal = text.rstrip().rpartition("\n")
     return seal == _seal(body, comment)
 
@@ -58,7 +58,7 @@ def _seal(text: str, comment: Comment) -> str:
 
 
 def find(text: str, comment: Comment, where: str) -> Block | None:
-    """Our block in a text; raises InvalidConfig where the marks are not one pair."""
+    """Find our block in a text; raises InvalidConfig where the marks are not one pair."""
     begin, end = comment.says("begin"), comment.says("end")
     begins, ends = _lines(text, begin), _lines(text, end)
     if not begins and not ends:
@@ -82,9 +82,9 @@ def _lines(text: str, mark: str) -> list[re.Match[str]]:
 
 
 def with_block(text: str, body: str, comment: Comment, where: str) -> str:
-    """The text with our block: renewed where it stands, else at the end.
+    """Return the text with our block: renewed in its place, else at the end.
 
-    A block that somebody changed stays as it is.
+    A block that was changed by hand stays as it is.
     """
     found = find(text, comment, where)
     if found is not None and not found.untouched:
@@ -96,12 +96,12 @@ def with_block(text: str, body: str, comment: Comment, where: str) -> str:
         return found.before + block + found.after
     if not text:
         return block + line
-    # Whether the text ended with a line break is kept in whether the block does.
+    # The block ends with a line break if the text did: so its removal restores the text.
     return text + line + block + line if text.endswith(line) else text + line + line + block
 
 
 def without_block(text: str, comment: Comment, where: str) -> str:
-    """The text without our block; one that somebody changed stays."""
+    """Return the text without our block; a block that was changed by hand stays."""
     found = find(text, comment, where)
     if found is None or not found.untouched:
         return text

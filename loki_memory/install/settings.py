@@ -1,6 +1,6 @@
 """Our entries in the JSON settings of an agent: hooks by event, and the MCP server.
 
-An entry is ours by what it runs. Entries of others, their order and their layout stay.
+An entry is ours if it runs our program. Entries of others, their order and their layout stay.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Hooks = Mapping[str, list[dict[str, Any]]]
 
 
 def shipped_hooks(program: str) -> dict[str, list[dict[str, Any]]]:
-    """The hooks of the plugin, for a program that lies there."""
+    """The hooks of the plugin, with the path of the program."""
     text = (resource("plugin") / "hooks" / "hooks.json").read_text(encoding="utf-8")
     hooks: dict[str, list[dict[str, Any]]] = json.loads(text)["hooks"]
-    for handler in (one for groups in hooks.values() for g in groups for one in g["hooks"]):
+    for handler in (handler for groups in hooks.values() for g in groups for handler in g["hooks"]):
         rest = handler["command"].removeprefix("loki-mem")
         handler["command"] = shlex.quote(program) + rest
     return hooks
@@ -41,20 +41,20 @@ def shipped_server(program: str) -> dict[str, Any]:
 
 
 def hooks_added(site: Site, path: Path, hooks: Hooks) -> Edit:
-    """Our hooks in a file of settings."""
+    """Plan to add our hooks to a settings file."""
     before = site.text(path)
     after = with_hooks(before, hooks, path)
     return changed(site, path, f"hooks for {len(hooks)} events", before, after)
 
 
 def hooks_removed(site: Site, path: Path) -> Edit:
-    """Settings without our hooks."""
+    """Plan to remove our hooks from a settings file."""
     before = site.text(path)
     return changed(site, path, "no hooks", before, without_hooks(before, path))
 
 
 def with_hooks(text: str | None, hooks: Hooks, path: Path) -> str:
-    """Settings with our hooks, each event's once, and none of ours for any other event."""
+    """Return settings with our hooks, once per event, and none of ours for any other event."""
     text, found = _read(text, path)
     others = _object(found, "hooks", path).items()
     retired = [event for event, there in others if event not in hooks and isinstance(there, list)]
@@ -71,7 +71,9 @@ def with_hooks(text: str | None, hooks: Hooks, path: Path) -> str:
 
 
 def without_hooks(text: str | None, path: Path) -> str | None:
-    """Settings without our hooks, nor what stands empty without them; None if nothing is left."""
+    """Return settings without our hooks and the containers they leave empty; None if nothing is
+    left.
+    """
     if text is None:
         return None
     text, found = _read(text, path)
@@ -81,7 +83,7 @@ def without_hooks(text: str | None, path: Path) -> str | None:
 
 
 def _without_event(text: str, event: str, path: Path) -> str:
-    """Settings without our handlers of an event."""
+    """Return settings without our handlers of an event."""
     groups = _list(_read(text, path)[1], event, path)
     for at, handler in reversed(list(_ours(groups))):
         place: tuple[str | int, ...] = ("hooks", event, at, "hooks", handler)
@@ -91,7 +93,7 @@ def _without_event(text: str, event: str, path: Path) -> str:
 
 
 def _without_empty(text: str, place: tuple[str | int, ...]) -> str:
-    """The text without a container that our entry left empty, and those that it leaves so."""
+    """Return the text without a container that is empty now, and its empty parents."""
     while place and not _says_something(_value_at(text, place)):
         text, place = json_text.cut(text, place), place[:-1]
     return text
@@ -105,12 +107,12 @@ def _value_at(text: str, place: tuple[str | int, ...]) -> Any:
 
 
 def _says_something(value: Any) -> bool:
-    """A group with nothing but a matcher runs nothing."""
+    """Check if a value runs anything; a group with only a matcher does not."""
     return bool(value) and (isinstance(value, list) or value.keys() != {"matcher"})
 
 
 def _ours(groups: list[Any]) -> Iterator[tuple[int, int]]:
-    """Where our handlers stand: group and place in it."""
+    """Yield the positions of our handlers: group, and place in it."""
     for at, group in enumerate(groups):
         handlers = group.get("hooks") if isinstance(group, dict) else None
         for number, handler in enumerate(handlers if isinstance(handlers, list) else []):
@@ -120,7 +122,7 @@ def _ours(groups: list[Any]) -> Iterator[tuple[int, int]]:
 
 
 def with_server(text: str | None, server: Mapping[str, Any], path: Path) -> str:
-    """Settings with our MCP server; one of the same name that somebody described stays."""
+    """Return settings with our MCP server; another server of the same name stays."""
     text, found = _read(text, path)
     there = _object(found, "mcpServers", path).get(SERVER)
     if there is not None and (there == server or not is_our_server(there)):
@@ -129,7 +131,7 @@ def with_server(text: str | None, server: Mapping[str, Any], path: Path) -> str:
 
 
 def without_server(text: str | None, path: Path) -> str | None:
-    """Settings without our MCP server; None if nothing is left."""
+    """Return settings without our MCP server; None if nothing is left."""
     if text is None:
         return None
     text, found = _read(text, path)
@@ -143,13 +145,13 @@ def without_server(text: str | None, path: Path) -> str | None:
 
 
 def has_foreign_server(text: str | None, path: Path) -> bool:
-    """Whether somebody uses our server's name for something of their own."""
+    """Check if the name of our server is used for another one."""
     there = _object(_read(text, path)[1], "mcpServers", path).get(SERVER)
     return there is not None and not is_our_server(there)
 
 
 def is_our_server(entry: Any) -> bool:
-    """Whether an entry starts our server and says nothing else."""
+    """Check if an entry starts our server and has no other fields."""
     if not isinstance(entry, dict) or entry.keys() - {"type", "command", "args"}:
         return False
     program = _PROGRAM.fullmatch(str(entry.get("command")))
@@ -161,7 +163,7 @@ def _unless_empty(text: str) -> str | None:
 
 
 def _read(text: str | None, path: Path) -> tuple[str, dict[str, Any]]:
-    """Settings as text and as values; raises InvalidConfig where they are not an object."""
+    """Parse settings; raises InvalidConfig where they are not an object."""
     text = text if text and text.strip() else "{}\n"
     try:
         found = json.loads(text)

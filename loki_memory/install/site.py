@@ -1,6 +1,6 @@
-"""Where a target lies: in the project's folder, or among the user's own settings.
+"""The place of a target: the project's folder, or the user's own settings.
 
-What lies in a project may come with a clone. So a link there is followed only if it stays inside
+A project's files may come with a clone. So a link there is followed only if it stays inside
 the project; the user's own links are followed as they are.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Site(NamedTuple):
-    """A project, and whether its user's settings are meant instead of its own."""
+    """A project, and whether its settings or the user's are meant."""
 
     root: Path
     user: bool = False
@@ -29,7 +29,7 @@ class Site(NamedTuple):
         return cls(Path(os.path.realpath(workspace.layout.root)), user)
 
     def in_project(self, name: str) -> Path:
-        """A file of the project, by its real place; raises SymlinkedRoot if that is elsewhere."""
+        """The real path of a project's file; raises SymlinkedRoot if that is elsewhere."""
         named = self.root / name
         real = Path(os.path.realpath(named))
         if not real.is_relative_to(self.root):
@@ -37,24 +37,24 @@ class Site(NamedTuple):
         return real
 
     def in_home(self, name: str, variable: str, default: str) -> Path:
-        """A file among the settings of an agent: in the folder that a variable names, or `~`."""
+        """The path of an agent's settings file: in the folder that a variable names, or `~`."""
         folder = os.environ.get(variable) or Path.home() / default
         return Path(os.path.realpath(Path(folder) / name))
 
     def shown(self, path: Path) -> str:
-        """A path as it is told to people."""
+        """Shorten a path for people."""
         if path.is_relative_to(self.root):
             return path.relative_to(self.root).as_posix()
         home = Path(os.path.realpath(Path.home()))
         return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 
     def top(self, path: Path) -> Path:
-        """The folder above a file that is not ours to remove, empty or not."""
+        """The folder above a file that is never removed, even if it is empty."""
         home = Path(os.path.realpath(Path.home()))
         return next((top for top in (self.root, home) if path.is_relative_to(top)), path.parent)
 
     def text(self, path: Path) -> str | None:
-        """What stands in a file; None if there is none."""
+        """The text of a file; None if there is none."""
         from loki_memory.files import disk
         from loki_memory.files.store import failures_named
 
@@ -68,17 +68,17 @@ class Site(NamedTuple):
             ) from None
 
     def program(self) -> str:
-        """How an agent starts us. A file that others share names no place of this machine."""
+        """The command that starts our program. A shared file names no path of this machine."""
         return program() if self.user else "loki-mem"
 
 
 def is_found() -> bool:
-    """Whether a shell finds us by our name."""
+    """Check if a shell finds our program by its name."""
     return shutil.which("loki-mem") is not None
 
 
 def program() -> str:
-    """Our name where a shell finds it, else the place that we lie in."""
+    """Our name where a shell finds it, else the path of the program."""
     if is_found():
         return "loki-mem"
     beside = Path(sys.executable).with_name("loki-mem")

@@ -1,4 +1,4 @@
-"""What memory can be installed into."""
+"""The targets of `install`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Target(NamedTuple):
 
     install: Callable[[Workspace, InstallOptions], list[InstallStep]]
     uninstall: Callable[[Workspace, InstallOptions], list[InstallStep]]
-    has_scopes: bool  # whether there are settings of the user beside those of the project
+    has_scopes: bool  # has settings of the user beside those of the project
 
 
 TARGETS = {
