@@ -333,12 +333,12 @@ def test_trouble_is_told_once_and_gone_when_it_is_mended(ws: Workspace, rounds: 
 
 @contextmanager
 def listening(folder: Path) -> Iterator[FileEvents]:
-    bell = FileEvents()
-    ears = EventListener(bell, [(folder, True)], is_deaf=False)
+    file_events = FileEvents()
+    ears = EventListener(file_events, [(folder, True)], is_deaf=False)
     ears.attend()
     assert ears.hears
     try:
-        yield bell
+        yield file_events
     finally:
         ears.close()
 
@@ -355,47 +355,47 @@ def test_a_change_rings(tmp_path: Path, what: str) -> None:
         "remove": (tmp_path / "there.json").unlink,
         "below": lambda: (tmp_path / "deep" / "new.json").write_text("{}"),
     }
-    with listening(tmp_path) as bell:
+    with listening(tmp_path) as file_events:
         acts[what]()
-        assert bell.wait(PATIENCE, 0.01)
+        assert file_events.wait(PATIENCE, 0.01)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 def test_reading_and_locking_do_not_ring(tmp_path: Path) -> None:
     (tmp_path / "there.json").write_text("{}")
-    with listening(tmp_path) as bell:
+    with listening(tmp_path) as file_events:
         (tmp_path / "there.json").read_text()
         (tmp_path / ".lock").write_text("")
         (tmp_path / ".tmp-1").write_text("")
         (tmp_path / "sentinel.json").write_text("{}")  # events come in order
-        assert bell.wait(PATIENCE, 0.01)
+        assert file_events.wait(PATIENCE, 0.01)
         (tmp_path / "there.json").read_text()
         (tmp_path / ".lock").write_text("")
-        assert not bell.wait(0.3, 0.01)
+        assert not file_events.wait(0.3, 0.01)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 def test_a_folder_that_was_made_anew_is_listened_to_again(tmp_path: Path) -> None:
-    folder, bell = tmp_path / "memory", FileEvents()
+    folder, file_events = tmp_path / "memory", FileEvents()
     folder.mkdir()
-    ears = EventListener(bell, [(folder, True)], is_deaf=False)
+    ears = EventListener(file_events, [(folder, True)], is_deaf=False)
     ears.attend()
     folder.rename(tmp_path / "gone")
     folder.mkdir()
     ears.attend()
-    bell.wait(0, 0)
+    file_events.wait(0, 0)
     (folder / "new.json").write_text("{}")
-    assert bell.wait(PATIENCE, 0.01)
+    assert file_events.wait(PATIENCE, 0.01)
     ears.close()
 
 
 def test_a_burst_is_one_ring() -> None:
-    bell = FileEvents()
+    file_events = FileEvents()
     for _ in range(3):
-        bell.ring()
-    assert bell.wait(0, 0.01)
-    assert not bell.is_rung()
-    assert not bell.wait(0, 0.01)
+        file_events.notify()
+    assert file_events.wait(0, 0.01)
+    assert not file_events.is_set()
+    assert not file_events.wait(0, 0.01)
 
 
 def test_files_beside_memory_are_noise() -> None:
@@ -498,7 +498,7 @@ def test_who_watched_and_was_killed_leaves_no_lock(ws: Workspace, project: Path)
 def test_events_that_the_kernel_dropped_ring_too(tmp_path: Path) -> None:
     import logging
 
-    with listening(tmp_path) as bell:
-        assert not bell.is_rung()
+    with listening(tmp_path) as file_events:
+        assert not file_events.is_set()
         logging.getLogger("watchdog.observers.inotify").warning("Inotify queue overflowed")
-        assert bell.is_rung()
+        assert file_events.is_set()

@@ -1,1 +1,1 @@
-"""The watcher of a workspace: what it does in the background, and how commands ask it."""
+"""The watcher of a workspace: its work in the background, and the commands that it answers."""

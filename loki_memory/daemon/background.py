@@ -1,11 +1,11 @@
 """Work on memory in the background: it only adds.
 
-While somebody works in a git repository, files that git tracks must not change under their hands:
-`git pull --rebase` would refuse. So a change is written only if all its files are new, or not
-tracked by git. What would change others waits for a command: `loki-mem consolidate`.
+While a person works in a git repository, files that git tracks must not change: `git pull
+--rebase` would refuse. So a change is written only if all its files are new, or not tracked by
+git. Changes of tracked files wait for a command: `loki-mem consolidate`.
 
-One round of work looks at what is new, and does nothing if nothing is. What a round writes itself
-rings the watcher's bell again, and the next round finds nothing new.
+One round of work looks at what is new, and does nothing if nothing is. The files that a round
+writes cause another round, which finds nothing new.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from loki_memory.ingest.run import Failed
     from loki_memory.models import Episode
 
-_PASSES = 3  # through what is new, in one round; what comes later rings
+_PASSES = 3  # over new files in one round; later changes cause another round
 _QUIET_SECONDS = 5.0  # without changes, before views are rendered
 _TRANSCRIPTS_SECONDS = 30.0  # between looks at the transcripts: a session rests for minutes
 
 
 class Adding(Workspace):
-    """A workspace that may be written to, as long as nothing that git tracks changes."""
+    """A workspace that may be written to, as long as no file that git tracks changes."""
 
     @cached_property
     def store(self) -> Store:
@@ -55,7 +55,7 @@ class _AddingStore(Store):
 
 
 def tracked_by_git(layout: Layout, paths: Iterable[str]) -> list[str]:
-    """Those of some record files that git tracks; all, if git cannot say."""
+    """Return those of the record files that git tracks; all, if git cannot say."""
     asked = [path for path in paths if not path.startswith(PRIVATE)]
     return [path for path in asked if path in _known_to_git(layout, asked)] if asked else []
 
@@ -73,44 +73,44 @@ def _known_to_git(layout: Layout, paths: Sequence[str]) -> set[str]:
 
 
 class BackgroundState(NamedTuple):
-    """What background work has done so far, and what waits."""
+    """Counters of background work, and of work that waits."""
 
-    rounds: int = 0  # in which there was something to do
+    rounds: int = 0  # rounds with something to do
     learned: int = 0  # episodes
     ingested: int = 0  # episodes
     waiting: int = 0  # episodes whose lessons would change files that git tracks
-    planned: int = 0  # memories that a consolidation would change, and that it left alone
-    trouble: str = ""  # what went wrong last; empty once it went well again
+    planned: int = 0  # memories that a consolidation would change in tracked files
+    trouble: str = ""  # the last error; empty once a round succeeded
 
 
 class _Look(NamedTuple):
-    """What tells whether anything is new: the state of the index, and of CONTINUITY.md."""
+    """The state of the index and of CONTINUITY.md, compared to see if anything is new."""
 
     memory: str
     continuity: tuple[int, int, int]
 
 
 class Background:
-    """All that is done for one workspace while nobody waits for it."""
+    """The work for one workspace that no command waits for."""
 
-    def __init__(self, workspace: Adding, tell: Callable[[str], None], quiet_since: float) -> None:
-        """`tell` is for the log; `quiet_since`: since when memory is taken not to have changed."""
+    def __init__(self, workspace: Adding, log: Callable[[str], None], quiet_since: float) -> None:
+        """`log` takes lines; `quiet_since` is the time from which memory counts as unchanged."""
         self.workspace = workspace
         self.standing = BackgroundState()
-        self._tell = tell
+        self._log = log
         self._known: set[str] | None = None  # episodes; None before the first round
         self._settings = settings_stamp(workspace.layout)
         self._waiting: dict[str, Episode] = {}
         self._last: _Look | None = None
         self._transcripts: set[tuple[str, int, int]] = set()
         self._looked_for_transcripts = float("-inf")
-        self._failed: set[Failed] = set()  # sessions that could not be told
+        self._failed: set[Failed] = set()  # sessions that could not be recorded
         self._views_wait = True
         self._fresh = 0  # episodes since the last consolidation, or its plan
         self._changed = quiet_since  # when memory last changed
 
     def round(self, clock: float, stopping: Callable[[], bool] = lambda: False) -> None:
-        """Look for what is new, and do what follows from it. `clock` is in seconds."""
+        """Look for changes, and do the work they cause. `clock` is in seconds."""
         steps = (self._take_in, self._ingest, self._work_on_news, self._consolidate)
         troubles = [
             trouble for step in steps if not stopping() and (trouble := self._tried(step, clock))
@@ -118,16 +118,16 @@ class Background:
         self._note(trouble="; ".join(troubles))
 
     def pause(self, longest: float) -> float:
-        """In how many seconds there will be something to do, if nothing happens."""
+        """The seconds until there is something to do, if nothing changes."""
         return min(longest, _QUIET_SECONDS) if self._views_wait else longest
 
     def _tried(self, step: Callable[[float], None], clock: float) -> str:
-        """Do one step; what goes wrong in it is told once, and keeps no other step from working."""
+        """Do one step; an error in it is logged once, and stops no other step."""
         try:
             step(clock)
         except (LokiMemoryError, OSError, sqlite3.DatabaseError) as error:
             if str(error) not in self.standing.trouble:
-                self._tell(f"trouble: {error}")
+                self._log(f"trouble: {error}")
             return str(error)
         finally:
             self._say_notices()
@@ -135,7 +135,7 @@ class Background:
 
     def _say_notices(self) -> None:
         for notice in dict.fromkeys(self.workspace.notices):
-            self._tell(notice)
+            self._log(notice)
         self.workspace.notices.clear()
 
     def _note(self, **counts: int | str) -> None:
@@ -151,7 +151,7 @@ class Background:
         changes = self.workspace.take_in()
         if changes:
             counts = zip(("new", "changed", "removed"), changes[:3], strict=True)
-            self._tell("files: " + ", ".join(f"{len(some)} {what}" for what, some in counts))
+            self._log("files: " + ", ".join(f"{len(paths)} {kind}" for kind, paths in counts))
             self._changed = clock
         self._views_wait = self._views_wait or bool(changes)
         is_quiet = clock - self._changed >= _QUIET_SECONDS
@@ -160,14 +160,14 @@ class Background:
             self.workspace.sync()
 
     def _read_settings(self) -> None:
-        """Obey settings that were changed since they were read."""
+        """Apply settings that were changed since they were read."""
         stamps = settings_stamp(self.workspace.layout)
         if stamps != self._settings:
             self.workspace.__dict__.pop("config", None)
         self._settings = stamps
 
     def _ingest(self, clock: float) -> None:
-        """Tell sessions that rest as episodes, if transcripts grew or sessions wait."""
+        """Record sessions that rest as episodes, if transcripts grew or sessions wait."""
         from loki_memory.ingest.run import ingest, staged
 
         if clock - self._looked_for_transcripts < _TRANSCRIPTS_SECONDS:
@@ -179,18 +179,18 @@ class Background:
         done = ingest(self.workspace, only_add=True)
         self._transcripts = there
         for failed in sorted(set(done.failed) - self._failed):
-            self._tell(f"session {failed.session} could not be told: {failed.reason}")
+            self._log(f"session {failed.session} could not be recorded: {failed.reason}")
         self._failed = set(done.failed)
         if done.episodes:
-            self._tell(f"ingested {_counted(done.episodes, 'episode')}")
+            self._log(f"ingested {_counted(done.episodes, 'episode')}")
             self._note(ingested=self.standing.ingested + done.episodes)
             self._settle(clock)
 
     def _work_on_news(self, clock: float) -> None:
         """Learn from new episodes, and bring working memory up to date.
 
-        Again, if that changed something: an agent may have written meanwhile. The last time it is
-        only found that nothing is new.
+        Repeat if that changed something, for an agent may have written meanwhile. The last pass
+        only finds that nothing is new.
         """
         for number in range(_PASSES):
             look = self._look()
@@ -204,13 +204,13 @@ class Background:
             self._note(rounds=self.standing.rounds + (number == 0))
 
     def _doubt_the_plan(self) -> None:
-        """What changed may be that somebody consolidated: once it is quiet, plan again."""
+        """Plan again once it is quiet: the change may have been a consolidation."""
         if self.standing.planned:
             self._fresh += 1
             self._note(planned=0)
 
     def _settle(self, clock: float) -> None:
-        """Take in what was just written, so that the ring that it makes finds nothing new."""
+        """Take in what was just written, so that its file event finds nothing new."""
         if self.workspace.take_in():
             self._changed, self._views_wait = clock, True
 
@@ -224,43 +224,47 @@ class Background:
         return _Look(self.workspace.index.note("changed_ns"), stamp)
 
     def _learn(self) -> None:
-        """The first phases for each new episode; what would change tracked files waits."""
+        """Run the first phases for each new episode; changes of tracked files wait."""
         from loki_memory.consolidation.learn_now import learn
 
         learned = 0
-        for one in [*self._waiting.values(), *self._new_episodes()]:
+        for episode in [*self._waiting.values(), *self._new_episodes()]:
             try:
-                learn(self.workspace, [one])
+                learn(self.workspace, [episode])
             except TrackedByGit:
-                self._waiting[one.id] = one
+                self._waiting[episode.id] = episode
             else:
                 learned += 1
-                self._waiting.pop(one.id, None)
+                self._waiting.pop(episode.id, None)
         if learned:
-            self._tell(f"learned from {_counted(learned, 'episode')}")
+            self._log(f"learned from {_counted(learned, 'episode')}")
         self._note(learned=self.standing.learned + learned, waiting=len(self._waiting))
 
     def _new_episodes(self) -> list[Episode]:
-        """Those that came since the last look and teach something; of an import, none."""
+        """New episodes since the last look that teach something; none after an import."""
         from loki_memory.consolidation.feedback import teaches
 
         sql = "SELECT id FROM memories WHERE kind = 'episode' AND path NOT LIKE ? ORDER BY at, id"
         there = [row[0] for row in self.workspace.index.ask(sql, f"{PRIVATE}%")]
-        new = [] if self._known is None else [one for one in there if one not in self._known]
-        # What was there at the start may have been consolidated: that is found out once it is idle.
+        new = [] if self._known is None else [name for name in there if name not in self._known]
+        # Earlier episodes may be consolidated already: that is found out once it is quiet.
         self._fresh += min(1, len(there)) if self._known is None else len(new)
         self._known = set(there)
         if len(new) > FEW:
             return []
-        return [one for one in self._episodes(new) if one.scope == "project" and teaches(one)]
+        return [
+            episode
+            for episode in self._episodes(new)
+            if episode.scope == "project" and teaches(episode)
+        ]
 
     def _episodes(self, names: Iterable[str]) -> Iterator[Episode]:
         for name in names:
-            with suppress(NotFound):  # somebody removed it a moment ago
+            with suppress(NotFound):  # it was removed a moment ago
                 yield self.workspace.get(name)  # type: ignore[misc]
 
     def _refresh(self) -> None:
-        """Render CONTINUITY.md for the last goal, if anybody uses it and git does not track it."""
+        """Render CONTINUITY.md for the last goal, if it is in use and git does not track it."""
         from loki_memory.continuity.file import continuity, continuity_path, last_goal
         from loki_memory.injection.context import is_off
 
@@ -269,12 +273,12 @@ class Background:
         if not is_used or is_off(home) or home.config.get("continuity.track"):
             return
         if continuity(home, None, "", (), None)[1]:
-            self._tell("rendered CONTINUITY.md")
+            self._log("rendered CONTINUITY.md")
 
     def _consolidate(self, clock: float) -> None:
-        """Consolidate what is new once there is enough of it or nothing happens any more.
+        """Consolidate once there is enough that is new, or once memory is quiet.
 
-        In a git repository that would change tracked files, so there it is only planned.
+        In a git repository a consolidation would change tracked files, so there it is only planned.
         """
         if not self._is_consolidation_due(clock):
             return
@@ -286,8 +290,8 @@ class Background:
         if found and is_ours:
             self._work_on_news(clock)
         if found:
-            what = "consolidated" if is_ours else "left to `loki-mem consolidate`"
-            self._tell(f"{what}: {found} changes")
+            verb = "consolidated" if is_ours else "left to `loki-mem consolidate`"
+            self._log(f"{verb}: {found} changes")
 
     def _is_consolidation_due(self, clock: float) -> bool:
         config = self.workspace.config
@@ -307,7 +311,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def settings_stamp(layout: Layout) -> list[tuple[int, int]]:
-    """What changes when somebody writes the workspace's settings, or the user's."""
+    """The stamps of the workspace's and the user's settings, which change with every edit."""
     found = []
     for path in (layout.loki / "config.toml", user_home() / "config.toml"):
         with suppress(OSError):
@@ -320,7 +324,7 @@ def _transcripts() -> Iterator[tuple[str, int, int]]:
     """The transcripts that agents keep on this machine, each with its size and time."""
     from loki_memory.ingest.discover import places, transcripts
 
-    for path in transcripts(one for one in places(os.environ) if one.is_dir()):
+    for path in transcripts(place for place in places(os.environ) if place.is_dir()):
         try:
             status = os.stat(path)
         except OSError:

@@ -1,8 +1,8 @@
 """Run a read-only command in the watcher of its workspace, if one is running.
 
-The watcher has everything loaded and says the same, sooner. Whenever anything is in doubt (no
-watcher, another version, an option that is not known here, no answer in time) the command does its
-work itself. People at a terminal always do: they are shown colours and progress.
+The watcher has everything loaded and gives the same answer sooner. Whenever anything is in doubt
+(no watcher, another version, an option that is not known here, no answer in time) the command runs
+in its own process. So does a command at a terminal, which shows colours and progress.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RUN, ANSWER = b"run", b"answer"
 COMMANDS = ("recall", "context", "status")
 HOOKS = ("UserPromptSubmit",)  # the hooks that only read
-# What the program reads of its environment.
+# Variables of the environment that the program reads.
 VARIABLES = ("LOKI_", "CLAUDE", "CODEX", "GIT_", "HOME", "NO_COLOR")
 _NOT_HERE = ("--help", "-h", "--as-of")  # laid out for a terminal; rare, and large in memory
 _GREETING_SECONDS, _ANSWER_SECONDS = 0.1, 2.0
@@ -28,28 +28,28 @@ _NO_OUTPUT = 9  # the exit code of a command that cannot print its result
 
 
 def _program() -> bytes:
-    """Which program this is, as it was installed: only the very same one gives the same answers."""
+    """Identify this program as it is installed: only the same one gives the same answers."""
     folder = os.path.dirname(__file__)
     status = os.stat(f"{folder}/__init__.py")
     return os.fsencode(f"{folder} {status.st_mtime_ns} {status.st_ino}")
 
 
-GREETING = _program()  # of this process, whatever is installed while it runs
+GREETING = _program()  # of this process, even if another version is installed while it runs
 
 
 def run(arguments: Sequence[str]) -> int | None:
-    """The exit code, once all is printed; None if the command has to do its work itself."""
+    """Run a command in the watcher and return its exit code; None if it must run here."""
     if not _is_plain_output():
         return None
     try:
         answer = _answer(list(arguments))
     except (OSError, ValueError, protocol.Garbled):
         return None
-    return _tell(answer) if len(answer) == len(_ANSWERED) and answer[0] == ANSWER else None
+    return _print(answer) if len(answer) == len(_ANSWERED) and answer[0] == ANSWER else None
 
 
 def _is_plain_output() -> bool:
-    """Whether output is read by a program that takes UTF-8."""
+    """Check if output goes to a program that takes UTF-8."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None or stream.isatty() or stream.encoding.lower() != "utf-8":
             return False
@@ -57,7 +57,7 @@ def _is_plain_output() -> bool:
 
 
 def _answer(arguments: list[str]) -> list[bytes]:
-    """What the watcher says; nothing if there is none, or this is not for it."""
+    """Ask the watcher; nothing if there is none, or if it does not run this command."""
     start, words = read(arguments)
     path = protocol.address(loki_of(start)) if is_for_us(words) else ""
     if not path or not os.path.exists(path):
@@ -72,7 +72,7 @@ def _answer(arguments: list[str]) -> list[bytes]:
 
 
 def read(arguments: list[str]) -> tuple[str, list[str]]:
-    """Where the command works, and its words from the command on; none if they are not plain."""
+    """The folder of the command, and its words from its name on; none if they are not plain."""
     start, at = "", 0
     while at < len(arguments) and arguments[at].startswith("-"):
         if arguments[at] == "-C" and at + 1 < len(arguments):
@@ -90,7 +90,7 @@ def is_for_us(words: list[str]) -> bool:
 
 
 def loki_of(start: str) -> str:
-    """The nearest `.loki` folder. The watcher looks again, and refuses what is not its own."""
+    """The nearest `.loki` folder. The watcher looks again, and refuses one that is not its own."""
     place = os.path.abspath(start)
     while not os.path.isdir(f"{place}/.loki"):
         above = os.path.dirname(place)
@@ -101,7 +101,7 @@ def loki_of(start: str) -> str:
 
 
 def _standard_input(words: list[str]) -> bytes:
-    """What the command reads; whoever has to do it after all finds it there again."""
+    """Read standard input, and put it back in case this process runs the command itself."""
     if sys.stdin is None or not (words[0] == "hook" or words[-1].endswith("-") or "-" in words):
         return b""
     import io
@@ -112,7 +112,7 @@ def _standard_input(words: list[str]) -> bytes:
 
 
 def request(arguments: Sequence[str], given: bytes) -> list[bytes]:
-    """The message: `run`, the folder, how many words, these, standard input, the environment."""
+    """Build the message: `run`, folder, number of words, words, standard input, environment."""
     words = [os.fsencode(word) for word in arguments]
     return [RUN, os.fsencode(os.getcwd()), b"%d" % len(words), *words, given, *_environment()]
 
@@ -123,14 +123,14 @@ def _environment() -> Iterator[bytes]:
             yield os.fsencode(f"{name}={value}")
 
 
-def _tell(answer: list[bytes]) -> int:
-    """Print; from here on nobody else does the work."""
+def _print(answer: list[bytes]) -> int:
+    """Print the answer; from here on this process does not run the command itself."""
     _, code, out, complaints = answer
     try:
         for stream, data in ((sys.stdout, out), (sys.stderr, complaints)):
             stream.buffer.write(data)
             stream.flush()
-    except BrokenPipeError:  # who reads has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         return 0
     except OSError:
         return _NO_OUTPUT

@@ -18,49 +18,49 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
 
-_BURST = 10  # times the quiet that is waited for: then the burst is looked at while it goes on
+_BURST = 10  # times the quiet period: after that a burst is handled while it goes on
 _OVERFLOW_LOG = "watchdog.observers"
-# File systems on which the kernel does not tell what other machines or the host change.
+# File systems on which the kernel does not report changes by other machines or the host.
 _SILENT = ("9p", "cifs", "drvfs", "fuse", "nfs", "smb", "vboxsf", "virtiofs", "vmhgfs")
 
 
 class FileEvents:
-    """Rung by anybody, any number of times; one waits for it."""
+    """A flag that any thread may set, any number of times, and one thread waits for."""
 
     def __init__(self) -> None:
-        self._rung = Event()
+        self._flag = Event()
 
-    def ring(self) -> None:
-        self._rung.set()
+    def notify(self) -> None:
+        self._flag.set()
 
-    def is_rung(self) -> bool:
-        """Whether it rang since somebody last woke up from waiting."""
-        return self._rung.is_set()
+    def is_set(self) -> bool:
+        """Check if the flag was set since the last wait."""
+        return self._flag.is_set()
 
     def wait(self, seconds: float, quiet: float) -> bool:
-        """Wait for a ring, then until there is none for a while: a burst is one ring.
+        """Wait for an event, then until there is none for a while: a burst counts as one.
 
-        False if there was none in all the time.
+        Returns False if there was none in all the time.
         """
-        if not self._rung.wait(seconds):
+        if not self._flag.wait(seconds):
             return False
         latest = time.monotonic() + _BURST * quiet
         while time.monotonic() < latest:
-            self._rung.clear()
-            if not self._rung.wait(quiet):
+            self._flag.clear()
+            if not self._flag.wait(quiet):
                 break
-        self._rung.clear()
+        self._flag.clear()
         return True
 
 
 class EventListener:
-    """Folders that are listened to, and the bell that is rung for them."""
+    """Folders to listen to, and the flag to set when they change."""
 
     def __init__(
-        self, bell: FileEvents, folders: Iterable[tuple[Path, bool]], *, is_deaf: bool
+        self, file_events: FileEvents, folders: Iterable[tuple[Path, bool]], *, is_deaf: bool
     ) -> None:
-        """`folders`: each with whether all below it counts too. `is_deaf`: do not even try."""
-        self._bell = bell
+        """`folders`: each with True if all below it counts too. `is_deaf`: only poll."""
+        self._file_events = file_events
         self._folders = list(folders)
         self._is_deaf = is_deaf or any(_is_silent(path) for path, _ in self._folders)
         self._observer: BaseObserver | None = None
@@ -68,17 +68,17 @@ class EventListener:
 
     @property
     def hears(self) -> bool:
-        """Whether a change rings; if not, only the clock does."""
+        """Check if changes are reported by the kernel; if not, the watcher polls."""
         return self._observer is not None
 
     def attend(self) -> None:
-        """Listen, and listen anew if a folder was made anew since."""
+        """Listen, and listen anew if a folder was replaced since."""
         there = [(path, deep) for path, deep in self._folders if path.is_dir()]
         marks = [(s.st_dev, s.st_ino) for s in (os.stat(path) for path, _ in there)]
         if self._is_deaf or (self.hears and marks == self._heard):
             return
         self.close()
-        self._observer, self._heard = _observer(self._bell, there), marks
+        self._observer, self._heard = _observer(self._file_events, there), marks
         self._is_deaf = not self.hears
 
     def close(self) -> None:
@@ -88,15 +88,15 @@ class EventListener:
             self._observer = None
 
 
-def _observer(bell: FileEvents, folders: Iterable[tuple[Path, bool]]) -> BaseObserver | None:
-    """None if the kernel has no room for more watches."""
+def _observer(file_events: FileEvents, folders: Iterable[tuple[Path, bool]]) -> BaseObserver | None:
+    """Start an observer; None if the kernel has no room for more watches."""
     from watchdog import events
     from watchdog.observers import Observer
 
     class Ringing(events.FileSystemEventHandler):
         def on_any_event(self, event: events.FileSystemEvent) -> None:
             if not is_noise(os.fsdecode(event.dest_path or event.src_path)):
-                bell.ring()
+                file_events.notify()
 
     changes: list[type[events.FileSystemEvent]] = [
         events.FileCreatedEvent,
@@ -115,22 +115,24 @@ def _observer(bell: FileEvents, folders: Iterable[tuple[Path, bool]]) -> BaseObs
     except OSError:
         observer.unschedule_all()
         return None
-    _ring_on_overflow(bell)
+    _notify_on_overflow(file_events)
     return observer
 
 
 def is_noise(path: str) -> bool:
-    """Whether a file is none of memory: locks, and what is written beside and then renamed."""
+    """Check if a file is not memory: a lock, or a temporary file that will be renamed."""
     return os.path.basename(path).startswith(".")
 
 
-def _ring_on_overflow(bell: FileEvents) -> None:
+def _notify_on_overflow(file_events: FileEvents) -> None:
     class Overflow(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:  # noqa: ARG002 - logging's signature
-            bell.ring()
+            file_events.notify()
 
     logger = logging.getLogger(_OVERFLOW_LOG)
-    logger.handlers = [one for one in logger.handlers if type(one).__name__ != Overflow.__name__]
+    logger.handlers = [
+        handler for handler in logger.handlers if type(handler).__name__ != Overflow.__name__
+    ]
     logger.addHandler(Overflow(logging.WARNING))
 
 
@@ -138,7 +140,7 @@ def _ring_on_overflow(bell: FileEvents) -> None:
 
 
 def _is_silent(path: Path) -> bool:
-    """Whether changes under a path may come about without this kernel."""
+    """Check if files under a path may change without an event of this kernel."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -147,7 +149,7 @@ def _is_silent(path: Path) -> bool:
 
 
 def file_system(path: str, mounts: str) -> str:
-    """The type of the file system that a path lies on; the last mount over a folder counts."""
+    """The type of the file system of a path; the last mount over a folder counts."""
     best, kind = "", ""
     for point, name in _mounted(mounts):
         inside = path == point or path.startswith(point.rstrip("/") + "/")

@@ -1,6 +1,6 @@
 """The protocol between a command and the watcher of its workspace, over a Unix socket.
 
-The socket lies in a folder that only its owner can enter, under a short path, because the name of
+The socket is in a folder that only its owner can enter, under a short path, because the name of
 a socket must fit into 108 bytes. Its name contains the device and inode of the `.loki` folder, so
 that every path to a workspace leads to one watcher. A message is a list of byte strings, each
 preceded by its length in four bytes, the whole preceded by its own length.
@@ -20,14 +20,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LONGEST = 16 << 20  # bytes of a message; what a command prints is far less
+LONGEST = 16 << 20  # bytes of a message; the output of a command is far shorter
 _NAME_LIMIT = 100  # bytes of a path; the kernel takes 108, macOS 104
 _LENGTH = 4
 _PEERCRED = 17 if sys.platform == "linux" else 0  # SO_PEERCRED: three numbers: process, user, group
 
 
 class Garbled(Exception):
-    """A message that is none."""
+    """A message that cannot be parsed."""
 
 
 def folder() -> str:
@@ -39,33 +39,33 @@ def folder() -> str:
 
 
 def name_of(loki: str | os.PathLike[str]) -> str:
-    """What a workspace is called wherever its watcher leaves something: by its `.loki` folder."""
+    """The name of a workspace in file names of its watcher, by its `.loki` folder."""
     status = os.stat(loki)
     return f"{status.st_dev:x}-{status.st_ino:x}"
 
 
 def address(loki: str | os.PathLike[str]) -> str:
-    """The socket of the watcher of a workspace, whether or not one runs."""
+    """The socket path of a workspace's watcher, whether or not one runs."""
     return f"{folder()}/{name_of(loki)}.sock"
 
 
 def is_private(path: str) -> bool:
-    """Whether a folder is ours, and nobody else can enter it."""
+    """Check if a folder is ours and only we can enter it."""
     status = os.lstat(path)
     is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
     return is_ours and not status.st_mode & 0o077
 
 
 def is_own(connection: socket) -> bool:
-    """Whether a process of our own user is at the other end; elsewhere the folder has to do."""
+    """Check if the peer is a process of our own user; without SO_PEERCRED the folder must do."""
     if not _PEERCRED:
         return True
-    told = connection.getsockopt(SOL_SOCKET, _PEERCRED, 12)
-    return int.from_bytes(told[4:8], sys.byteorder) == os.getuid()
+    credentials = connection.getsockopt(SOL_SOCKET, _PEERCRED, 12)
+    return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
 
 
 def reach(path: str, seconds: float) -> socket:
-    """A connection to the watcher that listens there; raises OSError if there is none of ours."""
+    """Connect to the watcher that listens there; raises OSError if there is none of ours."""
     if not is_private(os.path.dirname(path)):
         raise PermissionError(path)
     connection = socket(AF_UNIX, SOCK_STREAM)
@@ -86,7 +86,7 @@ def send(connection: socket, parts: Sequence[bytes]) -> None:
 
 
 def receive(connection: socket) -> list[bytes]:
-    """The next message; raises Garbled if it is too long, cut short, or makes no sense."""
+    """Receive a message; raises Garbled if it is too long, cut short, or cannot be parsed."""
     size = int.from_bytes(_exactly(connection, _LENGTH), "big")
     if size > LONGEST:
         raise Garbled
@@ -103,8 +103,8 @@ def receive(connection: socket) -> list[bytes]:
 def _exactly(connection: socket, size: int) -> bytes:
     body = b""
     while len(body) < size:
-        some = connection.recv(min(size - len(body), 1 << 16))
-        if not some:
+        chunk = connection.recv(min(size - len(body), 1 << 16))
+        if not chunk:
             raise Garbled
-        body += some
+        body += chunk
     return body

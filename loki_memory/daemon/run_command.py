@@ -23,7 +23,7 @@ _UNKNOWN = 1
 
 
 class CommandRunner:
-    """Where commands for one workspace are done; it keeps the workspace open in between."""
+    """A runner of commands for one workspace, which it keeps open in between."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._layout = workspace.layout
@@ -32,17 +32,17 @@ class CommandRunner:
         self._opened_with: object = None
 
     def answer(self, request: Request, is_current: bool) -> Reply | None:
-        """What the command printed; None if it is none that is done here."""
+        """Run a command and return its output; None if it must run in the client."""
         try:
             with _standing_in(request) as streams:
                 start, words = client.read(request.arguments)
                 is_ours = client.is_for_us(words) and self._is_asked(start)
                 return self._done(request, streams, is_current) if is_ours else None
-        except (LokiMemoryError, OSError):  # who asks finds out in its own words
+        except (LokiMemoryError, OSError):  # the client will run into it too, and report it
             return None
 
     def _is_asked(self, start: str) -> bool:
-        """Whether the command is about this workspace; it will open it by itself."""
+        """Check if the command is about this workspace; it will open it by itself."""
         return protocol.name_of(client.loki_of(start)) == self._name
 
     def _done(self, request: Request, streams: Streams, is_current: bool) -> Reply:
@@ -54,7 +54,7 @@ class CommandRunner:
         return Reply(code, streams.out.getvalue(), streams.complaints.getvalue())
 
     def _workspace(self, environment: dict[str, str]) -> Workspace:
-        """The workspace, opened anew if settings changed or who asks has others."""
+        """The workspace, opened anew if settings or the client's variables changed."""
         variables = {n: v for n, v in environment.items() if n.startswith(("LOKI_", "HOME"))}
         now = (settings_stamp(self._layout), variables)
         if self._open is None or now != self._opened_with:
@@ -65,7 +65,7 @@ class CommandRunner:
 
 
 class Streams:
-    """What a command reads and prints, in memory."""
+    """The standard streams of a command, in memory."""
 
     def __init__(self, given: bytes) -> None:
         self.given, self.out, self.complaints = io.BytesIO(given), io.BytesIO(), io.BytesIO()
@@ -80,7 +80,7 @@ class Streams:
 
 @contextmanager
 def _standing_in(request: Request) -> Iterator[Streams]:
-    """Be the process that asks, in all that a command can see of it."""
+    """Take on the working directory, environment and streams of the client."""
     streams = Streams(request.given)
     wrapped = streams.wrapped()
     before = (sys.stdin, sys.stdout, sys.stderr), sys.argv, os.getcwd()
@@ -98,7 +98,7 @@ def _standing_in(request: Request) -> Iterator[Streams]:
 
 
 def _exchange(old: dict[str, str], new: dict[str, str]) -> None:
-    """Have some variables of the environment instead of others."""
+    """Replace variables of the environment by others."""
     for name in old.keys() - new.keys():
         del os.environ[name]
     os.environ.update({name: value for name, value in new.items() if old.get(name) != value})

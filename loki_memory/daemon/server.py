@@ -1,6 +1,6 @@
-"""The process that watches: it answers on the local socket, and ends when it is told to.
+"""The watcher's process: it answers on the local socket, and ends when it is asked to.
 
-`watch` runs it where somebody looks on, `start` detached from any terminal. Both are the same: the
+`watch` runs it in the foreground, `start` detached from any terminal. Both are the same: the
 lock says whether one runs, the socket how it is doing. There is no file with a process number that
 could outlive its process.
 """
@@ -32,15 +32,15 @@ from loki_memory.files.layout import Layout
 
 STATE, STOP, BUSY = b"state", b"stop", b"busy"
 _LOG_BYTES, _LOGS = 1 << 20, 3  # of one log, and how many older ones are kept
-_CLIENT_SECONDS = 0.5  # for a client to say what it wants: it is ready when it connects
-_TURN_SECONDS = 0.05  # for a round to end; who asks does it faster alone
+_CLIENT_SECONDS = 0.5  # for a client to send its request: it is ready when it connects
+_TURN_SECONDS = 0.05  # for a round to end; after that a client is faster alone
 _START_SECONDS, _STOP_SECONDS = 20.0, 5.0
-_LOOK_SECONDS = 60.0  # between looks whether the socket is still there: /tmp is cleared at times
+_LOOK_SECONDS = 60.0  # between checks that the socket exists: /tmp is cleared at times
 _PAUSE = 0.02
 
 
 class Request(NamedTuple):
-    """A command that somebody wants done: what they typed, where, and with which environment."""
+    """A command to run: its words, folder, standard input and environment."""
 
     folder: str
     arguments: list[str]
@@ -49,43 +49,43 @@ class Request(NamedTuple):
 
     @classmethod
     def of(cls, parts: Sequence[bytes]) -> Request:
-        """Read what `errand.request` wrote; raises ValueError if it did not."""
+        """Parse what `client.request` wrote; raises ValueError if it did not."""
         _, folder, count, *rest = parts
         words, given, variables = rest[: int(count)], rest[int(count)], rest[int(count) + 1 :]
-        pairs = (os.fsdecode(one).partition("=") for one in variables)
+        pairs = (os.fsdecode(variable).partition("=") for variable in variables)
         environment = {n: value for n, _, value in pairs if n.startswith(client.VARIABLES)}
         return cls(os.fsdecode(folder), [os.fsdecode(w) for w in words], given, environment)
 
 
 class Reply(NamedTuple):
-    """What a command printed, and how it ended."""
+    """The output of a command, and its exit code."""
 
     code: int
     out: bytes
     complaints: bytes
 
 
-# Does a command. The flag says that all changes to files are known: nobody need compare them again.
+# Runs a command. The flag says that all changes to files are known: no need to compare them again.
 Answering = Callable[[Request, bool], Reply | None]
 
 
-def watch(workspace: Adding, answering: Answering, tell: Callable[[str], None]) -> None:
+def watch(workspace: Adding, answering: Answering, log: Callable[[str], None]) -> None:
     """Watch, and answer, until SIGTERM, SIGINT or a message says stop."""
     with leading(workspace.layout), _asked_by_signals() as stop_sign:
-        watcher = Watcher(workspace, tell, stop_sign.show)
-        tell(f"watching {workspace.layout.root}")
+        watcher = Watcher(workspace, log, stop_sign.show)
+        log(f"watching {workspace.layout.root}")
         with listening(workspace.layout) as listener:
             watcher.start()
             Server(listener, watcher, answering, stop_sign).serve()
         watcher.stop()
         if watcher.has_failed:
             raise NoAnswer(f"the watcher of {workspace.layout.root} failed; its log says why")
-        tell("stopped")
+        log("stopped")
 
 
 class StopSign:
-    """Shown by anybody, also by a signal: a pipe, because a lock could be held by who is
-    interrupted.
+    """A request to stop, from a message or a signal: a pipe, because a signal may interrupt a
+    thread that holds a lock.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class StopSign:
         os.set_blocking(self._writing, False)
 
     def show(self) -> None:
-        with suppress(OSError):  # it is full of signs, or nobody looks any more
+        with suppress(OSError):  # it is full already, or its reader has ended
             os.write(self._writing, b".")
 
     def fileno(self) -> int:
@@ -104,19 +104,19 @@ class StopSign:
 def _asked_by_signals() -> Iterator[StopSign]:
     sign = StopSign()
     signals = (signal.SIGTERM, signal.SIGINT)
-    before = {one: signal.signal(one, lambda *_: sign.show()) for one in signals}
+    before = {number: signal.signal(number, lambda *_: sign.show()) for number in signals}
     try:
         yield sign
     finally:
-        for one, what in before.items():
-            signal.signal(one, what)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 # -- the socket ------------------------------------------------------------------------------------
 
 
 class Listener:
-    """The socket of a workspace, which only its owner can reach. The holder of the lock has it."""
+    """The socket of a workspace, which only its owner can reach; the holder of the lock has it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -125,11 +125,11 @@ class Listener:
         self.open()
 
     def open(self) -> None:
-        """Listen. What lies there is of a process that ended, for we hold the lock."""
+        """Listen. A socket that is there belonged to a process that ended, for we hold the lock."""
         folder = os.path.dirname(self._path)
         os.makedirs(folder, 0o700, exist_ok=True)
         if not protocol.is_private(folder):
-            raise NoAnswer(f"{folder} belongs to somebody else, or others may enter it")
+            raise NoAnswer(f"{folder} belongs to another user, or others may enter it")
         self.close()
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         Path(self._path).unlink(missing_ok=True)
@@ -139,7 +139,7 @@ class Listener:
         self._ours = self._mark()
 
     def keep(self) -> None:
-        """Listen anew if somebody cleared the socket away."""
+        """Listen anew if the socket was removed."""
         if self._mark() != self._ours:
             self.open()
 
@@ -150,7 +150,7 @@ class Listener:
         return 0, 0
 
     def close(self) -> None:
-        """Stop listening, and take away the socket if it is still ours."""
+        """Stop listening, and remove the socket if it is still ours."""
         self.socket.close()
         if self._ours != (0, 0) and self._mark() == self._ours:
             Path(self._path).unlink(missing_ok=True)
@@ -166,9 +166,9 @@ def listening(layout: Layout) -> Iterator[Listener]:
 
 
 class Server:
-    """Answers clients, each in a thread: whatever becomes of one, the next one is served.
+    """A server that answers each client in a thread, so that no client can block another.
 
-    Commands are done one at a time. Who finds the process busy does its work itself.
+    Commands run one at a time. A client that finds the server busy runs the command itself.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Server:
         self._sign = sign
 
     def serve(self) -> None:
-        """Until somebody shows the stop sign."""
+        """Serve until the stop sign is shown."""
         while True:
             waiting: list[StopSign | socket.socket] = [self._sign, self._listener.socket]
             ready, _, _ = select.select(waiting, [], [], _LOOK_SECONDS)
@@ -198,15 +198,15 @@ class Server:
                 protocol.send(connection, self._reply(protocol.receive(connection)))
 
     def _reply(self, parts: Sequence[bytes]) -> list[bytes]:
-        what = parts[0] if parts else b""
-        if what == client.RUN:
+        verb = parts[0] if parts else b""
+        if verb == client.RUN:
             return self._run(Request.of(parts))
-        if what == STOP:
+        if verb == STOP:
             self._sign.show()
         return [STATE, json.dumps(described(self._watcher.state())).encode()]
 
     def _run(self, request: Request) -> list[bytes]:
-        """Do a command between two rounds: both use the process as a whole."""
+        """Run a command between two rounds: both use the process as a whole."""
         if not self._watcher.turn.acquire(timeout=_TURN_SECONDS):
             return [BUSY]
         try:
@@ -225,29 +225,29 @@ def described(state: WatcherState) -> dict[str, Any]:
 # -- from outside --------------------------------------------------------------------------------
 
 
-def ask(layout: Layout, what: bytes) -> dict[str, Any] | None:
-    """How the watcher of a workspace is doing, after telling it `what`; None if none answers."""
+def ask(layout: Layout, message: bytes) -> dict[str, Any] | None:
+    """Send a message to the watcher of a workspace and return its state; None if none answers."""
     try:
         connection = protocol.reach(protocol.address(layout.loki), _CLIENT_SECONDS)
-        protocol.receive(connection)  # whichever version it is, it can be stopped
-        protocol.send(connection, [what])
-        told: dict[str, Any] = json.loads(protocol.receive(connection)[1])
+        protocol.receive(connection)  # a watcher of any version can be stopped
+        protocol.send(connection, [message])
+        state: dict[str, Any] = json.loads(protocol.receive(connection)[1])
     except (OSError, ValueError, IndexError, protocol.Garbled):
         return None
-    return told
+    return state
 
 
 def start(layout: Layout, environment: Mapping[str, str]) -> dict[str, Any]:
     """Start a watcher that outlives this process, and wait until it answers.
 
-    Returns how it is doing; if one runs already, how that one is.
+    Returns its state; if one runs already, the state of that one.
     """
     process = None if is_watched(layout) else _detached(layout, environment)
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
-        told = ask(layout, STATE)
-        if told is not None:
-            return told
+        state = ask(layout, STATE)
+        if state is not None:
+            return state
         if process is not None and process.poll() is not None and not is_watched(layout):
             break
         time.sleep(_PAUSE)
@@ -271,7 +271,7 @@ def _detached(layout: Layout, environment: Mapping[str, str]) -> subprocess.Pope
 
 
 def stop(layout: Layout) -> bool:
-    """Stop the watcher of a workspace and wait until it lets go; False if there is none."""
+    """Stop the watcher of a workspace and wait for its end; False if there is none."""
     if not is_watched(layout):
         return False
     ask(layout, STOP)
@@ -284,7 +284,7 @@ def stop(layout: Layout) -> bool:
 
 
 def log_to_file(layout: Layout) -> Callable[[str], None]:
-    """What tells into the log of a workspace; old logs are dropped."""
+    """Return a function that writes lines to the workspace's log; old logs are dropped."""
     path = place(layout, "log")
     disk.make_folder(path.parent)
     disk.refuse_links(path)

@@ -1,8 +1,8 @@
-"""Watch a workspace: look after it whenever its files change, and now and then anyway.
+"""Watch a workspace: work on it whenever its files change, and at intervals anyway.
 
-One process per workspace does so, the one that holds the lock; a kernel lock, so that nobody has to
-judge whether the holder of an old one is still alive. Files are compared at the start, after every
-ring of the bell, and at intervals for what the bell did not tell.
+One process per workspace does so, the one that holds the lock; a kernel lock dies with its
+holder, so there are no stale locks to judge. Files are compared at the start, after every file
+event, and at intervals, for changes without an event.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from loki_memory.files.layout import Layout
 from loki_memory.files.lock import locked
 
 _MS = 1000
-_LAST_WORDS_SECONDS = 1.5  # for a round to end: who says stop waits for at most 2 s
+_LAST_WORDS_SECONDS = 1.5  # for a round to end: a caller of stop waits for at most 2 s
 
 
 class WatcherState(NamedTuple):
-    """How the watcher of a workspace is doing."""
+    """The state of a workspace's watcher."""
 
     process: int
     since: str
@@ -37,7 +37,7 @@ class WatcherState(NamedTuple):
 
 
 class Pauses(NamedTuple):
-    """How long the watcher waits, in seconds."""
+    """The waiting times of the watcher, in seconds."""
 
     scan: float
     poll: float
@@ -51,13 +51,13 @@ class Pauses(NamedTuple):
 
 
 def place(layout: Layout, ending: str) -> Path:
-    """A file of the watcher. Worktrees share a local zone, and have a watcher each."""
+    """The path of a file of the watcher. Worktrees share a local zone, but have a watcher each."""
     return layout.local / "watch" / f"{protocol.name_of(layout.loki)}.{ending}"
 
 
 @contextmanager
 def leading(layout: Layout) -> Iterator[None]:
-    """Be the one that watches; raises AlreadyWatched if another process is."""
+    """Hold the watcher's lock; raises AlreadyWatched if another process does."""
     path = place(layout, "lock")
     disk.make_folder(path.parent)
     with ExitStack() as held:
@@ -69,7 +69,7 @@ def leading(layout: Layout) -> Iterator[None]:
 
 
 def is_watched(layout: Layout) -> bool:
-    """Whether a process watches the workspace."""
+    """Check if a process watches the workspace."""
     try:
         with locked(place(layout, "lock"), 0):
             return False
@@ -80,48 +80,52 @@ def is_watched(layout: Layout) -> bool:
 
 
 class Watcher:
-    """A thread that looks after a workspace. Whoever else works in this process takes turns."""
+    """A thread that works on a workspace; other users of the process take turns with it."""
 
     def __init__(
-        self, workspace: Adding, tell: Callable[[str], None], ended: Callable[[], None]
+        self, workspace: Adding, log: Callable[[str], None], ended: Callable[[], None]
     ) -> None:
-        """`tell` is for the log; `ended` is called when the thread ends, however it does."""
-        self.turn = Lock()  # held by a round; by whoever else uses the process for the workspace
+        """`log` takes lines; `ended` is called when the thread ends, for whatever reason."""
+        self.turn = Lock()  # held by a round, and by a command that runs in this process
         self._workspace = workspace
         self._since = workspace.now()
-        self._bell, self._stopping, self._is_ready = FileEvents(), Event(), False
-        self._background = Background(workspace, tell, time.monotonic())
+        self._file_events, self._stopping, self._is_ready = FileEvents(), Event(), False
+        self._background = Background(workspace, log, time.monotonic())
         self._pauses = Pauses.of(workspace)
         is_deaf = bool(workspace.config.get("watch.poll"))
-        self._ears = EventListener(self._bell, _folders(workspace.layout), is_deaf=is_deaf)
+        self._listener = EventListener(
+            self._file_events, _folders(workspace.layout), is_deaf=is_deaf
+        )
         self._ended, self.has_failed = ended, False
         self._thread = Thread(target=self._watch, name="watch", daemon=True)
 
     def start(self) -> None:
-        self._ears.attend()
+        self._listener.attend()
         self._thread.start()
 
     def stop(self) -> None:
-        """End; a round that takes too long is left where it is: every write of it is whole."""
+        """End the thread; a round that takes too long is abandoned: its writes are atomic."""
         self._stopping.set()
-        self._bell.ring()
+        self._file_events.notify()
         self._thread.join(_LAST_WORDS_SECONDS)
 
     def state(self) -> WatcherState:
-        return WatcherState(os.getpid(), self._since, self._ears.hears, self._background.standing)
+        return WatcherState(
+            os.getpid(), self._since, self._listener.hears, self._background.standing
+        )
 
     def is_current(self) -> bool:
-        """Whether every change so far was taken in, as far as the kernel tells."""
-        return self._is_ready and self._ears.hears and not self._bell.is_rung()
+        """Check if every change that the kernel reported was taken in."""
+        return self._is_ready and self._listener.hears and not self._file_events.is_set()
 
     def _watch(self) -> None:
         try:
             while not self._stopping.is_set():
                 with self.turn:
                     self._round()
-                wait = self._pauses.scan if self._ears.hears else self._pauses.poll
-                self._bell.wait(self._background.pause(wait), self._pauses.quiet)
-            self._ears.close()
+                wait = self._pauses.scan if self._listener.hears else self._pauses.poll
+                self._file_events.wait(self._background.pause(wait), self._pauses.quiet)
+            self._listener.close()
         except BaseException:
             self.has_failed = True
             raise
@@ -129,13 +133,13 @@ class Watcher:
             self._ended()
 
     def _round(self) -> None:
-        self._ears.attend()
+        self._listener.attend()
         self._background.round(time.monotonic(), self._stopping.is_set)
         self._is_ready = True
-        with suppress(InvalidConfig):  # told by the round; until it is mended, the old pauses hold
+        with suppress(InvalidConfig):  # the round reports it; until then the old pauses hold
             self._pauses = Pauses.of(self._workspace)
 
 
 def _folders(layout: Layout) -> list[tuple[Path, bool]]:
-    """What is listened to: memory, private memory, and what lies directly in `.loki`."""
+    """The folders to listen to: memory, private memory, and `.loki` itself without its folders."""
     return [(layout.memory, True), (layout.local / "memory", True), (layout.loki, False)]
