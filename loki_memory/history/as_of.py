@@ -1,9 +1,9 @@
 """Memory as it was: the memory of a commit, read without checking it out.
 
-What a commit holds never changes, so an index of it is made once and kept in the cache, from a
-copy of the present one and what differs. It answers as an index would that was built in a checkout
-of that commit: from its memory, its settings, and of its code the files that its memories cite.
-The user's own memory and what was read on this machine take no part.
+A commit never changes, so its index is built once and kept in the cache, from a copy of the present
+one and the differences. It answers like an index that was built in a checkout of that commit: from
+its memory, its settings, and those files of its code that its memories cite. The user's own memory
+and this machine's journal take no part.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DIGITS = 15  # of a commit id, as a number that SQLite can hold
 
 
 class Past(Workspace):
-    """The memory of a commit. Nothing in it changes, so nothing is looked at again."""
+    """The memory of a commit. Nothing in it changes, so nothing is compared again."""
 
     commit_id = ""
 
@@ -42,14 +42,14 @@ class Past(Workspace):
         return
 
     def refresh(self, *, wait: bool = False) -> None:
-        """Say nothing: it is as it was."""
+        """Do nothing: a commit does not change."""
 
     def look_again(self) -> bool:
-        """Be as sure as can be, at once."""
+        """Report at once that the index is up to date."""
         return True
 
     def look_up(self, memory_id: str) -> None:
-        """Only the index knows: there are no files."""
+        """Find nothing: there are no files, only the index."""
 
     def place_of(self, memory_id: str) -> str | None:
         return self.index.path_of(memory_id)
@@ -59,7 +59,7 @@ class Past(Workspace):
 
 
 def as_of(workspace: Workspace, rev: str) -> Past:
-    """The memory of a commit, or of the last one until a date."""
+    """Open the memory of a commit, or of the last commit until a date."""
     repo = repository(workspace)
     commit = repo.commit_of(rev)
     place = _layout(workspace.layout.cache / _FOLDER / commit)
@@ -85,7 +85,7 @@ def _layout(root: Path) -> Layout:
 
 
 def _make(workspace: Workspace, past: Past, repo: Repository) -> None:
-    """The index of a commit, from the present one and what differs."""
+    """Build the index of a commit from the present one and the differences."""
     from loki_memory.sync.git_tree import follow
 
     place = past.layout
@@ -94,7 +94,7 @@ def _make(workspace: Workspace, past: Past, repo: Repository) -> None:
         os.makedirs(place.memory / path)
     os.makedirs(place.local)
     for path, data in files.items():
-        if view_kind(path):  # of a layout from before: entries in it are memory
+        if view_kind(path):  # in an old layout its entries are memory
             _write(place.file(path), data)
     settings = _content(repo, past.commit_id, f"{repo.prefix}/config.toml")
     if settings is not None:
@@ -105,14 +105,14 @@ def _make(workspace: Workspace, past: Past, repo: Repository) -> None:
 
 
 def _files(repo: Repository, commit: str) -> dict[str, bytes]:
-    """Records, and views of an old layout: all that a rebuild would read."""
+    """Records, and views of an old layout: the files that a rebuild would read."""
     tree = {p: blob for p, blob in repo.tree(commit).items() if kind_of(p) or view_kind(p)}
     data = dict(repo.blobs(tree.values()))
     return {path: data[blob] for path, blob in tree.items()}
 
 
 def _write(target: str, data: bytes) -> None:
-    """Plainly: what is lost in a crash is made again."""
+    """Write a file without a flush: after a crash it is made again."""
     with open(target, "wb") as file:
         file.write(data)
 
@@ -124,14 +124,14 @@ def _content(repo: Repository, commit: str, path: str) -> bytes | None:
 
 
 def _share_vectors(workspace: Workspace, past: Past) -> None:
-    """What was embedded once is not embedded again."""
+    """Copy the vectors of the present index, so that equal text is not embedded again."""
     theirs, ours = workspace.vectors_folder(), past.vectors_folder()
     if theirs is not None and ours is not None and theirs.is_dir():
         shutil.copytree(theirs, ours, dirs_exist_ok=True)
 
 
 def _lay_out_cited(past: Past, repo: Repository) -> None:
-    """The code that memories cite, as it was: whether it had changed by then is part of memory."""
+    """Write the code that memories cite as of that commit: stale citations are part of memory."""
     inside = repo.prefix.removesuffix(".loki")
     root = past.layout.root
     for path in _cited(past):
@@ -153,6 +153,6 @@ def _cited(past: Past) -> Iterable[str]:
 
 def _drop_oldest(folder: Path) -> None:
     """Keep the states that were used last."""
-    by_use = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime_ns, reverse=True)
+    by_use = sorted(folder.iterdir(), key=lambda state: state.stat().st_mtime_ns, reverse=True)
     for old in by_use[_KEPT:]:
         shutil.rmtree(old, ignore_errors=True)

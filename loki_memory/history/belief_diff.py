@@ -1,12 +1,12 @@
-"""What changed in memory, in terms of belief: learned, strengthened, superseded, rejected, …
+"""Changes of memory in terms of belief: learned, strengthened, superseded, rejected, …
 
-Two states of some records are compared by id, and each memory that is not the same gets one
-shift: one word for what happened to it, its confidence before and after, the episodes that caused
-it, and the rest as details. Where several words would fit, the one that says more about what
-agents will be told wins: its status, then its text, then its weight.
+Two states are compared by id, and each memory that differs gets one shift: a word for the change,
+its confidence before and after, the episodes that caused it, and the rest as details. Where several
+words would fit, the one that matters more to agents wins: the status, then the text, then the
+confidence.
 
-A fact that replaces another one is told once, as an update of the older; a tombstone is told with
-the belief that it rejects.
+A fact that replaces another one is reported once, as an update of the older; a tombstone is
+reported with the belief that it rejects.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from loki_memory.models import (
     tombstone_id,
 )
 
-# In the order in which a reader wants them: what is believed now, what no longer is, what weighs
-# more or less, and then the traffic.
+# In the order of a reader's interest: what is believed now, what no longer is, what weighs
+# more or less, and then the work of agents.
 WORDS = (
     "learned",
     "added",
@@ -60,7 +60,7 @@ _HANDOFFS = {"open": "opened", "accepted": "accepted", "done": "closed", "expire
 
 
 class Shift(NamedTuple):
-    """What happened to one memory. `before` and `after` are its confidence."""
+    """The change of one memory. `before` and `after` are its confidence."""
 
     what: str
     kind: Kind
@@ -72,8 +72,8 @@ class Shift(NamedTuple):
     details: tuple[str, ...] = ()
 
     def weight(self) -> str:
-        """`0.62 -> 0.81`, or the one confidence that there is; empty if nobody weighed it."""
-        known = [f"{one:.2f}" for one in (self.before, self.after) if one is not None]
+        """`0.62 -> 0.81`, or the one confidence that there is; empty if there is none."""
+        known = [f"{value:.2f}" for value in (self.before, self.after) if value is not None]
         return " -> ".join(dict.fromkeys(known))
 
 
@@ -84,8 +84,8 @@ class States(NamedTuple):
     after: Mapping[str, Memory]
     archived: Collection[str]
     unarchived: Collection[str]
-    heirs: Mapping[str, str]  # a memory that was superseded -> the one that stands for it now
-    stones: Mapping[str, Tombstone]  # of what is rejected afterwards
+    heirs: Mapping[str, str]  # a superseded memory -> its successor
+    stones: Mapping[str, Tombstone]  # the tombstones afterwards
 
 
 def differences(
@@ -95,24 +95,24 @@ def differences(
     archived: Collection[str] = (),
     unarchived: Collection[str] = (),
 ) -> list[Shift]:
-    """The shifts between two states of records, by id, in a fixed order.
+    """Return the shifts between two states of records, by id, in a fixed order.
 
-    Records that are equal in both may be left out of both. `archived` are ids that lie in the
-    archive afterwards, `unarchived` ids that lay there before.
+    Records that are equal in both may be left out of both. `archived` are ids that are in the
+    archive afterwards, `unarchived` ids that were there before.
     """
-    stones = {name: one for name, one in after.items() if isinstance(one, Tombstone)}
+    stones = {name: record for name, record in after.items() if isinstance(record, Tombstone)}
     states = States(before, after, archived, unarchived, _heirs(before, after), stones)
     names = sorted(before.keys() | after.keys())
     shifts = {name: shift for name in names if (shift := _shift(states, name))}
-    return sorted(_told_once(states, shifts), key=_order)
+    return sorted(_without_duplicates(states, shifts), key=_order)
 
 
 def _order(shift: Shift) -> tuple[int, int, str]:
     return WORDS.index(shift.what), KINDS.index(shift.kind), shift.id
 
 
-def _told_once(states: States, shifts: Mapping[str, Shift]) -> Iterator[Shift]:
-    """Without stones that are told with their beliefs, and facts that are told with their heirs."""
+def _without_duplicates(states: States, shifts: Mapping[str, Shift]) -> Iterator[Shift]:
+    """Drop tombstones that go with their beliefs, and facts that go with their successors."""
     updates = _updates(states, shifts)
     replaced = {old for olds in updates.values() for old in olds}
     for name, shift in shifts.items():
@@ -123,21 +123,21 @@ def _told_once(states: States, shifts: Mapping[str, Shift]) -> Iterator[Shift]:
 
 
 def _updates(states: States, shifts: Mapping[str, Shift]) -> dict[str, list[str]]:
-    """Facts that stand now, with those that they took the place of."""
+    """Map facts to those that they replaced."""
     found: dict[str, list[str]] = {}
     for old, heir in states.heirs.items():
         pair = (states.before.get(old), states.after.get(heir))
         is_new = old in shifts and shifts[old].what == "superseded"
-        if is_new and heir in shifts and all(isinstance(one, Fact) for one in pair):
+        if is_new and heir in shifts and all(isinstance(record, Fact) for record in pair):
             found.setdefault(heir, []).append(old)
     return found
 
 
 def _updated(states: States, shift: Shift, olds: Iterable[str]) -> Shift:
-    were = [states.before[old] for old in sorted(olds)]
-    said = [f"was: {shown_text(one.title())} ({one.id})" for one in were]
-    details = [one for one in shift.details if not one.startswith("supersedes ")]
-    return shift._replace(what="updated", before=confidence(were[0]), details=(*said, *details))
+    replaced = [states.before[old] for old in sorted(olds)]
+    was = [f"was: {shown_text(fact.title())} ({fact.id})" for fact in replaced]
+    details = [detail for detail in shift.details if not detail.startswith("supersedes ")]
+    return shift._replace(what="updated", before=confidence(replaced[0]), details=(*was, *details))
 
 
 def _goes_with_its_belief(states: States, shift: Shift, shifts: Mapping[str, Shift]) -> bool:
@@ -165,8 +165,8 @@ def _shift(states: States, name: str) -> Shift | None:
 def _arrived(states: States, new: Memory) -> Shift:
     evidence = evidence_of(new)
     details = [*_about(states, new), *traits(new)]
-    what = "restored" if new.id in states.unarchived else _word_of_new(new, evidence)
-    return _told(what, new, (None, confidence(new)), evidence.ids(), details)
+    word = "restored" if new.id in states.unarchived else _word_of_new(new, evidence)
+    return _shift_of(word, new, (None, confidence(new)), evidence.ids(), details)
 
 
 def _word_of_new(new: Memory, evidence: ShiftEvidence) -> str:
@@ -183,44 +183,44 @@ def _word_of_new(new: Memory, evidence: ShiftEvidence) -> str:
 
 def _left(states: States, old: Memory) -> Shift:
     if old.id in states.archived:
-        what = "archived"
+        word = "archived"
     elif isinstance(old, Tombstone):
-        what = "restored"
+        word = "restored"
     elif _stone(states, old):
-        what = "rejected"
+        word = "rejected"
     else:
-        what = "superseded" if old.id in states.heirs else "removed"
-    return _told(what, old, (confidence(old), None), (), _about(states, old))
+        word = "superseded" if old.id in states.heirs else "removed"
+    return _shift_of(word, old, (confidence(old), None), (), _about(states, old))
 
 
 def _changed(states: States, old: Memory, new: Memory) -> Shift | None:
     if isinstance(new, (Ledger, Handoff)):
         return _moved(old, new)
     fresh = evidence_of(new).since(evidence_of(old))
-    what = _status_word(old, new) or _text_word(old, new, fresh) or _weight_word(old, new, fresh)
+    word = _status_word(old, new) or _text_word(old, new, fresh) or _weight_word(old, new, fresh)
     details = [*_about(states, new, old), *_counted(old, new, fresh), *_text(old, new)]
     if reviews(new) != reviews(old):
-        what = what or "reviewed"
-    elif not what:
-        what, details = "changed", details or differing(old, new, every=True)
-    if not details and what == "changed":
-        return None  # only what reading it leaves behind
-    caused_by = fresh.ids() or (_heirs_evidence(states, new) if what == "superseded" else ())
-    return _told(what, new, (confidence(old), confidence(new)), caused_by, details)
+        word = word or "reviewed"
+    elif not word:
+        word, details = "changed", details or differing(old, new, every=True)
+    if not details and word == "changed":
+        return None  # only counters that reading changes
+    caused_by = fresh.ids() or (_heirs_evidence(states, new) if word == "superseded" else ())
+    return _shift_of(word, new, (confidence(old), confidence(new)), caused_by, details)
 
 
 def _moved(old: Memory, new: Ledger | Handoff) -> Shift | None:
-    """Agents' traffic: where one stands, and who has what in hand."""
+    """The shift of a ledger or a handoff."""
     details = differing(old, new, every=True)
-    what = "moved"
+    word = "moved"
     if isinstance(new, Handoff):
         has_moved = isinstance(old, Handoff) and old.state != new.state
-        what = _HANDOFFS[new.state] if has_moved else "changed"
-    return _told(what, new, (None, None), (), details) if details else None
+        word = _HANDOFFS[new.state] if has_moved else "changed"
+    return _shift_of(word, new, (None, None), (), details) if details else None
 
 
 def _status_word(old: Memory, new: Memory) -> str:
-    """The word for a belief that is no longer what it was to its readers."""
+    """The word for a status that matters to readers."""
     was, now = status(old), status(new)
     if was == now:
         return ""
@@ -232,11 +232,11 @@ def _status_word(old: Memory, new: Memory) -> str:
 
 
 def _text_word(old: Memory, new: Memory, fresh: ShiftEvidence) -> str:
-    """The word for other words. What was put anew because of new evidence is no correction."""
+    """The word for a changed text. A text that follows new evidence is no correction."""
     if isinstance(new, Skill):
         return "revised" if _text(old, new) else ""
-    by_someone = len(getattr(new, "history", ())) > len(getattr(old, "history", ()))
-    return "corrected" if restated(old, new) and (by_someone or not fresh.ids()) else ""
+    by_hand = len(getattr(new, "history", ())) > len(getattr(old, "history", ()))
+    return "corrected" if restated(old, new) and (by_hand or not fresh.ids()) else ""
 
 
 def _weight_word(old: Memory, new: Memory, fresh: ShiftEvidence) -> str:
@@ -256,7 +256,7 @@ def _weight_word(old: Memory, new: Memory, fresh: ShiftEvidence) -> str:
 
 
 def _heirs(before: Mapping[str, Memory], after: Mapping[str, Memory]) -> dict[str, str]:
-    """Who stands for whom, as either of the two says it; of several the first by id."""
+    """Map superseded memories to their successors, by the links of either; of several the first."""
     found: dict[str, str] = {}
     for record in (*before.values(), *after.values()):
         for edge in record.edges():
@@ -269,32 +269,32 @@ def _heirs(before: Mapping[str, Memory], after: Mapping[str, Memory]) -> dict[st
 
 
 def _heirs_evidence(states: States, record: Memory) -> tuple[str, ...]:
-    """The episodes that speak for what took the place of a belief."""
+    """The evidence of the belief that superseded this one."""
     heir = states.after.get(states.heirs.get(record.id, ""))
     return evidence_of(heir).ids() if heir else ()
 
 
 def _stone(states: States, record: Memory) -> Tombstone | None:
-    """The stone that rejects what a record says, if it is among what changed."""
+    """The tombstone of a record's value, if it is among the changes."""
     return states.stones.get(tombstone_id(record.value())) if states.stones else None
 
 
-# -- telling -------------------------------------------------------------------------------------
+# -- wording -------------------------------------------------------------------------------------
 
 
-def _told(
-    what: str,
+def _shift_of(
+    word: str,
     record: Memory,
     weight: tuple[float | None, float | None],
     caused_by: tuple[str, ...],
     details: Iterable[str],
 ) -> Shift:
     title = shown_text(record.title())
-    return Shift(what, record.kind, record.id, title, *weight, caused_by, tuple(details))
+    return Shift(word, record.kind, record.id, title, *weight, caused_by, tuple(details))
 
 
 def _about(states: States, record: Memory, old: Memory | None = None) -> Iterator[str]:
-    """What stands in other records: who took its place, and why it was rejected."""
+    """Details from other records: the successor, and the reason of a rejection."""
     heir = states.heirs.get(record.id)
     if heir and (status(record) == "superseded" or record.id not in states.after):
         yield f"by {heir}"
@@ -310,18 +310,18 @@ def _links(record: Memory) -> set[str]:
 
 
 def _counted(old: Memory, new: Memory, fresh: ShiftEvidence) -> Iterator[str]:
-    """How its weight moved, in numbers of episodes and in status."""
+    """Details about evidence: episodes for and against, and the status."""
     was, now = status(old), status(new)
     if was != now and now not in DEAD:
         yield f"status: {was} -> {now}"
     gone = evidence_of(old).since(evidence_of(new))
-    for number, said in (
+    for number, meaning in (
         (len(fresh.support), "more for it"),
         (len(fresh.against), "more against it"),
         (len(gone.ids()), "no longer counted"),
     ):
         if number:
-            yield f"{number} {'episode' if number == 1 else 'episodes'} {said}"
+            yield f"{number} {'episode' if number == 1 else 'episodes'} {meaning}"
 
 
 def _text(old: Memory, new: Memory) -> list[str]:
@@ -330,7 +330,7 @@ def _text(old: Memory, new: Memory) -> list[str]:
     return differing(old, new)
 
 
-# -- How a memory stands: its status, its confidence, and the episodes for and agains -------------
+# -- The state of a memory: its status, its confidence, and its evidence ---------------------------
 
 
 DEAD = frozenset({"superseded", "rejected", "retired"})
@@ -343,7 +343,7 @@ class ShiftEvidence(NamedTuple):
     against: frozenset[str]
 
     def since(self, old: ShiftEvidence) -> ShiftEvidence:
-        """What came in since."""
+        """The evidence that was added since."""
         return ShiftEvidence(self.support - old.support, self.against - old.against)
 
     def ids(self) -> tuple[str, ...]:
@@ -351,7 +351,7 @@ class ShiftEvidence(NamedTuple):
 
 
 def evidence_of(record: Memory) -> ShiftEvidence:
-    """The episodes that a belief, a learning or a learned skill rests on."""
+    """The evidence of a belief, a learning or a learned skill."""
     if isinstance(record, Belief):
         return ShiftEvidence(frozenset(record.episodes_for()), frozenset(record.episodes_against()))
     if isinstance(record, (Learning, Skill)):
@@ -382,7 +382,7 @@ def contradicted(record: Memory) -> set[str]:
 
 
 def reviews(record: Memory) -> list[dict[str, str]]:
-    """Who accepted a memory, and when. In a skill they stand as text: its metadata is nothing else.
+    """The reviews of a memory: who accepted it, and when. A skill's metadata holds them as text.
 
     >>> from loki_memory.models import Fact
     >>> reviews(Fact(statement="A", reviewed=[{"by": "Ana", "at": "2026-01-20"}]))
@@ -393,4 +393,6 @@ def reviews(record: Memory) -> list[dict[str, str]]:
         parts = (entry.rsplit(" ", 2) for entry in entries)
         return [dict(zip(("by", "at", "origin"), part, strict=False)) for part in parts if part[0]]
     listed = (record.model_extra or {}).get("reviewed")
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return (
+        [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    )

@@ -1,4 +1,4 @@
-"""Find the commit at which a recall changed: the memory of the commits in between is asked."""
+"""Find the commit at which a recall changed, by asking the memory of the commits in between."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def bisect(
     between: str | None = None,
     k: int = 5,
 ) -> BisectTurn:
-    """The commit of memory at which a recall began to miss a memory, or to bring it up.
+    """Find the commit at which a recall began to miss a memory, or to return it.
 
-    Merges are taken as a whole at first. If one turns out to be it, and what it brought in was
-    right where it left the line and wrong at its end, the turn is among its commits.
+    A merge counts as one commit at first. If it is the turn, and its side branch was right at the
+    start and wrong at the end, the search goes on in that branch.
     """
     repo = repository(workspace)
     good, bad = _ends(repo, between)
     recalled: dict[str, list[str]] = {}
 
-    def is_good(one: Commit) -> bool:
-        if one.id not in recalled:
-            recalled[one.id] = [hit.id for hit in as_of(workspace, one.id).recall(query, k)]
-        return (memory_id in recalled[one.id]) == expected
+    def is_good(commit: Commit) -> bool:
+        if commit.id not in recalled:
+            recalled[commit.id] = [hit.id for hit in as_of(workspace, commit.id).recall(query, k)]
+        return (memory_id in recalled[commit.id]) == expected
 
     line = _line(repo, good, bad)
     is_right_now = is_good(line[-1])
@@ -77,15 +77,17 @@ def _line(repo: Repository, good: str, bad: str) -> list[Commit]:
 
 
 def _merged_line(repo: Repository, merge: Commit) -> list[Commit]:
-    """What a merge brought in, from where it left the line; nothing if it is no merge of two."""
-    if len(merge.parents) != 2:  # noqa: PLR2004 - of more, one cannot say which brought it
+    """The commits that a merge brought in, from where they branched off; none if it has no two
+    parents.
+    """
+    if len(merge.parents) != 2:  # noqa: PLR2004 - an octopus merge does not say which side
         return []
     base = repo.base(*merge.parents)
     return _line(repo, base, merge.parents[1]) if base else []
 
 
 def _narrowed(is_good: Callable[[Commit], bool], line: Sequence[Commit]) -> tuple[Commit, Commit]:
-    """Of a line that is right at its beginning and wrong at its end: the two at the turn."""
+    """Bisect a line that is right at its start and wrong at its end: the commits at the turn."""
     low, high = 0, len(line) - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -96,9 +98,9 @@ def _narrowed(is_good: Callable[[Commit], bool], line: Sequence[Commit]) -> tupl
 def _first_good(
     is_good: Callable[[Commit], bool], line: Sequence[Commit], *, given: bool
 ) -> int | None:
-    """Where to start: at the end that was given, else where steps back of 1, 2, 4, … find it right.
+    """Choose the start: the end that was given, else the first good one 1, 2, 4, … commits back.
 
-    Before the first commit there was no memory: then nothing was recalled.
+    Before the first commit there was no memory, so nothing was recalled.
     """
     back = 1
     while back < len(line) and not given:

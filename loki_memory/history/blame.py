@@ -1,4 +1,4 @@
-"""Where a belief comes from, and since when: blame and log."""
+"""The origin and the history of a belief: blame and log."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ class BlameStep(NamedTuple):
     shifts: list[Shift]
 
     def lines(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Each shift in one line, and its details."""
+        """Yield each shift in one line, with its details."""
         yield from ((line(shift), shift.details) for shift in self.shifts)
 
 
 class Blame(NamedTuple):
-    """A belief, all that it rests on, and every commit that changed it."""
+    """A belief, its evidence, and every commit that changed it."""
 
     id: str
     kind: str
     title: str
     status: str
     confidence: float | None
-    stated_by: str  # who asserted it; empty where episodes alone carry it
+    stated_by: str  # who stated it; empty where only episodes support it
     origin: str
     sources: list[BlameSource]
     steps: list[BlameStep]
@@ -70,7 +70,7 @@ class Blame(NamedTuple):
 
 
 def blame(workspace: Workspace, memory_id: str) -> Blame:
-    """Where a memory comes from."""
+    """Trace a memory to its episodes and commits."""
     record = workspace.get(memory_id)
     return Blame(
         id=record.id,
@@ -87,15 +87,19 @@ def blame(workspace: Workspace, memory_id: str) -> Blame:
 
 
 def _stated_by(record: Memory) -> str:
-    """Who asserted it: what consolidation made carries the key that it is known by."""
+    """The author of a stated belief; one with a `key` was made by consolidation."""
     if not isinstance(record, (Belief, Skill)) or "key" in (record.model_extra or {}):
         return ""
     return getattr(record, "by", None) or getattr(record, "origin", None) or ""
 
 
 def _reviews(record: Memory) -> list[dict[str, Any]]:
-    told = (record.model_extra or {}).get("reviewed", [])
-    return [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+    reviews = (record.model_extra or {}).get("reviewed", [])
+    return (
+        [review for review in reviews if isinstance(review, dict)]
+        if isinstance(reviews, list)
+        else []
+    )
 
 
 def _has_history(workspace: Workspace) -> bool:
@@ -104,7 +108,7 @@ def _has_history(workspace: Workspace) -> bool:
 
 
 def sources(workspace: Workspace, record: Memory) -> list[BlameSource]:
-    """The episodes behind a memory, each looked for until it is found."""
+    """The episodes behind a memory: live, archived, or only in git's history."""
     evidence = evidence_of(record)
     found = {**dict.fromkeys(evidence.support, "for"), **dict.fromkeys(evidence.against, "against")}
     kept = _Kept(workspace)
@@ -139,7 +143,7 @@ def _archived(workspace: Workspace) -> Iterable[tuple[str, Memory]]:
 
 
 def _in_history(workspace: Workspace, name: str) -> Memory | None:
-    """The last version of an episode that git has."""
+    """The last version of an episode in git's history."""
     if not _has_history(workspace):
         return None
     repo = repository(workspace)
@@ -153,10 +157,10 @@ def _in_history(workspace: Workspace, name: str) -> Memory | None:
 
 
 def _deleted(repo: Repository, tail: str) -> list[str]:
-    """Files of episodes that are gone and whose names end like the id."""
+    """Paths of deleted episodes whose names end like the id."""
     asked = ("log", "--format=", "--name-only", "-z", "--diff-filter=D", repo.line, "--")
-    told = repo.run(*asked, f"{repo.memory}/episodic").decode(errors="replace")
-    paths = (path.removeprefix(f"{repo.memory}/") for path in told.split("\0"))
+    listed = repo.run(*asked, f"{repo.memory}/episodic").decode(errors="replace")
+    paths = (path.removeprefix(f"{repo.memory}/") for path in listed.split("\0"))
     return sorted({path for path in paths if path.endswith(f"{tail}.json")})
 
 
@@ -182,9 +186,9 @@ def log(
     """The commits that changed memory, or one memory, newest first, in belief terms."""
     repo = repository(workspace)
     if memory_id is None:
-        return [step(repo, one) for one in repo.commits(None, MEMORY)[:limit]]
+        return [step(repo, commit) for commit in repo.commits(None, MEMORY)[:limit]]
     path = _path_of(workspace, memory_id)
-    steps = (step(repo, one, memory_id) for one in repo.commits(None, [path, ARCHIVE + path]))
+    steps = (step(repo, commit, memory_id) for commit in repo.commits(None, [path, ARCHIVE + path]))
     return [step for step in steps if step.shifts][:limit]
 
 
@@ -196,7 +200,7 @@ def _path_of(workspace: Workspace, memory_id: str) -> str:
 
 
 def step(repo: Repository, commit: Commit, only: str | None = None) -> BlameStep:
-    """What a commit did to memory, or to one memory."""
+    """Describe the changes of a commit to memory, or to one memory."""
     agent, run = commit.trailers.get("Loki-Agent", ""), commit.trailers.get("Loki-Run", "")
     found = _shifts(repo, edits(repo, commit), only)
     return BlameStep(commit.id, commit.at, commit.author, agent, run, commit.subject, found)
@@ -206,7 +210,7 @@ def _shifts(repo: Repository, changed: Sequence[TreeEdit], only: str | None) -> 
     data = blobs(repo, [blob for edit in changed for blob in (edit.before, edit.after)])
     old = records_in((edit.path, data[edit.before]) for edit in changed if edit.before)
     new = records_in((edit.path, data[edit.after]) for edit in changed if edit.after)
-    return [one for one in shifts(old, new) if only in {None, one.id}]
+    return [shift for shift in shifts(old, new) if only in {None, shift.id}]
 
 
 def blobs(repo: Repository, names: Iterable[str | None]) -> Mapping[str, bytes]:
@@ -214,7 +218,7 @@ def blobs(repo: Repository, names: Iterable[str | None]) -> Mapping[str, bytes]:
 
 
 def decoded(path: str, data: bytes | None) -> Memory | None:
-    """The record of a file; None if it is none, or cannot be read."""
+    """Decode the record of a file; None if it is none, or cannot be read."""
     if data is None or kind_of(path) is None:
         return None
     try:

@@ -1,8 +1,8 @@
 """Memory on a branch of its own (`git.mode` is branch): commit, pull, push and restore.
 
 The files of this worktree and the branch are kept in step by a merge of records, never by taking
-one side whole: another worktree or another clone may have committed since. Should the files
-change under our hands, the branch still has everything, and the next run brings them in step.
+one side whole: another worktree or another clone may have committed since. If the files change
+during the merge, the branch still has everything, and the next run brings them in step.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MERGED = Message("memory: merged with what others learned")
 
 
 class Exchanged(NamedTuple):
-    """What a pull or push came to."""
+    """The result of a pull or push."""
 
     commit: str
     what: str
@@ -58,47 +58,47 @@ class Exchanged(NamedTuple):
 
 
 def commit_to_branch(
-    workspace: Workspace, repository: Repository, wish: CommitOptions
+    workspace: Workspace, repository: Repository, options: CommitOptions
 ) -> Committed:
-    """Commit what changed in this worktree's memory onto the branch, merged with what is there."""
+    """Commit this worktree's changes of memory onto the branch, merged with what is there."""
     kept_off(repository)
     _restored(workspace, repository)
     start = base(repository)
     anchor = ""
-    known, (files, kept) = _found(workspace, repository, start)
-    told = Committed(branch=NAME, kept_out=kept, notes=_tracked_twice(repository, start))
-    if files and not wish.dry_run:  # the chain alone is no reason for a commit
+    known, (files, kept) = _differences(workspace, repository, start)
+    result = Committed(branch=NAME, kept_out=kept, notes=_tracked_twice(repository, start))
+    if files and not options.dry_run:  # the chain alone is no reason for a commit
         anchor = publish(workspace.store)
-        known, (files, kept) = _found(workspace, repository, start)
+        known, (files, kept) = _differences(workspace, repository, start)
     made, parents = start, [start] if start else []
     if files:
-        said = composed(repository, known, files, parents, wish, anchor)
-        told = told._replace(subject=said.subject, paths=tuple(files))
-        if wish.dry_run:
-            return told
+        message = composed(repository, known, files, parents, options, anchor)
+        result = result._replace(subject=message.subject, paths=tuple(files))
+        if options.dry_run:
+            return result
         seal, notes = sealed(workspace, repository)
-        told = told._replace(notes=told.notes + notes)
-        made = written(repository, files, parents, said, seal)
+        result = result._replace(notes=result.notes + notes)
+        made = written(repository, files, parents, message, seal)
     landed = _land(workspace, repository, made)
-    return told._replace(commit=landed.commit if files else "")
+    return result._replace(commit=landed.commit if files else "")
 
 
 def pull(workspace: Workspace, remote: str = "origin") -> Exchanged:
-    """Fetch what others learned and merge it; raises GitFailed."""
+    """Fetch memory of others and merge it; raises GitFailed."""
     repository = _on_a_branch(workspace)
     with one_at_a_time(workspace):
         restored = _restored(workspace, repository)
         before = begin(repository)
         done = _pulled(workspace, repository, remote)
-    what = "up to date" if done.commit == before else f"pulled from {remote}"
+    summary = "up to date" if done.commit == before else f"pulled from {remote}"
     if restored:
-        what += f", with {restored:,} files of {NAME} that were not here"
+        summary += f", with {restored:,} files of {NAME} that were not here"
     workspace.sync()
-    return Exchanged(done.commit, what, done.merged, done.kept)
+    return Exchanged(done.commit, summary, done.merged, done.kept)
 
 
 def push(workspace: Workspace, remote: str = "origin") -> Exchanged:
-    """Share what was learned here, after merging what others shared; raises GitFailed."""
+    """Share memory with others, after merging theirs; raises GitFailed."""
     repository = _on_a_branch(workspace)
     with one_at_a_time(workspace):
         for _ in range(_TRIES):
@@ -108,12 +108,12 @@ def push(workspace: Workspace, remote: str = "origin") -> Exchanged:
         else:
             raise GitFailed(("push",), f"others pushed to {remote} every time we tried")
     workspace.sync()
-    what = f"pushed to {remote}" if done.commit else "there is nothing to push"
-    return Exchanged(done.commit, what, done.merged, done.kept)
+    summary = f"pushed to {remote}" if done.commit else "there is nothing to push"
+    return Exchanged(done.commit, summary, done.merged, done.kept)
 
 
 def restore(workspace: Home) -> int:
-    """Bring the memory files back from the branch if all are gone; how many there are then."""
+    """Restore the memory files from the branch if all are gone; returns their number."""
     repository = Repository.find(workspace.layout.root, workspace.layout.loki.name)
     return _restored(workspace, repository) if repository else 0
 
@@ -126,7 +126,9 @@ def _on_a_branch(workspace: Workspace) -> Repository:
 
 
 def _restored(workspace: Home, repository: Repository) -> int:
-    """A fresh clone and `git clean -fdx` leave no memory files: those of the branch are taken."""
+    """Restore the files of the branch if there are none, as in a fresh clone or after `git clean
+    -fdx`.
+    """
     tip = begin(repository)
     if not tip or any(folder.files for _, folder in scan(workspace.layout)):
         return 0
@@ -134,10 +136,10 @@ def _restored(workspace: Home, repository: Repository) -> int:
     return len(_memory_of(repository, tip))
 
 
-def _found(
+def _differences(
     workspace: Workspace, repository: Repository, base: str
 ) -> tuple[dict[str, TreeEntry], tuple[dict[str, File | None], tuple[KeptOut, ...]]]:
-    """What may differ from a commit, with what that has there; and what does differ."""
+    """Paths that may differ from a commit, with its entries; and the files that do differ."""
     with workspace.store.change():
         there = _memory_of(repository, base)
         paths = (path for path in changed(repository) if _is_memory(repository, path))
@@ -152,19 +154,19 @@ def _memory_of(repository: Repository, commit: str) -> Tree:
 
 
 def _is_memory(repository: Repository, path: str) -> bool:
-    """Views and what starts with a dot are of this machine only, and taken from nobody."""
+    """Check if a path is shared memory: views and dot files belong to one machine."""
     inside = path.removeprefix(f"{repository.memory}/")
     hidden = any(part[:1] == "." for part in inside.split("/"))
     return inside != path and not hidden and not view_kind(inside)
 
 
 def _tracked_twice(repository: Repository, base: str) -> tuple[str, ...]:
-    """Said at the first commit: memory that was inline before is still on the user's branch."""
+    """Warn at the first commit: memory that was inline before is still on the user's branch."""
     head = "" if base else repository.head()
     if not head or not repository.tree(head):
         return ()
-    told = f"`git rm -r -q --cached {repository.memory}` and a commit take it out"
-    return (f"this branch still tracks {repository.memory}; {told}",)
+    advice = f"`git rm -r -q --cached {repository.memory}` and a commit take it out"
+    return (f"this branch still tracks {repository.memory}; {advice}",)
 
 
 def _pulled(workspace: Workspace, repository: Repository, remote: str) -> Joined:
@@ -174,8 +176,8 @@ def _pulled(workspace: Workspace, repository: Repository, remote: str) -> Joined
 
 
 def _land(workspace: Workspace, repository: Repository, mine: str, theirs: str = "") -> Joined:
-    """Put a commit of this worktree's files onto the branch, joined with what is there already,
-    and with somebody else's; then bring the files in step with the result.
+    """Put a commit of this worktree's files onto the branch, merged with its tip and with the
+    commit of others; then bring the files in step with the result.
     """
     for _ in range(_TRIES):
         tip = begin(repository)
@@ -209,8 +211,8 @@ def _bring_in_step(workspace: Home, repository: Repository, mine: str, new: str)
             _refuse_edited(repository, change, {path: old for path, (old, _) in differing.items()})
             _write(repository, change, {path: entry for path, (_, entry) in differing.items()})
     except FileChanged:
-        told = f"what others changed waits in {NAME} for the next commit or pull"
-        workspace.notices.append(f"memory files are being edited; {told}")
+        advice = f"what others changed waits in {NAME} for the next commit or pull"
+        workspace.notices.append(f"memory files are being edited; {advice}")
         return
     for path, (_, entry) in differing.items():
         if entry.mode == PROGRAM:
@@ -219,7 +221,7 @@ def _bring_in_step(workspace: Home, repository: Repository, mine: str, new: str)
 
 
 def _refuse_edited(repository: Repository, change: Change, known: Mapping[str, TreeEntry]) -> None:
-    """Raise FileChanged if a file is not as a commit has it."""
+    """Raise FileChanged if a file differs from the commit."""
     for path, entry in known.items():
         there = change.read(path.removeprefix(f"{repository.memory}/"))
         if (repository.blob_id(there.data) if there else "") != entry.blob:
@@ -246,8 +248,8 @@ _INDEX = "loki-memory.index"
 _ARCHIVE = "/memory/archive/"
 _ONLY_THIS = ("--no-recurse-submodules", "--end-of-options")  # and a remote is never an option
 
-Tree = dict[str, TreeEntry]  # path from the root -> what a commit has there
-# What a file becomes that both sides changed (path, base or None, ours, theirs); None: cannot say.
+Tree = dict[str, TreeEntry]  # path from the root -> its entry in a commit
+# Merges a file that both sides changed (path, base or None, ours, theirs); None: not possible.
 Merge = Callable[[str, bytes | None, bytes, bytes], bytes | None]
 
 
@@ -260,17 +262,17 @@ class Joined(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What becomes of our tree in a merge, path by path."""
+    """The result of a merge of trees, path by path."""
 
     taken: Tree  # from the other side; NOTHING: removed
     both: list[str]  # changed on both sides
 
 
-# -- where it stands -----------------------------------------------------------------------------
+# -- the state of the branch -----------------------------------------------------------------------
 
 
 def begin(repository: Repository) -> str:
-    """The newest commit of the branch, or empty. A fresh clone begins with what came along."""
+    """The newest commit of the branch, or empty. A fresh clone starts with the remote's."""
     here = repository.resolve(REF)
     if here is None:
         here = repository.resolve(f"refs/remotes/origin/{NAME}")
@@ -296,12 +298,12 @@ def tree(repository: Repository, commit: str) -> Tree:
 def changed(repository: Repository) -> list[str]:
     """Paths below the memory folder that may differ from the base: new, edited or gone."""
     asked = ("ls-files", "-z", "--modified", "--others", "--", repository.memory)
-    told = os.fsdecode(repository.run(*asked, env=_own_index(repository)))
-    return sorted({path for path in told.split("\0") if path})
+    answer = os.fsdecode(repository.run(*asked, env=_own_index(repository)))
+    return sorted({path for path in answer.split("\0") if path})
 
 
 def in_step(repository: Repository, commit: str) -> None:
-    """Note that the files of this worktree are those of a commit, but for what is edited since."""
+    """Note that the files of this worktree are those of a commit, except for later edits."""
     env = _own_index(repository)
     repository.run("read-tree", "-i", "-m", commit, env=env)
     repository.run("update-index", "-q", "--refresh", env=env)
@@ -318,9 +320,9 @@ def _own_index(repository: Repository) -> dict[str, str]:
 def joined(
     repository: Repository, ours: str, theirs: str, merge: Merge, message: Message, seal: Seal
 ) -> Joined:
-    """One commit that has both: one of the two if it has the other already, else a merge.
+    """Merge two commits: one of them if it contains the other, else a merge commit.
 
-    Histories that share no commit are merged as if both had begun with nothing.
+    Histories without a common commit are merged with an empty base.
     """
     if not ours or not theirs or ours == theirs:
         return Joined(ours or theirs)
@@ -335,10 +337,10 @@ def joined(
 
 
 def chosen(base: Tree, ours: Tree, theirs: Tree) -> Choice:
-    """Decide what needs no look inside: who changed a path has it.
+    """Decide by path alone: a change of one side is taken.
 
-    What one side removed and the other changed stays, for nothing that somebody wrote is lost;
-    unless it was removed into the archive, where it is kept.
+    A file that one side removed and the other changed stays, so that nothing written is lost;
+    unless it was moved to the archive, where it is kept.
     """
     choice = Choice({}, [])
     for path in sorted(base.keys() | ours.keys() | theirs.keys()):
@@ -361,7 +363,7 @@ def _archived(path: str, side: Tree) -> bool:
 def _merged(
     repository: Repository, choice: Choice, trees: tuple[Tree, Tree, Tree], merge: Merge
 ) -> tuple[dict[str, File | None], list[str]]:
-    """What changes in our tree, and the paths of which nobody could make one."""
+    """The files that change in our tree, and the paths that could not be merged."""
     base, ours, theirs = trees
     sides = [side[path] for path in choice.both for side in trees if path in side]
     wanted = (entry.blob for entry in [*choice.taken.values(), *sides] if entry.blob)
@@ -385,7 +387,7 @@ def _merged(
 
 
 def fetched(repository: Repository, remote: str) -> str:
-    """Fetch the branch from elsewhere; its newest commit, or empty if there is none yet."""
+    """Fetch the branch from a remote; returns its newest commit, or empty if there is none yet."""
     found = _advertised(repository, remote)
     if found:
         named = f"remote.{remote}.url" in repository.settings
@@ -408,7 +410,7 @@ def pushed(repository: Repository, remote: str) -> bool:
     except GitFailed:
         theirs = _advertised(repository, remote)
         if not theirs or repository.base(REF, theirs) == theirs:
-            raise  # nobody was faster: it is something else
+            raise  # not a race with another push
         return False
     return True
 

@@ -1,6 +1,6 @@
-"""The gate for memory: what should not be merged, each kind of fault with an exit code of its own.
+"""The gate for memory: faults that should not be merged, each kind with its own exit code.
 
-With a span (`A..B`), only what it changed is looked at: nobody is held up by the faults of
+With a span (`A..B`), only its changes are checked: nobody is held up by the faults of
 others. Without one, and without git, the whole store is. Nothing is written and no index is
 needed, so that it runs in a fresh checkout.
 """
@@ -54,34 +54,36 @@ class Fault(NamedTuple):
 
 
 def exit_code(findings: Iterable[Fault]) -> int:
-    """That of the gravest finding; 0 if there is none."""
-    found = {one.check for one in findings}
+    """The exit code of the gravest finding; 0 if there is none."""
+    found = {fault.check for fault in findings}
     return next((code for check, code in EXIT_CODES.items() if check in found), 0)
 
 
 def check(
     workspace: Workspace, spec: str | None = None, *, continuity_budget: int | None = None
 ) -> list[Fault]:
-    """All faults, the gravest first."""
+    """Find all faults, the gravest first."""
     case = _case(workspace, spec)
     found = [*_invalid(case), *_zones(case), *_secrets(case), *_lost(case), *_dangling(case)]
     found += [*_contradictions(case), *_citations(case)]
     if continuity_budget is not None:
         found += _continuity(workspace, continuity_budget)
-    return sorted(found, key=lambda one: (CHECKS.index(one.check), one.path, one.id, one.said))
+    return sorted(
+        found, key=lambda fault: (CHECKS.index(fault.check), fault.path, fault.id, fault.said)
+    )
 
 
 class CheckScope(NamedTuple):
-    """What is looked at: records of an edition, and what was before, where that is known."""
+    """The records to check, and their earlier versions, where those are known."""
 
     workspace: Workspace
     edition: MemoryTree
     records: Records
     compared: Comparison | None
-    is_whole: bool  # whether these are all the records that there are
+    is_whole: bool  # True if these are all records
 
     def find(self, ids: Iterable[str]) -> dict[str, Memory]:
-        """The memories with these ids, wherever they are kept."""
+        """Find the memories with these ids, wherever they are kept."""
         known, wanted = self.records.known(), set(ids)
         found = {name: known[name] for name in wanted & known.keys()}
         rest = set() if self.is_whole else wanted - known.keys()
@@ -154,10 +156,10 @@ def _holds_secret(path: str, data: bytes) -> bool:
 
 
 def _lost(case: CheckScope) -> Iterator[Fault]:
-    """Beliefs that were there and are not, although nothing took their place."""
+    """Find beliefs that are gone although nothing superseded them."""
     if case.compared is None:
         return
-    gone = [one for one in case.compared.gone().values() if one.kind in _BELIEFS]
+    gone = [record for record in case.compared.gone().values() if record.kind in _BELIEFS]
     replaced = _replaced(case.edition, gone)
     for record in gone:
         if record.id not in replaced:
@@ -168,18 +170,20 @@ def _lost(case: CheckScope) -> Iterator[Fault]:
 
 
 def _replaced(edition: MemoryTree, gone: Sequence[Memory]) -> set[str]:
-    """Those that another record stands for: an heir, or a tombstone."""
+    """The ids that another record replaces: a successor, or a tombstone."""
     if not gone:
         return set()
-    stands_for = {one.id: {_stone(one), *_targets(one, "superseded_by")} for one in gone}
+    stands_for = {
+        record.id: {_stone(record), *_targets(record, "superseded_by")} for record in gone
+    }
     there = edition.find(name for names in stands_for.values() for name in names)
     naming = edition.records(edition.naming(stands_for)).known().values()
-    heirs = {name for one in naming for name in _targets(one, "supersedes")}
+    heirs = {name for record in naming for name in _targets(record, "supersedes")}
     return heirs | {name for name, names in stands_for.items() if not names.isdisjoint(there)}
 
 
 def _stone(record: Memory) -> str:
-    """The id that the tombstone of what a record says has, if there is one."""
+    """The id of the tombstone for a record's value, whether or not there is one."""
     return tombstone_id(record.value())
 
 
@@ -188,18 +192,18 @@ def _targets(record: Memory, relation: str) -> set[str]:
 
 
 def _dangling(case: CheckScope) -> Iterator[Fault]:
-    """Links and evidence that lead nowhere, not even into the archive."""
+    """Find links and evidence that lead nowhere, not even into the archive."""
     naming = list(_naming(case))
-    there = case.find(name for record, _ in naming for name in _named(record))
+    there = case.find(name for record, _ in naming for name in _targets_of(record))
     for record, path in naming:
-        for name in sorted(_named(record) - there.keys()):
+        for name in sorted(_targets_of(record) - there.keys()):
             said = f"rests on or links to {name}, which is not here"
             advice = f"Bring {name} back, or take it out of the record."
             yield Fault("dangling", path, record.id, said, advice)
 
 
 def _naming(case: CheckScope) -> Iterator[tuple[Memory, str]]:
-    """The records looked at, and those that name something which is gone now; with their files."""
+    """Yield the checked records, and those that name a record that is gone; with their files."""
     yield from _placed(case.records)
     if case.compared is not None and not case.is_whole:
         gone = case.compared.gone()
@@ -208,11 +212,11 @@ def _naming(case: CheckScope) -> Iterator[tuple[Memory, str]]:
 
 
 def _placed(records: Records) -> list[tuple[Memory, str]]:
-    return [(one, records.paths[name]) for name, one in records.known().items()]
+    return [(record, records.paths[name]) for name, record in records.known().items()]
 
 
-def _named(record: Memory) -> set[str]:
-    """What a record rests on or links to; what an episode was shown may be anybody's."""
+def _targets_of(record: Memory) -> set[str]:
+    """The ids that a record rests on or links to; an episode's recalled memories do not count."""
     targets = {edge.target for edge in record.edges() if edge.relation in _RESTS_ON}
     if isinstance(record, Link):
         targets.add(record.from_)
@@ -220,14 +224,16 @@ def _named(record: Memory) -> set[str]:
 
 
 def _contradictions(case: CheckScope) -> Iterator[Fault]:
-    """Beliefs that cannot both hold and both still do; versions of one that nobody chose from."""
-    live = [one for one in case.records.live.values() if _is_open(one)]
-    pairs = {pair: one for one in live for pair in _pairs(one)}
+    """Find beliefs that contradict each other and both hold; and merge conflicts that are open."""
+    live = [record for record in case.records.live.values() if _is_open(record)]
+    pairs = {pair: record for record in live for pair in _pairs(record)}
     ends = case.find(name for pair in pairs for name in pair)
-    unsettled = {pair: one for pair, one in pairs.items() if all(_holds(ends, n) for n in pair)}
-    for (one, other), record in unsettled.items():
-        said = f"{one} and {other} contradict each other, and both hold"
-        yield case.finding("contradiction", record, said, _settle(other))
+    unsettled = {
+        pair: record for pair, record in pairs.items() if all(_holds(ends, n) for n in pair)
+    }
+    for (first, second), record in unsettled.items():
+        said = f"{first} and {second} contradict each other, and both hold"
+        yield case.finding("contradiction", record, said, _settle(second))
     in_pairs = {name for pair in unsettled for name in pair}
     for record in live:
         if status(record) == "disputed" and record.id not in in_pairs:
@@ -257,11 +263,13 @@ def _holds(records: Mapping[str, Memory], name: str) -> bool:
 
 
 def _citations(case: CheckScope) -> Iterator[Fault]:
-    """Beliefs about code that is no longer what they speak of."""
+    """Find beliefs that cite code which has changed since."""
     beliefs = [
-        one for one in case.records.live.values() if isinstance(one, Belief) and _is_open(one)
+        record
+        for record in case.records.live.values()
+        if isinstance(record, Belief) and _is_open(record)
     ]
-    cited = [(one, place) for one in beliefs for place in one.citations if place.blob]
+    cited = [(belief, place) for belief in beliefs for place in belief.citations if place.blob]
     stale = _stale(case, [place for _, place in cited])
     for record, place in cited:
         if place in stale:
@@ -271,28 +279,28 @@ def _citations(case: CheckScope) -> Iterator[Fault]:
 
 
 def _stale(case: CheckScope, places: Sequence[Citation]) -> list[Citation]:
-    """The citations that are not of the code as this edition has it."""
+    """The citations whose code differs in this edition."""
     repo = repository_if_any(case.workspace) if case.edition.commit else None
     if repo is None:
         root = case.workspace.layout.root
-        return [one for one in places if has_changed(root, one.model_dump())]
-    current = _blobs(repo, case.edition.commit, sorted({one.path for one in places}))
-    return [one for one in places if current.get(one.path) != one.blob]
+        return [place for place in places if has_changed(root, place.model_dump())]
+    current = _blobs(repo, case.edition.commit, sorted({place.path for place in places}))
+    return [place for place in places if current.get(place.path) != place.blob]
 
 
 def _blobs(repo: Repository, commit: str, paths: Sequence[str]) -> dict[str, str]:
-    """Git's ids of files of the project in a commit, of those that it has."""
+    """The blob ids of project files in a commit, of those that it has."""
     inside = repo.prefix.removesuffix(".loki")
     names = [path for path in paths if _is_plain(path)]
     asked = "".join(f"{commit}:{inside}{name}\n" for name in names)
     form = "--batch-check=%(objectname) %(objecttype)"
-    told = repo.run("cat-file", form, input=asked.encode()).decode(errors="replace").split("\n")
-    pairs = zip(names, told, strict=False)
+    answer = repo.run("cat-file", form, input=asked.encode()).decode(errors="replace").split("\n")
+    pairs = zip(names, answer, strict=False)
     return {name: line.split()[0] for name, line in pairs if line.endswith(" blob")}
 
 
 def _is_plain(path: str) -> bool:
-    """Whether a path leads straight down: what a record cites is data."""
+    """Check if a path leads straight down: a record's citation is untrusted data."""
     return "\n" not in path and not {"", ".", ".."} & set(path.split("/"))
 
 
@@ -300,7 +308,7 @@ def _is_plain(path: str) -> bool:
 
 
 def _continuity(workspace: Workspace, budget: int) -> Iterator[Fault]:
-    """CONTINUITY.md as it is here or, where nobody has rendered it, as it would be."""
+    """Check the size of CONTINUITY.md as it is or, if it was never rendered, as it would be."""
     from loki_memory.continuity.file import continuity_path
 
     data = disk.read_bytes(continuity_path(workspace, ""))

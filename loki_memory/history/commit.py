@@ -1,7 +1,7 @@
-"""Commit memory: which files, with what message, and what is not committed and why.
+"""Commit memory: choose the files, word the message, and report what is not committed and why.
 
 A commit is a service, never a condition: in whatever state git is, the memory files are written
-and stay written. What could not be committed is said, and the next commit takes it along.
+and stay written. Files that could not be committed are reported; the next commit takes them.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _HALF_MERGED = re.compile(rb"^<{7} .*^={7}.*^>{7} ", re.MULTILINE | re.DOTALL)
-_NO = {"false", "no", "off", "0"}  # as git's configuration says it
+_NO = {"false", "no", "off", "0"}  # spellings of git's configuration
 _OFF = "git.mode is off"
-_TRIES = 5  # somebody else may commit at the same moment, but hardly five times in a row
+_TRIES = 5  # another process may commit at the same moment, but hardly five times in a row
 
 
 class KeptOut(NamedTuple):
-    """A file that is not committed as long as it is as it is."""
+    """A file that is not committed in its present state, and why."""
 
     path: str
     reason: str
 
 
 class Committed(NamedTuple):
-    """What a commit took, or why there is none."""
+    """The result of a commit, or the reason why there is none."""
 
     commit: str = ""  # its id; empty if none was made
     branch: str = ""
@@ -70,20 +70,20 @@ class Committed(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def is_kept_in_git(self) -> bool:
-        """Whether memory is meant to be committed here at all."""
+        """Check if this workspace keeps memory in git at all."""
         return self.reason not in {_OFF, NO_REPOSITORY, NO_GIT}
 
 
 class CommitOptions(NamedTuple):
-    """How a commit is wanted."""
+    """Options of a commit."""
 
     agent: str = ""
-    subject: str = ""  # instead of what changed in terms of belief
+    subject: str = ""  # instead of the generated one
     dry_run: bool = False
 
 
 def mode(workspace: Workspace) -> str:
-    """How memory is kept in git here."""
+    """The mode in which git keeps memory here."""
     return workspace.config.text("git.mode")
 
 
@@ -91,7 +91,7 @@ def commit(
     workspace: Workspace, agent: str = "", *, subject: str = "", dry_run: bool = False
 ) -> Committed:
     """Commit what changed in memory, and nothing else. Never raises because of git."""
-    wish, how = CommitOptions(redact(agent), redact(subject), dry_run), mode(workspace)
+    options, how = CommitOptions(redact(agent), redact(subject), dry_run), mode(workspace)
     if how == "off":
         return Committed(reason=_OFF)
     try:
@@ -100,8 +100,8 @@ def commit(
             if how == "branch":
                 from loki_memory.history.branch_mode import commit_to_branch
 
-                return commit_to_branch(workspace, repository, wish)
-            return _inline(workspace, repository, wish)
+                return commit_to_branch(workspace, repository, options)
+            return _inline(workspace, repository, options)
     except GitFailed as error:
         return Committed(reason=error.reason)
     except StoreBusy:
@@ -111,13 +111,13 @@ def commit(
 
 
 def opened(workspace: Workspace) -> Repository:
-    """The repository of a workspace; raises GitFailed."""
+    """Open the repository of a workspace; raises GitFailed."""
     return Repository.open(workspace.layout.root, workspace.layout.loki.name)
 
 
 @contextmanager
 def one_at_a_time(workspace: Workspace) -> Iterator[None]:
-    """Hold the lock of those who commit memory here; raises StoreBusy or StoreFailed."""
+    """Hold the lock for commits of memory; raises StoreBusy or StoreFailed."""
     local, seconds = workspace.layout.local, workspace.config.get("store.lock_seconds")
     with failures_named(local):
         disk.make_folder(local)
@@ -125,29 +125,29 @@ def one_at_a_time(workspace: Workspace) -> Iterator[None]:
             yield
 
 
-def _inline(workspace: Workspace, repository: Repository, wish: CommitOptions) -> Committed:
-    """Commit onto the branch that is checked out, unless that would disturb what goes on there."""
+def _inline(workspace: Workspace, repository: Repository, options: CommitOptions) -> Committed:
+    """Commit onto the branch that is checked out, unless that would disturb work in progress."""
     busy = repository.busy()
     if busy:
         return Committed(reason=f"{busy} is under way" if busy.startswith("a ") else busy)
-    anchor = "" if wish.dry_run else publish(workspace.store)
+    anchor = "" if options.dry_run else publish(workspace.store)
     for _ in range(_TRIES):
-        at, files, kept = _found(workspace, repository)
+        at, files, kept = _differences(workspace, repository)
         if not files:
             return Committed(branch=at.branch, kept_out=kept, reason=_hidden(repository, at))
-        said = composed(repository, at.changed, files, [at.head], wish, anchor)
-        told = Committed("", at.branch, said.subject, tuple(files), kept)
-        if wish.dry_run:
-            return told
+        text = composed(repository, at.changed, files, [at.head], options, anchor)
+        result = Committed("", at.branch, text.subject, tuple(files), kept)
+        if options.dry_run:
+            return result
         seal, notes = sealed(workspace, repository)
-        made = commit_files(repository, at, files, said, seal)
+        made = commit_files(repository, at, files, text, seal)
         if made:
-            return told._replace(commit=made, notes=notes)
+            return result._replace(commit=made, notes=notes)
     return Committed(reason=f"{at.branch} moved whenever it was committed to")
 
 
 def sealed(workspace: Workspace, repository: Repository) -> tuple[Seal, tuple[str, ...]]:
-    """When a commit is made and by which key; and why by none, if one is wanted."""
+    """The time of a commit and its key; and a note if a key is wanted and missing."""
     if not workspace.config.get("git.sign"):
         return Seal(workspace.now()), ()
     key = signing_key(repository)
@@ -155,17 +155,17 @@ def sealed(workspace: Workspace, repository: Repository) -> tuple[Seal, tuple[st
     return Seal(workspace.now(), key.name), notes
 
 
-def _found(
+def _differences(
     workspace: Workspace, repository: Repository
 ) -> tuple[HeadState, dict[str, File | None], tuple[KeptOut, ...]]:
-    """What differs from HEAD, while nobody is in the middle of a change of several files."""
+    """The files that differ from HEAD, read while no writer is in the middle of a change."""
     with workspace.store.change():
         at = standing(repository, repository.prefix)
         return at, *gathered(repository, at.changed)
 
 
 def _hidden(repository: Repository, at: HeadState) -> str:
-    """Why nothing is found to commit, if that is not because nothing changed."""
+    """Say why nothing is found to commit, if files did change."""
     with suppress(GitFailed):
         if not (at.head and repository.tree(at.head)):
             repository.run("check-ignore", "-q", repository.memory, env=PATTERNS)
@@ -179,9 +179,9 @@ def _hidden(repository: Repository, at: HeadState) -> str:
 def gathered(
     repository: Repository, changed: Mapping[str, TreeEntry]
 ) -> tuple[dict[str, File | None], tuple[KeptOut, ...]]:
-    """The files that a commit takes, as they are now; and those that it must not take.
+    """Read the files that a commit takes; and list those that it must not take.
 
-    `changed` are paths from the repository's root, with what the last commit has there.
+    `changed` are paths from the repository's root, with their entries in the last commit.
     """
     files: dict[str, File | None] = {}
     kept: list[KeptOut] = []
@@ -199,12 +199,12 @@ def gathered(
 
 
 def _why(error: InvalidRecord) -> str:
-    """What is wrong with a file, said of the file: `it is not valid JSON`."""
+    """Say what is wrong with a file, as a predicate: `is not valid JSON`."""
     return f"cannot be read ({error.field} {error.reason})" if error.field else error.reason
 
 
 def _on_disk(repository: Repository, path: str, known: TreeEntry) -> File | None:
-    """The file at a path; None if there is none. Links are not followed."""
+    """Read the file at a path; None if there is none. Links are not followed."""
     place = repository.root / path
     try:
         status = os.lstat(place)
@@ -218,7 +218,7 @@ def _on_disk(repository: Repository, path: str, known: TreeEntry) -> File | None
     except OSError as error:
         raise InvalidRecord(f"cannot be read ({error.strerror})") from error
     runs = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
-    if repository.settings.get("core.filemode", "").lower() in _NO:  # the file system cannot tell
+    if repository.settings.get("core.filemode", "").lower() in _NO:  # the disk has no such bit
         runs = PROGRAM if known.mode == PROGRAM else FILE
     return None if data is None else File(runs, data)
 
@@ -228,12 +228,12 @@ def _entry(repository: Repository, file: File | None) -> TreeEntry:
 
 
 def _record_path(repository: Repository, path: str) -> str:
-    """A path from the root as a record's path; an archived record counts as where it was."""
+    """The record path of a path from the root; an archived record counts by its former path."""
     return path.removeprefix(f"{repository.memory}/").removeprefix(ARCHIVE)
 
 
 def _refuse_unfit(path: str, data: bytes) -> None:
-    """Raise InvalidRecord for what git should not keep: unreadable, half merged, or a secret."""
+    """Raise InvalidRecord for a file that git should not keep: unreadable, half merged, secret."""
     if kind_of(path):
         document = decode_with_document(path, data)[1]
         secret = may_hold_secret(data) and redact_value(document) is not document
@@ -253,23 +253,23 @@ def composed(
     changed: Mapping[str, TreeEntry],
     files: Files,
     parents: Sequence[str],
-    wish: CommitOptions,
+    options: CommitOptions,
     anchor: str,
 ) -> Message:
-    """What a commit says: the change in terms of belief, who learned it, and which run it was."""
+    """Compose the message: the changes in terms of belief, the agents, and the run."""
     blobs = dict(repository.blobs(changed[path].blob for path in files if changed[path].blob))
     old = {path: blobs[changed[path].blob] for path in files if changed[path].blob}
     new = {path: file.data for path, file in files.items() if file}
     after = _records(repository, new)
     found = shifts(_records(repository, old), after)
-    changes = [shift._replace(title=redact(shift.title)) for shift in found]  # they are cut
-    subject, body = message(changes, len({name for one in changes for name in one.caused_by}))
+    changes = [shift._replace(title=redact(shift.title)) for shift in found]  # titles are cut
+    subject, body = message(changes, len({name for shift in changes for name in shift.caused_by}))
     trailers = {
-        "Loki-Agent": wish.agent or ", ".join(_agents(after)),
+        "Loki-Agent": options.agent or ", ".join(_agents(after)),
         "Loki-Run": run_id(repository, parents, files),
         "Loki-Head": anchor,
     }
-    return Message(wish.subject or subject, body, trailers)
+    return Message(options.subject or subject, body, trailers)
 
 
 def _records(repository: Repository, contents: Mapping[str, bytes]) -> Records:
@@ -279,6 +279,6 @@ def _records(repository: Repository, contents: Mapping[str, bytes]) -> Records:
 
 
 def _agents(records: Records) -> list[str]:
-    """Who did the tasks that are recorded here."""
-    episodes = (one for one in records.live.values() if isinstance(one, Episode))
-    return sorted({one.agent for one in episodes if one.agent})
+    """The agents of the episodes that are committed."""
+    episodes = (record for record in records.live.values() if isinstance(record, Episode))
+    return sorted({episode.agent for episode in episodes if episode.agent})

@@ -1,4 +1,4 @@
-"""The message of a commit of memory: what changed, in terms of belief.
+"""The message of a commit of memory: its changes in terms of belief.
 
 Such as `memory: 2 patterns learned, 1 superseded (from 6 episodes)`, and below it one line per
 belief.
@@ -13,34 +13,34 @@ from loki_memory.history.belief_diff import Shift
 
 WIDTH = 72  # git's own advice for a subject
 _TITLE = 100
-_BESIDE = {"learning", "link"}  # what comes with a belief is not what the commit is about
-_LINES = 100  # a message of a thousand lines is read by nobody; `loki-mem diff` has all
+_BESIDE = {"learning", "link"}  # they come with a belief, and are not the subject
+_LINES = 100  # enough for a reader; `loki-mem diff` has all
 
 
 def message(shifts: Sequence[Shift], episodes: int = 0) -> tuple[str, str]:
-    """Subject and body. `episodes` is how many episodes it was learned from."""
+    """Compose subject and body. `episodes` is the number of episodes that caused the change."""
     return subject(shifts, episodes), "\n".join(_body(shifts))
 
 
 def subject(shifts: Sequence[Shift], episodes: int = 0) -> str:
-    """One line that fits where git shows it; what does not fit is in the body."""
-    beliefs = [one for one in shifts if one.what != "recorded"]
-    weighty = [one for one in beliefs if one.kind not in _BESIDE]
-    told = list(phrases(weighty or beliefs or shifts)) or ["no belief changed"]
+    """Compose one line that fits where git shows it; the body has the rest."""
+    beliefs = [shift for shift in shifts if shift.what != "recorded"]
+    weighty = [shift for shift in beliefs if shift.kind not in _BESIDE]
+    parts = list(phrases(weighty or beliefs or shifts)) or ["no belief changed"]
     source = f" (from {count(episodes, 'episode')})" if episodes and beliefs else ""
-    line = f"memory: {', '.join(told)}{source}"
-    while len(line) > WIDTH and len(told) > 1:
-        told.pop()
-        line = f"memory: {', '.join(told)}, …{source}"
+    line = f"memory: {', '.join(parts)}{source}"
+    while len(line) > WIDTH and len(parts) > 1:
+        parts.pop()
+        line = f"memory: {', '.join(parts)}, …{source}"
     return line
 
 
 def phrases(shifts: Iterable[Shift]) -> Iterator[str]:
     """`2 patterns learned`, `1 superseded`: the noun only where it changes."""
     last = ""
-    for (what, kind), group in groupby(shifts, lambda one: (one.what, one.kind)):
+    for (word, kind), group in groupby(shifts, lambda shift: (shift.what, shift.kind)):
         number = sum(1 for _ in group)
-        yield f"{number:,} {what}" if kind == last else f"{count(number, kind)} {what}"
+        yield f"{number:,} {word}" if kind == last else f"{count(number, kind)} {word}"
         last = kind
 
 
@@ -50,8 +50,8 @@ def count(number: int, noun: str) -> str:
 
 
 def _body(shifts: Sequence[Shift]) -> Iterator[str]:
-    beliefs = [one for one in shifts if one.what != "recorded"]
-    yield from (f"- {line(one)}" for one in beliefs[:_LINES])
+    beliefs = [shift for shift in shifts if shift.what != "recorded"]
+    yield from (f"- {line(shift)}" for shift in beliefs[:_LINES])
     if len(beliefs) > _LINES:
         yield f"- and {len(beliefs) - _LINES:,} more"
     if len(beliefs) < len(shifts):
@@ -60,9 +60,9 @@ def _body(shifts: Sequence[Shift]) -> Iterator[str]:
 
 def line(shift: Shift) -> str:
     """One shift on one line."""
-    told = f"{shift.what} {shift.id}: {plain(shift.title, _TITLE)}"
+    text = f"{shift.what} {shift.id}: {plain(shift.title, _TITLE)}"
     weight = ", ".join(filter(None, (shift.weight(), _sources(shift))))
-    return f"{told} ({weight})" if weight else told
+    return f"{text} ({weight})" if weight else text
 
 
 def _sources(shift: Shift) -> str:
@@ -70,7 +70,7 @@ def _sources(shift: Shift) -> str:
 
 
 def plain(text: str, width: int = 0) -> str:
-    """Stored text on one line, without what a terminal could take for a command."""
+    """Put stored text on one line, without characters that a terminal could obey."""
     shown = "".join(c if c.isprintable() else " " for c in text)
     shown = " ".join(shown.split())
     return shown if not width or len(shown) <= width else shown[: width - 1] + "…"

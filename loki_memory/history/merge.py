@@ -1,15 +1,15 @@
-"""Merge two versions of a memory that have a common beginning, field by field.
+"""Merge two versions of a memory that have a common base, field by field.
 
-    sets             what either side added, without what either took away
-    counters         what both added
-    dates            the first beginning, the last use
+    sets             the additions of either side, without the removals of either
+    counters         the additions of both
+    dates            the first start, the last use
     texts            the later correction; the other is listed in `history`
     trust            the least
-    status           a rejection wins, then what is superseded, over what lives
-    derived fields   as the joined evidence makes them: see `belief_merging`
+    status           a rejection wins, then superseded, over live ones
+    derived fields   recomputed from the joined evidence: see `merge_belief`
 
-A side that changed nothing has no say. Without a common beginning the two are joined: nothing
-counts as taken away.
+A side that changed nothing has no say. Without a common base the two are joined: nothing counts as
+removed.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ M = TypeVar("M", bound=Memory)
 
 
 def merge(base: M | None, ours: M, theirs: M) -> M:
-    """The memory that both sides made of it."""
-    documents = [one.document() if one else {} for one in (base, ours, theirs)]
+    """Merge two versions of a memory."""
+    documents = [version.document() if version else {} for version in (base, ours, theirs)]
     before, mine, other = map(comparable_bytes, documents)
     if mine in {before, other}:
         return theirs
@@ -64,9 +64,9 @@ def _document(base: Memory | None, ours: Memory, theirs: Memory, versions: Versi
 
 
 def are_strangers(base: Memory | None, ours: Memory, theirs: Memory) -> bool:
-    """Whether two branches gave one name to two different memories.
+    """Check if two branches gave one name to two different memories.
 
-    An id that was derived from a key says that they are the same; one that somebody wrote by
+    An id that was derived from a key says that they are the same; one that was written by
     hand, such as `ep-2026-01-06-001`, does not.
     """
     if base is not None:
@@ -78,12 +78,12 @@ def are_strangers(base: Memory | None, ours: Memory, theirs: Memory) -> bool:
 
 
 def told_apart(ours: Memory, theirs: Memory) -> tuple[Memory, Memory]:
-    """Two strangers: the one that keeps the name, and the one that gets the id of its key.
+    """Order two different memories: the one that keeps the id, and the one that gets a new one.
 
-    Which is which depends on what they say, not on who merges.
+    The order depends on their content, not on who merges.
     """
     keeps, moves = sorted(
-        (ours, theirs), key=lambda one: sha256(comparable_bytes(one.document())).digest()
+        (ours, theirs), key=lambda record: sha256(comparable_bytes(record.document())).digest()
     )
     return keeps, moves.changed(id="") if moves.id == keeps.id else moves
 
@@ -106,7 +106,7 @@ def _by_fields(versions: Versions) -> Document:
 
 
 def _learning(versions: Versions) -> Document:
-    """A lesson whose words one side left alone is as trusted as the other side has it."""
+    """Merge a learning; a side that left its words alone has no say about their origin."""
     sides = (
         _differs(versions.base, side, ("lesson", "error", "resolution"))
         for side in (versions.ours, versions.theirs)
@@ -124,12 +124,12 @@ def _differs(base: Document, side: Document, names: tuple[str, ...]) -> bool:
 
 
 _LOG = ("action_log", "detail", "action_counts")
-_SUMMARY = "summary"  # what `detail` says of an episode whose log was shortened
+_SUMMARY = "summary"  # the `detail` of an episode whose log was shortened
 _EPISODE: dict[str, Rule] = {
     **_SHARED,
     **dict.fromkeys(_LOG, elsewhere),
     "context": nested({"constraints": joined, "files_involved": joined}),
-    "recalled": keyed(lambda one: one["id"]),
+    "recalled": keyed(lambda memory: memory["id"]),
     **dict.fromkeys(
         ("errors_encountered", "artifacts_produced", "files_read", "files_modified"), joined
     ),
@@ -137,9 +137,9 @@ _EPISODE: dict[str, Rule] = {
 
 
 def _episode(versions: Versions) -> Document:
-    """What happened does not change; its log may have become a summary on one side.
+    """Merge an episode; it does not change, but its log may be a summary on one side.
 
-    Where both sides changed the log, the whole one is kept: it can be summarised again.
+    Where both sides changed the log, the full one is kept: it can be summarised again.
     """
     log = _together(versions, _LOG, _is_summary, lists=lambda log: not _is_summary(log))
     return {**merged(versions, _EPISODE, stated), **log}
@@ -161,9 +161,9 @@ _HANDOFF: dict[str, Rule] = {
 
 
 def _handoff(versions: Versions) -> Document:
-    """The furthest state it reached; who accepted it first has it."""
+    """Take the furthest state that a handoff reached, and the first agent that accepted it."""
     acceptance = _together(versions, _ACCEPTANCE, _accepted, lists=bool)
-    state = _together(versions, _STATE, _reached, lists=lambda one: "closed_at" in one)
+    state = _together(versions, _STATE, _reached, lists=lambda handoff: "closed_at" in handoff)
     return {**merged(versions, _HANDOFF, stated), **acceptance, **state}
 
 
@@ -181,14 +181,15 @@ _LEDGER_SETS = ("patterns_learned", "handoffs")
 
 
 def _ledger(versions: Versions) -> Document:
-    """The newest checkpoint, and all that either side learned or took on."""
+    """Take the newest checkpoint, and all that either side learned or accepted."""
     names = tuple(sorted({*versions.base, *versions.ours, *versions.theirs} - {"origin"}))
-    documents = ({n: one[n] for n in names if n in one} for one in versions.all())
-    bare = [_without_sets(one) for one in documents]
+    documents = ({n: version[n] for n in names if n in version} for version in versions.all())
+    bare = [_without_sets(version) for version in documents]
     newest = Sides(*bare).settled()
     if newest is CONTESTED:
         newest = max(
-            bare[1:], key=lambda one: (one.get("last_checkpoint") or "", comparable_bytes(one))
+            bare[1:],
+            key=lambda side: (side.get("last_checkpoint") or "", comparable_bytes(side)),
         )
     origin = trusted(versions)
     document = newest if origin is ABSENT else {**newest, "origin": origin}
@@ -214,14 +215,14 @@ def _together(
     rank: Callable[[Document], Any],
     lists: Callable[[Document], bool],
 ) -> Document:
-    """Fields that are taken from one side, all of them: from the one that ranks first.
+    """Take some fields together from one side, the one that ranks first.
 
-    What the other side had is listed in the history if it `lists`.
+    The fields of the other side are listed in the history if `lists` says so.
     """
-    sides = Sides(*({n: one[n] for n in names if n in one} for one in versions.all()))
+    sides = Sides(*({n: version[n] for n in names if n in version} for version in versions.all()))
     won = sides.settled()
     if won is CONTESTED:
-        won, lost = sorted(sides[1:], key=lambda one: (rank(one), comparable_bytes(one)))
+        won, lost = sorted(sides[1:], key=lambda side: (rank(side), comparable_bytes(side)))
         if lists(lost):
             all_of_it = {name: lost.get(name) for name in names}
             versions.overruled.append({"was": all_of_it, "merged": True})

@@ -59,7 +59,7 @@ _WORDS: dict[type[Belief], tuple[str, ...]] = {
 
 
 def merged_belief(base: Belief | None, ours: Belief, theirs: Belief, given: Versions) -> Document:
-    """The document that both sides made of a belief; `given` has their documents."""
+    """Merge two versions of a belief; `given` has their documents."""
     words = _WORDS[type(ours)]
     first, *sides = map(bare, (base, ours, theirs), given.all())
     versions = Versions(first, *(_noted(first, side, words) for side in sides))
@@ -68,7 +68,7 @@ def merged_belief(base: Belief | None, ours: Belief, theirs: Belief, given: Vers
     if "key" in versions.ours or "key" in versions.theirs:
         rules |= _PRODUCED
     elif base is None:
-        versions.days = tuple(_since(one, words[0]) for one in versions.all())
+        versions.days = tuple(_since(version, words[0]) for version in versions.all())
     document = versions.with_history(merged(versions, rules, stated))
     return weighed(type(ours), given.all(), document)
 
@@ -77,10 +77,10 @@ def merged_belief(base: Belief | None, ours: Belief, theirs: Belief, given: Vers
 
 
 class _Voice(NamedTuple):
-    """Whose words a version has: somebody's, or those that its evidence gave it."""
+    """The author of a version's words: a person or agent, or its evidence."""
 
     words: Document
-    is_somebodys: bool
+    is_stated: bool
     at: str  # of the newest evidence, where that wrote the words
     is_changed: bool  # since the base; a word that was changed and changed back counts
 
@@ -89,10 +89,10 @@ class _Voice(NamedTuple):
         said = {name: side[name] for name in words if name in side}
         marks = (*words, "origin")
         is_corrected = side is not base and not _corrected(base, side).isdisjoint(marks)
-        is_somebodys = is_corrected or not _is_produced(side)
+        is_stated = is_corrected or not _is_produced(side)
         is_changed = is_corrected or any(_differs(base, side, name) for name in words)
         at = max(base.get("at") or "", side.get("at") or "")
-        return cls(said, is_somebodys, "" if is_somebodys else at, is_changed)
+        return cls(said, is_stated, "" if is_stated else at, is_changed)
 
 
 def _is_produced(side: Document) -> bool:
@@ -104,17 +104,19 @@ def _differs(base: Document, side: Document, name: str) -> bool:
 
 
 def _corrected(base: Document, side: Document) -> set[str]:
-    """The fields that a side's history tells of and the base's does not."""
+    """The fields that a side's history mentions and the base's does not."""
     known = {comparable_bytes(entry) for entry in listed(base.get("history"))}
-    entries = [one for one in listed(side.get("history")) if comparable_bytes(one) not in known]
+    entries = [
+        entry for entry in listed(side.get("history")) if comparable_bytes(entry) not in known
+    ]
     return {name for entry in entries for name in former(entry)}
 
 
 def _noted(base: Document, side: Document, words: tuple[str, ...]) -> Document:
     """The side with an entry in its history for each word that it changed without one.
 
-    Later merges find there when that was, whatever becomes of the record's own date; and that
-    somebody took over words that evidence had written, whatever becomes of its origin.
+    Later merges find the date of the change there, whatever becomes of the record's own date; and
+    that a person took over words that evidence had written, whatever becomes of its origin.
     """
     if not base or _is_produced(side):
         return side
@@ -127,7 +129,7 @@ def _noted(base: Document, side: Document, words: tuple[str, ...]) -> Document:
 
 
 def _since(side: Document, statement: str) -> dict[str, str]:
-    """Where two statements have no common beginning, each is as old as its record."""
+    """Date two statements without a common base: each is as old as its record."""
     known = days(side)
     return {**known, statement: max(known.get(statement, ""), side.get("at") or "")}
 
@@ -135,12 +137,12 @@ def _since(side: Document, statement: str) -> dict[str, str]:
 def _word_rules(
     versions: Versions, words: tuple[str, ...], voices: list[_Voice]
 ) -> dict[str, Rule]:
-    """Rules for the words, and for who answers for them."""
+    """The rules for the words, and for their origin."""
     _, ours, theirs = voices
-    if ours.is_somebodys and theirs.is_somebodys:
+    if ours.is_stated and theirs.is_stated:
         says = (ours.is_changed, theirs.is_changed)
         return {"conditions": joined, "origin": lambda versions, _: trusted(versions, says)}
-    sides = Sides(*([one.words, one.is_somebodys, one.at] for one in voices))
+    sides = Sides(*([voice.words, voice.is_stated, voice.at] for voice in voices))
     if not versions.base:
         sides = sides._replace(base=ABSENT)
     heard = _heard(sides)
@@ -149,29 +151,29 @@ def _word_rules(
 
 
 def _heard(sides: Sides) -> Document:
-    """The words of one side: somebody's before all, then those of the newest evidence."""
+    """The words of one side: a stated one first, then the one with the newest evidence."""
     chosen = sides.settled()
     if chosen is CONTESTED:
-        chosen = max(sides[1:], key=lambda one: (one[1], one[2], comparable_bytes(one[0])))
+        chosen = max(sides[1:], key=lambda side: (side[1], side[2], comparable_bytes(side[0])))
     words: Document = chosen[0]
     return words
 
 
 def _origin_rule(sides: Sides, voices: list[_Voice]) -> Rule:
-    """Who put words where evidence had written some is their origin, if nobody lowered it."""
+    """The rule for the origin: stated words replace those of evidence, unless trust was lowered."""
     _, ours, theirs = voices
-    is_overridden = ours.is_somebodys != theirs.is_somebodys and sides.settled() is CONTESTED
+    is_overridden = ours.is_stated != theirs.is_stated and sides.settled() is CONTESTED
     changed = (
         comparable_bytes(sides.ours) != comparable_bytes(sides.base),
         comparable_bytes(sides.theirs) != comparable_bytes(sides.base),
     )
-    says = (ours.is_somebodys, theirs.is_somebodys) if is_overridden else changed
+    says = (ours.is_stated, theirs.is_stated) if is_overridden else changed
 
     def rule(versions: Versions, name: str) -> Any:
         if versions.base or not is_overridden:
             return trusted(versions, says)
         origins = versions.sides(name)
-        return origins.ours if ours.is_somebodys else origins.theirs
+        return origins.ours if ours.is_stated else origins.theirs
 
     return rule
 
@@ -180,25 +182,28 @@ def _origin_rule(sides: Sides, voices: list[_Voice]) -> Rule:
 
 
 def _resolutions(versions: Versions, name: str) -> Any:
-    """The ones that surely helped first; one that is spelled otherwise is the same."""
+    """Join the resolutions, the surest first; spellings of one resolution are one."""
     sides = versions.sides(name)
     value = sides.settled()
     if value is not CONTESTED:
         return value
-    found = keyed(lambda one: normal(one["do"]), _resolution)(versions, name)
-    return sorted(found, key=lambda one: (-_worth(one), one["do"]))
+    found = keyed(lambda resolution: normal(resolution["do"]), _resolution)(versions, name)
+    return sorted(found, key=lambda resolution: (-_worth(resolution), resolution["do"]))
 
 
-def _worth(one: Document) -> float:
-    return lower_bound(len(listed(one.get("for"))), len(listed(one.get("against"))))
+def _worth(resolution: Document) -> float:
+    support, against = (len(listed(resolution.get(name))) for name in ("for", "against"))
+    return lower_bound(support, against)
 
 
 def _resolution(sides: Sides) -> Document:
-    """One remedy with the episodes of both; of two spellings the longer."""
+    """Join one resolution with the episodes of both; of two spellings the longer."""
     base = {} if sides.base is ABSENT else sides.base
-    found = max(sides.ours, sides.theirs, key=lambda one: (len(one["do"]), comparable_bytes(one)))
+    found = max(
+        sides.ours, sides.theirs, key=lambda side: (len(side["do"]), comparable_bytes(side))
+    )
     lists = {
-        name: union(Sides(*(one.get(name, ABSENT) for one in (base, sides.ours, sides.theirs))))
+        name: union(Sides(*(side.get(name, ABSENT) for side in (base, sides.ours, sides.theirs))))
         for name in ("for", "against")
         if name in sides.ours or name in sides.theirs
     }
@@ -207,11 +212,11 @@ def _resolution(sides: Sides) -> Document:
 
 def _newest(versions: Versions, name: str) -> Any:
     """The date of the newest evidence, which does not go back."""
-    there = [one for one in versions.sides(name)[1:] if one is not ABSENT and one is not None]
+    there = [date for date in versions.sides(name)[1:] if date is not ABSENT and date is not None]
     return max(there, default=None)
 
 
-# What is rejected stays so, and what was replaced is not brought back by who did not know.
+# A rejection stays, and a side that did not know of a successor does not undo it.
 _STATUSES = (
     "rejected",
     "superseded",
@@ -226,7 +231,7 @@ _RULES: dict[str, Rule] = {
     "evidence": nested({"for": joined, "against": joined}),
     "resolutions": _resolutions,
     "links": keyed(lambda link: (link.get("relation", "related_to"), link["to"])),
-    "citations": keyed(lambda one: (one["path"], one.get("symbol") or "")),
+    "citations": keyed(lambda citation: (citation["path"], citation.get("symbol") or "")),
     "source_episodes": joined,
     "asserted_knowing": joined,
     "otherwise": joined,
@@ -239,7 +244,7 @@ _RULES: dict[str, Rule] = {
     "valid_from": earliest,
     "invalid_at": earliest,
 }
-# What consolidation writes beside the words, and what follows from the evidence.
+# Fields that consolidation writes beside the words, and that follow from the evidence.
 _PRODUCED: dict[str, Rule] = {
     **dict.fromkeys(("category", "parent", "depth", "key", "scope"), rendered),
     **dict.fromkeys(("confidence", "status"), elsewhere),
@@ -247,7 +252,7 @@ _PRODUCED: dict[str, Rule] = {
 }
 
 
-# -- How far a merged memory is trusted: never further than those whose words it has --------------
+# -- The origin of a merged memory: no more trusted than the authors of its words -----------------
 
 
 _FROM_MOST: tuple[str, ...] = get_args(Origin)
@@ -255,7 +260,7 @@ _OWNER = _FROM_MOST[0]
 
 
 def least(origins: Iterable[Any]) -> Any:
-    """The least trusted; who does not say stands below the owner and above everybody else."""
+    """The least trusted origin; a missing one is below the owner and above all others."""
     return max(origins, key=_distance)
 
 
@@ -266,7 +271,7 @@ def _distance(origin: Any) -> float:
 
 
 def trusted(versions: Versions, says: tuple[bool, bool] = (True, True)) -> Any:
-    """The origin of what was merged; `says` tells of each side whether it changed the words.
+    """The origin of a merged memory; `says` has True for each side that changed the words.
 
     A side that changed the words answers for them, and one that lowered the trust had its reason.
     Where an owner took over words that the other side did not change, they are the owner's.
@@ -275,11 +280,11 @@ def trusted(versions: Versions, says: tuple[bool, bool] = (True, True)) -> Any:
     if not versions.base:
         return least(sides)
     answering = [
-        one
-        for one, words in zip(sides, says, strict=True)
-        if words or _distance(one) > _distance(base)
+        origin
+        for origin, words in zip(sides, says, strict=True)
+        if words or _distance(origin) > _distance(base)
     ]
-    raised = [one for one in sides if _distance(one) < _distance(base)]
+    raised = [origin for origin in sides if _distance(origin) < _distance(base)]
     return least(answering or raised or [base])
 
 
@@ -287,7 +292,7 @@ def is_owned(origin: Any) -> bool:
     return origin is not ABSENT and origin == _OWNER
 
 
-# -- The confidence and the status that a merged belief has by its joined evidence ----------------
+# -- The confidence and the status of a merged belief, by its joined evidence ---------------------
 
 
 _EVIDENCE = ("evidence", "source_episodes")
@@ -299,7 +304,7 @@ Three = tuple[Document, Document, Document]  # base, ours, theirs
 
 
 def bare(belief: Belief | None, document: Document) -> Document:
-    """A belief with what somebody stated of it, without what evidence made of that."""
+    """A belief as it was stated, without the numbers that its evidence added."""
     if belief is None or is_produced(belief) or not is_weighed(belief):
         return document
     stated, knowing = claim(belief)
@@ -309,7 +314,7 @@ def bare(belief: Belief | None, document: Document) -> Document:
 
 
 def weighed(model: type[Belief], three: Three, merged: Document) -> Document:
-    """The merged document with the numbers that its evidence gives it."""
+    """The merged document with the numbers of its evidence."""
     if "key" in merged:
         return {**merged, **_produced(model, three, merged)}
     if any("asserted" in side for side in three[1:]):
@@ -317,11 +322,11 @@ def weighed(model: type[Belief], three: Three, merged: Document) -> Document:
     return merged
 
 
-# -- what somebody asserted ----------------------------------------------------------------------
+# -- stated beliefs ------------------------------------------------------------------------------
 
 
 def _asserted(model: type[Belief], three: Three, merged: Document) -> Document:
-    """As one side weighed it, if what it weighed is what was merged; else anew."""
+    """The numbers of one side, if it weighed what was merged; else computed anew."""
     made = _sides(three, _NUMBERS).settled()
     if made is not CONTESTED and comparable_bytes(made.get("asserted")) == comparable_bytes(
         merged.get("confidence")
@@ -333,19 +338,19 @@ def _asserted(model: type[Belief], three: Three, merged: Document) -> Document:
     return {"confidence": sure, **stated.fields(sure)}
 
 
-# -- what consolidation made ---------------------------------------------------------------------
+# -- beliefs that consolidation made ---------------------------------------------------------------
 
 
 def _produced(model: type[Belief], three: Three, merged: Document) -> Document:
-    """Numbers for what has them: a topic sums up its members, and nobody weighs it."""
+    """The confidence and status of a belief; a topic sums up its members and has neither."""
     observed = _observed(model, merged)
-    sure = _sure(three, observed) if _is_said(three, "confidence") else ABSENT
-    state = _status(three, observed, sure) if _is_said(three, "status") else ABSENT
+    sure = _sure(three, observed) if _is_stated_in(three, "confidence") else ABSENT
+    state = _status(three, observed, sure) if _is_stated_in(three, "status") else ABSENT
     found = {"confidence": sure, "status": state}
     return {name: value for name, value in found.items() if value is not ABSENT}
 
 
-def _is_said(three: Three, name: str) -> bool:
+def _is_stated_in(three: Three, name: str) -> bool:
     return any(name in side for side in three[1:])
 
 
@@ -355,26 +360,26 @@ def _sure(three: Three, observed: tuple[float, float]) -> Any:
         return made.get("confidence", ABSENT)
     if len(set(map(comparable_bytes, _sides(three, ())))) == 1:  # the same evidence, other numbers
         there = (side.get("confidence") for side in three[1:])
-        return min((one for one in there if one is not None), default=ABSENT)
+        return min((value for value in there if value is not None), default=ABSENT)
     return confidence(*observed)
 
 
 def _status(three: Three, observed: tuple[float, float], sure: Any) -> Any:
-    """Where it ended if it did; while it lives, what the side says whose evidence it has."""
+    """The end status if there is one; while it lives, the status of the side with its evidence."""
     ended = Sides(*map(_end, three)).settled()
     if ended is CONTESTED:
         ended = min(map(_end, three[1:]), key=_ENDS.index)
     if ended != _LIVE:
         return ended
-    said = [side.get("status", ABSENT) for side in _telling(three) if _end(side) == _LIVE]
-    if len(set(map(comparable_bytes, said))) == 1:
-        return said[0]
+    states = [side.get("status", ABSENT) for side in _deciding(three) if _end(side) == _LIVE]
+    if len(set(map(comparable_bytes, states))) == 1:
+        return states[0]
     # Retiring it is left to consolidation, which knows how much each episode weighs.
     found = status(*observed, 0.0 if sure is ABSENT else sure)
     return "disputed" if found == "retired" else found
 
 
-def _telling(three: Three) -> tuple[Document, ...]:
+def _deciding(three: Three) -> tuple[Document, ...]:
     """The sides whose evidence and confidence were taken as they are."""
     base, ours, theirs = map(comparable_bytes, _sides(three, ("confidence",)))
     if ours == theirs:
@@ -399,10 +404,10 @@ def _sides(three: Three, names: tuple[str, ...]) -> Sides:
 def _observed(
     model: type[Belief], merged: Document, known: frozenset[str] = frozenset()
 ) -> tuple[float, float]:
-    """The observations for and against a belief that nobody had made before."""
+    """Count the observations for and against a belief, without those already known."""
     evidence = merged.get("evidence") or {}
     for_ = frozenset(listed(evidence.get("for"))) - known
     against = frozenset(listed(evidence.get("against"))) - known
-    told_by = frozenset(listed(merged.get("source_episodes"))) - known
-    sources = frozenset() if issubclass(model, Fact) else told_by - for_
+    named = frozenset(listed(merged.get("source_episodes"))) - known
+    sources = frozenset() if issubclass(model, Fact) else named - for_
     return len(for_ - against) + UNSURE * len(sources - against), len(against)

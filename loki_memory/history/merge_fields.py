@@ -1,8 +1,8 @@
-"""Three versions of a document, and the rules by which a field of them becomes one value.
+"""Three versions of a document, and the rules that merge a field of them into one value.
 
 Where one side changed a field, its value is taken. Where both did, the rule of the field decides.
 No rule knows which side is ours: a rebase swaps them. And each is a join over one base, so that
-three branches give the same in whatever order they are merged.
+three branches give the same result in any order of merges.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import orjson
 
 Document = dict[str, Any]
-ITEM = "[]"  # what the name of a list ends with where one of its items is meant
+ITEM = "[]"  # the suffix of a list's name where one of its items is meant
 Days = Mapping[str, str]  # field -> the day on which it was last corrected
 
 
 class Marker(Enum):
-    """Values that no JSON value can be mistaken for."""
+    """Values that are distinct from every JSON value."""
 
     ABSENT = "the field is not there"
     CONTESTED = "both sides changed it, differently"
@@ -29,7 +29,7 @@ ABSENT, CONTESTED = Marker.ABSENT, Marker.CONTESTED
 
 
 def comparable_bytes(value: Any) -> bytes:
-    """A value as bytes that are equal where the values are, and order what has no order.
+    """Encode a value as bytes that are equal where values are, and that give a total order.
 
     Python takes true for 1, and 1 for 1.0; files do not.
     """
@@ -52,17 +52,17 @@ class Sides(NamedTuple):
 
 
 class Versions:
-    """A document in three versions, and what of either side did not make it into the result."""
+    """A document in three versions, and the values of either side that were overruled."""
 
     def __init__(self, base: Document, ours: Document, theirs: Document) -> None:
         self.base, self.ours, self.theirs = base, ours, theirs
         before = days(base)
         self.days = (before, *(_later(before, days(side)) for side in (ours, theirs)))
         self.overruled: list[Document] = []
-        self.place = ""  # in the whole document, where these are a part of it
+        self.place = ""  # prefix of field names, where these are a part of a document
 
     def sides(self, name: str) -> Sides:
-        return Sides(*(one.get(name, ABSENT) for one in self.all()))
+        return Sides(*(document.get(name, ABSENT) for document in self.all()))
 
     def inside(self, name: str) -> Versions:
         """The three versions of an object that a field holds."""
@@ -76,17 +76,17 @@ class Versions:
         return self.base, self.ours, self.theirs
 
     def names(self) -> list[str]:
-        """The fields that there are on either side."""
+        """The fields of all versions."""
         return list({**self.ours, **self.theirs})
 
     def overrule(self, name: str, value: Any, day: str = "") -> None:
-        """Keep a value that did not win, as `history` keeps what was corrected."""
+        """Keep a value that did not win, as `history` keeps corrected ones."""
         if value is not ABSENT and value is not None:
-            said = {"on": day} if day else {}
-            self.overruled.append({**said, "was": {self.place + name: value}, "merged": True})
+            dated = {"on": day} if day else {}
+            self.overruled.append({**dated, "was": {self.place + name: value}, "merged": True})
 
     def with_history(self, document: Document) -> Document:
-        """The merged document with what it and both sides remember of former values."""
+        """The merged document with the former values of both sides and of this merge."""
         sides = self.sides("history")
         entries = [*listed(sides.ours), *listed(sides.theirs), *self.overruled]
         if not self.overruled and comparable_bytes(sides.ours) == comparable_bytes(sides.theirs):
@@ -95,17 +95,17 @@ class Versions:
 
 
 def _remembered(entries: Iterable[Any], document: Document) -> list[Any]:
-    """Every entry once, the oldest first.
+    """List every entry once, the oldest first.
 
     A value that was overruled is listed by its latest day, and not at all once it has won.
     """
     known: dict[bytes, Any] = {}
-    for entry in sorted(entries, key=lambda one: (_day(one), comparable_bytes(one))):
+    for entry in sorted(entries, key=lambda entry: (_day(entry), comparable_bytes(entry))):
         if not _is_overruled(entry):
             known[comparable_bytes(entry)] = entry
         elif not _says(document, former(entry)):
             known[comparable_bytes(former(entry))] = entry
-    return sorted(known.values(), key=lambda one: (_day(one), comparable_bytes(one)))
+    return sorted(known.values(), key=lambda entry: (_day(entry), comparable_bytes(entry)))
 
 
 def _is_overruled(entry: Any) -> bool:
@@ -113,7 +113,7 @@ def _is_overruled(entry: Any) -> bool:
 
 
 def _says(document: Document, former_values: Document) -> bool:
-    """Whether a document has these values now."""
+    """Check if a document has these values now."""
     return all(_has(document, name, value) for name, value in former_values.items())
 
 
@@ -134,14 +134,14 @@ Rule = Callable[[Versions, str], Any]
 
 
 def merged(versions: Versions, rules: Mapping[str, Rule], default: Rule) -> Document:
-    """The document in which every field followed its rule; `history` follows from all of them."""
+    """Merge every field by its rule; `history` follows from all of them."""
     names = [name for name in versions.names() if name != "history" or versions.place]
     found = ((name, rules.get(name, default)(versions, name)) for name in names)
     return {name: value for name, value in found if value is not ABSENT}
 
 
 def days(document: Document) -> dict[str, str]:
-    """When each field was last corrected, as far as the document remembers."""
+    """The days on which fields were last corrected, by the document's history."""
     found: dict[str, str] = {}
     for entry in listed(document.get("history", ABSENT)):
         for name in former(entry):
@@ -149,13 +149,13 @@ def days(document: Document) -> dict[str, str]:
     return found
 
 
-def _later(one: Days, other: Days) -> Days:
-    """What was corrected once was, also if the entry is gone."""
-    return {name: max(one.get(name, ""), other.get(name, "")) for name in {**one, **other}}
+def _later(first: Days, second: Days) -> Days:
+    """The later days of both: a correction counts even if its entry is gone."""
+    return {name: max(first.get(name, ""), second.get(name, "")) for name in {**first, **second}}
 
 
 def former(entry: Any) -> Document:
-    """The former values that an entry of a history tells of."""
+    """The former values in an entry of a history."""
     was = entry.get("was") if isinstance(entry, dict) else None
     return was if isinstance(was, dict) else {}
 
@@ -166,7 +166,7 @@ def _day(entry: Any) -> str:
 
 
 def listed(value: Any) -> list[Any]:
-    """A list, and nothing or one thing as a list of it."""
+    """A list; nothing or a single value becomes a list."""
     if value is ABSENT or value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -176,12 +176,12 @@ def listed(value: Any) -> list[Any]:
 
 
 def elsewhere(_versions: Versions, _name: str) -> Any:
-    """The rule of fields that are merged together, apart from all others."""
+    """The rule of fields that are merged together elsewhere."""
     return ABSENT
 
 
 def stated(versions: Versions, name: str) -> Any:
-    """What somebody said: the later correction wins, and the other is listed in the history.
+    """The rule of a stated field: the later correction wins, the other is listed in the history.
 
     Trust has no say: merging lowers it, and then the result would depend on the order of merges.
     """
@@ -189,7 +189,7 @@ def stated(versions: Versions, name: str) -> Any:
 
 
 def rendered(versions: Versions, name: str) -> Any:
-    """What is written anew from evidence: as `stated`, but only corrections are listed."""
+    """The rule of a field written from evidence: as `stated`, but only corrections are listed."""
     before = versions.days[0].get(versions.place + name, "")
     return _register(versions, name, lists=lambda day: day > before)
 
@@ -210,15 +210,15 @@ def _register(versions: Versions, name: str, lists: Callable[[str], bool]) -> An
 
 
 def among(choose: Callable[..., Any], key: Callable[[Any], Any]) -> Rule:
-    """Of two values the one that `choose` (min or max) takes by a key; the other says no more."""
+    """A rule that takes the min or max (`choose`) of two values by a key; the other is dropped."""
 
     def rule(versions: Versions, name: str) -> Any:
         sides = versions.sides(name)
         value = sides.settled()
         if value is not CONTESTED:
             return value
-        there = [one for one in sides[1:] if one is not ABSENT and one is not None]
-        return choose(there, key=lambda one: (key(one), comparable_bytes(one)), default=None)
+        there = [value for value in sides[1:] if value is not ABSENT and value is not None]
+        return choose(there, key=lambda each: (key(each), comparable_bytes(each)), default=None)
 
     return rule
 
@@ -229,7 +229,7 @@ either = among(max, bool)
 
 
 def counted(versions: Versions, name: str) -> Any:
-    """What both sides added to a counter; without a common beginning, the larger count."""
+    """The rule of a counter: the additions of both; without a common base, the larger count."""
     base, ours, theirs = (value or 0 for value in _numbers(versions.sides(name)))
     if not versions.base:
         return max(ours, theirs)
@@ -241,14 +241,14 @@ def _numbers(sides: Sides) -> Iterable[Any]:
 
 
 def joined(versions: Versions, name: str) -> Any:
-    """A set: what either side added, without what either took away."""
+    """The rule of a set: the additions of either side, without the removals of either."""
     sides = versions.sides(name)
     value = sides.settled()
     return union(sides) if value is CONTESTED else value
 
 
 def union(sides: Sides) -> list[Any]:
-    """The items of the base in their order, then what was added."""
+    """The items of the base in their order, then the additions."""
     base, ours, theirs = (
         {comparable_bytes(item): item for item in listed(value)} for value in sides
     )
@@ -258,7 +258,7 @@ def union(sides: Sides) -> list[Any]:
 
 
 def nested(rules: Mapping[str, Rule], default: Rule = stated) -> Rule:
-    """An object whose fields have rules of their own."""
+    """A rule for an object whose fields have rules of their own."""
 
     def rule(versions: Versions, name: str) -> Any:
         value = versions.sides(name).settled()
@@ -274,10 +274,10 @@ Join = Callable[[Sides], Document]
 
 
 def keyed(key: Key, join: Join | None = None) -> Rule:
-    """A list in which each item is known by a key.
+    """A rule for a list in which each item has a key.
 
     Two items with one key are joined; without a `join` one of them is taken and the other listed
-    in the history. What one side took away and the other changed stays, changed.
+    in the history. An item that one side removed and the other changed stays, changed.
     """
 
     def rule(versions: Versions, name: str) -> Any:
@@ -286,8 +286,8 @@ def keyed(key: Key, join: Join | None = None) -> Rule:
         if value is not CONTESTED:
             return value
         found = [_by_key(items, key, join or _larger) for items in sides]
-        each = (Sides(*(one.get(at, ABSENT) for one in found)) for at in _keys(found))
-        items = (_item(versions, name, one, join) for one in each)
+        each = (Sides(*(side.get(at, ABSENT) for side in found)) for at in _keys(found))
+        items = (_item(versions, name, item_sides, join) for item_sides in each)
         return [item for item in items if item is not ABSENT]
 
     return rule
@@ -320,6 +320,6 @@ def _item(versions: Versions, name: str, sides: Sides, join: Join | None) -> Any
 
 
 def _larger(sides: Sides) -> Document:
-    """Of two items that nothing else tells apart, always the same one."""
+    """The larger of two items with one key: any order will do, if it is always the same."""
     document: Document = max(sides.ours, sides.theirs, key=comparable_bytes)
     return document

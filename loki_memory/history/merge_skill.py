@@ -1,11 +1,11 @@
 """Merge two versions of a skill: the front matter by fields, the body section by section.
 
-Inside a section that both sides changed, paragraphs and list items are woven together: what either
-added stands where it was added, what either took away is gone, and of what both rewrote both
-versions stand, one after the other. Steps are numbered anew. There are no conflict markers.
+Inside a section that both sides changed, paragraphs and list items are interleaved: an addition of
+either side keeps its place, a removal of either side holds, and where both rewrote a part, both
+versions follow each other. Steps are numbered anew. There are no conflict markers.
 
-A skill that consolidation wrote and nobody changed is taken from one side, the newer; one that
-somebody changed stands above it. Front matter is text, so what was overruled is listed in
+A skill that consolidation wrote and nobody changed is taken from one side, the newer; one that was
+changed by hand takes precedence. Front matter is text, so overruled values are listed in
 `metadata.loki-history` as JSON.
 """
 
@@ -36,14 +36,14 @@ from loki_memory.models.ids import digest
 from loki_memory.models.skill import headings
 
 _HISTORY, _ORIGIN = "loki-history", "loki-origin"
-_OURS = "loki-"  # metadata that we write begins so
+_OURS = "loki-"  # prefix of metadata that we write
 _NUMBERED = re.compile(r"^\d+([.)])\s+")
 _ITEM = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 
 
 def merged_skill(given: Versions) -> Document:
-    """The document that both sides made of a skill."""
+    """Merge two versions of a skill."""
     versions = Versions(*map(_opened, given.all()))
     document = versions.with_history(merged(versions, _rules(versions), stated))
     history, metadata = document.pop("history", None), document.pop("metadata", {})
@@ -64,7 +64,7 @@ def _opened(document: Document) -> Document:
 def _entries(text: str) -> list[Any]:
     try:
         return listed(orjson.loads(text))
-    except orjson.JSONDecodeError:  # somebody else's: kept as it is
+    except orjson.JSONDecodeError:  # not ours: kept as it is
         return [{"was": {_HISTORY: text}}]
 
 
@@ -85,18 +85,18 @@ def _is_written_by_us(document: Document) -> bool:
 
 
 def _heard(versions: Versions, *, ours: bool, theirs: bool) -> Document:
-    """The text of one side: of who changed it; else somebody's; else the newer."""
+    """The text of one side: the changed one; else the one written by hand; else the newer."""
     sides = Sides(*map(_text, versions.all()))
     text = sides.settled()
     if text is CONTESTED and ours != theirs:
         text = sides.theirs if ours else sides.ours
     elif text is CONTESTED:
-        text = max(sides.ours, sides.theirs, key=lambda one: (_date(one), comparable_bytes(one)))
+        text = max(sides.ours, sides.theirs, key=lambda side: (_date(side), comparable_bytes(side)))
     return dict(text)
 
 
 def _text(document: Document) -> Document:
-    """What consolidation writes of a skill."""
+    """The parts of a skill that consolidation writes."""
     metadata = document.get("metadata") or {}
     written = {key: value for key, value in metadata.items() if _is_written(key)}
     text: Document = {n: document[n] for n in ("body", "description") if n in document}
@@ -104,7 +104,7 @@ def _text(document: Document) -> Document:
 
 
 def _is_written(key: str) -> bool:
-    """Whether metadata comes with the text; how far a skill is trusted does not."""
+    """Check if metadata comes with the text; the origin does not."""
     return key.startswith(_OURS) and key != _ORIGIN
 
 
@@ -127,7 +127,7 @@ def _metadata(versions: Versions, name: str) -> Any:
 
 
 def _origin(versions: Versions) -> Document:
-    """The least trusted, unless one side alone says another."""
+    """The least trusted origin, unless only one side changed it."""
     origins = versions.inside("metadata").sides(_ORIGIN)
     origin = origins.settled() if versions.base else CONTESTED
     origin = least(origins[1:]) if origin is CONTESTED else origin
@@ -135,12 +135,12 @@ def _origin(versions: Versions) -> Document:
 
 
 def _ids(versions: Versions, name: str) -> Any:
-    """A list of ids in one text, such as `loki-evidence`."""
+    """The rule of a text with a list of ids, such as `loki-evidence`."""
     sides = versions.sides(name)
     value = sides.settled()
     if value is not CONTESTED:
         return value
-    base, ours, theirs = (_split(one) for one in sides)
+    base, ours, theirs = (_split(text) for text in sides)
     kept = (ours & theirs) | ((ours | theirs) - base)
     return ", ".join(sorted(kept))
 
@@ -159,11 +159,11 @@ _METADATA: dict[str, Rule] = {
 
 # -- the body ------------------------------------------------------------------------------------
 
-Key = tuple[str, int]  # a text, and which of those that are equal it is
+Key = tuple[str, int]  # a text, and its number among equal ones
 
 
 class Section(NamedTuple):
-    """A heading and what stands below it, down to the next heading."""
+    """A heading and the text below it, down to the next heading."""
 
     heading: str
     text: str
@@ -175,8 +175,8 @@ def _body(versions: Versions, name: str) -> Any:
     if value is not CONTESTED:
         return value
     found = [_sections("" if body is ABSENT else body) for body in sides]
-    order = woven(found, lambda key: _stays(*(one.get(key) for one in found)))
-    parts = (_section(*(one.get(key) for one in found)) for key in order)
+    order = woven(found, lambda key: _stays(*(side.get(key) for side in found)))
+    parts = (_section(*(side.get(key) for side in found)) for key in order)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -188,7 +188,7 @@ def _sections(body: str) -> dict[Key, Section]:
         else:
             found[-1][1].append(line)
     texts = (Section(heading, "\n".join(lines).strip("\n")) for heading, lines in found)
-    return _numbered((one.heading.casefold(), one) for one in texts)
+    return _numbered((section.heading.casefold(), section) for section in texts)
 
 
 def _numbered(items: Iterable[tuple[str, Any]]) -> dict[Key, Any]:
@@ -201,9 +201,9 @@ def _numbered(items: Iterable[tuple[str, Any]]) -> dict[Key, Any]:
 
 
 def _stays(base: Section | None, ours: Section | None, theirs: Section | None) -> bool:
-    """What one side took away and the other changed stays."""
-    there = [one for one in (ours, theirs) if one is not None]
-    return len(there) > 1 or any(one != base for one in there)
+    """Check if a section stays: one that one side removed and the other changed does."""
+    there = [section for section in (ours, theirs) if section is not None]
+    return len(there) > 1 or any(section != base for section in there)
 
 
 def _section(base: Section | None, ours: Section | None, theirs: Section | None) -> str:
@@ -227,7 +227,7 @@ def _woven_text(texts: Sides) -> str:
 
 
 def _blocks(text: str) -> dict[Key, str]:
-    """Paragraphs, list items and code blocks, known by their text without its number."""
+    """Paragraphs, list items and code blocks, identified by their text without its number."""
     return _numbered((_NUMBERED.sub("", block), block) for block in _split_blocks(text))
 
 
@@ -248,7 +248,7 @@ def _split_blocks(text: str) -> Iterator[str]:
 
 
 def _laid_out(blocks: Sequence[str]) -> str:
-    """Items below each other and numbered in turn; an empty line between paragraphs."""
+    """Lay out items below each other, numbered in turn; an empty line between paragraphs."""
     text, number, was_item = "", 0, False
     for block in blocks:
         is_item = bool(_ITEM.match(block))
@@ -259,13 +259,13 @@ def _laid_out(blocks: Sequence[str]) -> str:
     return text
 
 
-# -- weaving -------------------------------------------------------------------------------------
+# -- interleaving --------------------------------------------------------------------------------
 
 
 def woven(versions: Sequence[Iterable[Key]], kept: Callable[[Key], bool]) -> list[Key]:
-    """Two sequences that grew out of one: what was added stands after what it was added to.
+    """Interleave two sequences with a common base: an addition follows what it was added to.
 
-    `kept` tells which keys of the common beginning stay.
+    `kept` says which keys of the base stay.
     """
     base, *sides = map(list, versions)
     added = [_additions(base, side) for side in sides]
@@ -273,13 +273,13 @@ def woven(versions: Sequence[Iterable[Key]], kept: Callable[[Key], bool]) -> lis
     for at, key in enumerate([None, *base]):
         if key is not None and kept(key):
             order.append(key)
-        mine, other = sorted(one.get(at, []) for one in added)
+        mine, other = sorted(additions.get(at, []) for additions in added)
         order += [*mine, *other]
     return list(dict.fromkeys(order))
 
 
 def _additions(base: Sequence[Key], side: Iterable[Key]) -> dict[int, list[Key]]:
-    """What a side added, by how much of the base stands before it."""
+    """The additions of a side, by the number of items of the base before them."""
     places = {key: number for number, key in enumerate(base, 1)}
     found: dict[int, list[Key]] = {}
     at = 0

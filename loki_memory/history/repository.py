@@ -1,9 +1,9 @@
-"""The git repository that a workspace lies in, asked quietly.
+"""The git repository of a workspace, queried quietly.
 
-Whatever is asked of git here runs no hook, no pager, no filter and no helper that a configuration
-names, prompts nobody, signs nothing and reaches no network, whatever the repository's own
-settings say: a repository that was unpacked from somewhere is not trusted. `reach` is the one
-exception, for fetching and pushing when a person asked for it.
+A call of git here runs no hook, no pager, no filter and no helper that a configuration names,
+prompts nobody, signs nothing and reaches no network, whatever the repository's own settings say: a
+repository from an unknown source is not trusted. `reach` is the one exception, for fetching and
+pushing when a person asked for it.
 
 Paths of memory are relative to the memory folder, with forward slashes, as in the index.
 """
@@ -51,7 +51,7 @@ _SILENT = {
 PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}  # for the commands that refuse to take paths literally
 _OFFLINE = {
     "GIT_ALLOW_PROTOCOL": "none",
-    "GIT_NO_LAZY_FETCH": "1",  # a partial clone would fetch what it lacks
+    "GIT_NO_LAZY_FETCH": "1",  # a partial clone would fetch missing objects
 }
 _UNDER_WAY = (
     ("MERGE_HEAD", "a merge"),
@@ -70,11 +70,11 @@ _FILTER = re.compile(r"filter\..*\.(?:clean|smudge|process|required)")
 _FORMAT = "%H%x00%P%x00%an%x00%ae%x00%ct%x00%s%x00%b%x00%(trailers:only,unfold)"
 _FIELDS = _FORMAT.count("%x00") + 1
 _LINK = "120000"  # git's mode of a symbolic link
-_AT_ONCE = 1000  # blobs asked for in one breath: their contents are held in memory
+_AT_ONCE = 1000  # blobs per call: their contents are held in memory
 
 
 class Tracked(NamedTuple):
-    """A file that git tracks, by its path from the folder that was asked about."""
+    """A file that git tracks, by its path from the given folder."""
 
     path: str
     is_link: bool
@@ -83,7 +83,7 @@ class Tracked(NamedTuple):
 def tracked(folder: Path, paths: Sequence[str], commit: str = "") -> list[Tracked]:
     """The files below some paths of a folder that git tracks, now or in a commit.
 
-    A plain process: `status` asks this, and gitpython takes 0.2 s to load.
+    A plain subprocess: `status` needs this, and gitpython takes 0.2 s to load.
     """
     listing = ("ls-tree", "-r", "-z", commit) if commit else ("ls-files", "--stage", "-z")
     command = ["git", *_OPTIONS, *listing, "--", *paths]
@@ -108,7 +108,7 @@ def _elsewhere() -> dict[str, str]:
 
 
 class Commit(NamedTuple):
-    """One commit, as its message and header say."""
+    """One commit: its header and message."""
 
     id: str
     parents: tuple[str, ...]
@@ -121,11 +121,11 @@ class Commit(NamedTuple):
 
 
 class Repository:
-    """The git repository that a workspace lies in; every call is quiet."""
+    """The git repository of a workspace; every call is quiet."""
 
     def __init__(self, root: Path, git_dir: Path, common_dir: Path, prefix: str) -> None:
         self.root, self.git_dir, self.common_dir, self.prefix = root, git_dir, common_dir, prefix
-        self.line = "HEAD"  # what `HEAD` means for memory: the branch that it has for itself, if so
+        self.line = "HEAD"  # the branch of memory: HEAD, or a branch of its own
 
     @classmethod
     def find(cls, folder: Path, name: str = ".loki") -> Repository | None:
@@ -164,16 +164,16 @@ class Repository:
         input: bytes | None = None,  # noqa: A002 - as in subprocess.run
         env: Mapping[str, str] | None = None,
     ) -> bytes:
-        """What git answers, without the network; raises GitFailed with what it complained of."""
+        """Run git without the network and return its output; raises GitFailed."""
         return _execute(self.root, args, input, {**self._env, **_OFFLINE, **(env or {})})
 
     def reach(self, *args: str) -> bytes:
-        """As `run`, and git may use the network: for fetching and pushing only."""
+        """As `run`, but git may use the network: for fetching and pushing only."""
         return _execute(self.root, args, None, self._env)
 
     @cached_property
     def _env(self) -> dict[str, str]:
-        """Where everything lies, said outright: a hook's leftovers must not mislead git."""
+        """All paths, stated explicitly: variables left by a hook must not mislead git."""
         return {
             **_SILENT,
             "GIT_DIR": str(self.git_dir),
@@ -205,10 +205,10 @@ class Repository:
 
     @cached_property
     def zero(self) -> str:
-        """The id that stands for nothing."""
+        """Git's null id."""
         return "0" * len(self.blob_id(b""))
 
-    # -- where it stands -----------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     def head(self) -> str | None:
         """The commit that is checked out; None before the first."""
@@ -222,18 +222,18 @@ class Repository:
             return None
 
     def busy(self) -> str:
-        """What is going on that a commit would disturb, in words; empty if nothing is."""
+        """The operation in progress that a commit would disturb; empty if there is none."""
         return self.under_way() or ("" if self.branch() else "HEAD is detached")
 
     def under_way(self) -> str:
-        """As `busy`, by a look at git's own files only: who knows the branch need not ask."""
-        found = (what for name, what in _UNDER_WAY if (self.git_dir / name).exists())
+        """As `busy`, by git's own files only: for a caller that knows the branch."""
+        found = (operation for name, operation in _UNDER_WAY if (self.git_dir / name).exists())
         return next(found, "")
 
     # -- the past ------------------------------------------------------------------------------
 
     def tip(self) -> str | None:
-        """The last commit of the line that memory is on; None before the first."""
+        """The last commit of memory's branch; None before the first."""
         return self.resolve(self.line)
 
     def resolve(self, rev: str) -> str | None:
@@ -245,7 +245,7 @@ class Repository:
             return None
 
     def commit_of(self, rev: str) -> str:
-        """The commit id of a revision, or of a date: the last one of memory's line until then."""
+        """The commit id of a revision, or of a date: the last one of memory's branch until then."""
         found = self.resolve(self.line if rev == "HEAD" else rev) or (
             _DATE.fullmatch(rev) and self._until(rev)
         )
@@ -254,15 +254,15 @@ class Repository:
         return found
 
     def _until(self, date: str) -> str:
-        """A day counts to its end; what other branches did counts from when it was merged."""
+        """The last commit until a date; a day counts to its end, a branch by its merge."""
         moment = date if len(date) > len("2026-01-20") else f"{date}T23:59:59Z"
         asked = ("rev-list", "-1", "--first-parent", f"--before={moment}", self.line)
         return _text(self.run(*asked)) if self.tip() else ""
 
-    def base(self, one: str, other: str) -> str:
-        """The commit that two have in common; empty if none is here, as in a shallow clone."""
+    def base(self, first: str, second: str) -> str:
+        """The common ancestor of two commits; empty if none is here, as in a shallow clone."""
         try:
-            return _text(self.run("merge-base", one, other))
+            return _text(self.run("merge-base", first, second))
         except GitFailed:
             return ""
 
@@ -282,13 +282,13 @@ class Repository:
         """The contents of blobs by id, each once, in the order asked for."""
         wanted = list(dict.fromkeys(ids))
         for start in range(0, len(wanted), _AT_ONCE):
-            asked = "".join(f"{one}\n" for one in wanted[start : start + _AT_ONCE]).encode()
+            asked = "".join(f"{blob}\n" for blob in wanted[start : start + _AT_ONCE]).encode()
             yield from _contents(self.run("cat-file", "--batch", input=asked))
 
     def commits(
         self, rev_range: str | None, paths: Sequence[str] = (), *, whole_merges: bool = False
     ) -> list[Commit]:
-        """Commits, newest first: of a range (None: memory's line), or those that changed paths.
+        """Commits, newest first: of a range (None: memory's branch), or those that changed paths.
 
         With `whole_merges` the commits that a merge brought in are left out.
         """
@@ -298,8 +298,8 @@ class Repository:
         asked += ["--first-parent"] if whole_merges else []
         places = (f"{self.memory}/{path}" if path else self.memory for path in paths)
         revision = ("--end-of-options", rev_range or self.line, "--")
-        told = self.run(*asked, *revision, *places).decode(errors="replace").split("\0")
-        return [_commit(told[at : at + _FIELDS]) for at in range(0, len(told) - 1, _FIELDS)]
+        fields = self.run(*asked, *revision, *places).decode(errors="replace").split("\0")
+        return [_commit(fields[at : at + _FIELDS]) for at in range(0, len(fields) - 1, _FIELDS)]
 
 
 def configured(settings: Mapping[str, str]) -> dict[str, str]:
@@ -312,7 +312,7 @@ def configured(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _nearest(folder: Path) -> Path | None:
-    """The folder, from this one upwards, that has a `.git`: to know that git need not be asked."""
+    """The nearest folder upwards that has a `.git`, found without asking git."""
     here = Path(os.path.abspath(folder))
     return next((top for top in (here, *here.parents) if (top / ".git").exists()), None)
 
@@ -343,14 +343,14 @@ def _text(answer: bytes) -> str:
 
 
 def _lowered(name: str) -> str:
-    """`filter.LFS.Clean` -> `filter.LFS.clean`: what stands in the middle keeps its case."""
+    """`filter.LFS.Clean` -> `filter.LFS.clean`: the middle part keeps its case."""
     section, dot, rest = name.partition(".")
     middle, last_dot, key = rest.rpartition(".")
     return f"{section.lower()}{dot}{middle}{last_dot}{key.lower()}"
 
 
 def _contents(answer: bytes) -> Iterator[tuple[str, bytes]]:
-    """Read what `cat-file --batch` says: `<id> <type> <size>`, the bytes, a line feed."""
+    """Parse the output of `cat-file --batch`: `<id> <type> <size>`, the bytes, a line feed."""
     at = 0
     while at < len(answer):
         end = answer.index(b"\n", at)
@@ -365,10 +365,10 @@ def _contents(answer: bytes) -> Iterator[tuple[str, bytes]]:
 def _commit(fields: Sequence[str]) -> Commit:
     name, parents, author, email, at, subject, body, trailers = fields
     moment = datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    told = body.strip().removesuffix(trailers.strip()).strip()
+    text = body.strip().removesuffix(trailers.strip()).strip()
     pairs = (line.partition(":") for line in trailers.splitlines() if ":" in line)
     named = {key.strip(): value.strip() for key, _, value in pairs}
-    return Commit(name, tuple(parents.split()), author, email, moment, subject, told, named)
+    return Commit(name, tuple(parents.split()), author, email, moment, subject, text, named)
 
 
 # -- The repository that keeps the history of a workspace's memory --------------------------------
@@ -383,7 +383,7 @@ def repository(workspace: Home) -> Repository:
 
 
 def repository_if_any(workspace: Home) -> Repository | None:
-    """The repository that a workspace lies in; `HEAD` means the branch that its memory is on."""
+    """The repository of a workspace; its `HEAD` means the branch that memory is on."""
     from loki_memory.history.branch_mode import NAME
     from loki_memory.history.repository import Repository
 

@@ -1,8 +1,8 @@
-"""Merge memory files: as git's merge driver does, and where a merge left conflicts.
+"""Merge memory files: as git's merge driver, and after a merge that left conflicts.
 
-What git knows of a conflict, its three versions, is taken from its index; only where that is gone
-are conflict markers read. Views are not merged: what either side wrote there is taken over into
-records, and they are rendered again.
+The three versions of a conflict are taken from git's index; only where they are gone are conflict
+markers parsed. Views are not merged: the entries of both sides are taken over into
+records, and the views are rendered again.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _BASE, _OURS, _THEIRS = 1, 2, 3  # git's numbers of the versions of an unmerged 
 
 
 class Resolved(NamedTuple):
-    """What became of one file with a conflict, or would."""
+    """The outcome for one file with a conflict, done or planned."""
 
     path: str
     how: How
     note: str = ""
-    staged: bool = False  # whether git's index was told that the conflict is over
+    staged: bool = False  # True if git's index has it as resolved
 
 
 class Mending(NamedTuple):
-    """How one file will be mended: what is written where; None removes."""
+    """The plan for one file with a conflict: records to write; None removes."""
 
     path: str
     how: How
@@ -56,9 +56,9 @@ class Mending(NamedTuple):
 
 
 def drive(base: str, ours: str, theirs: str, path: str) -> bool:
-    """Merge three files that git names into `ours`; says whether nothing is left to a person.
+    """Merge three files that git names into `ours`; returns False if a person must decide.
 
-    What cannot be read as memory is merged as text, as git would have done.
+    A file that cannot be read as memory is merged as text, as git would have done.
     """
     before, mine, other = (Path(name).read_bytes() for name in (base, ours, theirs))
     data = merge_files(before, mine, other, path)
@@ -70,9 +70,9 @@ def drive(base: str, ours: str, theirs: str, path: str) -> bool:
 
 
 def _vouch(path: str, data: bytes) -> None:
-    """Witness what git is about to write: it is ours, though git writes it.
+    """Add the merged record to the write log, because git writes it and not the store.
 
-    A merge never fails because of that; what nobody vouches for is told by `verify`.
+    A merge never fails because of that; `verify` will report the record.
     """
     home, _, inside = path.partition(".loki/memory/")
     if not inside or not Path(home, ".loki", "memory").is_dir():
@@ -90,7 +90,7 @@ def _merged_as_text(base: str, ours: str, theirs: str) -> bool:
 
 
 def merge_files(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | None:
-    """The canonical bytes of a merged record file; None if it takes a person, or `resolve`."""
+    """Merge the bytes of a record file; None if it takes a person, or `resolve`."""
     record = record_path(path)
     if not record:
         return None
@@ -114,7 +114,7 @@ def record_path(path: str) -> str:
 
 
 def _decoded(path: str, versions: MergeConflict) -> tuple[Memory | None, Memory, Memory]:
-    """The three records. A base that cannot be read is none; a side that cannot, an error."""
+    """Decode the three records. An unreadable base counts as none; an unreadable side raises."""
     path = path.removeprefix(ARCHIVE)
     return (
         _readable(path, versions.base),
@@ -134,7 +134,7 @@ def _readable(path: str, data: bytes | None) -> Memory | None:
 
 
 def resolve(workspace: Workspace, *, plan_only: bool = False) -> list[Resolved]:
-    """Mend every memory file that a merge left with a conflict, and say how.
+    """Resolve every memory file that a merge left with a conflict, and report how.
 
     Files that are unmerged in git's index are marked as resolved there; nothing else is staged,
     and nothing is committed.
@@ -146,18 +146,21 @@ def resolve(workspace: Workspace, *, plan_only: bool = False) -> list[Resolved]:
     mendings = [_unmerged_mending(workspace, path, found) for path, found in unmerged.items()]
     mendings += [_marked_mending(workspace, path) for path in _marked(workspace, unmerged)]
     if plan_only or not mendings:
-        return [Resolved(one.path, one.how, one.note) for one in mendings]
+        return [Resolved(mending.path, mending.how, mending.note) for mending in mendings]
     followed = _carry_out(workspace, repository, mendings)
     staged = _stage(repository, unmerged, mendings, followed) if repository else set()
     workspace.sync()
-    return [Resolved(one.path, one.how, one.note, one.path in staged) for one in mendings]
+    return [
+        Resolved(mending.path, mending.how, mending.note, mending.path in staged)
+        for mending in mendings
+    ]
 
 
 def _unmerged(repository: Repository) -> dict[str, dict[int, bytes]]:
-    """The versions of the memory files that git's index has several of, by number."""
-    told = repository.run("ls-files", "-u", "-z", "--", f"{repository.memory}/")
+    """The versions of the unmerged memory files in git's index, by number."""
+    listed = repository.run("ls-files", "-u", "-z", "--", f"{repository.memory}/")
     blobs: dict[str, dict[int, str]] = {}
-    for entry in filter(None, os.fsdecode(told).split("\0")):
+    for entry in filter(None, os.fsdecode(listed).split("\0")):
         about, _, path = entry.partition("\t")
         _, blob, number = about.split()
         path = path.removeprefix(f"{repository.memory}/")
@@ -202,7 +205,7 @@ def _unmerged_mending(workspace: Workspace, path: str, found: Mapping[int, bytes
 
 
 def _is_mended_by_hand(workspace: Workspace, path: str, found: Mapping[int, bytes]) -> bool:
-    """Whether the file is neither what a version says, nor what git made of them."""
+    """Check if a file was edited by hand: it is neither a version of it, nor git's merge."""
     there = workspace.store.read(path)
     if there is None or there.data in found.values() or split(there.data):
         return False
@@ -222,9 +225,9 @@ def _merged_mending(workspace: Workspace, path: str, versions: MergeConflict) ->
 
 
 def _one_sided_mending(workspace: Workspace, path: str, base: bytes | None, data: bytes) -> Mending:
-    """One side removed the file and the other changed it: the change stays.
+    """Resolve a file that one side removed and the other changed: the change stays.
 
-    Unless it was removed to the archive, where the change belongs too, or was rejected.
+    If it was moved to the archive, the change goes there; if it was rejected, it is dropped.
     """
     changed = _readable(path, data)
     if changed is None:
@@ -238,7 +241,7 @@ def _one_sided_mending(workspace: Workspace, path: str, base: bytes | None, data
 
 
 def _admitted(workspace: Workspace, path: str, record: Memory, how: How) -> Mending:
-    """The record as the store lets it in: a value that a person rejected does not come back."""
+    """Plan to write a record, unless its value was rejected by a person."""
     try:
         Change(workspace.store).admit(record)
     except RejectedValue:
@@ -252,24 +255,24 @@ def _admitted(workspace: Workspace, path: str, record: Memory, how: How) -> Mend
 def _carry_out(
     workspace: Workspace, repository: Repository | None, mendings: list[Mending]
 ) -> list[str]:
-    """Write what was decided; returns the files in which a link followed a memory."""
-    for one in mendings:
-        for data in one.views:
+    """Write the planned records; returns the files in which a link followed a memory."""
+    for mending in mendings:
+        for data in mending.views:
             with workspace.store.change() as change:
-                change.render(one.path, data)
+                change.render(mending.path, data)
             workspace.sync()
     followed: list[str] = []
     with workspace.store.change() as change:
-        for one in mendings:
-            for path, record in one.writes.items():
+        for mending in mendings:
+            for path, record in mending.writes.items():
                 if record is None:
                     change.remove(path)
                 else:
                     change.put(record, path)
-        for one in mendings:
-            if one.how == "told apart":
-                followed += _follow(change, repository, one)
-                workspace.notices.append(f"{one.path}: {one.note}")
+        for mending in mendings:
+            if mending.how == "told apart":
+                followed += _follow(change, repository, mending)
+                workspace.notices.append(f"{mending.path}: {mending.note}")
     return followed
 
 
@@ -279,26 +282,28 @@ def _stage(
     mendings: list[Mending],
     followed: list[str],
 ) -> set[str]:
-    """Tell git's index how the files that it had several versions of are now."""
-    done = {one.path for one in mendings if one.path in unmerged and one.how != "left"}
-    written = {path for one in mendings if one.path in done for path in one.writes}
+    """Mark the resolved files in git's index."""
+    done = {
+        mending.path for mending in mendings if mending.path in unmerged and mending.how != "left"
+    }
+    written = {path for mending in mendings if mending.path in done for path in mending.writes}
     paths = sorted({*done, *written, *followed}) if done else []
-    told = "".join(f"{repository.memory}/{path}\0" for path in paths).encode()
-    if told:
+    names = "".join(f"{repository.memory}/{path}\0" for path in paths).encode()
+    if names:
         asked = ("update-index", "--add", "--remove", "-z", "--stdin")
-        repository.run(*asked, input=told, env=repository.unfiltered)
+        repository.run(*asked, input=names, env=repository.unfiltered)
     return done
 
 
 # -- links that follow ---------------------------------------------------------------------------
 
 
-def _follow(change: Change, repository: Repository | None, one: Mending) -> list[str]:
-    """Let what one branch said of a memory go with it: only that branch meant it.
+def _follow(change: Change, repository: Repository | None, mending: Mending) -> list[str]:
+    """Update the links of one branch to a memory that got a new id: only that branch meant it.
 
-    Which branch that is, git knows while the merge is under way.
+    Git knows which branch that is while the merge is under way.
     """
-    keeps, moves = (record for record in one.writes.values() if record is not None)
+    keeps, moves = (record for record in mending.writes.values() if record is not None)
     if repository is None or keeps.id == moves.id:
         return []
     naming = [
@@ -306,9 +311,9 @@ def _follow(change: Change, repository: Repository | None, one: Mending) -> list
     ]
     if len(naming) < 2:  # noqa: PLR2004 - a merge has two sides
         return []
-    is_ours = _blob_says(repository, "HEAD", one.path, moves)
+    is_ours = _blob_says(repository, "HEAD", mending.path, moves)
     ours, theirs = naming
-    found = sorted((ours - theirs if is_ours else theirs - ours) - {one.path})
+    found = sorted((ours - theirs if is_ours else theirs - ours) - {mending.path})
     for path in found:
         record = change.record(path)
         if record is not None:
@@ -326,7 +331,7 @@ def _naming(repository: Repository, rev: str, memory_id: str) -> Iterator[str]:
     asked = ("grep", "-l", "-z", "-F", "-e", f'"{memory_id}"', rev, "--", f"{repository.memory}/")
     try:
         found = os.fsdecode(repository.run(*asked))
-    except GitFailed:  # it says no more than that there is none
+    except GitFailed:  # there is none
         return
     for entry in filter(None, found.split("\0")):
         path = entry.partition(":")[2].removeprefix(f"{repository.memory}/")
@@ -335,7 +340,7 @@ def _naming(repository: Repository, rev: str, memory_id: str) -> Iterator[str]:
 
 
 def _blob_says(repository: Repository, rev: str, path: str, moved: Memory) -> bool:
-    """Whether a commit's version of a file is this memory, under its former id."""
+    """Check if a commit's version of a file is this memory, under its former id."""
     blob = repository.tree(rev).get(path)
     found = next((data for _, data in repository.blobs([blob])), b"") if blob else b""
     record = _readable(path, found)
@@ -343,7 +348,7 @@ def _blob_says(repository: Repository, rev: str, path: str, moved: Memory) -> bo
 
 
 def _renamed(record: Memory, old: str, new: str) -> Memory:
-    """The record in which every mention of an id is of another."""
+    """Replace every mention of an id in a record by another."""
 
     def swapped(value: object) -> object:
         if isinstance(value, dict):
@@ -357,7 +362,7 @@ def _renamed(record: Memory, old: str, new: str) -> Memory:
     return parse(type(record), {**document, **own})
 
 
-# -- A file that git left with conflict markers, taken apart into the versions it was -------------
+# -- A file with conflict markers, split into its versions -----------------------------------------
 
 
 _MARKER = re.compile(rb"(<{7}|\|{7}|={7}|>{7})(?: [^\r\n]*)?\r?\n?")
@@ -373,7 +378,7 @@ class MergeConflict(NamedTuple):
 
 
 def split(data: bytes) -> MergeConflict | None:
-    """The versions in a file with conflict markers; None if it has none, or not whole ones."""
+    """Split a file with conflict markers into its versions; None if it has no complete ones."""
     versions: dict[str, list[bytes]] = {"base": [], "ours": [], "theirs": []}
     inside, seen = "", {""}
     for line in data.splitlines(keepends=True):
@@ -392,5 +397,5 @@ def split(data: bytes) -> MergeConflict | None:
 
 
 def _follows(inside: str, turn: str) -> bool:
-    """Whether a marker means what it looks like here: a row of `=` may underline a heading."""
+    """Check if a marker is valid here: a row of `=` may also underline a heading."""
     return turn in {"": {"ours"}, "ours": {"base", "theirs"}, "base": {"theirs"}}.get(inside, {""})

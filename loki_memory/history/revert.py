@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from loki_memory.history.repository import Commit, Repository
     from loki_memory.workspace import Workspace
 
-_MADE = (Belief, Skill, Learning, Link)  # what consolidation makes; episodes and rejections stay
+_MADE = (Belief, Skill, Learning, Link)  # consolidation makes these; episodes and rejections stay
 
 
 class Reverted(NamedTuple):
-    """What undoing a commit wrote, removed, and left alone because it changed since."""
+    """The records that a revert wrote, removed, or kept because they changed since."""
 
     commit: str
     written: list[str]
@@ -34,9 +34,9 @@ class Reverted(NamedTuple):
 
 
 def revert(workspace: Workspace, name: str) -> Reverted:
-    """Undo what one run or commit did to memory. What happened stays, and so do later changes."""
+    """Undo the changes of one run or commit to memory. Episodes and later changes stay."""
     repo = repository(workspace)
-    commit = _named(repo, name)
+    commit = _find_commit(repo, name)
     changed = edits(repo, commit)
     data = blobs(repo, [blob for edit in changed for blob in (edit.before, edit.after)])
     done = Reverted(commit.id, [], [], [], Committed())
@@ -58,7 +58,7 @@ def revert(workspace: Workspace, name: str) -> Reverted:
 def _undo(
     change: Change, path: str, pair: tuple[Memory | None, Memory | None], done: Reverted
 ) -> None:
-    """One record as it would be without the commit; what was rejected since stays rejected."""
+    """Put a record into the state without the commit; later rejections stay."""
     now = change.record(path)
     result = undone(*pair, now)
     if result is None and now is not None:
@@ -70,11 +70,12 @@ def _undo(
             change.put(result, path)
             done.written.append(result.id)
             return
-    done.kept.extend(one.id for one in (now,) if one is not None)
+    if now is not None:
+        done.kept.append(now.id)
 
 
 def _empty_archive(change: Change, changed: list[TreeEdit], data: Mapping[str, bytes]) -> None:
-    """What the commit moved to the archive is back where it was: the copy goes."""
+    """Remove archived copies of records that the commit moved there and that are back."""
     moved = {edit.path: edit.before for edit in changed if edit.after is None}
     for edit in changed:
         home = edit.path.removeprefix(ARCHIVE)
@@ -84,7 +85,7 @@ def _empty_archive(change: Change, changed: list[TreeEdit], data: Mapping[str, b
                 change.remove(edit.path)
 
 
-def _named(repo: Repository, name: str) -> Commit:
+def _find_commit(repo: Repository, name: str) -> Commit:
     """The commit of a run, or the commit itself."""
     for commit in repo.commits(None, MEMORY):
         if commit.trailers.get("Loki-Run") == name:
@@ -92,16 +93,16 @@ def _named(repo: Repository, name: str) -> Commit:
     return repo.commits(f"{repo.commit_of(name)}^!", ())[0]
 
 
-# -- Undo what one commit did to a record, and leave what came after it ---------------------------
+# -- Undo the change of one commit to a record, and keep later changes -----------------------------
 
 
 _GONE: Any = object()
 
 
 def undone(before: Memory | None, after: Memory | None, now: Memory | None) -> Memory | None:
-    """The record without the change from `before` to `after`; None if it goes.
+    """The record without the change from `before` to `after`; None if it is removed.
 
-    A record that the commit made goes, unless it was changed since.
+    A record that the commit made is removed, unless it was changed since.
     """
     if before is None:
         return None if now == after else now
@@ -117,11 +118,11 @@ def _fields(
     before: Mapping[str, Any], after: Mapping[str, Any], now: Mapping[str, Any]
 ) -> dict[str, Any]:
     names = dict.fromkeys((*now, *before))
-    told = {
+    values = {
         name: _value(before.get(name, _GONE), after.get(name, _GONE), now.get(name, _GONE))
         for name in names
     }
-    return {name: value for name, value in told.items() if value is not _GONE}
+    return {name: value for name, value in values.items() if value is not _GONE}
 
 
 def _value(before: Any, after: Any, now: Any) -> Any:
@@ -129,14 +130,14 @@ def _value(before: Any, after: Any, now: Any) -> Any:
         return now
     if now == after:
         return before
-    if all(isinstance(one, dict) for one in (before, after, now)):
+    if all(isinstance(value, dict) for value in (before, after, now)):
         return _fields(before, after, now)
-    lists = [[] if one is _GONE else one for one in (before, after, now)]
-    if all(isinstance(one, list) for one in lists):
+    lists = [[] if value is _GONE else value for value in (before, after, now)]
+    if all(isinstance(value, list) for value in lists):
         return _listed(*lists)
     return now
 
 
 def _listed(before: list[Any], after: list[Any], now: list[Any]) -> list[Any]:
-    kept = [one for one in now if one in before or one not in after]
-    return kept + [one for one in before if one not in after and one not in kept]
+    kept = [item for item in now if item in before or item not in after]
+    return kept + [item for item in before if item not in after and item not in kept]

@@ -1,12 +1,12 @@
-"""Reviewing memory: what changed between two editions of it, and a person's word on what is new.
+"""Review of memory: the changes between two states, and a person's decision on new beliefs.
 
-What to compare is said as git says it:
+The states to compare are given as in git:
 
     (nothing)   the last commit with the working tree
     A           A with the working tree
     A..B        A with B
     A...B       the commit at which B left A, with B: what a pull request brings
-    A^!         what the commit A did; a merge is told by what it brought to its branch
+    A^!         the changes of the commit A; of a merge, those that it brought to its branch
 
 A and B are commits, branches, tags or dates.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from loki_memory.history.repository import Repository
     from loki_memory.workspace import Workspace
 
-# What a person is asked about: beliefs that are new, or say something else than before.
+# Changes that a person reviews: beliefs that are new, or say something else than before.
 _ASKED = frozenset(
     {"learned", "added", "updated", "corrected", "revised", "contradicted", "restored"}
 )
@@ -55,7 +55,7 @@ _SHORT = 10  # characters of a commit id that are shown
 
 
 class Comparison(NamedTuple):
-    """Two editions, and the records in the files that are not the same in both."""
+    """Two states of memory, and the records in the files that differ."""
 
     before: MemoryTree
     after: MemoryTree
@@ -72,14 +72,14 @@ class Comparison(NamedTuple):
 def gone(old: Records, new: Records) -> dict[str, Memory]:
     """Records that are neither live nor archived any more.
 
-    A file that cannot be read any more has not taken its record with it.
+    A file that cannot be read any more has not removed its record.
     """
     left = old.known().keys() - new.known().keys()
     return {name: old.known()[name] for name in sorted(left) if old.paths[name] not in new.invalid}
 
 
 def shifts(old: Records, new: Records) -> list[Shift]:
-    """What changed; what was made and archived in between counts as made."""
+    """The changes between two states; a record made and archived in between counts as made."""
     stayed = old.live.keys() & new.known().keys()
     come = new.archived.keys() - old.known().keys()
     return differences(
@@ -91,7 +91,7 @@ def shifts(old: Records, new: Records) -> list[Shift]:
 
 
 def diff(workspace: Workspace, spec: str | None = None) -> Review:
-    """What changed in memory between two points, in terms of belief, and from which episodes."""
+    """Compare memory at two points, in terms of belief, with the episodes behind each change."""
     compared = compare(*editions(workspace, spec))
     review = review_of(compared)
     invalid = [
@@ -114,7 +114,7 @@ def zone_problems(workspace: Workspace, commit: str = "") -> list[Problem]:
 
 
 def compare(before: MemoryTree, after: MemoryTree) -> Comparison:
-    """Read what differs between two editions, and only that."""
+    """Read the files that differ between two states, and only those."""
     paths = changed(before, after)
     return Comparison(before, after, before.records(paths), after.records(paths))
 
@@ -128,12 +128,12 @@ def review_of(comparison: Comparison) -> Review:
         comparison.after.label,
         found,
         _causes(comparison, found),
-        [Unreadable(*one) for one in invalid],
+        [Unreadable(*problem) for problem in invalid],
     )
 
 
 def as_markdown(review: Review) -> str:
-    """A review as a comment on a pull request."""
+    """Format a review as a comment on a pull request."""
     from loki_memory.history.review import markdown
 
     return markdown(review)
@@ -144,7 +144,7 @@ def _causes(comparison: Comparison, shifts: Iterable[Shift]) -> dict[str, Cause]
     known = {**comparison.old.known(), **comparison.new.known()}
     found = comparison.after.find(wanted - known.keys())
     episodes = {name: known.get(name) or found.get(name) for name in sorted(wanted)}
-    return {name: _cause(one) for name, one in episodes.items() if one is not None}
+    return {name: _cause(episode) for name, episode in episodes.items() if episode is not None}
 
 
 def _cause(record: Memory) -> Cause:
@@ -157,7 +157,7 @@ def _cause(record: Memory) -> Cause:
 
 
 def editions(workspace: Workspace, spec: str | None) -> tuple[MemoryTree, MemoryTree]:
-    """The two editions that a spec names."""
+    """The two states that a spec names."""
     repo = repository(workspace)
     spec = (spec or "").strip()
     if spec.endswith("^!"):
@@ -171,14 +171,14 @@ def editions(workspace: Workspace, spec: str | None) -> tuple[MemoryTree, Memory
 
 
 def here(repo: Repository, workspace: Workspace) -> MemoryTree:
-    """Memory as it lies here; where it has a branch of its own, git takes no note of the files."""
+    """Memory in this worktree; where it has a branch of its own, git does not track the files."""
     if repo.line != "HEAD":
         return of_folder(workspace.layout)
     return of_worktree(repo, workspace.layout)
 
 
 def _edition(repo: Repository, rev: str) -> MemoryTree:
-    """Memory as of a revision; of HEAD, if none is named, though there be no commit yet."""
+    """Memory as of a revision, by default HEAD; empty before the first commit."""
     if not rev and repo.tip() is None:
         return of_nothing("nothing")
     rev = rev or "HEAD"
@@ -204,7 +204,7 @@ def _base(repo: Repository, old: str, new: str) -> MemoryTree:
 
 
 def since_branching(workspace: Workspace) -> str | None:
-    """Where this branch left the default branch: what a review begins with.
+    """The commit at which this branch left the default branch: where a review begins.
 
     On the default branch itself that is the last commit that others have, else the last one.
     """
@@ -222,11 +222,11 @@ def _default_branch(repo: Repository) -> str | None:
     return next((name for name in ("origin/HEAD", *usual) if repo.resolve(name)), None)
 
 
-# -- a person's word -------------------------------------------------------------------------------
+# -- decisions -----------------------------------------------------------------------------------
 
 
 def open_questions(workspace: Workspace, spec: str | None = None) -> tuple[Review, list[Shift]]:
-    """What changed up to the working tree, and of that the beliefs nobody has reviewed as they are.
+    """Compare up to the working tree, and list the changed beliefs that nobody has reviewed yet.
 
     Without a spec: since this branch left the default branch.
     """
@@ -246,11 +246,11 @@ def _is_unread(found: Comparison, memory_id: str) -> bool:
 
 
 def accept(workspace: Workspace, memory_id: str) -> Memory:
-    """Note in a belief that somebody read it and let it stand.
+    """Note in a belief that a person or an agent accepted it.
 
-    What a person accepted is that person's word from then on: its origin is `owner`, and
-    consolidation only moves its evidence; a skill may be published as it is. What an agent accepts
-    is noted, and trusted as before.
+    An accepted belief is the person's word from then on: its origin is `owner`, and consolidation
+    only moves its evidence; a skill may be published as it is. If an agent accepts it, that is
+    noted, and its origin stays.
     """
     workspace.before_write()
     path = workspace.record_path(workspace.resolve(memory_id))
@@ -287,12 +287,12 @@ def _reviewed(record: Memory, mark: dict[str, str]) -> Memory:
 
 
 def statement(record: Memory) -> str:
-    """The text that a person edits: what the belief says."""
+    """The statement of a belief, which a person can edit."""
     return str(getattr(record, _field(record)))
 
 
 def reword(workspace: Workspace, memory_id: str, text: str) -> Memory:
-    """Put a belief into other words, and accept it as it is then."""
+    """Change the words of a belief, and accept it in that form."""
     field = _field(workspace.get(memory_id))
     workspace.correct(memory_id, **{field: text})
     return accept(workspace, memory_id)
@@ -304,11 +304,11 @@ def _field(record: Memory) -> str:
     return _STATEMENTS[record.kind]
 
 
-# -- A review: what changed between two states of memory, and the episodes behind it --------------
+# -- A review: the changes between two states of memory, and the episodes behind them -------------
 
 
 class Cause(NamedTuple):
-    """An episode that caused a shift, in one line."""
+    """An episode that caused a change, in one line."""
 
     id: str
     goal: str
@@ -324,20 +324,20 @@ class Unreadable(NamedTuple):
 
 
 class Review(NamedTuple):
-    """What was compared, what changed, and what that rests on."""
+    """The compared states, the changes, and their evidence."""
 
     before: str
     after: str
     shifts: list[Shift]
-    evidence: dict[str, Cause]  # by the ids in `caused_by`; what is not here was not found
+    evidence: dict[str, Cause]  # by the ids in `caused_by`; missing if it was not found
     invalid: list[Unreadable]
 
     def counts(self) -> dict[str, int]:
-        """How often each thing happened, in the order of the shifts."""
-        return {what: len(shifts) for what, shifts in self.by_word().items()}
+        """Count the changes by their word, in the order of the shifts."""
+        return {word: len(shifts) for word, shifts in self.by_word().items()}
 
     def by_word(self) -> dict[str, list[Shift]]:
-        """The shifts under what happened, in their order."""
+        """Group the shifts by their word, in their order."""
         groups: dict[str, list[Shift]] = {}
         for shift in self.shifts:
             groups.setdefault(shift.what, []).append(shift)
@@ -345,21 +345,21 @@ class Review(NamedTuple):
 
     def summary(self, *, without: Collection[str] = ()) -> str:
         """`2 patterns learned, 1 superseded`; some words may be left out."""
-        return ", ".join(phrases(one for one in self.shifts if one.what not in without))
+        return ", ".join(phrases(shift for shift in self.shifts if shift.what not in without))
 
 
 # -- A review as Markdown that is made to be a comment on a pull request --------------------------
 
 
-# Whoever posts the comment finds the last one by this line, and replaces it.
+# A workflow finds its last comment by this line, and replaces it.
 MARK = "<!-- loki-mem review -->"
 LIMIT = 60_000  # characters: GitHub takes 65,536 in a comment
 _ROWS = (200, 50, 15, 5, 1)  # per section; the most that fits
 _WIDTH = 240
-# What means something within a line. Stored text never begins one.
+# Characters with a meaning within a line of Markdown. Stored text never begins a line.
 _ACTIVE = re.compile(r"[\\`*_\[\]~$!]")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
-# A forge looks for these after Markdown is done, so only a character in between stops it.
+# A forge looks for these after Markdown is rendered, so only a character in between stops it.
 _SUMMONS = re.compile(r"(@|#|(?i:GH-)|(?i:://)|(?i:www\.))(?=\S)")
 _BREAK = "\N{ZERO WIDTH SPACE}"
 
@@ -374,12 +374,12 @@ class MarkdownPage(NamedTuple):
 def markdown(review: Review) -> str:
     """The comment, with as many rows as a forge takes."""
     texts = (_page(MarkdownPage(review, rows)) for rows in _ROWS)
-    text = next((one for one in texts if len(one) <= LIMIT), "")
+    text = next((page_text for page_text in texts if len(page_text) <= LIMIT), "")
     return text or f"{MARK}\n{_headline(review)}\n"
 
 
 def escaped(text: str, width: int = _WIDTH) -> str:
-    """Stored text as nothing but text, on one line."""
+    """Escape stored text for Markdown, on one line."""
     shown = _SUMMONS.sub(rf"\1{_BREAK}", plain(text, width))
     return _ACTIVE.sub(r"\\\g<0>", shown).translate(_ENTITIES)
 
@@ -387,9 +387,9 @@ def escaped(text: str, width: int = _WIDTH) -> str:
 def _page(page: MarkdownPage) -> str:
     review = page.review
     lines = [MARK, _headline(review), "", _compared(review), ""]
-    for what, shifts in review.by_word().items():
-        if what != "recorded":
-            lines += [*_section(page, what, shifts), ""]
+    for word, shifts in review.by_word().items():
+        if word != "recorded":
+            lines += [*_section(page, word, shifts), ""]
     return "\n".join([*lines, *_invalid(page)]).rstrip("\n") + "\n"
 
 
@@ -402,9 +402,9 @@ def _compared(review: Review) -> str:
     return f"From {escaped(review.before)} to {escaped(review.after)}{spoilt}"
 
 
-def _section(page: MarkdownPage, what: str, shifts: Sequence[Shift]) -> Iterator[str]:
+def _section(page: MarkdownPage, word: str, shifts: Sequence[Shift]) -> Iterator[str]:
     shown = shifts[: page.rows]
-    yield f"#### {what.capitalize()} ({len(shifts):,})"
+    yield f"#### {word.capitalize()} ({len(shifts):,})"
     yield ""
     yield "| | memory | confidence | rests on |"
     yield "|---|---|---|---|"
@@ -421,15 +421,15 @@ def _row(shift: Shift) -> str:
 
 
 def _evidence(review: Review, shifts: Iterable[Shift]) -> Iterator[str]:
-    """The episodes behind a section, each once, closed until somebody wants them."""
+    """List the episodes behind a section, each once, folded."""
     caused = [shift for shift in shifts if shift.caused_by]
     if not caused:
         return
-    episodes = {one for shift in caused for one in shift.caused_by}
+    episodes = {name for shift in caused for name in shift.caused_by}
     yield f"\n<details><summary>Evidence: {count(len(episodes), 'episode')}</summary>\n"
     for shift in caused:
         yield f"- {_code(shift.id)}"
-        yield from (f"  - {_cause_in_markdown(review, one)}" for one in shift.caused_by)
+        yield from (f"  - {_cause_in_markdown(review, name)}" for name in shift.caused_by)
     yield "\n</details>"
 
 
@@ -442,7 +442,7 @@ def _cause_in_markdown(review: Review, name: str) -> str:
 
 
 def _code(name: str) -> str:
-    """An id as code. Evidence may name anything; what is no id is text."""
+    """Format an id as code. Evidence may name anything; a text that is no id is escaped."""
     return f"`{name}`" if ID.fullmatch(name) else escaped(name)
 
 
@@ -450,5 +450,5 @@ def _invalid(page: MarkdownPage) -> Iterator[str]:
     if page.review.invalid:
         yield f"#### Cannot be read ({len(page.review.invalid):,})"
         yield ""
-        for one in page.review.invalid[: page.rows]:
-            yield f"- {escaped(one.path)}: {escaped(one.reason)}"
+        for problem in page.review.invalid[: page.rows]:
+            yield f"- {escaped(problem.path)}: {escaped(problem.reason)}"

@@ -1,4 +1,4 @@
-"""How two versions of a record differ in what they say, field by field and step by step."""
+"""The differences of two versions of a record, field by field and step by step."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern, Skill
 from loki_memory.models.kinds import STATEMENT
 
-# What reading leaves behind, and what only repeats the change.
+# Fields that reading changes, or that only repeat the change.
 _NOISE = frozenset({"$schema", "usage_count", "last_used", "history"})
-# What is told in words of its own, or moves with it.
+# Fields that are reported in words of their own, or that change together with those.
 _WEIGHED = frozenset(
     {"status", "confidence", "evidence", "source_episodes", "links", "at", "key", "reviewed"}
 )
@@ -24,24 +24,24 @@ def shown_text(text: str) -> str:
 
 
 def restated(old: Memory, new: Memory) -> bool:
-    """Whether the statement itself has other words."""
+    """Check if the statement itself changed."""
     return any(_words(old, name) != _words(new, name) for name in STATEMENT)
 
 
 def _words(record: Memory, name: str) -> Any:
     value = vars(record).get(name)
-    return [getattr(one, "do", one) for one in value] if isinstance(value, list) else value
+    return [getattr(item, "do", item) for item in value] if isinstance(value, list) else value
 
 
 def differing(old: Memory, new: Memory, *, every: bool = False) -> list[str]:
-    """`field: old -> new` for each field that differs; `every` tells those of weight too."""
+    """`field: old -> new` for each field that differs; `every` includes status and evidence."""
     before, after = _flat(old.document()), _flat(new.document())
     hushed = _NOISE if every else _NOISE | _WEIGHED
     names = [name for name in (*before, *after) if name.partition(".")[0] not in hushed]
     return [
         line
         for name in dict.fromkeys(names)
-        for line in _field(name, _said(before.get(name)), _said(after.get(name)))
+        for line in _field(name, _comparable(before.get(name)), _comparable(after.get(name)))
     ]
 
 
@@ -66,19 +66,20 @@ def _field(name: str, old: Any, new: Any) -> Iterator[str]:
 
 
 def _items(name: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    """What joined a list and what left it; a new order by itself is told as that."""
-    gone, come = [one for one in old if one not in new], [one for one in new if one not in old]
-    yield from (f"{name} added: {one}" for one in come)
-    yield from (f"{name} removed: {one}" for one in gone)
+    """List additions to a list and removals; a new order alone is reported as that."""
+    gone = [item for item in old if item not in new]
+    come = [item for item in new if item not in old]
+    yield from (f"{name} added: {item}" for item in come)
+    yield from (f"{name} removed: {item}" for item in gone)
     if not gone and not come:
         yield f"{name}: in another order"
 
 
-def _said(value: Any) -> Any:
-    """A value as it is compared and told: items as texts, remedies without their episodes."""
+def _comparable(value: Any) -> Any:
+    """A value as it is compared and shown: items as text, resolutions without their episodes."""
     if not isinstance(value, list):
         return value
-    return [shown_text(one) if isinstance(one, str) else _entry(one) for one in value]
+    return [shown_text(item) if isinstance(item, str) else _entry(item) for item in value]
 
 
 def _entry(value: Any) -> str:
@@ -97,18 +98,18 @@ def _shown(value: Any) -> str:
 
 
 def revised(old: Skill, new: Skill) -> list[str]:
-    """What changed in a skill, step by step."""
+    """The changes of a skill, step by step."""
     if old.body == new.body and old.description == new.description:
         return []
-    told_ = [*_steps(old.steps, new.steps), *_lists(old, new)]
-    told_ += _field("description", old.description, new.description)
-    return told_ or ["text around its lists changed"]
+    changes = [*_steps(old.steps, new.steps), *_lists(old, new)]
+    changes += _field("description", old.description, new.description)
+    return changes or ["text around its lists changed"]
 
 
 def _steps(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    before, after = [shown_text(one) for one in old], [shown_text(one) for one in new]
-    for what, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if what == "equal":
+    before, after = [shown_text(text) for text in old], [shown_text(text) for text in new]
+    for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
             continue
         both = min(j - i, m - k)
         for n in range(both):
@@ -124,18 +125,18 @@ def _lists(old: Skill, new: Skill) -> Iterator[str]:
         ("exit criterion", old.exit_criteria, new.exit_criteria),
     ):
         if before != after:
-            yield from _items(name, _said(before), _said(after))
+            yield from _items(name, _comparable(before), _comparable(after))
 
 
 def _errors(skill: Skill) -> list[str]:
-    return [f"{one.error}: {one.fix}" for one in skill.common_errors]
+    return [f"{error.error}: {error.fix}" for error in skill.common_errors]
 
 
 # -- what is new ---------------------------------------------------------------------------------
 
 
 def traits(record: Memory) -> list[str]:
-    """What a reader of a new memory wants to know beside its title."""
+    """The details that a reader of a new memory needs beside its title."""
     return [f"{name}: {shown_text(text)}" for name, text in _traits(record) if text]
 
 
@@ -152,6 +153,6 @@ def _traits(record: Memory) -> Iterable[tuple[str, str]]:
     if isinstance(record, Episode):
         yield "outcome", record.outcome
         yield "agent", record.agent or ""
-    # Where it came from matters where it is not this project's own work.
+    # The origin matters where it is not this project's own work.
     origin = getattr(record, "origin", None) or ""
     yield "origin", origin if origin in {"import", "external"} else ""

@@ -33,7 +33,7 @@ Contents = Iterator[tuple[str, bytes]]
 
 
 class Records(NamedTuple):
-    """What some files of an edition hold: records by id, and the files that hold none."""
+    """The records in some files of a tree, by id, and the files that hold none."""
 
     live: dict[str, Memory]
     archived: dict[str, Memory]
@@ -45,7 +45,7 @@ class Records(NamedTuple):
 
 
 class MemoryTree:
-    """The files of memory at one point; read through whatever holds them."""
+    """The files of memory at one point, with a function that reads them."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class MemoryTree:
         self.label, self.files, self.read, self.commit = label, files, read, commit
 
     def records(self, paths: Iterable[str]) -> Records:
-        """The records in files of this edition, of those that it has."""
+        """The records in files of this tree, of those that it has."""
         wanted = [path for path in paths if path in self.files]
         found = records_in(self.read(path for path in wanted if not view_kind(path)))
         for path, data in self.read(path for path in wanted if view_kind(path)):
@@ -65,7 +65,7 @@ class MemoryTree:
         return found
 
     def _take_view(self, found: Records, path: str, data: bytes) -> None:
-        """Entries of a view of the old layout, where no file of their own says otherwise."""
+        """Add entries of a view of the old layout, unless a file of their own has them."""
         kind = view_kind(path)
         if kind is None or kind == "episode":  # that view is an index of episodes, not a record
             return
@@ -73,13 +73,13 @@ class MemoryTree:
             try:
                 record = build(kind, entry)
             except InvalidRecord:
-                continue  # a file that somebody writes by hand says so when it is taken over
+                continue  # a damaged entry is reported when the view is taken over
             if not any(place in self.files for place in self._likely(record.id)):
                 found.live.setdefault(record.id, record)
                 found.paths.setdefault(record.id, path)
 
     def everything(self) -> Records:
-        """All the records of this edition."""
+        """All records of this tree."""
         return self.records(path for path in self.files if _is_ours(path))
 
     @property
@@ -89,7 +89,7 @@ class MemoryTree:
 
     @cached_property
     def _episodes(self) -> Mapping[str, list[str]]:
-        """Files of episodes by the end of their names, which is the end of the id."""
+        """Paths of episodes by the end of their names, which is the end of the id."""
         found: defaultdict[str, list[str]] = defaultdict(list)
         for path in self.files:
             if "episodic/" in path:
@@ -97,10 +97,10 @@ class MemoryTree:
         return found
 
     def find(self, ids: Iterable[str]) -> dict[str, Memory]:
-        """The memories with these ids, archived ones too, of those that there are."""
+        """Find the memories with these ids, archived ones too."""
         wanted = set(ids)
         likely = {path for name in wanted for path in self._likely(name)}
-        found = _of(wanted, self.records(sorted(likely)))
+        found = _wanted_of(wanted, self.records(sorted(likely)))
         missing = wanted - found.keys()
         return {**found, **self._search(missing)} if missing else found
 
@@ -111,9 +111,9 @@ class MemoryTree:
             yield from self._episodes.get(_tail(name), ())
 
     def _search(self, wanted: set[str]) -> dict[str, Memory]:
-        """Records in files whose names do not tell; those that state no id are read too."""
+        """Search files whose names do not contain the id; files without an id are read too."""
         paths = [p for p, data in self._contents() if b'"id"' not in data or _names(data, wanted)]
-        return _of(wanted, self.records([*paths, *self.views]))
+        return _wanted_of(wanted, self.records([*paths, *self.views]))
 
     def naming(self, ids: Iterable[str]) -> list[str]:
         """The files that mention one of these ids anywhere."""
@@ -133,17 +133,17 @@ def records_in(contents: Contents) -> Records:
 
 
 def changed(before: MemoryTree, after: MemoryTree) -> list[str]:
-    """The files that may not be the same in both: only these are worth reading."""
+    """The files that may differ: only these are worth reading."""
     paths = before.files.keys() | after.files.keys()
     differ = (p for p in paths if not before.files.get(p) or before.files[p] != after.files.get(p))
     return sorted({path for path in differ if _is_ours(path)} | {*before.views, *after.views})
 
 
-# -- where editions come from --------------------------------------------------------------------
+# -- where trees come from -------------------------------------------------------------------------
 
 
 def of_commit(repo: Repository, commit: str, label: str) -> MemoryTree:
-    """Memory as a commit has it."""
+    """Memory in a commit."""
     files = repo.tree(commit)
 
     def read(paths: Iterable[str]) -> Contents:
@@ -157,11 +157,11 @@ def of_commit(repo: Repository, commit: str, label: str) -> MemoryTree:
 
 
 def of_worktree(repo: Repository, layout: Layout) -> MemoryTree:
-    """Memory as it lies here: what git tracks, and what it would take."""
+    """Memory in this worktree: files that git tracks, and those that it would take."""
     files = dict(_tracked(repo))
-    for path in _named(repo, "diff-files", "--name-only"):
+    for path in _listed_by(repo, "diff-files", "--name-only"):
         files[path] = ""
-    for path in _named(repo, "ls-files", "--others", "--exclude-standard"):
+    for path in _listed_by(repo, "ls-files", "--others", "--exclude-standard"):
         files[path] = ""
     there = {path: blob for path, blob in files.items() if blob or _exists(layout, path)}
     return MemoryTree("the working tree", there, _reader(layout))
@@ -175,14 +175,14 @@ def of_folder(layout: Layout) -> MemoryTree:
 
 
 def of_nothing(label: str) -> MemoryTree:
-    """Before the first commit."""
+    """Empty memory, as before the first commit."""
     return MemoryTree(label, {}, lambda _: iter(()))
 
 
 def _reader(layout: Layout) -> Callable[[Iterable[str]], Contents]:
     def read(paths: Iterable[str]) -> Contents:
         for path in paths:
-            data = disk.read_derived(layout.file(path))  # links are told as problems
+            data = disk.read_derived(layout.file(path))  # a link is reported as a problem
             if data is not None:
                 yield path, data
 
@@ -190,7 +190,7 @@ def _reader(layout: Layout) -> Callable[[Iterable[str]], Contents]:
 
 
 def _tracked(repo: Repository) -> Iterator[tuple[str, str]]:
-    """`100644 <blob> 0`, a tab, the path: what git's index holds."""
+    """Paths and blobs in git's index: `100644 <blob> 0`, a tab, the path."""
     listed = repo.run("ls-files", "--stage", "-z", "--", f"{repo.memory}/")
     for entry in os.fsdecode(listed).split("\0"):
         about, _, path = entry.partition("\t")
@@ -198,13 +198,13 @@ def _tracked(repo: Repository) -> Iterator[tuple[str, str]]:
             yield path.removeprefix(f"{repo.memory}/"), about.split()[1]
 
 
-def _named(repo: Repository, *asked: str) -> list[str]:
-    told = os.fsdecode(repo.run(*asked, "-z", "--", f"{repo.memory}/")).split("\0")
-    return [path.removeprefix(f"{repo.memory}/") for path in told if path]
+def _listed_by(repo: Repository, *asked: str) -> list[str]:
+    answer = os.fsdecode(repo.run(*asked, "-z", "--", f"{repo.memory}/")).split("\0")
+    return [path.removeprefix(f"{repo.memory}/") for path in answer if path]
 
 
 def _exists(layout: Layout, path: str) -> bool:
-    """Whether a plain file lies there: links are not followed."""
+    """Check if there is a plain file: links are not followed."""
     target = layout.file(path)
     return os.path.isfile(target) and not os.path.islink(target)
 
@@ -213,19 +213,19 @@ def _exists(layout: Layout, path: str) -> bool:
 
 
 def _is_ours(path: str) -> bool:
-    """Whether a file is memory. One whose name is no text could not be opened elsewhere."""
+    """Check if a file is memory. A name that is no text could not be opened elsewhere."""
     if not path.isascii() and not path.isprintable():
         return False
     return bool(kind_of(original(path)) or view_kind(path))
 
 
 def original(path: str) -> str:
-    """Where an archived file came from; any other path as it is."""
+    """The path that an archived file came from; any other path as it is."""
     return _AGAIN.sub("", path.removeprefix(ARCHIVE)) if path.startswith(ARCHIVE) else path
 
 
 def _names(data: bytes, wanted: set[str]) -> bool:
-    return not wanted.isdisjoint(one.decode() for one in _ID.findall(data))
+    return not wanted.isdisjoint(found.decode() for found in _ID.findall(data))
 
 
 def _tail(name: str) -> str:
@@ -233,7 +233,7 @@ def _tail(name: str) -> str:
 
 
 def _take(found: Records, path: str, data: bytes) -> None:
-    """Take in a file. Secrets that somebody wrote by hand are not told any further."""
+    """Add the record of a file. Secrets that were written by hand are redacted."""
     try:
         record = decode(original(path), data)
         if may_hold_secret(data):
@@ -249,18 +249,18 @@ def _take(found: Records, path: str, data: bytes) -> None:
     found.paths.setdefault(record.id, path)
 
 
-def _of(wanted: set[str], records: Records) -> dict[str, Memory]:
-    return {name: one for name, one in records.known().items() if name in wanted}
+def _wanted_of(wanted: set[str], records: Records) -> dict[str, Memory]:
+    return {name: record for name, record in records.known().items() if name in wanted}
 
 
 def _entries(data: bytes) -> list[object]:
-    """The entries of a view: a list, or the one list in an object."""
+    """The entries of a view: a list, or the first list in an object."""
     try:
         value = read_json(data, len(data) + 1)
     except InvalidRecord:
         return []
     if isinstance(value, dict):
-        value = next((one for one in value.values() if isinstance(one, list)), None)
+        value = next((entries for entries in value.values() if isinstance(entries, list)), None)
     return value if isinstance(value, list) else []
 
 
@@ -279,7 +279,7 @@ class TreeEdit(NamedTuple):
 
 
 def edits(repo: Repository, commit: Commit) -> list[TreeEdit]:
-    """What a commit changed in memory. A merge is told by what it brought to its branch."""
+    """The files of memory that a commit changed; for a merge, against its first parent."""
     parent = commit.parents[0] if commit.parents else empty_tree(repo)
     folder = f"{repo.memory}/"
     command = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
@@ -288,15 +288,15 @@ def edits(repo: Repository, commit: Commit) -> list[TreeEdit]:
 
 
 def empty_tree(repo: Repository) -> str:
-    """Git's id of a tree with nothing in it, which depends on the repository's hash."""
+    """Git's id of the empty tree, which depends on the repository's hash."""
     return repo.run("hash-object", "-t", "tree", "--stdin", input=b"").decode().strip()
 
 
 def _parsed(raw: str, folder: str) -> Iterator[TreeEdit]:
     """`:100644 100644 <old> <new> M`, NUL, the path, NUL, and so on."""
     parts = raw.split("\0")
-    for told, path in zip(parts[::2], parts[1::2], strict=False):
-        _, _, before, after, _ = told.split(" ")
+    for fields, path in zip(parts[::2], parts[1::2], strict=False):
+        _, _, before, after, _ = fields.split(" ")
         if path.startswith(folder):
             yield TreeEdit(path.removeprefix(folder), _blob(before), _blob(after))
 

@@ -1,8 +1,8 @@
-"""Salvaging: memory that was written in a worktree and would go with it.
+"""Rescue memory that was written in a worktree and would be lost with it.
 
-An agent's worktree is removed when its work is done, committed or not. Records in it that no commit
-has are copied into the main worktree where their place is free, and into this machine's own zone
-where something else stands there: nothing is overwritten, and nothing is lost.
+An agent's worktree is removed when its work is done, committed or not. Its records that are in no
+commit are copied into the main worktree where their path is free, and into this machine's own zone
+where another file has that path: nothing is overwritten, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class Salvaged(NamedTuple):
 
     kept: list[str]
     aside: list[str]
-    folder: str  # where the latter lie
+    folder: str  # of the records set aside
 
     def sentence(self) -> str:
-        """What a person should know; empty if nothing had to be done."""
-        told = []
+        """A sentence for a person; empty if nothing had to be done."""
+        parts = []
         if self.kept:
-            told.append(f"{len(self.kept)} kept here")
+            parts.append(f"{len(self.kept)} kept here")
         if self.aside:
-            told.append(f"{len(self.aside)} laid aside in {self.folder}")
-        return f"uncommitted memory of the worktree: {', '.join(told)}" if told else ""
+            parts.append(f"{len(self.aside)} laid aside in {self.folder}")
+        return f"uncommitted memory of the worktree: {', '.join(parts)}" if parts else ""
 
 
 def salvage(workspace: Workspace, worktree: str) -> Salvaged:
-    """Copy what is in a worktree and in no commit; nothing if it is no worktree of this one."""
+    """Copy the uncommitted records of a worktree; nothing if it is no worktree of this one."""
     folder = f"{workspace.layout.local}/salvaged/{_name(worktree, workspace.now())}"
     found = Salvaged([], [], folder)
     places = _places(workspace, worktree)
@@ -67,7 +67,7 @@ def _copy(path: str, data: bytes, target: Layout, found: Salvaged) -> None:
 
 
 def _places(workspace: Workspace, worktree: str) -> tuple[Layout, Layout] | None:
-    """Our place in the worktree, and in the main one of the same repository."""
+    """Our layout in the worktree, and in the main worktree of the same repository."""
     ours, theirs = git_home(workspace.layout.root), git_home(Path(worktree))
     if ours is None or theirs is None or ours[1].resolve() != theirs[1].resolve():
         return None
@@ -78,7 +78,7 @@ def _places(workspace: Workspace, worktree: str) -> tuple[Layout, Layout] | None
 
 
 def _uncommitted(source: Layout) -> Iterator[tuple[str, bytes]]:
-    """Records as they lie in a worktree, without those that its last commit has so."""
+    """Records of a worktree that differ from its last commit."""
     repository = Repository.open(source.root)
     known = repository.tree("HEAD") if repository.head() else {}
     for path in _records(source):
