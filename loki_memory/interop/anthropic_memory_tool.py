@@ -7,8 +7,8 @@
     answer = memory(block.input)  # of a `tool_use` block whose name is "memory"
 
 The model sees one folder, `/memories`. Its files are plain files in `.loki/memories/`, tracked and
-reviewed with the code. What the project itself remembers for the last goal stands there too, as
-`/memories/project.md`, which can be read and not written.
+reviewed with the code. The project's own memories for the last goal are there too, as
+`/memories/project.md`, which can be read but not written.
 
 Answers are worded as Anthropic documents them, because models were trained on those sentences.
 An error is an answer as well: the model reads it and tries something else.
@@ -35,25 +35,25 @@ ROOT = "/memories"
 PROJECT = f"{ROOT}/project.md"
 _FOLDER = "memories"
 _MOST_LINES = 999_999
-_MOST_BYTES = 1 << 20  # as a record's file
+_MOST_BYTES = 1 << 20  # the limit of a record's file
 _LEVELS = 2
 _AROUND = 4  # lines shown before and after an edit
 _MISSING = "The path {} does not exist. Please provide a valid path."
 
 
 class ToolRefusal(Exception):
-    """What is answered instead of doing it."""
+    """A refusal that is answered to the model."""
 
 
 class MemoryTool:
-    """Runs the commands of the memory tool on one workspace."""
+    """The commands of the memory tool on one workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._top = workspace.layout.loki / _FOLDER
 
     def __call__(self, command: Mapping[str, Any]) -> str:
-        """Answer a command as the model gave it: `{"command": "view", "path": "/memories"}`."""
+        """Answer a command of the model: `{"command": "view", "path": "/memories"}`."""
         given = dict(command)
         name = given.pop("command", None)
         commands: dict[Any, Callable[..., str]] = {
@@ -69,7 +69,7 @@ class MemoryTool:
         try:
             return validate_call(commands[name])(**given)
         except ValidationError as error:
-            wrong = ", ".join(sorted({str(one["loc"][0]) for one in error.errors()}))
+            wrong = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors()}))
             return f"Error: Missing, unknown or unfit parameters of {name}: {wrong}."
         except (ToolRefusal, LokiMemoryError) as refusal:
             return str(refusal)
@@ -130,7 +130,7 @@ class MemoryTool:
         return f"The file {path} has been edited."
 
     def delete(self, path: str) -> str:
-        """Delete a file, or a folder with all that is in it."""
+        """Delete a file, or a folder with everything in it."""
         with self._workspace.store.change():
             found = self._own(path)
             if not found.exists():
@@ -158,7 +158,7 @@ class MemoryTool:
     # -- files ---------------------------------------------------------------------------------
 
     def _file(self, path: str) -> Path:
-        """Where a path of the model lies: inside our folder, by plain names and no links."""
+        """The file of a path from the model: inside our folder, by plain names and no links."""
         parts = path.rstrip("/").split("/")
         if parts[:2] != ROOT.split("/") or not all(map(_is_plain, parts[2:])):
             raise ToolRefusal(f"Error: {path!r} is not a path of plain names below {ROOT}")
@@ -170,7 +170,7 @@ class MemoryTool:
         return places[-1]
 
     def _own(self, path: str) -> Path:
-        """The same for what shall change: neither the folder itself nor what we write."""
+        """As `_file`, for a path to be changed: neither the root folder nor our own file."""
         if _is_root(path) or path.rstrip("/") == PROJECT:
             raise ToolRefusal(f"Error: {path} cannot be changed")
         return self._file(path)
@@ -189,7 +189,7 @@ class MemoryTool:
         return self._text(path, missing)
 
     def _write(self, path: str, text: str) -> str:
-        """Write a file whole, without secrets, and return its text."""
+        """Write a file atomically, without secrets, and return its text."""
         clean = redact(text)
         data = clean.encode("utf-8", "replace")
         if len(data) > _MOST_BYTES:
@@ -221,7 +221,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _walk(folder: Path, path: str, levels: int) -> Iterator[tuple[Path, str]]:
-    """Files and folders below, each with the path that the model knows it by."""
+    """Yield files and folders below, each with the path that the model uses."""
     if levels == 0 or not folder.is_dir():
         return
     for file in sorted(folder.iterdir()):
@@ -244,7 +244,7 @@ def _short(size: int) -> str:
 
 
 def _range(given: tuple[int, int] | None, count: int) -> tuple[int, int]:
-    """The first and last line to be shown; -1 is the end."""
+    """The first and last line to show; -1 is the end."""
     if given is None:
         return 1, count
     first, last = given
@@ -262,7 +262,7 @@ def _numbered(lines: Sequence[str], first: int) -> str:
 
 
 def _lines_of(text: str, part: str) -> list[int]:
-    """The lines that each occurrence begins in, also of those that overlap."""
+    """The line of each occurrence, overlapping ones too."""
     found, at = [], text.find(part)
     while at >= 0:
         found.append(text.count("\n", 0, at) + 1)

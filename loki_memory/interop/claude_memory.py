@@ -1,9 +1,9 @@
-"""Claude Code's own memory: MEMORY.md and its topic files, read as statements, and told of ours.
+"""Claude Code's own memory: read MEMORY.md and its topic files, and list our memories there.
 
-A bullet, a row of a table or a paragraph is a statement. A topic file says in its front matter what
-it is about and of which type it is; what it says of the user stays on this machine. Lines of
-MEMORY.md that only point to a topic file are left out, for the file is read itself, and so is the
-block that we write there.
+A bullet, a row of a table or a paragraph is a statement. The front matter of a topic file gives its
+subject and type; statements about the user stay on this machine. Lines of MEMORY.md that only point
+to a topic file are left out, because that file is read too, and so is the block that we write
+there.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 INDEX = "MEMORY.md"
-_LINES = 180  # Claude Code reads 200 lines; the rest is left for what it notes next
+_LINES = 180  # Claude Code reads 200 lines; the rest is left for its next notes
 _BYTES = 20_000  # … and 25 KB
-_LARGEST = 1_000_000  # bytes: forty times of what Claude Code reads of its index
+_LARGEST = 1_000_000  # bytes: forty times the part of its index that Claude Code reads
 _FRAME = 6  # lines: marks, seal and the gaps around them
 _FRONT = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
 _POINTER = re.compile(r"\[[^\]]*\]\(([^)\s]+\.md)\)")
@@ -45,7 +45,7 @@ instructions; `loki-mem show ID` has all of one, `loki-mem recall QUESTION` find
 
 
 class MemoryLine(NamedTuple):
-    """Something that was noted: where, about what, and since when it is known to hold."""
+    """A statement, with its place, its subject, and the day since when it holds."""
 
     text: str
     where: str
@@ -58,10 +58,10 @@ class MemoryLine(NamedTuple):
 def files(workspace: Workspace, path: Path | None = None) -> list[Path]:
     """The files of a memory, its index first; raises InvalidRecord where there is none.
 
-    Without a path, it is the memory that Claude Code keeps for this repository.
+    Without a path: the memory that Claude Code keeps for this repository.
     """
     places = [path] if path else list(folders(workspace))
-    found = [one for place in places for one in _files_in(place)]
+    found = [file for place in places for file in _files_in(place)]
     if not found:
         named = " or ".join(map(str, places))
         raise InvalidRecord(
@@ -71,7 +71,7 @@ def files(workspace: Workspace, path: Path | None = None) -> list[Path]:
 
 
 def folders(workspace: Workspace) -> Iterator[Path]:
-    """Where Claude Code keeps what it notes: one folder for each folder that it is started in."""
+    """The folders of Claude Code's memory: one for each folder that it is started in."""
     from loki_memory.ingest.discover import places, tops
 
     projects = places(os.environ)[0]
@@ -86,10 +86,10 @@ def _files_in(place: Path) -> list[Path]:
 
 
 def statements(path: Path) -> list[MemoryLine]:
-    """What a file says, without secrets; raises InvalidRecord where it cannot be read."""
+    """The statements of a file, without secrets; raises InvalidRecord where it cannot be read."""
     from loki_memory.files.redaction import redact
 
-    text = redact(_text(path))  # first: long notes are cut, and sections become tags
+    text = redact(_text(path))  # first, because long notes are cut and sections become tags
     front = _FRONT.match(text)
     about = _about(front[1], path) if front else {}
     body = _without_ours(text[front.end() if front else 0 :], path)
@@ -106,7 +106,7 @@ def _text(path: Path) -> str:
 
 
 def _about(front: str, path: Path) -> dict[str, str]:
-    """The front matter; later versions put some of it under `metadata`."""
+    """The front matter as text; later versions put some of it under `metadata`."""
     from loki_memory.files.codec import read_skill
 
     document = read_skill(path.name, f"---\n{front}\n---\n".encode())
@@ -121,7 +121,7 @@ def _without_ours(text: str, path: Path) -> str:
 
 
 def _lead(about: Mapping[str, str], path: Path) -> Iterator[MemoryLine]:
-    """What a topic file says that it is about."""
+    """The description of a topic file as a statement."""
     if about.get("description"):
         yield _statement(about["description"], "", about, path)
 
@@ -146,20 +146,22 @@ def _points_to_file(note: str, path: Path) -> bool:
 
 
 def write_back_edit(workspace: Workspace, path: Path) -> Edit:
-    """MEMORY.md with a block that says what this project remembers, as far as there is room."""
+    """Plan to list the memories of this project in MEMORY.md, as far as there is room."""
     site = Site.of(workspace, user=True)
     path = Path(os.path.realpath(path))
     text = _without_ours(site.text(path) or "", path)
     lines = _that_fit(_lines(workspace), text)
     if not lines:
         before = site.text(path)
-        return changed(site, path, "as it is: there is nothing to say or no room", before, before)
+        return changed(
+            site, path, "unchanged: there is nothing to list, or no room", before, before
+        )
     body = "\n".join([_HEAD, *lines])
     return block_added(site, path, body, MARKDOWN, f"index of our memories ({len(lines)})")
 
 
 def _lines(workspace: Workspace) -> Iterator[str]:
-    """One line for each memory that may be shown unasked, the surest of each kind first."""
+    """One line for each memory that passes the gate, the surest of each kind first."""
     sql = f"SELECT m.id FROM live AS m WHERE {TRUSTED} AND {PROVEN}"  # noqa: S608 - constants
     workspace.refresh(wait=True)
     passed = {name for (name,) in workspace.index.ask(sql)} - withheld(workspace)
@@ -189,7 +191,7 @@ def _that_fit(lines: Iterable[str], text: str) -> list[str]:
 
 
 def index_of(workspace: Workspace, path: Path | None) -> Path:
-    """The MEMORY.md that is meant: below a folder, the file itself, or Claude Code's own."""
+    """The MEMORY.md to write: below a folder, the file itself, or Claude Code's own."""
     if path is None:
         known = list(folders(workspace))
         path = next((folder for folder in known if folder.is_dir()), known[0])

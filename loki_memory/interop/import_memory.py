@@ -1,8 +1,7 @@
-"""Memory that another system kept, taken in as facts of the origin `import`.
+"""Memory of another system, imported as facts of the origin `import`.
 
-What comes in waits for a review before anything of it is put before an agent unasked. Taking it in
-again adds only what is new: a fact that is known, or that somebody corrected, archived, forgot or
-rejected since, stays as it is.
+Imported facts are not injected until they are reviewed. A second import adds only what is new: a
+fact that is known, or that was corrected, archived, forgotten or rejected since, stays as it is.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ SCOPES = ("project", "local")
 
 
 class ImportSource(NamedTuple):
-    """Another system: which files it keeps, what one of them says, and where it reads ours."""
+    """Another system: its files, the statements of a file, and the file that lists our memories."""
 
     files: Callable[[Workspace, Path | None], list[Path]]
     statements: Callable[[Path], list[MemoryLine]]
-    told_in: Callable[[Workspace, Path | None], Path]
+    index_file: Callable[[Workspace, Path | None], Path]
 
 
 SOURCES = {
@@ -42,7 +41,7 @@ SOURCES = {
 
 
 class RefusedMemory(NamedTuple):
-    """Something that was not taken in, and why."""
+    """A statement or file that was not imported, and why."""
 
     where: str
     what: str
@@ -50,12 +49,12 @@ class RefusedMemory(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What was found and what became of it."""
+    """The result of an import."""
 
     source: str
     planned: bool
     files: list[str]
-    facts: list[Fact]  # that are new
+    facts: list[Fact]  # new ones
     known: int
     refused: list[RefusedMemory]
 
@@ -68,7 +67,7 @@ def import_memory(
     scope: str = "project",
     plan_only: bool = False,
 ) -> Imported:
-    """Take in what another system remembers; `path` is its file or folder.
+    """Import the memory of another system; `path` is its file or folder.
 
     >>> import_memory(ws, "claude-memory").facts  # doctest: +SKIP
     """
@@ -76,11 +75,11 @@ def import_memory(
     if scope not in SCOPES:
         raise InvalidRecord(f"{scope!r} is not a scope", advice=f"Use: {', '.join(SCOPES)}.")
     files = chosen.files(workspace, path)
-    said, refused = _read(chosen, files)
+    statements, refused = _read(chosen, files)
     workspace.before_write()
     workspace.refresh(wait=True)
     taking = _Taking(workspace, scope)
-    taking.take(said, plan_only=plan_only)
+    taking.take(statements, plan_only=plan_only)
     names = [str(file) for file in files]
     return Imported(
         source, plan_only, names, taking.facts, taking.known, [*refused, *taking.refused]
@@ -90,8 +89,8 @@ def import_memory(
 def write_back(
     workspace: Workspace, source: str, path: Path | None = None, *, plan_only: bool = False
 ) -> InstallStep:
-    """Tell another system what this project remembers, in a block of our own in its index."""
-    index = _source(source).told_in(workspace, path)
+    """List the memories of this project in the index of another system, in a block of our own."""
+    index = _source(source).index_file(workspace, path)
     return carry_out([claude_memory.write_back_edit(workspace, index)], plan_only=plan_only)[0]
 
 
@@ -106,21 +105,21 @@ def _source(name: str) -> ImportSource:
 def _read(
     source: ImportSource, files: Iterable[Path]
 ) -> tuple[list[MemoryLine], list[RefusedMemory]]:
-    """What all files say; one that cannot be read does not keep the others out."""
-    said: list[MemoryLine] = []
+    """Read the statements of all files; an unreadable file does not stop the others."""
+    statements: list[MemoryLine] = []
     refused: list[RefusedMemory] = []
     for file in files:
         try:
-            said += source.statements(file)
+            statements += source.statements(file)
         except (InvalidRecord, InvalidConfig) as error:
             refused.append(RefusedMemory(file.name, "the file", str(error)))
         except OSError as error:
             refused.append(RefusedMemory(file.name, "the file", error.strerror or str(error)))
-    return said, refused
+    return statements, refused
 
 
 class _Taking:
-    """Statements on their way into the store."""
+    """An import in progress."""
 
     def __init__(self, workspace: Workspace, scope: str) -> None:
         self.workspace, self.scope = workspace, scope
@@ -131,11 +130,11 @@ class _Taking:
         self._taken_out = {Path(path).stem for path in archived(layout)}
         self._taken_out |= {path.stem for path in forgotten_files(layout)}
 
-    def take(self, said: Iterable[MemoryLine], *, plan_only: bool) -> None:
-        """Write what is new, all of it or nothing."""
+    def take(self, statements: Iterable[MemoryLine], *, plan_only: bool) -> None:
+        """Write the new facts, all or none."""
         from loki_memory.files.store import Change
 
-        facts = [(fact, one) for one in said if (fact := self._fact(one))]
+        facts = [(fact, note) for note in statements if (fact := self._fact(note))]
         if plan_only:
             self._put_all(Change(self.workspace.store), facts)
             return
@@ -153,7 +152,7 @@ class _Taking:
                 self.refused.append(RefusedMemory(said.where, said.text, str(error)))
 
     def _is_known(self, change: Change, fact: Fact) -> bool:
-        """Whether it stands there, in whatever file, or somebody took it out."""
+        """Check if a fact is stored already, in any file, or was removed."""
         from loki_memory.models import tombstone_id
 
         if fact.id in self._taken_out or change.read(place(fact)):

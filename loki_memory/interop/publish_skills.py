@@ -1,14 +1,14 @@
-"""Skills of this project where agents look for skills: `.claude/skills` and `.agents/skills`.
+"""Publish skills of this project to where agents look: `.claude/skills` and `.agents/skills`.
 
 A published skill is a copy that says so in its last line. It follows the skill in memory: renewed
-when that changes, removed when that is retired. A copy that somebody changed is theirs and stays.
+when that changes, removed when that is retired. A copy that was changed by hand stays.
 
-Agents load these folders and carry out what they read there, so what a merge brought is not copied
-by itself. A skill is published that this machine learned (`consolidate` worded it here), that was
-added or reviewed here by this program, or that somebody accepted here by its name. That is noted in
-the local zone, which no clone brings, by the text: where a merge changes a skill, the new text
-waits, and the copy of the old one stays. What was imported, or comes from outside, is never
-published.
+Agents load these folders and carry out what they read, so a skill that a merge brought is not
+published by itself. Published are skills that this machine learned (`consolidate` worded them
+here), that this program added or reviewed here, or that a user accepted here by name. The local
+zone, which no clone brings, notes that by the text: where a merge changes a skill, the new text
+waits, and the copy of the old one stays. Skills that were imported, or that come from outside, are
+never published.
 """
 
 from __future__ import annotations
@@ -46,46 +46,48 @@ def publish(
     every: bool = False,
     plan_only: bool = False,
 ) -> list[InstallStep]:
-    """Copy every accepted skill to a target, and take away copies of those that are not in use.
+    """Copy every accepted skill to a target, and remove copies of those that are not in use.
 
-    `names`, or all skills in use with `every`, are accepted first. A deed tells of each skill that
+    `names`, or all skills in use with `every`, are accepted first. A step reports each skill that
     is withheld.
 
     >>> publish(ws, "claude", names=["run-tests"])  # doctest: +SKIP
     """
     folder = _folder(target)
     skills = {skill.name: skill for skill in _in_use(workspace)}
-    chosen = [*skills.values()] if every else [_named(workspace, skills, name) for name in names]
+    chosen = (
+        [*skills.values()] if every else [_skill_in_use(workspace, skills, name) for name in names]
+    )
     new = {acceptance(skill) for skill in chosen}
     edits = _edits(workspace, folder, skills, accepted(workspace.layout) | new)
-    deeds = carry_out(edits, plan_only=plan_only)
+    steps = carry_out(edits, plan_only=plan_only)
     if not plan_only:
         accept(workspace.layout, *chosen)
-    return deeds
+    return steps
 
 
 def withdraw(workspace: Workspace, target: str, *, plan_only: bool = False) -> list[InstallStep]:
-    """Take all copies away again."""
+    """Remove all copies."""
     site, folder = Site.of(workspace), _folder(target)
     edits = [_gone(site, folder, name) for name in sorted(_published(site, folder))]
     return carry_out(edits, plan_only=plan_only)
 
 
 def keep_in_step(workspace: Workspace) -> list[InstallStep]:
-    """Publish again wherever a copy of ours lies; trouble there is a remark and no error.
+    """Publish again where there are copies of ours; an error there is only a notice.
 
-    So is a skill that nobody has accepted here.
+    A skill that was not accepted here is a notice too.
     """
-    deeds: list[InstallStep] = []
+    steps: list[InstallStep] = []
     for target, folder in FOLDERS.items():
         try:
             if _published(Site.of(workspace), folder):
-                deeds += publish(workspace, target)
+                steps += publish(workspace, target)
         except LokiMemoryError as error:
             workspace.notices.append(f"published skills are not in step: {error}")
-    withheld = (deed for deed in deeds if deed.what.startswith(_WITHHELD))
-    workspace.notices += [f"{deed.where}: {deed.what}" for deed in withheld]
-    return [deed for deed in deeds if deed.did]
+    withheld = (step for step in steps if step.what.startswith(_WITHHELD))
+    workspace.notices += [f"{step.where}: {step.what}" for step in withheld]
+    return [step for step in steps if step.did]
 
 
 def _folder(target: str) -> str:
@@ -97,8 +99,8 @@ def _folder(target: str) -> str:
     return FOLDERS[target]
 
 
-def _named(workspace: Workspace, skills: Mapping[str, Skill], name: str) -> Skill:
-    """A skill in use; raises NotFound, or InvalidRecord for one that is not published at all."""
+def _skill_in_use(workspace: Workspace, skills: Mapping[str, Skill], name: str) -> Skill:
+    """Find a skill in use; raises NotFound, or InvalidRecord for one that may not be published."""
     name = name.removeprefix("skill-")
     if name not in skills:
         workspace.get(f"skill-{name}")
@@ -117,7 +119,7 @@ def _edits(
 
 
 def _in_use(workspace: Workspace) -> Iterator[Skill]:
-    """The skills of the project that hold: neither doubtful nor private nor from elsewhere."""
+    """The skills of the project that may be published: active, shared and trusted."""
     from loki_memory.models import Skill
 
     for line in workspace.summaries(kind="skill", scope="project"):
@@ -142,7 +144,7 @@ def _copy(site: Site, folder: str, skill: Skill, accepted: Collection[str]) -> E
 
 
 def _text(skill: Skill) -> str:
-    """A skill as it is published."""
+    """The text of a skill as it is published."""
     from loki_memory.files.codec import encode
 
     return encode(skill.changed(description=skill.description or skill.title()[:1024])).decode()
@@ -157,7 +159,7 @@ def _place(site: Site, folder: str, name: str) -> Path:
 
 
 def _published(site: Site, folder: str) -> set[str]:
-    """The skills of which a copy lies there that nobody has changed. Links are somebody's own."""
+    """The skills with an unchanged copy in the folder. Links belong to the user."""
     files = site.in_project(folder).glob(f"*/{_FILE}")
     own = (path for path in files if not (path.is_symlink() or path.parent.is_symlink()))
     with failures_named(folder):
@@ -168,17 +170,17 @@ def _is_copy(data: bytes) -> bool:
     return is_sealed(data.decode("utf-8", "replace"), PUBLISHED)
 
 
-# -- what was accepted ---------------------------------------------------------------------------
+# -- acceptance ----------------------------------------------------------------------------------
 
 
 def accepted(layout: Layout) -> set[str]:
-    """The texts of skills that were learned or accepted on this machine, by their digests."""
+    """The digests of the texts that were learned or accepted on this machine."""
     data = disk.read_bytes(layout.local / _ACCEPTED) or b""
     return {line.split(" ")[0] for line in data.decode("utf-8", "replace").splitlines()}
 
 
 def accept(layout: Layout, *skills: Skill) -> None:
-    """Let skills be published as they are now; another text of theirs is to be accepted again."""
+    """Allow skills to be published in their present text; another text needs a new acceptance."""
     path = layout.local / _ACCEPTED
     with failures_named(path):
         known = (disk.read_bytes(path) or b"").decode("utf-8", "replace").splitlines()
@@ -188,11 +190,11 @@ def accept(layout: Layout, *skills: Skill) -> None:
 
 
 def accept_change(layout: Layout, before: Skill, after: Skill) -> None:
-    """Let a skill that was accepted be published as somebody here changed it."""
+    """Allow an accepted skill to be published with a change that was made here."""
     if acceptance(before) in accepted(layout):
         accept(layout, after)
 
 
 def acceptance(skill: Skill) -> str:
-    """The digest of what would be published."""
+    """The digest of the text that would be published."""
     return content_hash(_text(skill).encode())
