@@ -24,7 +24,7 @@ NOT_YET = frozenset(
     {
         *("browse", "config", "consolidation", "continuity", "economics", "editing", "embedding"),
         *("errors", "files", "home", "index", "ingest", "injection", "integrity", "journal"),
-        *("models", "recall", "resources", "schema", "sync", "team", "workspace"),
+        *("models", "recall", "resources", "schema", "sync", "workspace"),
     }
 )
 

@@ -128,7 +128,7 @@ def test_what_nobody_vouches_for_is_not_in_a_brief(ws: Workspace, project: Path)
     with pytest.raises(NoLedger):
         resume_brief(ws, "qa-1")
     assert lines(handoff_brief(ws, handoff), "Relevant patterns") == [
-        f"- [{fact.id}] not told: `loki-mem show {fact.id}`"
+        f"- [{fact.id}] not shown: `loki-mem show {fact.id}`"
     ]
 
 

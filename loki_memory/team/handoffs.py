@@ -1,7 +1,7 @@
 """Work among agents: checkpoints in ledgers, and handoffs from one agent to the next.
 
-A handoff is open until somebody accepts it, and accepted until it is done or has expired; it never
-goes back. Whoever accepts it has it in their ledger from then on.
+A handoff is open until an agent accepts it, and accepted until it is done or has expired; it never
+goes back. The ledger of the agent that accepts it refers to it from then on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def checkpoint(workspace: Workspace, ledger: Ledger | Mapping[str, Any]) -> Ledg
 
 
 def check_in(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
-    """Write what is new of an agent into its ledger; what is not told stays as it was."""
+    """Update an agent's ledger with the given fields; all others stay as they were."""
     new = checkpoint_ledger(agent, fields, workspace.now(), workspace.origin)
     workspace.before_write()
     take_over_checkpoints(workspace)
@@ -55,7 +55,7 @@ def draft(
     what_was_done: str | None,
     context: Mapping[str, Any],
 ) -> Handoff:
-    """A handoff as it would be written: what is given, and what the record itself tells."""
+    """Build a handoff: the given fields, completed by what is recorded."""
     from loki_memory.team.handoffs import completed
 
     for name, text in (("from", from_agent), ("to", to_agent)):
@@ -105,25 +105,25 @@ def accept(workspace: Workspace, handoff: Changing, by: str | None) -> Handoff:
 def close_handoff(
     workspace: Workspace, handoff: Changing, note: str | None, status: str
 ) -> Handoff:
-    """Say that a handoff is `done`, or has `expired`."""
+    """Mark a handoff as `done`, or as `expired`."""
     take_over_checkpoints(workspace)
     with handoff as (change, path, record):
         closed = advanced(record, status, {"closed_at": workspace.now(), "note": note})
         return change.put(closed, path)  # type: ignore[return-value]
 
 
-# -- What a handoff need not be told, because the record knows it ---------------------------------
+# -- The context of a handoff, completed by what is recorded ---------------------------------------
 
 
-_EPISODES = 20  # the latest: who never handed over anything may have done thousands
-_GOALS, _GOAL = 5, 120  # told of what was done, and characters of each
-_FILES, _TESTS, _ISSUES, _PATTERNS = 30, 10, 10, 10  # of each that is gathered
+_EPISODES = 20  # the latest: an agent without a handoff may have thousands
+_GOALS, _GOAL = 5, 120  # in what was done, and characters of each
+_FILES, _TESTS, _ISSUES, _PATTERNS = 30, 10, 10, 10  # at most
 _LISTS = ("artifacts", "needs_testing", "known_issues", "relevant_patterns")
 _UNSETTLED = {"failure", "partial"}
 
 
 class Work(NamedTuple):
-    """What an agent did since it last handed over, oldest first, and where it stands."""
+    """An agent's work since its last handoff, oldest first, and its ledger."""
 
     since: str
     episodes: Sequence[Episode]
@@ -131,10 +131,10 @@ class Work(NamedTuple):
 
 
 def completed(workspace: Workspace, agent: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The context of a handoff: what is given, then what is known besides."""
+    """The context of a handoff: the given fields, then what is recorded."""
     workspace.refresh(wait=True)
     work = _work(workspace, agent)
-    known = _known(workspace, work)
+    known = _recorded(workspace, work)
     context = {name: value for name, value in given.items() if value}
     for name in _LISTS:
         both = [*_texts(name, context.get(name)), *known.pop(name)]
@@ -149,7 +149,7 @@ def completed(workspace: Workspace, agent: str, given: Mapping[str, Any]) -> dic
 def _texts(name: str, value: Any) -> list[str]:
     if not isinstance(value, str | list | tuple | None):
         raise InvalidRecord("must be a list", field=name, advice="Give several texts, or one.")
-    return [value] if isinstance(value, str) else [str(one) for one in value or ()]
+    return [value] if isinstance(value, str) else [str(text) for text in value or ()]
 
 
 def _nothing_done(agent: str, since: str) -> InvalidRecord:
@@ -161,8 +161,8 @@ def _nothing_done(agent: str, since: str) -> InvalidRecord:
     )
 
 
-def _known(workspace: Workspace, work: Work) -> dict[str, Any]:
-    told = {
+def _recorded(workspace: Workspace, work: Work) -> dict[str, Any]:
+    fields = {
         "what_was_done": _done(work.episodes),
         "artifacts": _artifacts(workspace, work),
         "git_state": git_state(workspace),
@@ -170,10 +170,10 @@ def _known(workspace: Workspace, work: Work) -> dict[str, Any]:
         "known_issues": list(_unresolved(work.episodes))[-_ISSUES:],
         "relevant_patterns": _helpful(workspace, work),
     }
-    return {name: value for name, value in told.items() if value or name in _LISTS}
+    return {name: value for name, value in fields.items() if value or name in _LISTS}
 
 
-# -- what the record has ---------------------------------------------------------------------------
+# -- records of the agent --------------------------------------------------------------------------
 
 
 def _work(workspace: Workspace, agent: str) -> Work:
@@ -199,11 +199,11 @@ def _episodes(workspace: Workspace, agent: str, since: str) -> list[Episode]:
         _EPISODES,
     )
     records = [parsed("episode", body) for (body,) in rows]
-    return [one for one in reversed(records) if isinstance(one, Episode)]
+    return [record for record in reversed(records) if isinstance(record, Episode)]
 
 
 def _names(workspace: Workspace, kind: str, agent: str) -> list[str]:
-    """What the agent is called in records of a kind: by its whole name or the short one."""
+    """The names of an agent in records of a kind: its full name or the short one."""
     rows = workspace.index.ask("SELECT DISTINCT agent FROM live WHERE kind = ?", kind)
     return sorted(name for (name,) in rows if is_addressed(agent, name))
 
@@ -212,12 +212,14 @@ def _marks(values: Sequence[str]) -> str:
     return ",".join("?" * len(values))
 
 
-# -- what it tells ---------------------------------------------------------------------------------
+# -- fields of the context -------------------------------------------------------------------------
 
 
 def _done(episodes: Iterable[Episode]) -> str:
-    reached = [one for one in episodes if one.outcome == "success" and not is_verdict(one)]
-    return "; ".join(dict.fromkeys(_short(one.goal) for one in reached[-_GOALS:]))
+    reached = [
+        episode for episode in episodes if episode.outcome == "success" and not is_verdict(episode)
+    ]
+    return "; ".join(dict.fromkeys(_short(episode.goal) for episode in reached[-_GOALS:]))
 
 
 def _short(text: str) -> str:
@@ -226,7 +228,7 @@ def _short(text: str) -> str:
 
 
 def _artifacts(workspace: Workspace, work: Work) -> list[str]:
-    """Files that were made or changed and are there."""
+    """Files that were made or changed and still exist."""
     paths = [*(work.ledger.state.files_modified if work.ledger else ())]
     for episode in work.episodes:
         paths += [*episode.artifacts_produced, *episode.files_modified]
@@ -237,14 +239,14 @@ def _artifacts(workspace: Workspace, work: Work) -> list[str]:
 
 
 def _cited(workspace: Workspace, path: str) -> dict[str, str] | None:
-    """An artifact as it is now, so that the receiver is told if it changed."""
+    """An artifact with its present blob id, so that the receiver sees if it changed."""
     root = workspace.layout.root
     data = content(root, path) if (root / path).is_file() else None
     return None if data is None else {"path": path, "blob": blob_id(data)}
 
 
 def _failing(workspace: Workspace, work: Work) -> list[str]:
-    """What gates say now, then the checks that failed when they were last run."""
+    """The failures of gates now, then the checks that failed in their last run."""
     failed: dict[str, None] = {}
     for episode in work.episodes:
         for action in episode.action_log:
@@ -253,12 +255,12 @@ def _failing(workspace: Workspace, work: Work) -> list[str]:
                 failed.pop(target, None)
                 if action.error or action.result == "failed":
                     failed[target] = None
-    told = [f"{_short(target)} (failed when it was last run)" for target in failed]
-    return [*failing_now(workspace), *told][:_TESTS]
+    lines = [f"{_short(target)} (failed when it was last run)" for target in failed]
+    return [*failing_now(workspace), *lines][:_TESTS]
 
 
 def _unresolved(episodes: Iterable[Episode]) -> Iterator[str]:
-    """Goals that were not reached, each with the errors that nothing resolved."""
+    """Goals that were not reached, each with its unresolved errors."""
     left: dict[str, list[str]] = {}
     for episode in episodes:
         left.pop(normal(episode.goal), None)
@@ -272,14 +274,16 @@ def _not_reached(episode: Episode) -> str:
 
 
 def _open_errors(episode: Episode) -> list[str]:
-    met = (one for one in episode.errors_encountered if not one.resolution)
-    lines = (_short(complaint(one.message or one.type)) for one in met)
+    met = (error for error in episode.errors_encountered if not error.resolution)
+    lines = (_short(complaint(error.message or error.type)) for error in met)
     return list(dict.fromkeys(filter(None, lines)))
 
 
 def _helpful(workspace: Workspace, work: Work) -> list[str]:
-    """Memories that helped, and patterns that the agent says it learned, of those that stand."""
-    named = {one.id for episode in work.episodes for one in episode.recalled if one.helpful}
+    """Memories that helped, and patterns that the agent learned, of those that are live."""
+    named = {
+        memory.id for episode in work.episodes for memory in episode.recalled if memory.helpful
+    }
     named |= set(work.ledger.context.patterns_learned if work.ledger else ())
     ids = sorted(named)
     rows = workspace.index.ask(
@@ -312,7 +316,7 @@ def git_state(workspace: Workspace) -> str:
 
 
 def _uncommitted(entries: Sequence[str], ours: str) -> int:
-    """How many files differ, memory not counted; behind a renamed one stands its old name."""
+    """Count the files that differ, without memory; the old name follows a renamed file."""
     count, at = 0, 0
     while at < len(entries) and entries[at]:
         status, path = entries[at][:2], entries[at][3:]

@@ -1,10 +1,10 @@
-"""Checkpoints that wait: what hooks and other background work say of where an agent stands.
+"""Ledgers, and checkpoints that wait: hooks and other background work write those.
 
-A ledger is a tracked file, and background work changes none: a tree that is dirty all the time
-refuses every `git pull --rebase`. So checkpoints wait in this machine's own zone, one line each,
-until a command that somebody runs writes them into the ledgers. A line is appended under a lock
-and is on disk when `note_checkpoint` returns; it is taken away only after the ledger is written, so
-that a crash in between repeats it, which changes nothing.
+A ledger is a tracked file, and background work changes none: a tree that is always dirty refuses
+every `git pull --rebase`. So checkpoints wait in this machine's own zone, one line each, until a
+command writes them into the ledgers. A line is appended under a lock and is on disk when
+`note_checkpoint` returns; it is removed only after the ledger is written, so that a crash in
+between repeats it, which changes nothing.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _OUTSIDE = ("external", "import")
-_SETS = ("patterns_learned", "handoffs")  # of the context: what was learned or taken on stays so
+_SETS = ("patterns_learned", "handoffs")  # of the context: these only grow
 _LINE = 300  # characters of a report in a ledger
 
 
 def note_checkpoint(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
-    """Keep a checkpoint until a command writes it; `fields` are those of a ledger that changed."""
+    """Keep a checkpoint until a command writes it; `fields` are the changed fields of a ledger."""
     import orjson
 
     from loki_memory.files.redaction import redact_value
@@ -48,7 +48,7 @@ def note_checkpoint(workspace: Workspace, agent: str, fields: Mapping[str, Any])
 
 
 def headline(text: str) -> str:
-    """The first line of what an agent said, without secrets and short enough for a ledger."""
+    """The first line of an agent's message, redacted and short enough for a ledger."""
     from loki_memory.files.redaction import clip
 
     lines = (line.strip() for line in text.splitlines())
@@ -56,15 +56,15 @@ def headline(text: str) -> str:
 
 
 def waiting_checkpoints(workspace: Home) -> dict[str, Ledger]:
-    """What waits, by agent, all of an agent's checkpoints in one."""
+    """The checkpoints that wait, joined by agent."""
     with failures_named(_file(workspace)):
         return _by_agent(disk.read_bytes(_file(workspace)) or b"")
 
 
 def take_over_checkpoints(workspace: Workspace) -> list[Ledger]:
-    """Write what waits into the ledgers, and say which those are.
+    """Write waiting checkpoints into the ledgers, and return those.
 
-    A ledger whose file cannot be read keeps waiting, and that is a notice.
+    A checkpoint whose ledger cannot be read keeps waiting, with a notice.
     """
     path = _file(workspace)
     with failures_named(path):
@@ -78,15 +78,15 @@ def take_over_checkpoints(workspace: Workspace) -> list[Ledger]:
 
 
 def checkpoint_ledger(agent: str, fields: Mapping[str, Any], now: str, origin: str) -> Ledger:
-    """What is known of an agent from now on; raises InvalidRecord."""
+    """A ledger with the fields of a checkpoint; raises InvalidRecord."""
     document = {"last_checkpoint": now, **fields, "agent_id": agent, "origin": origin}
     return parse(Ledger, document)
 
 
 def joined(there: Ledger | None, new: Ledger) -> Ledger:
-    """A ledger with what is new: of two checkpoints the later has the word, field by field.
+    """Join a ledger with a checkpoint: the later one wins, field by field.
 
-    What was imported, or comes from outside, stays so: its words are still in it.
+    An origin from outside stays: its words are still in the ledger.
     """
     if there is None:
         return new
@@ -98,13 +98,13 @@ def joined(there: Ledger | None, new: Ledger) -> Ledger:
         both = [*_part(first, "context").get(name, ()), *_part(last, "context").get(name, ())]
         inner["context"] |= {name: both} if both else {}
     given = {name: value for name, value in inner.items() if value}
-    outside = next((one for one in _OUTSIDE if one in {there.origin, new.origin}), None)
+    outside = next((origin for origin in _OUTSIDE if origin in {there.origin, new.origin}), None)
     origin = {"origin": outside} if outside else {}
     return parse(Ledger, {**first, **last, **given, **origin})
 
 
 def put(workspace: Workspace, change: Change, new: Ledger) -> Ledger:
-    """Write what is new into an agent's ledger, wherever its file is."""
+    """Join a checkpoint into an agent's ledger, wherever its file is."""
     path = workspace.place_of(new.id) or place(new)
     there = change.record(path)
     known = there if isinstance(there, Ledger) else None
@@ -118,7 +118,7 @@ def _part(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _written(
     workspace: Workspace, waiting: Mapping[str, Ledger]
 ) -> tuple[list[Ledger], list[Ledger]]:
-    """The ledgers that could be written, and what has to wait on."""
+    """Write ledgers; returns those that were written, and the checkpoints that keep waiting."""
     written: list[Ledger] = []
     kept: list[Ledger] = []
     workspace.before_write()
@@ -135,13 +135,13 @@ def _written(
 
 def _by_agent(data: bytes) -> dict[str, Ledger]:
     found: dict[str, Ledger] = {}
-    for one in _ledgers(data.split(b"\n")):
-        found[one.agent_id] = joined(found.get(one.agent_id), one)
+    for checkpoint in _ledgers(data.split(b"\n")):
+        found[checkpoint.agent_id] = joined(found.get(checkpoint.agent_id), checkpoint)
     return dict(sorted(found.items()))
 
 
 def _ledgers(lines: Iterable[bytes]) -> Iterator[Ledger]:
-    """The lines that are whole; what a killed writer left of one is passed over."""
+    """Parse the complete lines; a line that a killed writer left is skipped."""
     import orjson
 
     for line in lines:
@@ -165,7 +165,7 @@ def _held(workspace: Home) -> AbstractContextManager[None]:
 
 
 def _append(path: str, line: bytes) -> None:
-    """Add a line behind the last one, on a line of its own also where somebody died writing."""
+    """Append a line, on a line of its own even after a torn one."""
     is_new = not os.path.exists(path)
     fd = disk.open_to_change(path, append=True)
     try:
@@ -182,20 +182,20 @@ def _append(path: str, line: bytes) -> None:
 
 
 def _keep(path: str, kept: Sequence[Ledger]) -> None:
-    """Leave only what still waits."""
+    """Keep only the checkpoints that still wait."""
     import orjson
 
     if kept:
-        disk.write_bytes(path, b"".join(orjson.dumps(one.document()) + b"\n" for one in kept))
+        disk.write_bytes(path, b"".join(orjson.dumps(ledger.document()) + b"\n" for ledger in kept))
     else:
         disk.remove(path)
 
 
-# -- Where agents stand: their ledgers, checkpoints that wait included, and the hando -------------
+# -- The state of agents: ledgers with waiting checkpoints, and handoffs --------------------------
 
 
 def ledgers(workspace: Workspace, held: Collection[str] | None = None) -> list[Ledger]:
-    """Every agent's ledger with what waits to be written into it, newest first."""
+    """Every agent's ledger, joined with its waiting checkpoint, newest first."""
     waiting = waiting_checkpoints(workspace)
     rows = workspace.index.ask(
         f"SELECT id, body, {TRUSTED} FROM live AS m WHERE kind = 'ledger' ORDER BY id"  # noqa: S608
@@ -203,10 +203,10 @@ def ledgers(workspace: Workspace, held: Collection[str] | None = None) -> list[L
     if held is not None:
         rows = [row for row in rows if row[2] and row[0] not in held]
     known = (parsed("ledger", body) for _, body, _ in rows)
-    found = [one for one in known if isinstance(one, Ledger)]
-    told = [joined(one, waiting.pop(one.agent_id, one)) for one in found]
-    told += waiting.values()
-    return sorted(sorted(told, key=lambda one: one.id), key=Ledger.when, reverse=True)
+    found = [ledger for ledger in known if isinstance(ledger, Ledger)]
+    complete = [joined(ledger, waiting.pop(ledger.agent_id, ledger)) for ledger in found]
+    complete += waiting.values()
+    return sorted(sorted(complete, key=lambda ledger: ledger.id), key=Ledger.when, reverse=True)
 
 
 def ledger_of(
@@ -214,18 +214,22 @@ def ledger_of(
 ) -> Ledger | None:
     """The ledger of an agent, also by its short name; None if it has not checked in."""
     found = ledgers(workspace, held)
-    same = [one for one in found if one.agent_id == agent]
-    near = [one for one in found if "-" in agent and is_addressed(agent, one.agent_id)]
+    same = [ledger for ledger in found if ledger.agent_id == agent]
+    near = [ledger for ledger in found if "-" in agent and is_addressed(agent, ledger.agent_id)]
     return next(iter([*same, *near]), None)
 
 
 def handoffs_to(workspace: Workspace, agent: str, held: Collection[str] = ()) -> list[Handoff]:
-    """Open handoffs to an agent or its role, and what it has taken on, newest first.
+    """Open handoffs to an agent or its role, and those that it accepted, newest first.
 
-    For nobody in particular: all that are open. What was imported or comes from outside waits
-    until it is asked for.
+    Without an agent: all open ones. Handoffs that were imported, or that come from outside, are
+    left out.
     """
-    return [one for one in _standing(workspace) if one.id not in held and _concerns(one, agent)]
+    return [
+        handoff
+        for handoff in _standing(workspace)
+        if handoff.id not in held and _concerns(handoff, agent)
+    ]
 
 
 def _standing(workspace: Workspace) -> Iterator[Handoff]:
