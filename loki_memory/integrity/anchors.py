@@ -1,4 +1,4 @@
-"""What git knows of the chains and of files that are gone: anchors, branches, deletions."""
+"""Git's knowledge of the chains and of files that are gone: anchors, branches, deletions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN_NAMES = ("-c", "core.quotePath=false")
 
 
 class Anchor(NamedTuple):
-    """A commit that says how far a writer's chain had come."""
+    """A commit with the head of a writer's chain at that time."""
 
     commit: str
     writer: str
@@ -27,10 +27,10 @@ class Anchor(NamedTuple):
 
 
 class AnchoredPast:
-    """The git history of a memory folder, as far as verifying needs it.
+    """The git history of a memory folder, as far as `verify` needs it.
 
-    What is committed here is what HEAD has, or where memory has a branch of its own, the commit of
-    that branch that the files are in step with.
+    "Committed" means HEAD or, where memory has a branch of its own, the commit of that branch that
+    the files are in step with.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -40,12 +40,12 @@ class AnchoredPast:
 
     @cached_property
     def anchors(self) -> list[Anchor]:
-        """Those of every commit that the files here come from."""
+        """The anchors of every commit that the files here come from."""
         found = {}
         for tip in self._tips:
             shown = f"--format=%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
-            told = self._git.run("log", f"--grep=^{TRAILER}: ", shown, tip, "--")
-            for line in told.decode(errors="replace").splitlines():
+            answer = self._git.run("log", f"--grep=^{TRAILER}: ", shown, tip, "--")
+            for line in answer.decode(errors="replace").splitlines():
                 commit, _, value = line.partition(" ")
                 for writer, seq, head in _HEAD.findall(value):
                     found[commit, writer] = Anchor(commit, writer, int(seq), head)
@@ -53,25 +53,25 @@ class AnchoredPast:
 
     @cached_property
     def tracked(self) -> dict[str, str]:
-        """Path -> blob id of what is committed here."""
+        """Committed paths with their blob ids."""
         return self._git.tree(self._tip) if self._tip else {}
 
     def removal(self, path: str) -> str:
-        """The commit, of those that the files here come from, that took one away; or empty."""
+        """The commit in the history of these files that removed a path; or empty."""
         return self._removals.get(path, "")
 
     def is_elsewhere(self, path: str) -> bool:
-        """Whether another branch has, or once had, a file that was never on this one."""
+        """Check if only another branch has, or had, a file."""
         return path in self._ever_added
 
     @cached_property
     def _removals(self) -> dict[str, str]:
         if not self._tip:
             return {}
-        told = self._names("-m", "--diff-filter=D", "--format=\x01%H", self._tip)
+        names = self._names("-m", "--diff-filter=D", "--format=\x01%H", self._tip)
         found: dict[str, str] = {}
         commit = ""
-        for line in filter(None, told):
+        for line in filter(None, names):
             if line[0] == "\x01":
                 commit = line[1:]
             else:
@@ -80,15 +80,15 @@ class AnchoredPast:
 
     @cached_property
     def _ever_added(self) -> set[str]:
-        told = self._names("--all", "--diff-filter=A", "--format=") if self._tip else []
-        return {line.removeprefix(f"{self._git.memory}/") for line in told}
+        names = self._names("--all", "--diff-filter=A", "--format=") if self._tip else []
+        return {line.removeprefix(f"{self._git.memory}/") for line in names}
 
     def _names(self, *options: str) -> list[str]:
         asked = ("log", "--no-renames", "--name-only", *options, "--", self._git.memory)
         return os.fsdecode(self._git.run(*_PLAIN_NAMES, *asked)).split("\n")
 
     def blob(self, name: str) -> bytes | None:
-        """The content that an id names; None if this clone does not have it."""
+        """The content of a blob; None if this clone does not have it."""
         try:
             return self._git.run("cat-file", "blob", name) if _BLOB.fullmatch(name) else None
         except GitFailed:

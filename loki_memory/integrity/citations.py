@@ -1,4 +1,4 @@
-"""Code that beliefs cite: whether it has changed since, and whether what they cite still stands."""
+"""Code that beliefs cite: find out if it changed, and if the cited passage is still there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEFINING = (
 
 
 def blob_id(data: bytes, like: str = "") -> str:
-    """Git's id of a content; `like` is an id of the repository, which may use the longer ones."""
+    """Git's id of a content; `like` is an id of the same repository, which gives the length."""
     named = b"blob %d\0" % len(data) + data
     if len(like) == _LONG:
         return sha256(named).hexdigest()
@@ -26,17 +26,17 @@ def blob_id(data: bytes, like: str = "") -> str:
 
 
 def is_blob(data: bytes, blob: str) -> bool:
-    """Whether a content is the one that git's id names; git may have changed the line ends."""
-    return blob in {blob_id(one, blob) for one in (data, data.replace(b"\r\n", b"\n"))}
+    """Check if a content has this id; git may have changed the line ends."""
+    return blob in {blob_id(variant, blob) for variant in (data, data.replace(b"\r\n", b"\n"))}
 
 
 def is_stale(root: Path, citations: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a file that a belief cites is gone or has changed since."""
+    """Check if a file that a belief cites is gone or has changed since."""
     return any(has_changed(root, cited) for cited in citations)
 
 
 def has_changed(root: Path, cited: object) -> bool:
-    """Whether one citation no longer fits; one that does not say of which content never does."""
+    """Check if a citation is stale; one without a blob id never is."""
     if not isinstance(cited, Mapping) or not cited.get("path") or not cited.get("blob"):
         return False
     data = content(root, str(cited["path"]))
@@ -44,7 +44,7 @@ def has_changed(root: Path, cited: object) -> bool:
 
 
 def content(root: Path, path: str) -> bytes | None:
-    """A file of the project as it is now; None if there is no such file in the project."""
+    """Read a file of the project; None if there is no such file in the project."""
     real = os.path.realpath(root / path)
     if not real.startswith(os.path.realpath(root) + os.sep):
         return None
@@ -56,9 +56,9 @@ def content(root: Path, path: str) -> bytes | None:
 
 
 def still_stands(symbol: str, then: bytes, now: bytes) -> bool:
-    """Whether what was cited is in the file as it is now, wherever it moved.
+    """Check if the cited passage is in the present file, wherever it moved.
 
-    That is the passage that a symbol names, or all of the file if no symbol is named. Indentation
+    The passage is the one that a symbol names, or the whole file without a symbol. Indentation
     of the whole passage and white space at line ends do not count.
     """
     before, after = _lines(then), _lines(now)
@@ -67,13 +67,13 @@ def still_stands(symbol: str, then: bytes, now: bytes) -> bool:
     passage = passage_of(symbol, before)
     if not passage:
         return False
-    first, said = passage[0].lstrip(), dedent("\n".join(passage))
+    first, cited = passage[0].lstrip(), dedent("\n".join(passage))
     places = (at for at, line in enumerate(after) if line.lstrip() == first)
-    return any(dedent("\n".join(after[at : at + len(passage)])) == said for at in places)
+    return any(dedent("\n".join(after[at : at + len(passage)])) == cited for at in places)
 
 
 def passage_of(symbol: str, lines: Sequence[str]) -> list[str]:
-    """The lines that define a name, or else those where it first occurs, with what is in them."""
+    """The lines that define a name, or else its first occurrence, with the block below."""
     name = rf"(?<!\w){re.escape(symbol.rpartition('.')[2])}(?!\w)"
     places = [at for at, line in enumerate(lines) if re.search(name, line)]
     if not places:
@@ -83,7 +83,7 @@ def passage_of(symbol: str, lines: Sequence[str]) -> list[str]:
 
 
 def _end(lines: Sequence[str], start: int) -> int:
-    """Where a passage ends: before the next line that is indented no deeper and closes nothing."""
+    """The end of a passage: the next line that is indented no deeper and closes nothing."""
     depth, end = _indent(lines[start]), start + 1
     for at in range(start + 1, len(lines)):
         line = lines[at]

@@ -1,10 +1,10 @@
-"""Compare the records with the chains that tell of them, and the chains with their anchors.
+"""Compare the records with the chains that describe them, and the chains with their anchors.
 
-A record is good if a chain vouches for its content, as the newest that some writer knows or as
-what is committed here: git brings back older versions when branches are switched, and nobody else
-may. A write says what it replaced, so that a change from outside also shows when the tool has
+A record is good if a chain vouches for its content, as the newest write of some writer or as the
+committed content: switching branches brings back older versions, and nothing else may. A write
+names the content that it replaced, so that a change from outside shows even after the tool has
 written over it. Commits vouch for nothing by themselves (whoever can edit a file can commit it);
-they anchor the chains, which then cannot be cut or written anew below that point.
+they anchor the chains, which then cannot be cut or rewritten below that point.
 """
 
 from __future__ import annotations
@@ -32,54 +32,57 @@ What = Literal["changed", "overwritten", "unwitnessed", "missing", "damaged", "c
 
 
 class IntegrityFinding(NamedTuple):
-    """Something that is not as the tool wrote it."""
+    """A file that is not as the tool wrote it."""
 
     what: What
     path: str  # of the record, or of a file of chains
     said: str
     id: str = ""  # of the record
     line: int = 0  # in the file of a chain
-    writer: str = ""  # whose line, and which, tells of the last good version
+    writer: str = ""  # the writer and number of the line with the last good version
     seq: int = 0
     sha256: str = ""  # of the content in question; empty if there is none
 
 
 class Examined(NamedTuple):
-    """What chains, files and git say of each other."""
+    """The result of comparing chains, files and git."""
 
     records: int
     testimony: Testimony
     findings: list[IntegrityFinding]
-    doubts: dict[str, str]  # path of a record that nobody vouches for -> its etag
+    doubts: dict[str, str]  # path of an unverified record -> its etag
 
 
 def examine(layout: Layout, past: AnchoredPast | None) -> Examined:
-    """Look at every chain and every record. `past` is what git knows, where there is git."""
+    """Examine every chain and every record. `past` is git's knowledge, where there is git."""
     try:
-        told = write_log.testimony(layout)
+        testimony = write_log.testimony(layout)
     except OSError as error:
         raise StoreFailed(error.filename or layout.local, str(error.strerror)) from error
     anchors = past.anchors if past else []
-    findings = [*_broken(layout, told), *(_cut(one) for one in anchors if _is_lost(told, one))]
+    findings = [
+        *_broken(layout, testimony),
+        *(_cut(anchor) for anchor in anchors if _is_lost(testimony, anchor)),
+    ]
     doubts: dict[str, str] = {}
     there: set[str] = set()
     for path, data in _files(layout):
         there.add(path)
-        wrong = _wrong(told, past, path, data)
+        wrong = _wrong(testimony, past, path, data)
         if wrong is not None:
             findings.append(wrong)
-            # A file that an agent wrote by hand is told, not doubted: that is how agents write.
+            # A file that an agent wrote by hand is reported, not doubted: that is how agents write.
             if wrong.what != "unwitnessed" and data is not None:
                 doubts[path] = etag(data)
-    findings += [*_overwritten(told), *_missing(told, past, there)]
-    return Examined(len(there), told, findings, doubts)
+    findings += [*_overwritten(testimony), *_missing(testimony, past, there)]
+    return Examined(len(there), testimony, findings, doubts)
 
 
 # -- records -------------------------------------------------------------------------------------
 
 
 def _files(layout: Layout) -> Iterator[tuple[str, bytes | None]]:
-    """Every record, archived ones too, with its content; None where there is none to be had."""
+    """Yield every record, archived ones too, with its content; None where it cannot be read."""
     for folder, listed in scan(layout):
         for name, stamp in sorted(listed.files.items()):
             path = f"{folder}/{name}"
@@ -98,16 +101,16 @@ def _content(layout: Layout, path: str) -> bytes | None:
 
 
 def _wrong(
-    told: Testimony, past: AnchoredPast | None, path: str, data: bytes | None
+    testimony: Testimony, past: AnchoredPast | None, path: str, data: bytes | None
 ) -> IntegrityFinding | None:
-    """What is wrong with a record's content."""
+    """The finding for a record's content; None if it is good."""
     if data is None:
-        return _finding("damaged", path, "cannot be read as a file", told.last_good(path))
+        return _finding("damaged", path, "cannot be read as a file", testimony.last_good(path))
     now = content_hash(data)
-    is_vouched = now in told.vouched.get(path, {})
-    if is_vouched and _is_current(told, past, path, data, now):
+    is_vouched = now in testimony.vouched.get(path, {})
+    if is_vouched and _is_current(testimony, past, path, data, now):
         return None
-    last = told.last_good(path)
+    last = testimony.last_good(path)
     try:
         name = decode(path.removeprefix(ARCHIVE), data).id
     except InvalidRecord as error:
@@ -125,49 +128,49 @@ def _how(last: LogLine, is_vouched: bool) -> str:
 
 
 def _is_current(
-    told: Testimony, past: AnchoredPast | None, path: str, data: bytes, now: str
+    testimony: Testimony, past: AnchoredPast | None, path: str, data: bytes, now: str
 ) -> bool:
-    if any(line.sha256 == now for line in told.latest[path].values()):
+    if any(line.sha256 == now for line in testimony.latest[path].values()):
         return True
     return past is not None and is_blob(data, past.tracked.get(path, ""))
 
 
 def _finding(
-    what: What, path: str, said: str, last: LogLine | None, sha256: str = "", name: str = ""
+    kind: What, path: str, said: str, last: LogLine | None, sha256: str = "", name: str = ""
 ) -> IntegrityFinding:
     writer, seq = (last.writer, last.seq) if last else ("", 0)
-    return IntegrityFinding(what, path, said, name or _id_in(path), 0, writer, seq, sha256)
+    return IntegrityFinding(kind, path, said, name or _id_in(path), 0, writer, seq, sha256)
 
 
 def _id_in(path: str) -> str:
-    """The id that a file's name tells; empty if it tells none."""
+    """The id in a file's name; empty if there is none."""
     stem = stem_in(path)
     return stem if ID.fullmatch(stem) else ""
 
 
-def _overwritten(told: Testimony) -> Iterator[IntegrityFinding]:
-    """Writes over a content that nobody vouches for: the tool went on from a foreign change."""
-    for path, bases in told.based.items():
+def _overwritten(testimony: Testimony) -> Iterator[IntegrityFinding]:
+    """Find writes over a content that no chain vouches for: the tool kept a foreign change."""
+    for path, bases in testimony.based.items():
         for was, line in bases.items():
-            if was not in told.vouched.get(path, {}):
+            if was not in testimony.vouched.get(path, {}):
                 said = f"had been changed outside the tool when {line.writer} wrote over it"
                 yield _finding("overwritten", path, said, line, was)
 
 
 def _missing(
-    told: Testimony, past: AnchoredPast | None, there: Collection[str]
+    testimony: Testimony, past: AnchoredPast | None, there: Collection[str]
 ) -> Iterator[IntegrityFinding]:
-    for path in told.latest:
+    for path in testimony.latest:
         if path not in there and is_witnessed(path):
-            said = _absence(told, past, path)
+            said = _absence(testimony, past, path)
             if said:
-                yield _finding("missing", path, said, told.last_good(path))
+                yield _finding("missing", path, said, testimony.last_good(path))
 
 
-def _absence(told: Testimony, past: AnchoredPast | None, path: str) -> str:
-    """Why a file that was written once ought to be there; empty if it need not be."""
-    newest = told.latest[path].values()
-    own = [line for line in newest if line.writer in told.own]
+def _absence(testimony: Testimony, past: AnchoredPast | None, path: str) -> str:
+    """The reason why a missing file should be there; empty if it need not be."""
+    newest = testimony.latest[path].values()
+    own = [line for line in newest if line.writer in testimony.own]
     if past is not None and path in past.tracked:
         return "is committed here, and gone" if all(line.sha256 for line in own) else ""
     if not all(line.sha256 for line in newest):
@@ -184,27 +187,29 @@ def _absence(told: Testimony, past: AnchoredPast | None, path: str) -> str:
 # -- chains --------------------------------------------------------------------------------------
 
 
-def _broken(layout: Layout, told: Testimony) -> Iterator[IntegrityFinding]:
-    """Every break, with the records that the lines beside it speak of.
+def _broken(layout: Layout, testimony: Testimony) -> Iterator[IntegrityFinding]:
+    """Find every break, with the records of the lines beside it.
 
-    A published file that is broken can be adopted as it is; a chain of this machine is given up.
+    A published file that is broken can be adopted as it is; a chain of this machine is abandoned.
     """
-    for found in told.breaks:
+    for found in testimony.breaks:
         published = found.file.startswith(PUBLISHED)
         sha256 = content_hash(_content(layout, found.file)) if published else ""
-        if sha256 and sha256 in told.vouched.get(found.file, {}):
+        if sha256 and sha256 in testimony.vouched.get(found.file, {}):
             continue
         about = f" ({', '.join(found.paths)})" if found.paths else ""
         said = f"line {found.number} {found.reason}{about}"
         first = found.paths[0] if found.paths else ""
-        named = _finding("chain", found.file, said, told.last_good(first), sha256, _id_in(first))
+        named = _finding(
+            "chain", found.file, said, testimony.last_good(first), sha256, _id_in(first)
+        )
         yield named._replace(line=found.number)
 
 
-def _is_lost(told: Testimony, anchor: Anchor) -> bool:
-    """Whether a chain lacks what a commit anchored, and nobody has adopted the loss."""
-    adopted = told.vouched.get(f"{PUBLISHED}{anchor.writer}", {})
-    return anchor.hash not in told.hashes and anchor.hash not in adopted
+def _is_lost(testimony: Testimony, anchor: Anchor) -> bool:
+    """Check if a chain lacks an anchored line, and the loss was not adopted."""
+    adopted = testimony.vouched.get(f"{PUBLISHED}{anchor.writer}", {})
+    return anchor.hash not in testimony.hashes and anchor.hash not in adopted
 
 
 def _cut(anchor: Anchor) -> IntegrityFinding:

@@ -1,8 +1,8 @@
-"""Chains of hashes: what their lines say, and where they do not hold.
+"""Hash chains: parse their lines, and find where they do not hold.
 
-A line names the hash of the line before it, so that none can be changed, taken out or moved
-without a break beside it. A line next to a break vouches for nothing: which of the two is wrong
-cannot be told.
+A line names the hash of the line before it, so that none can be changed, removed or moved without
+a break beside it. A line next to a break vouches for nothing: which of the two is wrong cannot be
+known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import orjson
 
-PUBLISHED = "witness/"  # where published chains lie, one folder per writer
+PUBLISHED = "witness/"  # the folder of published chains, with a folder per writer
 Op = Literal["put", "remove", "adopt"]
 _HASH = rb'"(?:[0-9a-f]{64})?"'
 _LINE = re.compile(
@@ -32,8 +32,8 @@ class LogLine(NamedTuple):
     path: str
     prev: str  # hash of the line before; empty in the first
     seq: int  # from 1
-    sha256: str  # of the content that stands there now; empty if none does
-    was: str  # of the content that stood there before; empty if none did
+    sha256: str  # of the content after the write; empty if there is none
+    was: str  # of the content before the write; empty if there was none
     writer: str
 
     def encoded(self) -> bytes:
@@ -41,7 +41,7 @@ class LogLine(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """A line, its own hash, and whether it stands beside no break."""
+    """A line, its own hash, and whether it is sound: not beside a break."""
 
     line: LogLine
     hash: str
@@ -49,7 +49,7 @@ class LogEntry(NamedTuple):
 
 
 class Break(NamedTuple):
-    """A place where a chain does not hold, and the records that the lines there speak of."""
+    """A place where a chain does not hold, and the records of the lines there."""
 
     file: str
     number: int  # of the line in its file
@@ -58,7 +58,7 @@ class Break(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """A file of lines: those that can be read, and where they do not hold."""
+    """A file of lines: those that can be parsed, and its breaks."""
 
     file: str
     entries: list[LogEntry]
@@ -66,11 +66,11 @@ class Chain(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """What the name of a published file says of its lines."""
+    """The numbers and hash in the name of a published file."""
 
     first: int
     last: int
-    hash: str  # the beginning of the last line's
+    hash: str  # the first characters of the last line's
 
     @classmethod
     def named(cls, path: str) -> Segment | None:
@@ -95,12 +95,12 @@ def line_hash(raw: bytes) -> str:
 
 
 def split(data: bytes) -> list[bytes]:
-    """The lines of a file; what follows the last line feed is no line."""
+    """Split a file into lines; bytes after the last line feed are no line."""
     return data.replace(b"\r\n", b"\n").split(b"\n")[:-1]
 
 
 def parsed(raw: bytes) -> LogLine | None:
-    """The line, if it is one, written as we write it."""
+    """Parse a line; None unless it is written exactly as we write it."""
     if not _LINE.fullmatch(raw):
         return None
     try:
@@ -111,7 +111,7 @@ def parsed(raw: bytes) -> LogLine | None:
 
 
 def head(raw: bytes) -> tuple[str, int]:
-    """The writer and number of a line that another is to follow, at a glance; or ValueError."""
+    """The writer and number of a chain's last line, without a full parse; or ValueError."""
     try:
         line = orjson.loads(raw)
         return str(line["writer"]), int(line["seq"])
@@ -120,17 +120,17 @@ def head(raw: bytes) -> tuple[str, int]:
 
 
 def read(file: str, raw: Sequence[bytes]) -> Chain:
-    """The chain in a file, each line compared with the one before it."""
-    lines = [parsed(one) for one in raw]
-    hashes = [line_hash(one) for one in raw]
+    """Parse the chain in a file, and compare each line with the one before it."""
+    lines = [parsed(line) for line in raw]
+    hashes = [line_hash(line) for line in raw]
     breaks: list[Break] = []
     beside: set[int] = set()
     for at, line in enumerate(lines):
         reason = _wrong(lines[at - 1], hashes[at - 1], line) if at else _wrong(line, "", line)
         if reason:
             beside |= {at - 1, at}
-            told = (one.path for one in lines[max(0, at - 1) : at + 1] if one)
-            breaks.append(Break(file, at + 1, reason, tuple(dict.fromkeys(told))))
+            paths = (near.path for near in lines[max(0, at - 1) : at + 1] if near)
+            breaks.append(Break(file, at + 1, reason, tuple(dict.fromkeys(paths))))
     entries = [
         LogEntry(line, hashes[at], at not in beside) for at, line in enumerate(lines) if line
     ]
@@ -138,7 +138,7 @@ def read(file: str, raw: Sequence[bytes]) -> Chain:
 
 
 def _wrong(before: LogLine | None, before_hash: str, line: LogLine | None) -> str:
-    """What is wrong between two lines; a line that is compared with itself is the first."""
+    """The fault between two lines; a line that is compared with itself is the first."""
     if line is None:
         return "cannot be read"
     if before is None:
@@ -153,25 +153,25 @@ def _wrong(before: LogLine | None, before_hash: str, line: LogLine | None) -> st
 
 
 class Testimony:
-    """What all chains together say of each path."""
+    """The statements of all chains about each path."""
 
     def __init__(self, chains: Sequence[Chain], own: str = "") -> None:
-        """`own` is the name, without its ending, of the chains that were written here."""
+        """`own` is the file name, without its ending, of the chains that were written here."""
         self.chains = chains
         self.hashes = {entry.hash for chain in chains for entry in chain.entries}
         self.breaks = [found for chain in chains for found in (*chain.breaks, *self._ends(chain))]
         self.breaks += _cut(chains, f"{own}.jsonl")
         self.own: set[str] = set()  # writers
-        self.vouched: dict[str, dict[str, LogLine]] = {}  # path -> hash of content -> who says so
+        self.vouched: dict[str, dict[str, LogLine]] = {}  # path -> hash of content -> its line
         self.latest: dict[str, dict[str, LogLine]] = {}  # path -> writer -> its newest line
-        self.based: dict[str, dict[str, LogLine]] = {}  # path -> hash of what a write replaced
+        self.based: dict[str, dict[str, LogLine]] = {}  # path -> hash of the replaced content
         for chain in chains:
             lines = [entry.line for entry in chain.entries if entry.sound]
-            self._hear(lines)
+            self._add(lines)
             if chain.file.partition(".")[0].partition("~")[0] == own:
                 self.own |= {line.writer for line in lines}
 
-    def _hear(self, lines: Iterable[LogLine]) -> None:
+    def _add(self, lines: Iterable[LogLine]) -> None:
         for line in lines:
             if line.sha256:
                 self.vouched.setdefault(line.path, {})[line.sha256] = line
@@ -182,8 +182,8 @@ class Testimony:
                 newest[line.writer] = line
 
     def _ends(self, chain: Chain) -> list[Break]:
-        """A chain begins with its first line, or follows one that stands in another file; a
-        published file has the lines that its name says.
+        """Check the ends: a chain begins with number 1, or follows a line of another file; a
+        published file has the lines of its name.
         """
         published = chain.file.startswith(PUBLISHED)
         if not chain.entries:
@@ -196,7 +196,7 @@ class Testimony:
             reason = f"is number {first.seq}, and lines before it are not here"
             found.append(Break(chain.file, 1, reason, (first.path,)))
         if published and (named is None or named[1:] != is_[1:]):
-            reason = "is not the last line that the file's name tells of"
+            reason = "is not the last line in the file's name"
             found.append(Break(chain.file, len(chain.entries), reason, (last.path,)))
         return found
 
@@ -204,18 +204,20 @@ class Testimony:
         return len(self.hashes)
 
     def last_good(self, path: str) -> LogLine | None:
-        """The newest line about a path, one that was written here before all others."""
+        """The newest line about a path; lines that were written here come first."""
         lines = self.latest.get(path, {}).values()
         return max(lines, key=lambda line: (line.writer in self.own, line.seq), default=None)
 
 
 def _cut(chains: Iterable[Chain], own: str) -> list[Break]:
-    """Whether the chain that is written here lacks lines that it had published."""
-    last = next((one.entries[-1].line for one in chains if one.file == own and one.entries), None)
+    """Check if the chain that is written here lacks lines that it had published."""
+    last = next(
+        (chain.entries[-1].line for chain in chains if chain.file == own and chain.entries), None
+    )
     if last is None:
         return []
-    published = (one for one in chains if one.file.startswith(f"{PUBLISHED}{last.writer}/"))
-    lines = (entry.line for one in published for entry in one.entries)
+    published = (chain for chain in chains if chain.file.startswith(f"{PUBLISHED}{last.writer}/"))
+    lines = (entry.line for chain in published for entry in chain.entries)
     lost = [line for line in lines if line.seq > last.seq]
     if not lost:
         return []

@@ -25,7 +25,7 @@ _NAME = "vouched.json"
 
 
 def vouched(workspace: Home) -> dict[str, str]:
-    """Path -> etag of the content that somebody stands for; nothing where there is no git."""
+    """Vouched contents as path -> etag; empty where there is no git."""
     repository = repository_if_any(workspace)
     if repository is None:
         return {}
@@ -33,7 +33,7 @@ def vouched(workspace: Home) -> dict[str, str]:
     known = _kept(place)
     if known.get("state") != state:
         known = {"state": state, "vouched": _looked_up(repository)}
-        with suppress(OSError):  # the next one looks again
+        with suppress(OSError):  # the next call computes it again
             disk.write_bytes(place, json.dumps(known, indent=1, sort_keys=True).encode())
     found: dict[str, str] = known["vouched"]
     return found
@@ -46,7 +46,7 @@ def _looked_up(repository: Repository) -> dict[str, str]:
 
 
 def _state(repository: Repository) -> str:
-    """What it depends on: the last commit, and whose signatures are allowed."""
+    """The inputs of the cache: the last commit, and the allowed signers."""
     allowed = repository.settings.get("gpg.ssh.allowedsignersfile", "")
     signers = b""
     with suppress(OSError):
@@ -62,7 +62,7 @@ def _kept(place: Path) -> dict[str, Any]:
     return {}
 
 
-# -- Who stands for a content of memory: a commit that is signed, or that somebody re -------------
+# -- Vouched contents of memory: by a commit that is signed or reviewed ---------------------------
 
 
 _REVIEWED = "Reviewed-by"
@@ -71,7 +71,7 @@ _FORMAT = f"%x01%H%x00%(trailers:key={_REVIEWED},valueonly)"
 
 
 class _Brought(NamedTuple):
-    """A commit, whether somebody reviewed it, and the contents that it brought to which paths."""
+    """A commit, whether it was reviewed, and the contents that it brought to paths."""
 
     commit: str
     is_reviewed: bool
@@ -79,55 +79,55 @@ class _Brought(NamedTuple):
 
 
 def vouched_blobs(repository: Repository) -> dict[str, str]:
-    """Of the files of memory in the last commit, those that are vouched for: path -> blob id."""
+    """The files of memory in the last commit that are vouched for: path -> blob id."""
     tip = repository.tip()
     if tip is None:
         return {}
-    open_ones = set(repository.tree(tip).items())
+    pending = set(repository.tree(tip).items())
     found: dict[str, str] = {}
-    for one in _history(repository, tip):
-        contents = one.contents & open_ones
-        if contents and (one.is_reviewed or is_signed(repository, one.commit)):
+    for brought in _history(repository, tip):
+        contents = brought.contents & pending
+        if contents and (brought.is_reviewed or is_signed(repository, brought.commit)):
             found |= dict(contents)
-            open_ones -= contents
-        if not open_ones:
+            pending -= contents
+        if not pending:
             break
     return found
 
 
 def _history(repository: Repository, tip: str) -> Iterator[_Brought]:
-    """The commits that changed memory, newest first; of a merge, what it has from either side.
+    """Yield the commits that changed memory, newest first; a merge against each of its parents.
 
-    Git says `<id>`, the reviewers, and then `:100644 100644 OLD NEW M` and a path, again and again.
-    Each is read in its turn: a path may look like anything.
+    Git prints `<id>`, the reviewers, and then `:100644 100644 OLD NEW M` and a path, repeatedly.
+    The words are consumed in turn, because a path may look like anything.
     """
     asked = ("log", "-z", "--raw", "-m", "--no-renames", "--no-abbrev", "--no-color", "--no-notes")
     where = ("--end-of-options", tip, "--", repository.memory)
-    told = iter(os.fsdecode(repository.run(*asked, f"--format={_FORMAT}", *where)).split("\0"))
+    words = iter(os.fsdecode(repository.run(*asked, f"--format={_FORMAT}", *where)).split("\0"))
     last: _Brought | None = None
-    for word in told:
+    for word in words:
         if word.startswith(_BEGIN):
             if last:
                 yield last
-            last = _Brought(word.removeprefix(_BEGIN), bool(next(told, "").strip()), set())
+            last = _Brought(word.removeprefix(_BEGIN), bool(next(words, "").strip()), set())
         elif last and word.strip():
-            path = next(told, "").removeprefix(f"{repository.memory}/")
+            path = next(words, "").removeprefix(f"{repository.memory}/")
             last.contents.add((path, word.split()[3]))
     if last:
         yield last
 
 
-# -- Signed commits of memory, by an SSH key that asks nobody for anything ------------------------
+# -- Signed commits of memory, by an SSH key that needs no prompt ---------------------------------
 
 
-_SECONDS = 5  # an agent that does not answer is none
+_SECONDS = 5  # for an SSH agent to answer
 _BY = re.compile(r"(author|committer) (.*) <(.*)> (\d+ [+-]\d{4})")
-# Ours by name: `gpg.ssh.program` may be set to one that opens a window.
+# By name: `gpg.ssh.program` may be set to a program that opens a window.
 _SSH = {"gpg.format": "ssh", "gpg.ssh.program": "ssh-keygen"}
 
 
 class SigningKey(NamedTuple):
-    """A signing key as git's configuration names it; or why there is none to be used."""
+    """A signing key of git's configuration; or the reason why none can be used."""
 
     name: str = ""
     missing: str = ""
@@ -144,23 +144,23 @@ def signing_key(repository: Repository) -> SigningKey:
 
 
 def _is_open(name: str) -> bool:
-    """Whether the private key lies in a file without a passphrase."""
+    """Check if the private key is in a file without a passphrase."""
     path = Path(name.removesuffix(".pub")).expanduser()
-    return path.is_file() and _said("ssh-keygen", "-y", "-P", "", "-f", str(path)) != ""
+    return path.is_file() and _output("ssh-keygen", "-y", "-P", "", "-f", str(path)) != ""
 
 
 def _is_in_agent(name: str) -> bool:
-    """Whether a running agent holds the private key of a public one."""
+    """Check if a running SSH agent holds the private key of a public one."""
     path = Path(name).expanduser()
     public = (
         path.read_text("utf-8", "replace") if path.suffix == ".pub" and path.is_file() else name
     )
     words = public.removeprefix("key::").split()
-    return len(words) > 1 and words[1] in _said("ssh-add", "-L").split()
+    return len(words) > 1 and words[1] in _output("ssh-add", "-L").split()
 
 
-def _said(*command: str) -> str:
-    """What a program of OpenSSH prints, if all is well; it has no terminal to ask at."""
+def _output(*command: str) -> str:
+    """The output of an OpenSSH program, if it succeeds; it has no terminal to ask at."""
     env = {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}
     try:
         done = subprocess.run(  # noqa: S603 - OpenSSH, as git itself calls it
@@ -179,7 +179,7 @@ def _said(*command: str) -> str:
 
 
 def signed(repository: Repository, commit: str, key: str) -> str:
-    """The same commit again, signed."""
+    """Sign a commit: the same commit again, with a signature."""
     raw = repository.run("cat-file", "commit", commit).decode()
     head, _, message = raw.partition("\n\n")
     env = configured({**_SSH, "user.signingkey": key})
@@ -192,7 +192,7 @@ def signed(repository: Repository, commit: str, key: str) -> str:
 
 
 def is_signed(repository: Repository, commit: str) -> bool:
-    """Whether a commit is signed by an SSH key that git's allowed signers name."""
+    """Check if a commit is signed by an SSH key of git's allowed signers."""
     raw = repository.run("cat-file", "commit", repository.commit_of(commit))
     if b"\ngpgsig" not in raw.partition(b"\n\n")[0]:
         return False

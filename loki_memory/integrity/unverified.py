@@ -17,7 +17,7 @@ _NAME = "unverified.json"
 
 
 def doubts(layout: Layout) -> dict[str, str]:
-    """Path -> etag of the content that nobody vouches for."""
+    """Unverified contents as path -> etag."""
     try:
         with open(layout.local / _NAME, "rb") as file:
             data = file.read()
@@ -33,7 +33,7 @@ def doubts(layout: Layout) -> dict[str, str]:
 
 
 def note_doubts(layout: Layout, found: Mapping[str, str]) -> None:
-    """Keep them for readers. Where that is not possible, the one who verified knows still."""
+    """Keep them for readers. If that fails, at least the caller knows them."""
     import json
 
     from loki_memory.files import disk

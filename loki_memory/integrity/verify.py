@@ -1,6 +1,6 @@
-"""Verify what is stored: whether the tool wrote all of it, and whether the code it cites stands.
+"""Verify memory: find records that the tool did not write, and citations that are stale.
 
-Whatever is found stays found until it is mended, or adopted by somebody who says so.
+A finding stays until it is mended, or adopted by a user.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from loki_memory.integrity.anchors import AnchoredPast
     from loki_memory.workspace import Workspace
 
-_VERIFIED = "verified"  # the state of the index at which everything was
+_VERIFIED = "verified"  # holds the state of the index at the last verification
 _CITING = (
     "SELECT id, path FROM live WHERE kind IN ('pattern', 'anti-pattern', 'fact') "
     "AND json_array_length(body, '$.citations') > 0 ORDER BY id"
@@ -41,7 +41,7 @@ class Stale(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """How much was looked at, and what was found."""
+    """The amount that was verified, and the findings."""
 
     records: int
     writers: int
@@ -53,7 +53,7 @@ class Verified(NamedTuple):
 
     @property
     def well(self) -> bool:
-        """Stale citations do not count: code moves on, and the record is what was written."""
+        """True without findings; stale citations do not count, for code moves on."""
         return not self.findings
 
 
@@ -62,8 +62,8 @@ def verify(
 ) -> Verified:
     """Verify a workspace.
 
-    `adopt` takes for good what was found: the records with these ids or paths, or all if none is
-    named. `fix` renews citations of code that still says what was cited.
+    `adopt` accepts findings as they are: the records with these ids or paths, or all if it is
+    empty. `fix` renews citations of code that still has the cited passage.
     """
     workspace.refresh(wait=True)
     layout, past = workspace.layout, _past(workspace.layout)
@@ -86,18 +86,18 @@ def verify(
 
 
 def verify_news(workspace: Workspace, most: int) -> Verified | None:
-    """Verify, if anything changed since that was done last and there are no more records than
-    this; None if it was not done.
+    """Verify if anything changed since the last time and there are at most `most` records; None
+    if it was not done.
     """
     state = workspace.index.note("changed_ns")
     place = workspace.layout.local / _VERIFIED
     if state == (disk.read_bytes(place) or b"").decode("ascii", "ignore"):
         return None
     if workspace.index.one("SELECT count(*) FROM memories") > most:
-        workspace.notices.append("memory changed and was not verified; `loki-mem verify` does")
+        workspace.notices.append("memory changed and was not verified; run `loki-mem verify`")
         return None
     found = verify(workspace)
-    with suppress(OSError):  # then the next one verifies again
+    with suppress(OSError):  # then the next session verifies again
         disk.write_bytes(place, workspace.index.note("changed_ns").encode())
     return found
 
@@ -116,12 +116,12 @@ def _past(layout: Layout) -> AnchoredPast | None:
 def _adopt(
     store: Store, past: AnchoredPast | None, found: Examined, wanted: Collection[str]
 ) -> list[str]:
-    """Add lines that vouch for what was found; returns the paths.
+    """Add lines that vouch for findings; returns the paths.
 
-    Records that cannot be read are mended instead. Broken chains of this machine are given up
-    with the rest: what only they vouched for is adopted anew.
+    Unreadable records are mended instead. Broken chains of this machine are abandoned: records
+    that only they vouched for are adopted anew.
     """
-    unknown = [one for one in wanted if not any(one in {f.id, f.path} for f in found.findings)]
+    unknown = [name for name in wanted if not any(name in {f.id, f.path} for f in found.findings)]
     if unknown:
         raise NotFound(f"{', '.join(unknown)} among what `loki-mem verify` finds")
     broken = {f.path for f in found.findings if f.what == "chain" and not f.sha256}
@@ -139,21 +139,21 @@ def _adopt(
 
 
 def adoptions(found: Examined, chosen: Iterable[IntegrityFinding]) -> list[WriteNote]:
-    """What is said to adopt findings. Of each path last what stands there, as it was examined:
-    what was changed in the meantime is not adopted unseen.
+    """The notes that adopt findings. For each path the last one is the content that was examined:
+    a later change is not adopted unseen.
     """
     by_path: dict[str, list[IntegrityFinding]] = {}
     for finding in chosen:
         if finding.sha256 or finding.what == "missing":
             by_path.setdefault(finding.path, []).append(finding)
-    said = []
+    notes = []
     for path, findings in by_path.items():
         findings.sort(key=lambda finding: finding.what != "overwritten")
-        said += [WriteNote("adopt", path, finding.sha256, "") for finding in findings]
+        notes += [WriteNote("adopt", path, finding.sha256, "") for finding in findings]
         last = found.testimony.last_good(path)
         if findings[-1].what == "overwritten" and last is not None and is_witnessed(path):
-            said.append(WriteNote("adopt", path, last.sha256, ""))
-    return said
+            notes.append(WriteNote("adopt", path, last.sha256, ""))
+    return notes
 
 
 # -- citations -----------------------------------------------------------------------------------
@@ -162,11 +162,11 @@ def adoptions(found: Examined, chosen: Iterable[IntegrityFinding]) -> list[Write
 def stale_citations(
     workspace: Workspace, past: AnchoredPast | None, *, fix: bool = False
 ) -> list[Stale]:
-    """Beliefs whose code has changed; with `fix`, those that it still bears out are renewed."""
+    """Beliefs whose code has changed; with `fix`, citations whose passage is intact are renewed."""
     root, found = workspace.layout.root, []
     for name, path in workspace.index.ask(_CITING):
         cited = _citations(workspace.store, path)
-        changed = [str(one["path"]) for one in cited if has_changed(root, one)]
+        changed = [str(citation["path"]) for citation in cited if has_changed(root, citation)]
         if changed:
             renewed = fix and past is not None and _renew(workspace, past, path)
             found.append(Stale(name, path, changed, renewed))
@@ -179,21 +179,21 @@ def _citations(store: Store, path: str) -> list[dict[str, Any]]:
 
 
 def _renew(workspace: Workspace, past: AnchoredPast, path: str) -> bool:
-    """Bring the citations of a record up to date; whether all of them fit again."""
+    """Renew the citations of a record; returns True if all of them fit again."""
     root = workspace.layout.root
     with workspace.store.change() as change:
         record = change.record(path)
         if record is None:
             return False
         before = record.document().get("citations", [])
-        after = [_renewed(root, past, one) for one in before]
+        after = [_renewed(root, past, citation) for citation in before]
         if after != before:
             change.put(record.changed(citations=after), path)
     return not is_stale(root, after)
 
 
 def _renewed(root: Path, past: AnchoredPast, cited: dict[str, Any]) -> dict[str, Any]:
-    """The citation with the id of the file as it is, if what was cited stands in it."""
+    """The citation with the file's present id, if the cited passage is still there."""
     if not has_changed(root, cited):
         return cited
     then, now = past.blob(cited["blob"]), content(root, cited["path"])

@@ -1,11 +1,11 @@
-"""The witness: notes every write of a record in a chain of hashes, by which other changes show.
+"""The write log: every write of a record is noted in a hash chain, so that other changes show.
 
-One chain per writer, which is one memory folder on one machine. It lies in the local zone and
-grows by a line for each write while the store is held: what was done to which path, and the hash
-of the content before and after. The append is not flushed: a crash may take the last lines with
-it, and what they spoke of is then told as not witnessed.
+One chain per writer, which is one memory folder on one machine. It is in the local zone and grows
+by a line for each write while the store is held: the operation, the path, and the hash of the
+content before and after. The append is not flushed: a crash may lose the last lines, and their
+records are then reported as not witnessed.
 
-`publish` puts the lines that are new into `memory/witness/<writer>/`, in a file that is never
+`publish` copies the new lines into `memory/witness/<writer>/`, in a file that is never
 changed again: two branches of one writer publish files of different names, and merge without
 conflict.
 """
@@ -34,13 +34,13 @@ from loki_memory.models.ids import digest, encode
 if TYPE_CHECKING:  # the store notes its writes here
     from loki_memory.files.store import Store
 
-LOCAL = "local/witness/"  # how chains of this machine are named
+LOCAL = "local/witness/"  # the prefix for chains of this machine
 _LONGEST_LINE = 1 << 13  # the longest path that Linux knows is half of it
-_BROKEN = ".broken"  # behind the name of a chain that was given up
+_BROKEN = ".broken"  # suffix of a chain that was abandoned
 
 
 class WriteNote(NamedTuple):
-    """What a line is to say: hashes of the content now and before, empty for no file."""
+    """The content of a line: hashes of the file now and before, empty for no file."""
 
     op: Op
     path: str
@@ -49,40 +49,40 @@ class WriteNote(NamedTuple):
 
 
 def of_write(path: str, data: bytes | None, before: bytes | None) -> WriteNote:
-    """What is said of a write by the store."""
+    """The note for a write by the store."""
     op: Op = "remove" if data is None else "put"
     return WriteNote(op, path, content_hash(data), content_hash(before))
 
 
 def is_witnessed(path: str) -> bool:
-    """Whether writes to this path are noted: records and archived ones, not private ones."""
+    """Check if writes to this path are noted: records and archived ones, not private ones."""
     return not path.startswith(PRIVATE) and kind_of(path.removeprefix(ARCHIVE)) is not None
 
 
 # -- writing -------------------------------------------------------------------------------------
 
 
-def note(layout: Layout, said: Sequence[WriteNote]) -> None:
+def note(layout: Layout, notes: Sequence[WriteNote]) -> None:
     """Add lines to the chain of this folder. The caller holds the store.
 
-    Never fails: a record that is stored and not witnessed is told by `verify`.
+    Never fails: `verify` reports a record that is stored and not witnessed.
     """
-    if not said:
+    if not notes:
         return
     path = chain_path(layout)
     with suppress(OSError):
         try:
-            _append(path, said)
+            _append(path, notes)
         except FileNotFoundError:
             disk.make_folder(os.path.dirname(path))
-            _append(path, said)
-        except ValueError:  # nothing can follow the last line
+            _append(path, notes)
+        except ValueError:  # the last line is damaged
             _set_aside(path)
-            _append(path, said)
+            _append(path, notes)
 
 
 def chain_path(layout: Layout) -> str:
-    """The chain of this memory folder: worktrees share a local zone, and have a chain each."""
+    """The chain of this memory folder: worktrees share a local zone, but have a chain each."""
     return f"{layout.local}/witness/{_place(str(layout.memory))}.jsonl"
 
 
@@ -91,25 +91,25 @@ def _place(memory: str) -> str:
     return digest("place", memory)
 
 
-def _append(path: str, said: Iterable[WriteNote]) -> None:
-    """Write lines in one go; raises ValueError if the chain's last line makes no sense."""
+def _append(path: str, notes: Iterable[WriteNote]) -> None:
+    """Write lines in one go; raises ValueError if the chain's last line is damaged."""
     fd = disk.open_to_change(path, append=True)
     try:
-        os.write(fd, b"".join(_continued(_last_line(fd), said)))
+        os.write(fd, b"".join(_continued(_last_line(fd), notes)))
     finally:
         os.close(fd)
 
 
-def _continued(tail: bytes, said: Iterable[WriteNote]) -> Iterator[bytes]:
+def _continued(tail: bytes, notes: Iterable[WriteNote]) -> Iterator[bytes]:
     writer, seq = hash_chain.head(tail) if tail else (f"w-{encode(os.urandom(8), 10)}", 0)
-    for number, one in enumerate(said, seq + 1):
+    for number, note in enumerate(notes, seq + 1):
         prev = hash_chain.line_hash(tail) if tail else ""
-        tail = LogLine(one.op, one.path, prev, number, one.now, one.was, writer).encoded()
+        tail = LogLine(note.op, note.path, prev, number, note.now, note.was, writer).encoded()
         yield tail + b"\n"
 
 
 def _last_line(fd: int) -> bytes:
-    """The chain's last line; what a crash left of another behind it is cut off."""
+    """The chain's last line; a torn line that a crash left is cut off."""
     start = max(0, os.fstat(fd).st_size - _LONGEST_LINE)
     os.lseek(fd, start, os.SEEK_SET)
     data = os.read(fd, _LONGEST_LINE)
@@ -120,7 +120,7 @@ def _last_line(fd: int) -> bytes:
 
 
 def _set_aside(path: str, suffix: str = "") -> None:
-    """Leave a chain as it is, under another name; the next write begins a new one."""
+    """Rename a chain; the next write begins a new one."""
     stem, number = path.removesuffix(".jsonl"), 1
     while os.path.lexists(aside := f"{stem}~{number}.jsonl{suffix}"):
         number += 1
@@ -128,7 +128,7 @@ def _set_aside(path: str, suffix: str = "") -> None:
 
 
 def give_up(layout: Layout, names: Iterable[str]) -> None:
-    """Stop reading chains of the local zone that are broken; they are kept beside the others."""
+    """Stop reading broken chains of the local zone; they are kept beside the others."""
     for name in names:
         with suppress(FileNotFoundError):
             _set_aside(f"{layout.local}/witness/{name.removeprefix(LOCAL)}", _BROKEN)
@@ -138,7 +138,7 @@ def give_up(layout: Layout, names: Iterable[str]) -> None:
 
 
 def publish(store: Store) -> str:
-    """Make the new lines of this folder's chain part of what is tracked; for foreground commits.
+    """Copy the new lines of this folder's chain to a tracked file; for foreground commits.
 
     Returns the chain's head, `<writer>:<seq>:<hash>`, for the commit's trailer `Loki-Head`; empty
     if there is no chain, or it is broken. Takes the store for a moment.
@@ -153,7 +153,7 @@ def publish(store: Store) -> str:
     if new.breaks:
         return ""
     if start < len(raw):
-        _flush(path)  # what is published is never ahead of the chain itself
+        _flush(path)  # published lines are never ahead of the chain itself
         name = Segment.of(new.entries[start > 0 :]).name()
         with store.change() as change:
             change.render(f"{PUBLISHED}{last.writer}/{name}", b"\n".join([*raw[start:], b""]))
@@ -161,7 +161,7 @@ def publish(store: Store) -> str:
 
 
 def _published_until(layout: Layout, writer: str, raw: Sequence[bytes]) -> int:
-    """How many lines, from the first on, stand in published files already."""
+    """The number of lines, from the first on, that are published already."""
     until = 0
     for name in _names(layout.file(f"{PUBLISHED}{writer}")):
         named = Segment.named(name)
@@ -184,7 +184,7 @@ def _flush(path: str) -> None:
 
 
 def testimony(layout: Layout) -> Testimony:
-    """What the chains of this machine and the published ones say. Raises OSError."""
+    """Read the chains of this machine and the published ones. Raises OSError."""
     here = f"{layout.local}/witness"
     ours = {f"{LOCAL}{name}": _lines(f"{here}/{name}") for name in _names(here)}
     top = layout.file(PUBLISHED.rstrip("/"))
@@ -202,7 +202,7 @@ def _lines(path: str) -> list[bytes]:
 
 
 def _names(folder: str) -> list[str]:
-    """The files of lines in a folder; links and other files are none of ours."""
+    """The chain files in a folder; links and other files are none of ours."""
     if not os.path.isdir(folder) or os.path.islink(folder):
         return []
     return sorted(
@@ -215,4 +215,4 @@ def _names(folder: str) -> list[str]:
 def _folders(folder: str) -> list[str]:
     if not os.path.isdir(folder) or os.path.islink(folder):
         return []
-    return sorted(one.name for one in os.scandir(folder) if one.is_dir(follow_symlinks=False))
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
