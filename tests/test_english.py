@@ -23,7 +23,7 @@ _VAGUE = frozenset({"one", "those"})
 NOT_YET = frozenset(
     {
         *("browse", "config", "consolidation", "continuity", "economics", "editing", "embedding"),
-        *("errors", "files", "home", "index", "ingest", "injection", "journal", "models", "recall"),
+        *("errors", "files", "home", "index", "ingest", "injection", "journal", "recall"),
         *("resources", "schema", "sync", "workspace"),
     }
 )

@@ -1,4 +1,4 @@
-"""What a memory is: records, ids, normal forms. No disk, no clock, no SQL.
+"""Records, ids and normal forms: the model of memory. No disk, no clock, no SQL.
 
 Names are imported on first use: ids and kinds are needed to find a folder, pydantic is not.
 """
@@ -93,5 +93,5 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value  # asked once
+    globals()[name] = value  # found without this function next time
     return value

@@ -1,4 +1,4 @@
-"""What every memory has: an id derived from its key, and fields that survive a round trip."""
+"""The base of all memories: an id derived from the key, and fields that survive a round trip."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ Score = Annotated[float, Field(ge=0, le=1), AfterValidator(lambda value: round(v
 
 
 def _as_list(value: Any) -> Any:
-    """One text where a list is meant: agents write it so."""
+    """Turn one text into a list: agents write it so."""
     return [value] if isinstance(value, str) else value
 
 
 Texts = Annotated[list[Text], BeforeValidator(_as_list)]
-# A set: order says nothing, so it is sorted and repetitions go, and a diff reads "+1 episode".
+# A set: the order has no meaning, so it is sorted without repetitions; a diff reads "+1 episode".
 TextSet = Annotated[
     list[Text], BeforeValidator(_as_list), AfterValidator(lambda values: sorted(set(values)))
 ]
 
 
 class Part(BaseModel):
-    """A piece of a record. Unknown fields are kept: they are somebody's."""
+    """A piece of a record. Unknown fields are kept: another program may need them."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -76,7 +76,7 @@ class Part(BaseModel):
 
 
 class LinkTo(Part):
-    """A link as it stands inside the record that it starts from."""
+    """A link inside the record that it starts from."""
 
     to: Text
     relation: Text = Field("related_to", examples=list(RELATIONS))
@@ -91,7 +91,7 @@ class Evidence(Part):
 
 
 class Citation(Part):
-    """A place in the code that a belief rests on; `blob` is git's id of the file's content."""
+    """A place in the code that a belief is about; `blob` is git's id of the file's content."""
 
     path: Text
     blob: Text | None = None
@@ -106,7 +106,7 @@ Links = Annotated[list[LinkTo], AfterValidator(_sorted_links)]
 
 
 class Passage(NamedTuple):
-    """What of a memory is searched for: `title` weighs most, `detail` least."""
+    """The searchable text of a memory: `title` weighs most, `detail` least."""
 
     title: str
     text: str
@@ -114,7 +114,7 @@ class Passage(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """One arrow of the graph: from the memory that names it to the one that is named."""
+    """One edge of the graph: from the memory that names it to the one that is named."""
 
     target: str
     relation: str
@@ -134,7 +134,7 @@ class Memory(Part):
     def model_post_init(self, context: Any, /) -> None:  # noqa: ARG002 - pydantic's signature
         if self.id and self.keeps_id:
             return
-        # Frozen for everyone else: an id is part of what validation produces.
+        # Frozen for every other caller: an id is part of what validation produces.
         self.__dict__["id"] = check_id(f"{self.prefix}-{self.mint()}")
         if self.keeps_id:
             self.__pydantic_fields_set__.add("id")
@@ -144,7 +144,7 @@ class Memory(Part):
         return digest(self.kind, *self.key())
 
     def key(self) -> tuple[str, ...]:
-        """What makes this record itself and not another one."""
+        """The values that identify this record."""
         raise NotImplementedError
 
     def value(self) -> str:
@@ -152,15 +152,15 @@ class Memory(Part):
         return ""
 
     def title(self) -> str:
-        """One line that tells a reader what this is."""
+        """One line that describes this record to a reader."""
         raise NotImplementedError
 
     def passage(self) -> Passage:
-        """What of this memory is full-text indexed and embedded."""
+        """The text of this memory that is indexed and embedded."""
         raise NotImplementedError
 
     def edges(self) -> Iterator[Edge]:
-        """The arrows that leave this memory."""
+        """The edges that leave this memory."""
         yield from ()
 
     def errors(self) -> Iterator[str]:
@@ -168,7 +168,7 @@ class Memory(Part):
         yield from ()
 
     def when(self) -> str:
-        """The moment that this memory speaks of; empty if it does not say."""
+        """The time that this memory is about; empty if it has none."""
         return ""
 
     def changed(self, **fields: Any) -> Self:
@@ -190,7 +190,7 @@ class Memory(Part):
 
 @cache
 def field_order(model: type[Memory]) -> tuple[str, ...]:
-    """Names on disk: the id, then the kind's own fields, then those that it shares with others."""
+    """Names on disk: the id, then the kind's own fields, then the shared ones."""
     own: list[str] = []
     for ancestor in model.__mro__:
         if issubclass(ancestor, Memory) and ancestor is not Memory:
@@ -203,7 +203,7 @@ def field_order(model: type[Memory]) -> tuple[str, ...]:
 
 
 def parse(model: type[M], document: Mapping[str, Any]) -> M:
-    """A record from JSON values; raises InvalidRecord, which names the field and the reason."""
+    """Parse a record from JSON values; raises InvalidRecord with the field and the reason."""
     try:
         return model.model_validate(document)
     except ValidationError as error:
@@ -211,7 +211,7 @@ def parse(model: type[M], document: Mapping[str, Any]) -> M:
 
 
 def _first(error: ValidationError, model: type[Memory]) -> InvalidRecord:
-    """The first complaint in words that someone who writes files by hand understands."""
+    """The first complaint, in words for a person who writes files by hand."""
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"])
     if field == "context" and first["type"] == "missing":
@@ -233,7 +233,7 @@ def _in_words(complaint: ErrorDetails) -> str:
     return complaint["msg"].removeprefix("Value error, ").removeprefix("Input ")
 
 
-# What pydantic says, said shorter.
+# Pydantic's messages, shorter.
 _WORDS = {
     "missing": "is missing",
     "string_too_short": "is empty",

@@ -1,4 +1,4 @@
-"""Beliefs: what was learned from episodes or told by someone, with the evidence for it."""
+"""Beliefs: learned from episodes or stated by a person or agent, with their evidence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from loki_memory.models.text import normal
 
 
 class Belief(Memory):
-    """What patterns, anti-patterns and facts share."""
+    """The common fields of patterns, anti-patterns and facts."""
 
     category: Text | None = None
     confidence: Score | None = None
@@ -62,11 +62,11 @@ class Belief(Memory):
         return (self.scope, normal(self.value()))
 
     def episodes_for(self) -> list[str]:
-        """The episodes that this belief rests on, however they were written down."""
+        """The episodes that support this belief, from either of the two fields."""
         return sorted(self.rests_on())
 
     def rests_on(self) -> set[str]:
-        """The same in no order: of thousands of beliefs that makes a difference."""
+        """The same without order, which is faster for thousands of beliefs."""
         return {*self.source_episodes, *self.evidence.for_}
 
     def episodes_against(self) -> list[str]:
@@ -110,7 +110,7 @@ class Pattern(Belief):
 
 
 class Resolution(Part):
-    """Something that was done about an error, with the episodes where it did and did not help."""
+    """A remedy for an error, with the episodes where it did and did not help."""
 
     do: Text
     for_: TextSet = Field(default_factory=list, alias="for")
@@ -118,7 +118,7 @@ class Resolution(Part):
 
 
 class AntiPattern(Belief):
-    """Something that fails, why, and what to do instead."""
+    """An approach that fails, why, and what to do instead."""
 
     kind: ClassVar[Kind] = "anti-pattern"
     prefix: ClassVar[str] = "anti"
@@ -136,7 +136,7 @@ class AntiPattern(Belief):
         return f"{self.what_fails}: {self.why}" if self.why else self.what_fails
 
     def rests_on(self) -> set[str]:
-        found = super().rests_on().union(*(one.for_ for one in self.resolutions))
+        found = super().rests_on().union(*(resolution.for_ for resolution in self.resolutions))
         return {*found, self.source} if self.source else found
 
     def episodes_against(self) -> list[str]:
@@ -155,7 +155,7 @@ class AntiPattern(Belief):
 
 
 class Fact(Belief):
-    """A statement that someone made or that was observed.
+    """A statement of a person or agent, or an observation.
 
     `subject` and `attribute` are its slot: two facts with one slot and different values
     contradict each other.
@@ -181,7 +181,7 @@ class Fact(Belief):
         return self.statement
 
     def passage(self) -> Passage:
-        """What was said, after who said it: a question names people."""
-        said = f"{self.by}: {self.statement}" if self.by else self.statement
+        """The statement after its speaker: a question names people."""
+        statement = f"{self.by}: {self.statement}" if self.by else self.statement
         lines = [self.subject or "", self.attribute or "", self.category or "", *self.tags]
-        return Passage(said, "\n".join(filter(None, lines)), "")
+        return Passage(statement, "\n".join(filter(None, lines)), "")

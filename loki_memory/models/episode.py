@@ -1,4 +1,4 @@
-"""Episodes: what happened when an agent worked on a goal. The source of every other belief."""
+"""Episodes: the work of an agent on one goal. Every learned belief comes from them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OUTCOMES = {
 
 
 def _outcome(value: Any) -> Any:
-    """The word that is meant: agents write `failed` as often as `failure`."""
+    """Normalise an outcome: agents write `failed` as often as `failure`."""
     if not isinstance(value, str):
         return value
     return _OUTCOMES.get(value.lower(), value.lower())
@@ -41,7 +41,7 @@ Outcome = Annotated[Literal["success", "failure", "partial", "unknown"], BeforeV
 
 
 def _error(value: Any) -> Any:
-    """An error given as bare text is its message."""
+    """Turn an error that is bare text into its message."""
     return {"message": value} if isinstance(value, str) else value
 
 
@@ -61,7 +61,7 @@ class Action(Part):
 
 
 class ErrorMet(Part):
-    """An error, and what resolved it if something did."""
+    """An error, and its resolution if it has one."""
 
     type: Text = ""
     message: Text = ""
@@ -81,7 +81,7 @@ class Statement(Part):
 
 
 class Context(Part):
-    """What the work was about."""
+    """The goal of the work and its circumstances."""
 
     phase: Text | None = None
     goal: Text = Field(min_length=1)
@@ -97,7 +97,7 @@ class Recalled(Part):
 
 
 class Episode(Memory):
-    """What happened when an agent worked on a goal."""
+    """The work of an agent on one goal."""
 
     kind: ClassVar[Kind] = "episode"
     prefix: ClassVar[str] = "ep"
@@ -133,7 +133,7 @@ class Episode(Memory):
     @model_validator(mode="before")
     @classmethod
     def _goal_inside_context(cls, data: Any) -> Any:
-        """A goal at the top level is meant as `context.goal`."""
+        """Move a goal from the top level to `context.goal`."""
         if not isinstance(data, dict) or "goal" not in data:
             return data
         context = data.get("context") or {}
@@ -161,7 +161,7 @@ class Episode(Memory):
         return self.goal
 
     def passage(self) -> Passage:
-        """Goal, closing message, statements, errors and files say more than the log of calls."""
+        """Index goal, closing message, statements, errors and files above the log of actions."""
         errors = [f"{e.type} {e.message} {e.resolution or ''}" for e in self.errors_encountered]
         stated = [statement.text for statement in self.statements]
         lines = [
@@ -178,7 +178,7 @@ class Episode(Memory):
         return Passage(self.goal, "\n".join(lines), "\n".join(log))
 
     def files(self) -> set[str]:
-        """Every file that the episode names as its own."""
+        """All files that the episode names as its own."""
         return {
             *self.context.files_involved,
             *self.artifacts_produced,
@@ -188,9 +188,9 @@ class Episode(Memory):
 
     def edges(self) -> Iterator[Edge]:
         yield from (Edge(link.to, link.relation, _weight(link.strength)) for link in self.links)
-        # Being shown ties nothing together; having helped or misled does.
-        judged = (one for one in self.recalled if one.helpful is not None)
-        yield from (Edge(one.id, "recalled") for one in judged)
+        # A memory that was only shown is not linked; one that helped or misled is.
+        judged = (memory for memory in self.recalled if memory.helpful is not None)
+        yield from (Edge(memory.id, "recalled") for memory in judged)
         yield from (Edge(f"file:{path}", "touches") for path in sorted(self.files()))
 
     def errors(self) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""Error signatures: what stays the same when an error comes again.
+"""Error signatures: the part of an error that stays the same when it occurs again.
 
-The line that says what went wrong is found among the lines around it, and what differs from one
-occurrence to the next (numbers, addresses, paths, moments) is masked. What stands in quotes names
-the thing that failed: the signature keeps it, the broader class masks it too. The key of an error
-adds the command that met it; by it consolidation knows an error, by the signature recall does.
-What an output says to its reader is no part of either (`prompt_injection`).
+The line that states the fault is found among the lines around it, and its variable parts (numbers,
+addresses, paths, times) are masked. A quoted name is the thing that failed: the signature keeps it,
+the broader class masks it too. The key of an error adds the command that met it; consolidation
+identifies an error by its key, recall by its signature. Instructions to a reader in an output are
+no part of either (`prompt_injection`).
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from typing import NamedTuple
 
 from loki_memory.models.prompt_injection import without_instructions
 
-_LONGEST = 240  # an error line that is longer says the rest in data
-_LINES = 400  # of a log: the first and the last lines tell what failed
+_LONGEST = 240  # characters; the rest of a longer line is data
+_LINES = 400  # of a log: the first and the last lines say what failed
 _PARAM = 40  # a longer value is data, not a name
 _TRACEBACK = "Traceback (most recent call last):"
 _NOISE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|</?tool_use_error>")  # colours; an agent's envelope
-# Before what a line says: pytest's margin, the name of the task that a runner prints.
+# In front of a line's text: pytest's margin, the name of the task that a runner prints.
 _MARGIN = re.compile(r"^(?:E\s{2,}|\[[a-z][\w:-]*\] +(?=\S))")
 _DATA = re.compile(r"^String: ", re.MULTILINE)  # from here on an editor repeats its input
-# Where a compiler points to: `src/a.ts:12:5 - `, `a.ts(12,5): `, `./main.go:10:2: `.
+# A compiler's position: `src/a.ts:12:5 - `, `a.ts(12,5): `, `./main.go:10:2: `.
 _WHERE = re.compile(r"^(?:[A-Za-z]:)?[\w./\\@+-]+\.\w+(?::\d+(?::\d+)?|\(\d+,\d+\))\s*[:-]\s+")
-# What has dotted names of which the last part says what is meant: `T1.name` is `name`. Not so a
-# table: what stands before it is a database, and two databases have two tables.
+# Dotted names whose last part matters: `T1.name` is `name`. Not so a table: the part before it is
+# a database, and two databases have two tables.
 _DOTTED = re.compile(r"\b(?:module|package|import|class|column|field|attribute)\b", re.IGNORECASE)
-# No errors of the work: what stopped because something else did, and a person's no.
+# No errors of the work: calls that stopped because of another one, and a person's refusal.
 _NO_ERROR = re.compile(
     r"^\W*(?:sibling tool call errored|cancelled: parallel tool call"
     r"|\[?request interrupted by user|the user (?:doesn't|does not|didn't) want to"
     r"|user (?:rejected|declined|cancelled)|tool use was rejected)",
     re.IGNORECASE,
 )
-# An exception whose message stands on the next line.
+# An exception with its message on the next line.
 _FOLDED = re.compile(r"^(\s*[\w.:]*(?:Error|Exception)):[ \t]*\n\s+(?=\S)", re.MULTILINE)
-_THREAD = re.compile(r"\bthread (?:'[^']*'|\"[^\"]*\")")  # who raised it, not what is wrong
-# Told in many lines, of which an output may have lost the first: any of them is the one error.
+_THREAD = re.compile(r"\bthread (?:'[^']*'|\"[^\"]*\")")  # names the thread, not the fault
+# Errors of many lines, of which an output may have lost the first: any of them identifies it.
 _KNOWN = (
     (
         re.compile(r"externally-managed-environment|\bSee PEP 668\b"),
@@ -48,13 +48,13 @@ _KNOWN = (
 )
 _EXCEPTION = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b\s*(?::|$|\[)")
 
-# How much a line says about what went wrong: the first rule that fits decides. The best line is
+# Salience: how well a line states the fault. The first rule that matches decides; the best line is
 # taken, the first of equals. Starting point: section 2.5 of the study of consolidation; tuned by
 # the golden outputs of `tests/errors`.
 _SALIENCE = tuple(
     (score, re.compile(pattern))
     for score, pattern in (
-        # It only says that something failed above or below.
+        # The line only says that something failed above or below.
         (0, r"(?i)^\W*(?:exit (?:code|status)|command (?:failed|exited)|process exited)\W*\d*\W*$"),
         (0, r"(?i)\b(?:task failed|returned (?:a )?non-zero|ld returned \d+ exit status)\b"),
         (0, r"^(?:npm ERR! (?:code|errno|path|command|A complete log)|\$ |> |=== |ok\s)"),
@@ -65,7 +65,7 @@ _SALIENCE = tuple(
         (1, r"^make(?:\[\d+\])?: \*\*\*|^npm ERR! Lifecycle|^ELIFECYCLE|^FAIL\s"),
         (0.3, r"(?i)^\W*(?:hint|note|help|info|debug)\b|:\d+: note: "),
         (2, r"(?i)^\W*warn(?:ing)?\b|:\d+: warning: "),
-        # It names the exception, or is what a compiler complains about.
+        # The line names the exception, or is a compiler's complaint.
         (6, r"^(?:Uncaught )?[\w.]*(?:Error|Exception|Interrupt)\b(?: \[\w+\])?\s*(?::|$)"),
         (6, r"^(?:Exception in thread|Caused by: |panic: |fatal error: |called `)"),
         (6, r"\berror(?: TS\d+|\[E\d+\]| CS\d+)?: "),
@@ -74,11 +74,11 @@ _SALIENCE = tuple(
             r"\b(?:undefined(?:: | reference)|cannot (?:use |find symbol)|declared and not used)",
         ),
         (6, r"\bimported and not used|has no field or method|\bis not used\b"),
-        # It says which thing is missing, closed or taken.
+        # The line names the thing that is missing, closed or taken.
         (5, r"(?i)(?:not found|no such|permission denied|does not exist|doesn't exist)\b"),
         (5, r"(?i)\b(?:cannot|can't|unable to|could not|couldn't|conflict|already in use)\b"),
         (5, r"(?i)(?:^|\s)(?:error|fatal|ERR!)(?:\W|$)"),
-        (5, r"^[\w./\\@+-]+\.\w+:\d+:\d+:? "),  # what a linter points to
+        (5, r"^[\w./\\@+-]+\.\w+:\d+:\d+:? "),  # a linter's position
         (
             4,
             r"--- FAIL|^thread '.*' panicked|^FAILED |^\s*[\u2715\u25cf] |^not ok \d|^assert\b",
@@ -96,13 +96,13 @@ _SALIENCE = tuple(
         (3, r"(?i)\bnot (?:allowed|permitted|supported|defined|installed|recognized)|\bkilled\b"),
     )
 )
-_PLAIN = 0.5  # a line that no rule knows says more than one that is known to say nothing
+_PLAIN = 0.5  # an unknown line is better than one that is known to say nothing
 
 _QUOTED = re.compile(
     r"(?<!\w)'[^'\n]{0,120}'|\"[^\"\n]{0,120}\"|`[^`\n]{0,120}`"
     "|\u2018[^\u2019\n]{0,120}\u2019"
 )
-# Who names the thing without quotes.
+# Messages that name the thing without quotes.
 _NAMED = re.compile(
     r"(?:satisfies the requirement|distribution found for|locate package|no such table:"
     r"|no such column:|not resolve host:|undefined:|undefined reference to"
@@ -115,8 +115,8 @@ _MASKS = (
     (re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b", re.IGNORECASE), "<hex>"),
     (re.compile(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+([\w.@+-]*)"), r"<path>\1"),
     (re.compile(r"0x[0-9a-f]+", re.IGNORECASE), "<hex>"),
-    # The number of a diagnosis (TS7030, E0382, ORA-00942) or of a status is what it says; that of
-    # `sqlite3.Error` is a name.
+    # The number of a diagnosis (TS7030, E0382, ORA-00942) or of a status is kept; so is that of a
+    # name such as `sqlite3.Error`.
     (
         re.compile(
             r"(\b[A-Z]{1,6}-?\d{3,5}\b|\b[a-z]+\d(?=\.[A-Za-z])"
@@ -126,23 +126,23 @@ _MASKS = (
     ),
 )
 _MASK = re.compile(r"<(?:url|time|hex|path|n|name)>")
-# How an anti-pattern tells which command met the error; no part of the error.
+# The command in an anti-pattern's text; no part of the error.
 _RUNNING = re.compile(r" \(running [^()]*\)$")
 
 
 class Signature(NamedTuple):
-    """An error in two grains."""
+    """An error at two levels of detail."""
 
     exact: str  # with the names that it complains about
     broad: str  # without them
 
 
 class Key(NamedTuple):
-    """What makes an error the same error: who met it, what it says, about which thing."""
+    """The identity of an error: the command, the message, and the thing it is about."""
 
     head: str  # the command, or the tool
-    template: str  # the line that says what went wrong, masked
-    param: str  # the name of the thing; empty where none is named
+    template: str  # the salient line, masked
+    param: str  # the name of the thing; empty if there is none
 
 
 def signature(error: str) -> Signature | None:
@@ -158,17 +158,17 @@ def signature(error: str) -> Signature | None:
 
 
 def key(error: str, action: str = "", target: str = "") -> Key | None:
-    """The key of an error that an action met; None if the text is no error, or says no more
-    than that there was one.
+    """The key of an error that an action met; None if the text is no error, or only says that
+    there was one.
     """
     line = complaint(without_instructions(error))
     template = _template(line) if line else ""
     return Key(head(action, target, line), template, param(line)) if template else None
 
 
-@lru_cache(maxsize=4096)  # the same errors come again: that is why they are kept
+@lru_cache(maxsize=4096)  # the same errors occur again: that is why they are kept
 def _template(line: str) -> str:
-    """A line with a mask for each word that may differ; empty if the line says nothing."""
+    """A line with masks for its variable words; empty if nothing else is left."""
     if not _salience(line):
         return ""
     broad, _ = _split(line)
@@ -178,7 +178,7 @@ def _template(line: str) -> str:
 
 
 def complaint(error: str) -> str:
-    """The salient line without the place that it points to; empty if the text is no error."""
+    """The salient line without its position; empty if the text is no error."""
     line = _WHERE.sub("", _RUNNING.sub("", salient(error)))
     return "" if _NO_ERROR.match(line) else line
 
@@ -189,7 +189,7 @@ def with_command(line: str, command: str) -> str:
 
 
 def salient(error: str) -> str:
-    """The line that says what went wrong: see the table of salience; else the first line."""
+    """The line that states the fault: see the table of salience; else the first line."""
     known = next((line for pattern, line in _KNOWN if pattern.search(error)), "")
     if known:
         return known
@@ -207,7 +207,7 @@ def salient(error: str) -> str:
 
 @lru_cache(maxsize=4096)
 def param(line: str) -> str:
-    """The name of what an error complains about: the first one in quotes, without its folders."""
+    """The name of the thing that failed: the first quoted one, without its folders."""
     quoted = _QUOTED.search(_THREAD.sub("thread", line))
     named = _NAMED.search(line)
     value = quoted.group()[1:-1] if quoted else named.group(1) if named else ""
@@ -241,7 +241,7 @@ def _salience(line: str) -> float:
 
 
 def _raised(lines: list[str]) -> list[str]:
-    """What stands at the end of each traceback, whatever its name."""
+    """The last line of each traceback, whatever the exception's name."""
     found: list[str] = []
     inside = False
     for line in lines:
@@ -259,7 +259,7 @@ def _masked(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-# -- The head of an action: which program and subcommand a shell was given, or which  -------------
+# -- The head of an action: the program and subcommand, or the tool -------------------------------
 
 
 def _words(text: str) -> frozenset[str]:
@@ -270,7 +270,7 @@ _SHELLS = _words(
     "bash sh zsh shell terminal cmd command run exec execute execute_bash run_command "
     "run_shell run_terminal_cmd run_shell_command run_in_terminal powershell bashtool"
 )
-# They say where or how, not what.
+# Commands that only set a place or a variable.
 _SETTING = _words(
     "cd pushd popd export set unset source . echo printf sleep true : mkdir ls pwd which test "
     "[ if then fi for do done while { } ( )"
@@ -284,7 +284,7 @@ _WITH_SUBCOMMAND = _words(
     "apt apt-get apk brew dnf yum conda uv poetry mise make gh aws gcloud az dotnet gradle "
     "mvn bundle gem rails mix composer php-artisan systemctl rustup alembic django-admin"
 )
-_SCRIPTS = _words("run exec")  # what follows names the script: `npm run build`
+_SCRIPTS = _words("run exec")  # the next word names the script: `npm run build`
 _VALUED = _words("-C -u -f -p -w --prefix --cwd --filter")  # options that a value follows
 _OTHER_NAMES = {"apt-get": "apt", "python3": "python", "pip3": "pip", "nodejs": "node"}
 _BETWEEN = re.compile(r"&&|\|\||[;|\n]")
@@ -293,14 +293,14 @@ _VERSION = re.compile(r"(?<=[a-z])\d+(?:\.\d+)*$")  # `python3.11`, `pip3`
 _SUBCOMMAND = re.compile(r"[a-z][\w:.-]*")
 _NAME = re.compile(r"[\w.+-]+")
 _TOOL = re.compile(r"[\w.:-]{1,60}")
-# Errors that belong to one program, whatever chain of commands they came out of.
+# Errors that belong to one program, whatever chain of commands they came from.
 _OWNERS = ((re.compile(r"externally-managed-environment"), "pip install"),)
 
 
 def head(action: str, target: str = "", error: str = "") -> str:
-    """`git commit` for a shell's command, the name of any other tool; empty if neither is told.
+    """`git commit` for a shell command, the name of any other tool; empty if neither is known.
 
-    Of a chain of commands it is the one that the error names, else the first that does something.
+    In a chain of commands it is the one that the error names, else the first that does something.
     """
     owner = next((name for pattern, name in _OWNERS if pattern.search(error)), "")
     if owner:
@@ -315,12 +315,12 @@ def head(action: str, target: str = "", error: str = "") -> str:
 
 
 def is_shell(action: str) -> bool:
-    """Whether the action is a shell's, so that its head is a command."""
+    """Check if the action is a shell's, so that its head is a command."""
     return action.strip().lower() in _SHELLS or not _TOOL.fullmatch(action.strip())
 
 
 def _is_command(first: str, text: str) -> bool:
-    """A command line, not a sentence such as `Add the route`."""
+    """Check for a command line, not a sentence such as `Add the route`."""
     program = first.partition(" ")[0]
     return program in _WITH_SUBCOMMAND or (
         text[:1].islower() and re.search(r"\s--?\w|[/|&]|\.\w+\b", text) is not None

@@ -1,4 +1,4 @@
-"""Ids: derived from a record's key, and strict about what may reach a path."""
+"""Ids: derived from a record's key, and safe as file names."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from loki_memory.errors import InvalidId
 from loki_memory.models.text import nfc
 
-# Reliability rule for everything that becomes a file name: no dots, no slashes, no spaces.
+# Anything that becomes a file name has no dots, no slashes, no spaces.
 ID = re.compile(r"[a-z]{2,8}-[0-9A-Za-z][0-9A-Za-z_-]{0,79}")
 
 # Crockford's alphabet has no i, l, o, u: ids survive being read aloud and copied by hand.
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 MINTED_LENGTH = 10  # 50 bits; about one chance in 20 million of a collision among 10,000 records
 
-# Names that Windows keeps for devices, whatever their extension.
+# Windows reserves these names for devices, whatever their extension.
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul"] + [f"{port}{n}" for port in ("com", "lpt") for n in range(10)]
 )
@@ -29,7 +29,7 @@ def check_id(value: str) -> str:
 
 
 def digest(kind: str, *key: str) -> str:
-    """Ten characters that stand for a kind and a key, the same on every machine."""
+    """Ten characters that identify a kind and a key, the same on every machine."""
     import hashlib  # 3 ms, and not needed to find a folder
 
     text = nfc("\0".join((kind, *key)))

@@ -17,7 +17,7 @@ Kind = Literal[
     "tombstone",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-# What `list` can be asked for: the states of beliefs, those of handoffs, and everything.
+# Values for `list --status`: the states of beliefs, those of handoffs, and all.
 STATUSES = (
     "candidate",
     "active",
@@ -33,7 +33,7 @@ STATUSES = (
     "all",
 )
 SCOPES = ("project", "local", "user", "session")
-# What a statement consists of: other words here are another belief.
+# The fields of a statement: other words here are another belief.
 STATEMENT = (
     "statement",
     "subject",

@@ -24,7 +24,7 @@ from loki_memory.models.text import normal
 
 
 class Link(Memory):
-    """A link that somebody asserted between two memories."""
+    """A link that a person or agent stated between two memories."""
 
     kind: ClassVar[Kind] = "link"
     prefix: ClassVar[str] = "link"
@@ -105,7 +105,7 @@ class Learning(Memory):
 
 
 class Tombstone(Memory):
-    """A value that a person rejected: every way in refuses it from then on."""
+    """A value that a person rejected: the store refuses it from then on."""
 
     kind: ClassVar[Kind] = "tombstone"
     prefix: ClassVar[str] = "tomb"
@@ -120,7 +120,7 @@ class Tombstone(Memory):
     @model_validator(mode="before")
     @classmethod
     def _id_follows_value(cls, data: Any) -> Any:
-        """The id is the lock: one that does not fit the value would keep nothing out."""
+        """Derive the id from the value: a tombstone with another id would refuse nothing."""
         if isinstance(data, dict) and isinstance(data.get("value"), str):
             return {**data, "id": tombstone_id(data["value"])}
         return data
@@ -139,5 +139,5 @@ class Tombstone(Memory):
 
 
 def tombstone_id(value: str) -> str:
-    """The id that a tombstone of this value has, whether or not there is one."""
+    """The id of a value's tombstone, whether or not there is one."""
     return f"{Tombstone.prefix}-{digest(Tombstone.kind, normal(value))}"

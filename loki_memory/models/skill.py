@@ -1,7 +1,7 @@
 """Skills: how to do something, as Markdown that any agent can follow.
 
 A skill is a SKILL.md of the agentskills format: front matter with `name` and `description`, then
-a body. The body is kept as it was written; its sections are read out of it, never rebuilt.
+a body. The body is kept as it was written; its sections are parsed, never rebuilt.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ def _skill_name(value: str) -> str:
 
 
 def _body(text: str) -> str:
-    """A body as it is written: LF, no empty lines around it, one newline at its end."""
+    """Normalise a body: LF, no empty lines around it, one newline at its end."""
     return text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n").rstrip() + "\n"
 
 
 def _texts(value: Any) -> Any:
-    """Front matter is text: a list of ids is written with commas."""
+    """Turn values into text, as front matter needs: a list of ids is joined with commas."""
     if not isinstance(value, dict):
         return value
     return {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in value.items()}
 
 
 class CommonError(NamedTuple):
-    """An error that people meet on the way, and its fix."""
+    """An error on the way, and its fix."""
 
     error: str
     fix: str
 
 
 class Skill(Memory):
-    """How to do something successfully."""
+    """A procedure for a task, in steps."""
 
     kind: ClassVar[Kind] = "skill"
     prefix: ClassVar[str] = "skill"
@@ -78,7 +78,7 @@ class Skill(Memory):
         exit_criteria: Iterable[str] = (),
         metadata: dict[str, str] | None = None,
     ) -> Skill:
-        """A skill in the sections of Loki Mode's format.
+        """Build a skill with the sections of Loki Mode's format.
 
         >>> Skill.from_sections("run-tests", "Run the tests.", steps=["pytest -q"]).steps
         ['pytest -q']
@@ -156,7 +156,7 @@ class Skill(Memory):
         return Passage(f"{self.title()}: {self.description}".strip(": "), self.body, "")
 
     def edges(self) -> Iterator[Edge]:
-        """`metadata.loki-evidence` names the episodes that a learned skill came from."""
+        """Edges to the episodes in `metadata.loki-evidence`, which a learned skill came from."""
         episodes = self.metadata.get("loki-evidence", "").replace(",", " ").split()
         yield from (Edge(episode, "derived_from") for episode in episodes)
 

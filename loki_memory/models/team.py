@@ -1,4 +1,4 @@
-"""Ledgers and handoffs: where each agent stands, and what it passes to the next."""
+"""Ledgers and handoffs: the state of each agent, and the work it passes to the next."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ HandoffStatus = Literal["open", "accepted", "done", "expired"]
 
 
 def is_addressed(to_agent: str, agent: str) -> bool:
-    """Whether what is addressed to a name is for an agent.
+    """Check if a name addresses an agent.
 
     Names are a role, a number and a speciality (`qa-001-testing`), and go from the general to the
-    particular: what is for `qa` or `qa-` is for every agent whose name begins with `qa-`. Loki Mode
-    calls the agent `eng-001-backend` `eng-001` too: a name that is short of a speciality is that
-    agent, a bare role is nobody in particular.
+    particular: `qa` or `qa-` addresses every agent whose name begins with `qa-`. Loki Mode also
+    calls the agent `eng-001-backend` `eng-001`: a name without the speciality is that agent, a bare
+    role is no agent in particular.
     """
     address = to_agent.rstrip("-")
     if not address or not agent:
@@ -41,12 +41,12 @@ def is_addressed(to_agent: str, agent: str) -> bool:
 
 
 def is_role(name: str) -> bool:
-    """Whether a name stands for all agents of a role: `qa`, `qa-`."""
+    """Check if a name means all agents of a role: `qa`, `qa-`."""
     return "-" not in name.rstrip("-")
 
 
 class LedgerState(Part):
-    """What the agent left in the working tree."""
+    """The working tree as the agent left it."""
 
     files_modified: Texts = Field(default_factory=list)
     uncommitted_changes: bool | None = None
@@ -54,11 +54,11 @@ class LedgerState(Part):
 
 
 class LedgerContext(Part):
-    """What the agent knows and is after."""
+    """The knowledge and goal of an agent."""
 
     tech_stack: Texts = Field(default_factory=list)
     patterns_learned: TextSet = Field(default_factory=list)
-    handoffs: TextSet = Field(default_factory=list)  # those that it took on
+    handoffs: TextSet = Field(default_factory=list)  # accepted ones
     current_goal: Text | None = None
 
 
@@ -101,7 +101,7 @@ class Ledger(Memory):
 
 
 class HandoffContext(Part):
-    """What the next agent needs to know."""
+    """The information for the next agent."""
 
     what_was_done: Text | None = None
     artifacts: Texts = Field(default_factory=list)
@@ -131,7 +131,7 @@ class Handoff(Memory):
 
     @property
     def state(self) -> HandoffStatus:
-        """Open until someone says otherwise; notes that are addressed to nobody wait for nobody."""
+        """The status; without one, open if it has a receiver, else done."""
         return self.status or ("open" if self.to_agent else "done")
 
     def key(self) -> tuple[str, ...]:
@@ -143,10 +143,10 @@ class Handoff(Memory):
         )
 
     def title(self) -> str:
-        what = self.context.what_was_done or (self.model_extra or {}).get("reason") or "handoff"
+        work = self.context.what_was_done or (self.model_extra or {}).get("reason") or "handoff"
         if not self.to_agent:
-            return str(what)
-        return f"{self.from_agent or '?'} -> {self.to_agent}: {what}"
+            return str(work)
+        return f"{self.from_agent or '?'} -> {self.to_agent}: {work}"
 
     def passage(self) -> Passage:
         context = self.context

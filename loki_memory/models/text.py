@@ -36,7 +36,7 @@ def nfc(text: str) -> str:
 
 
 def normal(text: str) -> str:
-    """The value behind a text: case, whitespace, invisible and look-alike characters are gone."""
+    """The value of a text: without case, whitespace, invisible and look-alike characters."""
     if text.isascii() and text.isprintable():
         return " ".join(text.lower().split()).rstrip(_ENDS)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -45,21 +45,21 @@ def normal(text: str) -> str:
 
 
 def _is_invisible(character: str) -> bool:
-    """Controls and formats, and the marks that only choose how their neighbour is drawn."""
+    """Check for controls and formats, and marks that only change how their neighbour is drawn."""
     return unicodedata.category(character) in {"Cf", "Cc"} or character in _SELECTORS
 
 
-@lru_cache(maxsize=4096)  # what belongs together has the same dates
+@lru_cache(maxsize=4096)  # related records have the same dates
 def moment(text: str) -> str:
-    """A moment as `YYYY-MM-DDTHH:MM:SSZ`, with its fraction if it has one; a bare date stays.
+    """Normalise a time to `YYYY-MM-DDTHH:MM:SSZ`, with a fraction if there is one; a date stays.
 
-    Lenient about what agents write: other offsets, none at all (taken as UTC), and the
+    Lenient about the spelling of agents: other offsets, none at all (taken as UTC), and the
     `+00:00Z` that some tools produce. Raises ValueError for anything else.
     """
     from datetime import UTC, date, datetime  # to find a folder, no calendar is needed
 
     if _CANONICAL.fullmatch(text):
-        datetime.fromisoformat(text)  # it is as we write it, if it is a moment at all
+        datetime.fromisoformat(text)  # raises ValueError if it is no time
         return text
     match = _MOMENT.fullmatch(text.strip())
     if not match:
@@ -98,7 +98,7 @@ def _shown(text: str) -> str:
 
 _MOST = 30  # per memory: a log of a thousand names says nothing about any of them
 _LONGEST = 64
-# What only code looks like: snake_case, camelCase, dotted.names, CONSTANTS_SO, --options, calls().
+# Spellings of code: snake_case, camelCase, dotted.names, CONSTANTS_SO, --options, calls().
 _SYMBOL = re.compile(
     r"(?<![\w/.-])(?:"
     r"--[a-z][\w-]+"
@@ -117,12 +117,12 @@ def symbols(text: str) -> list[str]:
     return list(dict.fromkeys(found))[:_MOST]
 
 
-# -- What a text costs a language model to read. An estimate, and called one wherever -------------
+# -- The cost of a text for a language model: an estimate -----------------------------------------
 
 
 BYTES_PER_TOKEN = 4
 
 
 def tokens(text: str) -> int:
-    """A token for every four bytes that were begun."""
+    """Estimate the tokens of a text: its bytes / 4, rounded up."""
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
