@@ -23,8 +23,8 @@ _VAGUE = frozenset({"one", "those"})
 NOT_YET = frozenset(
     {
         *("browse", "config", "consolidation", "continuity", "economics", "editing", "embedding"),
-        *("errors", "files", "home", "index", "ingest", "injection", "journal", "recall"),
-        *("resources", "schema", "sync", "workspace"),
+        *("errors", "home", "index", "ingest", "injection", "journal", "recall", "resources"),
+        *("schema", "sync", "workspace"),
     }
 )
 

@@ -20,7 +20,7 @@ from loki_memory.models.ids import slug
 from loki_memory.models.kinds import Kind
 from loki_memory.models.text import nfc
 
-MAX_BYTES = 1 << 20  # a record is a page or two; a megabyte is a log that went astray
+MAX_BYTES = 1 << 20  # a record is a page or two; a megabyte is a stray log
 MAX_DEPTH = 64
 _NUL = b"\\u0000"
 _DIGITS, _MANY_DIGITS = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
@@ -36,7 +36,7 @@ def encode(record: Memory) -> bytes:
 
 
 def encode_checked(record: Memory) -> tuple[bytes, bool]:
-    """The same if they can be read again; and whether they say the record letter by letter."""
+    """The same if they can be read again; and whether they are the record without normalisation."""
     given = _as_given(record)
     data = _composed(given)
     if isinstance(record, Skill):
@@ -56,7 +56,7 @@ def _as_given(record: Memory) -> bytes:
 
 
 def dump(document: Any) -> bytes:
-    """JSON values as canonical bytes."""
+    """Encode JSON values as canonical bytes."""
     return _composed(_dumped(document))
 
 
@@ -65,12 +65,12 @@ def _dumped(document: Any) -> bytes:
 
 
 def decode(path: str, data: bytes) -> Memory:
-    """The record in a file; raises InvalidRecord, which names file, line, field and reason."""
+    """Decode a file; raises InvalidRecord with file, line, field and reason."""
     return decode_with_document(path, data)[0]
 
 
 def decode_with_document(path: str, data: bytes) -> tuple[Memory, dict[str, Any]]:
-    """The record, and the JSON values that it was read from."""
+    """The record, and the JSON values that it was parsed from."""
     kind = layout.kind_of(path)
     if kind is None:
         raise InvalidRecord("is not a record file", path=path)
@@ -85,14 +85,14 @@ def decode_with_document(path: str, data: bytes) -> tuple[Memory, dict[str, Any]
 
 
 def build(kind: Kind, document: Any) -> Memory:
-    """A record from JSON values."""
+    """Build a record from JSON values."""
     if not isinstance(document, dict):
         raise InvalidRecord("is not a JSON object", advice="One file holds one {…} record.")
     return parse(MODELS[kind], document)
 
 
 def dated(kind: Kind, document: Any, date: str) -> Any:
-    """The document with the date of its folder, if it has to have one and does not say."""
+    """The document with the date of its folder, if it needs one and has none."""
     if kind not in {"episode", "learning"} or not date or not isinstance(document, dict):
         return document
     if document.get("timestamp"):
@@ -116,11 +116,11 @@ def read_json(data: bytes, limit: int = MAX_BYTES) -> Any:
 
 
 def _check_if_in_doubt(text: bytes, value: Any) -> None:
-    """Cheap looks at the whole text first; most records give no cause for an exact one."""
+    """Look at the whole text cheaply first; most records need no exact check."""
     huge = _huge_numbers(text) if _MANY_DIGITS in text.translate(_DIGITS) else frozenset()
     if _may_be_deep(text) or huge or _NUL in text:
         _check(value, 0, huge)
-    # A quote may be spelled as an escape, and keys stand apart from their colons.
+    # A quote may be spelled as an escape, and keys may be apart from their colons.
     unclear = b"\\u" in text or any(mark in text for mark in _BEFORE_COLON)
     if unclear or text.count(b'":') != orjson.dumps(value).count(b'":'):
         _refuse_repeated_keys(text)
@@ -139,7 +139,7 @@ def _refuse_large(data: bytes, limit: int) -> None:
 
 
 def _plain(data: bytes, limit: int) -> bytes:
-    """The text without a byte order mark, if it is text that we dare to parse."""
+    """The text without a byte order mark, if it is safe to parse."""
     _refuse_large(data, limit)
     marker = _CONFLICT.search(data) if b"<<<<<<< " in data or b">>>>>>> " in data else None
     if marker:
@@ -165,17 +165,17 @@ def _composed(text: bytes) -> bytes:
         line = text[: error.start].count(b"\n") + 1
         raise InvalidRecord("is not UTF-8", line=line, advice="Save it as UTF-8.") from None
     composed = nfc(given)
-    return text if composed == given else composed.encode()  # of a large view that takes a while
+    return text if composed == given else composed.encode()  # slow for a large view
 
 
 def _huge_numbers(text: bytes) -> frozenset[float]:
-    """Whole numbers that do not fit into 64 bits, as the floats that they are read as."""
+    """Whole numbers that do not fit into 64 bits, as the floats that the parser makes of them."""
     found = (int(digits) for digits in _WHOLE_NUMBER.findall(text))
     return frozenset(float(n) for n in found if not -(2**63) <= n < 2**64)
 
 
 def _check(value: Any, depth: int, huge: frozenset[float]) -> None:
-    """Walk a value that gave cause for doubt, and refuse what could not be kept as it is."""
+    """Walk a doubtful value, and refuse whatever could not be kept exactly."""
     if isinstance(value, str) and "\0" in value:
         raise InvalidRecord("holds a NUL character")
     if isinstance(value, float) and value in huge:
@@ -194,7 +194,7 @@ def _check_depth(depth: int) -> None:
 
 
 def _refuse_repeated_keys(text: bytes) -> None:
-    """Slow and exact: for texts that have more keys than what was read from them."""
+    """Find the repeated key, slowly and exactly; for texts with more keys than their value has."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         seen = dict(items)
@@ -202,7 +202,7 @@ def _refuse_repeated_keys(text: bytes) -> None:
             names = [name for name, _ in items]
             twice = next(name for name in names if names.count(name) > 1)
             raise InvalidRecord(
-                "stands twice in one object", field=twice, advice="Keep one of the two."
+                "occurs twice in one object", field=twice, advice="Keep one of the two."
             )
         return seen
 
@@ -210,7 +210,7 @@ def _refuse_repeated_keys(text: bytes) -> None:
 
 
 def _line_of(field: str, data: bytes) -> int:
-    """The line on which a field is first named: a help for the eye, not a parser."""
+    """The line on which a field is first named: a hint for the reader, not a parser."""
     names = [part for part in field.split(".") if part and not part.isdigit()]
     at = 0
     for name in names:

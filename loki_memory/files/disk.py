@@ -29,9 +29,9 @@ LINKED = "is a symbolic link, which is not followed"
 _serial = count()
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
-_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe in place of a file must not keep us waiting
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe in place of a file must not block
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOEXEC
-# Windows opens no folders: there, links are looked for before a path is used (not verified).
+# Windows opens no folders: there, paths are checked for links before use (not verified).
 _BY_DESCRIPTOR = os.open in os.supports_dir_fd
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 _BLOCK = 1 << 20
@@ -72,7 +72,7 @@ class Folder:
         return os.stat(self.name(name), dir_fd=self.fd, follow_symlinks=False)
 
     def rename(self, old: str, new: str, target: Folder | None = None) -> None:
-        """Give a file another name, in this folder or another one."""
+        """Rename a file, in this folder or to another one."""
         target = target or self
         os.replace(self.name(old), target.name(new), src_dir_fd=self.fd, dst_dir_fd=target.fd)
 
@@ -80,7 +80,7 @@ class Folder:
         os.unlink(self.name(name), dir_fd=self.fd)
 
     def link(self, name: str, second: str) -> bool:
-        """Give a file a second name, where there is a file and the file system can."""
+        """Add a hard link to a file; False where there is no file, or no hard links."""
         names = self.name(name), self.name(second)
         try:
             os.link(*names, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
@@ -100,7 +100,7 @@ class Folder:
 
 @contextmanager
 def folder(path: Place, *, create: bool = False) -> Iterator[Folder]:
-    """Open a folder and follow no link on the way to it; `create` makes what is missing."""
+    """Open a folder and follow no link on the way to it; `create` makes missing ones."""
     path = os.fspath(path)
     if not _BY_DESCRIPTOR:
         refuse_links(path)
@@ -135,7 +135,7 @@ def _opened(path: str, *, create: bool) -> int:
 
 
 def _parted(path: str) -> tuple[str, list[str]]:
-    """A path as what the user answers for and the names, from `.loki` on, that a clone can bring.
+    """Split a path into the user's part and the names, from `.loki` on, that a clone can bring.
 
     The outermost `.loki` counts: a copy of a past state has one inside the cache of another.
     """
@@ -192,7 +192,7 @@ def _make_local_zone(loki: Folder) -> None:
 
 
 def make_folder(path: Place) -> None:
-    """Create the folder and its parents, each name safely on disk."""
+    """Create the folder and its parents, each name durably."""
     with folder(path, create=True):
         pass
 
@@ -206,7 +206,7 @@ def flush_folder(path: Place) -> None:
 def refuse_links(path: Place) -> None:
     """Raise OSError if the path, or a folder on the way to it, is a symbolic link.
 
-    For those who open files by themselves, such as SQLite.
+    For code that opens files by itself, such as SQLite.
     """
     here, names = _parted(os.fspath(path))
     for name in names:
@@ -217,7 +217,7 @@ def refuse_links(path: Place) -> None:
 
 @contextmanager
 def _folder_of(path: Place, *, create: bool = False) -> Iterator[tuple[Folder, str]]:
-    """The folder of a file, and the file's name in it."""
+    """Open the folder of a file, and give the file's name in it."""
     parent, name = os.path.split(os.fspath(path))
     with folder(parent, create=create) as opened:
         yield opened, name
@@ -229,7 +229,7 @@ def _folder_of(path: Place, *, create: bool = False) -> Iterator[tuple[Folder, s
 def read_bytes(path: Place) -> bytes | None:
     """The file's content, None if there is no such file. Any other failure is an error.
 
-    A link is not followed. Only its last name is looked at: whoever lists memory enters no link.
+    A link is not followed. Only the last name is checked: a scan of memory enters no link.
     """
     try:
         fd = os.open(path, os.O_RDONLY | _NOFOLLOW | _CLOEXEC | _NONBLOCK)
@@ -249,7 +249,7 @@ def read_bytes(path: Place) -> bytes | None:
 
 
 def read_derived(path: Place) -> bytes | None:
-    """The content of a file that can be done without; a link in its place is no file."""
+    """The content of a file that can be made again; a link in its place is no file."""
     try:
         return read_bytes(path)
     except OSError as error:
@@ -259,9 +259,9 @@ def read_derived(path: Place) -> bytes | None:
 
 
 def write_bytes(path: Place, data: bytes) -> None:
-    """Replace the file in one step; after a crash it has the old content or the new one.
+    """Replace the file atomically; after a crash it has the old content or the new one.
 
-    After an error it has the old one: a second name is kept for it until all is done.
+    After an error it has the old one: a hard link keeps it until all is done.
     """
     with _folder_of(path, create=True) as (inside, name):
         inside.refuse_link(name)
@@ -302,13 +302,13 @@ def _undo(inside: Folder, name: str, old: str) -> None:
 
 
 def _check_arrived(inside: Folder, name: str, inode: int) -> None:
-    """What is acknowledged has been seen in its place."""
+    """Check that the file in its place is the one that was written."""
     if inside.status(name).st_ino != inode:
         raise OSError(errno.EIO, "is not the file that was written", f"{inside.path}/{name}")
 
 
 def replace_plainly(path: Place, data: bytes) -> None:
-    """Replace a file in one step without flushing it: for what a crash may take, and is derived."""
+    """Replace a file atomically without flushing it: for derived data that a crash may lose."""
     with _folder_of(path, create=True) as (inside, name):
         inside.refuse_link(name)
         new = _temporary()
@@ -341,7 +341,7 @@ def _create(inside: Folder, name: str, data: bytes, *, durable: bool, mode: int 
 
 
 def open_to_change(path: Place, *, append: bool = False) -> int:
-    """A descriptor to read and write a file, which is made if there is none.
+    """Open a file for reading and writing; it is made if there is none.
 
     The folder must be there. The caller closes the descriptor.
     """
@@ -350,7 +350,7 @@ def open_to_change(path: Place, *, append: bool = False) -> int:
 
 
 def _flush(fd: int) -> None:
-    """On macOS fsync stops at the drive's cache, and F_FULLFSYNC goes through it (not verified)."""
+    """Flush a file; on macOS F_FULLFSYNC, since fsync stops at the drive's cache (not verified)."""
     if sys.platform == "darwin":
         import fcntl
 
@@ -360,9 +360,9 @@ def _flush(fd: int) -> None:
 
 
 def move(old: Place, new: Place) -> None:
-    """Rename a file, without flushing; what stood at the new name is gone. The folders are there.
+    """Rename a file, without flushing; a file at the new name is replaced. The folders must exist.
 
-    A link in the place of either file is no file of ours.
+    A link in the place of either file is refused.
     """
     with _folder_of(old) as (source, old_name), _folder_of(new) as (target, new_name):
         source.refuse_link(old_name)
@@ -395,7 +395,7 @@ def remove(path: Place) -> None:
 
 
 def flush_all(files: Collection[Place], parent: Place) -> None:
-    """Make many files that were written into one folder durable at once."""
+    """Make many files of one folder durable at once."""
     if len(files) > _FEW:
         _flush_file_system(parent)
         return
@@ -410,7 +410,7 @@ def flush_all(files: Collection[Place], parent: Place) -> None:
 
 
 def _flush_file_system(parent: Place) -> None:
-    """`syncfs` where the C library has it, else a flush of everything."""
+    """Call `syncfs` where the C library has it, else flush everything."""
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None

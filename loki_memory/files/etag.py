@@ -1,4 +1,4 @@
-"""Etags: which version of a file somebody saw."""
+"""Etags: identify the version of a file that a writer has seen."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _BYTES = 16
 
 
 def etag(data: bytes) -> str:
-    """A hash of the bytes: what a writer shows to prove which version it saw."""
+    """A hash of the bytes, by which a writer proves which version it saw."""
     return blake2b(data, digest_size=_BYTES).hexdigest()

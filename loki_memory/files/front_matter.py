@@ -1,7 +1,7 @@
 """Front matter: the YAML at the head of a skill, in which every scalar is text.
 
-PyYAML is asked about whatever is not beyond doubt. What we write ourselves is: lines of `key: text`
-and one level of them below a key. Asking takes ten times as long as these lines do.
+PyYAML parses whatever is not simple. Our own output is: lines of `key: text` and one level of them
+below a key. PyYAML takes ten times as long for these lines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loki_memory.errors import InvalidRecord
 MAX_BYTES = 1 << 16
 MAX_DEPTH = 64
 _LONGEST_NAME = 64  # beyond 128 characters a key is written in another way
-# Texts that YAML writes as they are, and such that it quotes since they look like something else.
+# Texts that YAML writes as they are, and texts that it quotes since they look like another type.
 _PLAIN = r"[A-Za-z][\w./()+-]*(?:,? \w[\w./()+-]*)*|(?!0[bx])\d+[a-z][a-z\d]*"
 _IS_PLAIN = re.compile(_PLAIN, re.ASCII)
 _LIKE_BOOLEAN = {"true", "false", "yes", "no", "on", "off", "null"}
@@ -31,14 +31,14 @@ _BREAKS = ("\x85", "\u2028", "\u2029", "\ufeff")
 
 
 def read(text: str) -> dict[str, Any]:
-    """What front matter says (`no` is "no"), without aliases, anchors and tags."""
+    """Parse front matter into text (`no` is "no"), without aliases, anchors and tags."""
     if len(text) > MAX_BYTES:
         _refuse(f"has {len(text):,} bytes, and {MAX_BYTES:,} is the most", None)
     return _read_lines(text) or _read_yaml(text)
 
 
 def _read_lines(text: str) -> dict[str, Any] | None:
-    """Lines as we write them; None if there is any other."""
+    """Parse lines as we write them; None if there is any other."""
     document: dict[str, Any] = {}
     inner: dict[str, Any] | None = None
     lines = text.removesuffix("\n").split("\n")
@@ -84,7 +84,7 @@ def _refuse(reason: str, mark: Any) -> NoReturn:
 
 
 def _check_events(events: Iterable[Any]) -> None:
-    """Bounded nesting, no aliases, no tags, no key twice."""
+    """Check for bounded nesting, and against aliases, tags and repeated keys."""
     import yaml
 
     open_ones: list[_Opened] = []
@@ -131,14 +131,14 @@ def _mark(error: Exception) -> Any:
 
 
 def written(document: dict[str, Any]) -> str:
-    """Front matter as YAML writes it."""
+    """Write front matter as YAML."""
     shown = orjson.dumps(document).decode()
     unicode = not any(mark in shown for mark in _BREAKS)
     return "".join(_written(name, value, unicode=unicode) for name, value in document.items())
 
 
 def _written(name: str, value: Any, *, unicode: bool) -> str:
-    """One key. What needs no thought is written here: PyYAML thinks for long."""
+    """Write one key. Simple values are written here, because PyYAML is slow."""
     lines = _lines(name, value, "", unicode=unicode)
     if lines is not None:
         return lines
@@ -155,9 +155,9 @@ def _lines(name: str, value: Any, indent: str, *, unicode: bool) -> str | None:
         return None
     if isinstance(value, dict) and value:
         below = f"{indent}  "
-        inner = [_lines(key, one, below, unicode=unicode) for key, one in value.items()]
-        told = [lines for lines in inner if lines is not None]
-        return f"{indent}{name}:\n" + "".join(told) if len(told) == len(inner) else None
+        inner = [_lines(key, item, below, unicode=unicode) for key, item in value.items()]
+        certain = [lines for lines in inner if lines is not None]
+        return f"{indent}{name}:\n" + "".join(certain) if len(certain) == len(inner) else None
     text = _text(value, unicode=unicode) if isinstance(value, str) else None
     return None if text is None else f"{indent}{name}: {text}\n"
 

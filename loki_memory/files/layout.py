@@ -1,7 +1,7 @@
-"""Where everything lives: the three zones of a workspace, and the path of each record.
+"""The three zones of a workspace, and the path of each record.
 
 Paths of records are relative, with forward slashes, and start at `memory/`; those of private
-records (scope local or session) start with `local/` and lie in the local zone.
+records (scope local or session) start with `local/` and are in the local zone.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from loki_memory.models.kinds import Kind
 if TYPE_CHECKING:  # pydantic is not needed to find a folder
     from loki_memory.models import Memory
 
-LOCAL = "local"  # the folder in `.loki` of what belongs to this machine
+LOCAL = "local"  # the folder in `.loki` for this machine only
 PRIVATE = f"{LOCAL}/"
-MADE_HERE = ".made-here"  # the file in that folder which says that this machine made it
+MADE_HERE = ".made-here"  # a file in that folder: this machine made it
 ARCHIVE = "archive/"
-TEMPORARY = ".tmp-"  # what a killed writer may leave behind begins so
+TEMPORARY = ".tmp-"  # prefix of files that a killed writer may leave
 FOLDERS: dict[str, Kind] = {
     "semantic/patterns": "pattern",
     "semantic/anti-patterns": "anti-pattern",
@@ -45,7 +45,7 @@ _VIEWS: dict[str, Kind] = {
     "episodic/index.json": "episode",
 }
 _DATED = re.compile(_DATE)
-# The zones that only their user may read: what belongs to this machine, and what is derived from it
+# The zones that only their user may read: local, and the cache derived from it.
 _OWN = re.compile(
     r"/\.loki/(?:local(?:-\d+)?|cache)(?:/|\Z)|/loki-memory/(?:root|[0-9a-z]{10})(?:/|\Z)"
 )
@@ -62,11 +62,11 @@ class Layout(NamedTuple):
     cache: Path
 
     def resolve(self, path: str) -> Path:
-        """Where a record's path lies on this machine."""
+        """The absolute path of a record's path on this machine."""
         return Path(self.file(path))
 
     def file(self, path: str) -> str:
-        """The same as text: paths are put together for every file of a rebuild."""
+        """The same as text, which is faster for every file of a rebuild."""
         if path.startswith("/") or (".." in path and ".." in path.split("/")):
             raise StoreFailed(path, "leads out of the memory folder")
         if path.startswith(PRIVATE):
@@ -75,7 +75,7 @@ class Layout(NamedTuple):
 
 
 def layout(root: Path) -> Layout:
-    """The layout of the workspace whose `.loki` folder lies (or will lie) in `root`."""
+    """The layout of the workspace whose `.loki` folder is (or will be) in `root`."""
     loki = root / ".loki"
     for folder in (loki, loki / "memory"):
         if folder.is_symlink():
@@ -101,10 +101,10 @@ def find_workspace(start: Path, homes: Iterable[Path]) -> Path:
 def local_zone(root: Path, loki: Path) -> Path:
     """The folder of this machine's own data.
 
-    In a git repository it lies under the common git directory, where no clone can put anything and
-    where `git clean -fdx` and the removal of a worktree do not reach, apart for each workspace of a
-    monorepo. Elsewhere it is `.loki/local`, unless that was made by another machine: then it is
-    a folder whose name has the inode of `.loki`, which nobody who packs a folder can foresee.
+    In a git repository it is under the common git directory, where no clone can put anything and
+    where `git clean -fdx` and the removal of a worktree do not reach, with one folder for each
+    workspace of a monorepo. Elsewhere it is `.loki/local`, unless another machine made that: then
+    it is a folder named after the inode of `.loki`, which the author of an archive cannot foresee.
     """
     beside = loki / LOCAL
     in_git = zone_in_git(root)
@@ -116,7 +116,7 @@ def local_zone(root: Path, loki: Path) -> Path:
 
 
 def is_made_here(zone: Path) -> bool:
-    """Whether this machine made a local zone: its mark names the folder's own inode.
+    """Check if this machine made a local zone: its mark names the folder's own inode.
 
     A copy, an archive and a clone have another inode.
     """
@@ -134,12 +134,12 @@ def made_here(status: os.stat_result) -> bytes:
 
 
 def is_private(path: str) -> bool:
-    """Whether a path lies in a zone that only this machine's user may read."""
+    """Check if a path is in a zone that only this machine's user may read."""
     return _OWN.search(path) is not None
 
 
 def zone_in_git(root: Path) -> Path | None:
-    """Where the local zone belongs if `root` lies in a git repository."""
+    """The local zone if `root` is in a git repository."""
     found = git_home(root)
     if found is None:
         return None
@@ -149,7 +149,7 @@ def zone_in_git(root: Path) -> Path | None:
 
 
 def git_home(root: Path) -> tuple[Path, Path] | None:
-    """The top of the worktree that holds `root`, and the git directory all its worktrees share."""
+    """The top of the worktree of `root`, and the git directory that all its worktrees share."""
     for folder in (root, *root.parents):
         entry = folder / ".git"
         if entry.is_dir():
@@ -160,9 +160,9 @@ def git_home(root: Path) -> tuple[Path, Path] | None:
 
 
 def may_be_tracked(root: Path, folders: Iterable[str]) -> bool:
-    """Whether git may track files in folders of a workspace: cheaper than to ask git.
+    """Check if git may track files in folders of a workspace, without starting git.
 
-    The index of git names every file that it tracks, letter by letter up to its version 3.
+    Git's index has the full path of every file that it tracks, up to its version 3.
     """
     found = git_home(root)
     if found is None:
@@ -181,7 +181,7 @@ def may_be_tracked(root: Path, folders: Iterable[str]) -> bool:
 
 
 def _linked(folder: Path, entry: Path) -> tuple[Path, Path] | None:
-    """A worktree's or submodule's `.git` file names its directory, which names the common one."""
+    """Follow the `.git` file of a worktree or submodule to its directory and the common one."""
     try:
         named = entry.read_text(encoding="utf-8").strip().removeprefix("gitdir:").strip()
         directory = (folder / named).resolve()
@@ -212,9 +212,9 @@ def _place_by_kind(record: Memory) -> str:
 
 
 def _episode_name(record: Memory) -> str:
-    """`task-042-k7f3q2m9ab`: the task, for people; then what makes the id unique.
+    """`task-042-k7f3q2m9ab`: the task, for people; then the unique part of the id.
 
-    Ids that others wrote stay whole, so that no two of them can meet in one name.
+    An id that was written by hand stays whole, so that no two of them get the same name.
     """
     task = getattr(record, "task_id", None) or "episode"
     date = f"ep-{record.when()[:10]}-"
@@ -249,7 +249,7 @@ def _is_skill(folder: str, name: str) -> bool:
 
 
 def likely_places(memory_id: str) -> list[str]:
-    """Where we would have put the record with this id, as far as the id alone tells."""
+    """The paths where we would have put the record with this id, by the id alone."""
     prefix, _, rest = memory_id.partition("-")
     patterns = {
         "sem": f"semantic/patterns/{memory_id}.json",
@@ -273,12 +273,12 @@ def view_kind(path: str) -> Kind | None:
 
 
 def date_in(path: str) -> str:
-    """The date that a path names, for records that do not say when; empty if it names none."""
+    """The date in a path, for records without one; empty if there is none."""
     found = _DATED.search(path)
     return found[0] if found else ""
 
 
 def stem_in(path: str) -> str:
-    """The name that a skill's path gives it."""
+    """The name of a skill in its path."""
     parts = PurePosixPath(path)
     return parts.parent.name if parts.name == "SKILL.md" else parts.stem

@@ -2,7 +2,7 @@
 
 A kernel lock on a file that is never unlinked: it dies with its holder, so there are no stale
 locks to judge. `filelock` does the same on more systems and costs 40 ms of imports on every
-command; what we need of it is this page.
+command; this page is all we need of it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ else:
 
 @contextmanager
 def locked(path: Path, seconds: float) -> Iterator[None]:
-    """Hold the lock; raise StoreBusy if nobody gives it up in time. Zero seconds: only try."""
+    """Hold the lock; raise StoreBusy if it is not free in time. Zero seconds: only try."""
     fd = _acquire(path, seconds)
     try:
         yield
@@ -56,9 +56,9 @@ def _acquire(path: Path, seconds: float) -> int:
 
 
 def _try(fd: int, path: Path) -> bool:
-    """Take the lock, and make sure that it is still the one that others will find.
+    """Take the lock, and make sure that other processes will find the same file.
 
-    If someone deleted the lock file, our descriptor names a file that no newcomer can open.
+    If the lock file was deleted, our descriptor names a file that no newcomer can open.
     """
     try:
         _take(fd)

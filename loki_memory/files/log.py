@@ -1,7 +1,7 @@
-"""A log in the local zone: one line for each thing that happened, or could not.
+"""A log in the local zone: one line for each event or failure.
 
 A full log becomes the old one and begins anew, so that both together stay small. A log that cannot
-be written is no reason to say anything.
+be written is ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LINE = 500
 
 
 def append_line(path: Path, text: str) -> None:
-    """Append a line, in one write: several processes may end at one moment."""
+    """Append a line in one write: several processes may write at the same time."""
     line = " ".join(text.split())[:_LINE] + "\n"
     with suppress(OSError):
         disk.make_folder(path.parent)

@@ -45,7 +45,7 @@ def secret_problems(path: str, data: bytes) -> list[Problem]:
 
 
 def same_id(path: str, memory_id: str, holder: str, shown: str) -> Problem:
-    """Two files claim one id."""
+    """The problem of two files with one id."""
     if not shown:
         return Problem(
             path, f"is the same memory as {holder} ({memory_id})", advice="Delete one of the two."
@@ -59,18 +59,18 @@ def same_id(path: str, memory_id: str, holder: str, shown: str) -> Problem:
 
 
 def both_changed(path: str, elsewhere: str) -> Problem:
-    """Two writers changed one record: the file stands, the other version is kept beside it."""
+    """The problem of two writers that changed one record: the file's version stays."""
     return Problem(
         path,
         f"was changed in its file and in {elsewhere}",
         field="conflicts",
-        advice="The file's version stands; correct it as needed, then `loki-mem correct ID "
+        advice="The file's version stays; correct it as needed, then `loki-mem correct ID "
         "conflicts=[]`.",
     )
 
 
 def other_kind(view: str, memory_id: str, path: str) -> Problem:
-    """An entry of a view claims the id of a record of another kind."""
+    """The problem of a view's entry with the id of a record of another kind."""
     return Problem(
         view,
         f"has an entry {memory_id}, which is the id of {path}",

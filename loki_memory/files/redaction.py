@@ -9,7 +9,7 @@ After a name, only a value that reads like a credential counts. Left alone by ch
 (variables, calls, paths, URLs) and values that say they are placeholders ("<key>", "xxxx",
 "your-key-1"). A placeholder in the exact shape of a vendor's token is replaced like the token.
 
-Half a secret has no format any more. So a text that has to be short is redacted before it is cut,
+Half a secret has no format any more. So a long text is redacted before it is cut,
 never after: `clip` and `clip_end` do both.
 """
 
@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 
 class Secret(NamedTuple):
-    """Where a secret stands in a text, and its kind."""
+    """The position of a secret in a text, and its kind."""
 
     kind: str
     start: int
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     accepted: Callable[[str], bool] = bool
 
 
-# A token starts a word, or follows what an escape leaves behind: \n in JSON text, %3D, ESC[31m.
+# A token starts a word, or follows the rest of an escape: \n in JSON text, %3D, ESC[31m.
 # In the URLs of Telegram it follows "bot".
 _START = r"(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\dm)|(?<=bot)"
 _END = r"(?![A-Za-z0-9])"
@@ -93,7 +93,7 @@ TOKENS = (
     _token("openai_key", "sk-proj- sk-svcacct- sk-admin- sk-None-", _BODY),
     # The plain form, which OpenRouter, DeepSeek and others share.
     _token("openai_key", "sk- sk-or-v1-", r"(?=[a-z]{0,31}[A-Z0-9]|[a-z]{32})[A-Za-z0-9]{20,}+"),
-    # A capital letter tells OpenAI's session key from a hexadecimal session id.
+    # A capital letter distinguishes OpenAI's session key from a hexadecimal session id.
     _token("openai_key", "sess-", r"(?=[a-z0-9]{0,39}[A-Z])[A-Za-z0-9]{40}" + _END),
     _token("npm_token", "npm_", r"[A-Za-z0-9]{36,}+"),
     _token("pypi_token", "pypi-AgE", r"[\w-]{30,}+"),
@@ -130,7 +130,7 @@ _RUNS = bytes(ord("a" if byte in _RUN_CHARACTERS else " ") for byte in range(256
 _RUN = b"a" * 20
 _TOKEN_MARKS = _any_of({mark for rule in TOKENS for mark in rule.marks})
 
-# What stands where a secret would: <key>, [REDACTED:…], {key}, ***, $KEY, ${{ secrets.KEY }}.
+# Placeholders for a secret: <key>, [REDACTED:…], {key}, ***, $KEY, ${{ secrets.KEY }}.
 _STAND_IN = r"[<\[({*]|\$[A-Za-z_{(]|%\w+%|%\(|xxx|\.\.\.|…|(?i:your[_-])"
 
 
@@ -139,7 +139,7 @@ def _is_password(value: str) -> bool:
 
 
 def _is_login(value: str) -> bool:
-    """Base64 of "user:password": the word after "basic" is usually English."""
+    """Check for base64 of "user:password": the word after "basic" is usually English."""
     unpadded = value.rstrip("=")
     try:
         login = binascii.a2b_base64(unpadded + "=" * (-len(unpadded) % 4)).decode()
@@ -152,7 +152,7 @@ def _is_token(value: str) -> bool:
     return _is_credential(value, "token", quoted=True)
 
 
-# Formats whose marks are looked for everywhere.
+# Formats whose marks are searched in the whole text.
 FORMATS = (
     # Only the password: scheme, user and host stay readable. "name:tag@sha256:" is an image.
     Rule(
@@ -175,7 +175,7 @@ FORMATS = (
 )
 _MARKS = (b"-----BEGIN", b"-----END", *(mark.encode() for rule in FORMATS for mark in rule.marks))
 
-# Authorization headers, looked for in the text in lower case.
+# Authorization headers, searched in the text in lower case.
 HEADERS = (
     Rule("basic_auth", ("basic ",), r"\bbasic {1,4}([a-z0-9+/]{6,}+={0,2})", _is_login),
     Rule(
@@ -196,7 +196,7 @@ _PRIVATE_KEY = (
 # The end of a key whose beginning was cut off (`tail key.pem`): the lines of base64 before the
 # footer, each perhaps behind a line number or a quotation mark.
 _KEY_FOOTER = r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-_KEY_WORDS = r"\\+[nrt]|([^\s\"'`\\]+)"  # what stands between spaces, quotes and escaped spaces
+_KEY_WORDS = r"\\+[nrt]|([^\s\"'`\\]+)"  # words between spaces, quotes and escaped spaces
 _KEY_LINE = r"(?:\d{1,6}\W{1,3})?[A-Za-z0-9+/=]{%s,}\W?|[\d|>#*:+,;\-]{1,8}"
 _SHORT_LINE, _FULL_LINE = _KEY_LINE % 1, _KEY_LINE % 8  # the last may be short
 _RANDOM_LINE = r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z0-9+/=]{16}"
@@ -238,7 +238,7 @@ _HARMLESS = (
     r"|pad|[eb]os|unk|sep|mask|cls|stop|special|design|css|colou?r|public_?key)[ _-]?token"
     r"|::\w*$|://[^\s/?#@]*$|secretsmanager:\S{0,40}secret$"
 )
-# What joins a name to its value in code, configuration, markup, command lines and sentences.
+# The joint between a name and its value in code, configuration, markup, commands and sentences.
 _JOINT = r"""(?xai)
     (?:[ ](?:for|of|on)(?:[ ][\w.@-]{1,30}){1,3}?)?            # password for admin: …
     (?: ["'`*\\\])]{0,6}[ \t]{0,8}
@@ -256,7 +256,7 @@ _VALUE = r"""(?x)
   | (?P<bare>[^\s"'`,;<>|\\=&]{6,128})"""
 # Belongs to the sentence, after an unquoted value.
 _PUNCTUATION = ".:!?)*]}"
-# Read only once the value is accepted: a bound on what is judged keeps the search linear.
+# Matched only once the value is accepted: a bound on the judged part keeps the search linear.
 _REST_OF_BARE = r"[^\s\"'`,;&<>|\\]*+"
 
 _REFERENCE = (
@@ -276,7 +276,7 @@ _IDENTIFIER = (
     r"(?ai)[\w.]+[(\[{]|[a-z_]\w*(?:\.[a-z_]\w*)+$"
     r"|(?:[a-z]+\d{0,2}_)*(?:password|passwd|secret|token|key)\d{0,2}(?:_[a-z]+\d{0,2})*$"
 )
-# Letters and digits that are a word all the same: sha256, oauth2, v2, uint64, 512MB, token2.
+# Letters and digits that are a word nevertheless: sha256, oauth2, v2, uint64, 512MB, token2.
 _WORD = (
     r"(?:[vxpksh]|rc|alpha|beta|py|python|node|es|utf|http|ipv|oauth|auth|sha|md|aes|rsa|ec|ed"
     r"|[rhep]s|base|bcrypt|argon|pbkdf|pkcs|u?int|float|bytes|str|string|char|varchar)"
@@ -295,18 +295,18 @@ _SAID_OF_PASSWORDS = frozenset(
     )
 )
 _SYMBOL_INSIDE = r"[A-Za-z0-9][!@#$%^&*~]+[A-Za-z0-9]"
-# Shorter values are words, states and counts; longer ones than any word are words run together.
+# Shorter values are words, states and counts; letters longer than any word are not one.
 _SHORTEST = 6
 _SHORTEST_TEXT = 8  # a URL with a password of three letters and nothing else
 _SHORTEST_RANDOM = 4  # "e2e" in a value of words is one of them
 _LONGER_THAN_WORDS = 20
-# What is put in place of a secret.
+# Our replacement of a secret.
 _PLACED = r"\[REDACTED:\w{1,40}\]"
 _LONGEST_PLACED = 52
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """The secrets of a text, in order and without overlap."""
+    """Find the secrets of a text, in order and without overlap."""
     data = text.encode("utf-8", "surrogatepass")
     if len(data) < _SHORTEST_TEXT or not may_hold_secret(data):
         return []
@@ -324,13 +324,13 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def _lowered(text: str) -> str:
-    """In lower case with every character in its place; only the dotted capital I would grow."""
+    """The text in lower case with every character in its place; a dotted capital I would grow."""
     return text.replace("\u0130", "I").lower()
 
 
 def redact(text: str) -> str:
-    """The text with `[REDACTED:kind]` in place of each secret."""
-    # Repeated, because a secret may come to light when its neighbour is gone.
+    """Replace each secret of a text by `[REDACTED:kind]`."""
+    # Repeated, because a secret may show only when its neighbour is gone.
     while secrets := find_secrets(text):
         text = _replaced(text, secrets)
     return text
@@ -353,26 +353,26 @@ def clip_end(text: str, longest: int) -> str:
 
 
 def _placeholder_at(text: str, place: int) -> tuple[int, int]:
-    """Where the placeholder begins and ends that a cut would split; else the place of the cut."""
+    """The span of a placeholder that a cut would split; else the place of the cut."""
     around = re.compile(_PLACED).finditer(text, max(0, place - _LONGEST_PLACED))
     spans = (found.span() for found in around)
     return next((span for span in spans if span[0] < place < span[1]), (place, place))
 
 
 def redact_value(value: object) -> object:
-    """A JSON value with its secrets replaced, in keys too; the same object if it has none."""
+    """Replace the secrets of a JSON value, in keys too; the same object if it has none."""
     return _redacted(value, None)
 
 
 def may_hold_secret(data: bytes) -> bool:
-    """A fast first look at UTF-8 text or JSON: if False, no string within holds a secret."""
+    """Look fast at UTF-8 text or JSON: if False, no string within holds a secret."""
     lowered = data.lower()
     return (
         any(mark in data for mark in _MARKS)
         or any(mark in lowered for mark in _HEADER_MARKS)
         or _may_hold_token(data)
         or any(stem in lowered and _holds(names, lowered) for stem, names in _NAMES.items())
-        # JSON may spell any letter as \u0070, which hides it from the looks above.
+        # JSON may spell any letter as \u0070, which hides it from the checks above.
         or (b"\\u00" in data and _holds([rb"\\u00[2-7]"], data))
     )
 
@@ -396,7 +396,7 @@ def _long_runs(data: bytes) -> Iterator[bytes]:
 
 
 def _private_keys(text: str) -> Iterator[Secret]:
-    """Whole blocks, found without a pattern that would read on from every header."""
+    """Find whole blocks, without a pattern that would read on from every header."""
     header = re.compile(_PRIVATE_KEY)
     start = text.find("-----BEGIN")
     while start >= 0:
@@ -408,7 +408,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
 
 
 def _end_of_key(text: str, start: int) -> int:
-    """A block that was cut off has no end: the rest of the text is taken for the key."""
+    """The end of a block; one that was cut off takes the rest of the text."""
     footer = text.find("-----END", start)
     if footer < 0:
         return len(text)
@@ -417,7 +417,7 @@ def _end_of_key(text: str, start: int) -> int:
 
 
 def _ends_of_keys(text: str) -> Iterator[Secret]:
-    """Ends of private keys, with as much of the key as stands before them."""
+    """Find ends of private keys, with the part of the key before them."""
     begin = 0
     for footer in re.finditer(_KEY_FOOTER, text) if "-----END" in text else ():
         start = _start_of_key(text, max(begin, footer.start() - _LONGEST_KEY), footer.start())
@@ -427,7 +427,7 @@ def _ends_of_keys(text: str) -> Iterator[Secret]:
 
 
 def _start_of_key(text: str, begin: int, footer: int) -> int:
-    """Where the lines of a key begin; the footer's place if nothing before it looks random."""
+    """The start of a key's lines; the footer's position if nothing before it looks random."""
     found = re.compile(_KEY_WORDS).finditer(text, begin, footer)
     words = [word for word in found if word[1]]
     start, is_random = footer, False
@@ -454,7 +454,7 @@ def _matches(rules: Iterable[Rule], searched: str, text: str) -> Iterator[Secret
 
 
 def _announced(lowered: str, text: str) -> Iterator[Secret]:
-    """The credentials that follow a secret's name."""
+    """Find the credentials that follow a secret's name."""
     covered = 0
     for name in _names(lowered):
         value = _value_after(text, name) if name.start >= covered else None
@@ -465,7 +465,7 @@ def _announced(lowered: str, text: str) -> Iterator[Secret]:
 
 
 def _names(lowered: str) -> Iterator[Secret]:
-    """The names that announce a secret, with the kind they announce."""
+    """Find the names that announce a secret, with its kind."""
     for name in sorted(_matches(NAMES, lowered, lowered), key=attrgetter("start")):
         if not re.search(_HARMLESS, lowered[max(0, name.start - 40) : name.end]):
             yield name
@@ -479,7 +479,7 @@ def _value_after(text: str, name: Secret) -> re.Match[str] | None:
 
 
 def _is_joined(before: str, kind: str, joint: re.Match[str]) -> bool:
-    """Whether a comma or a gap joins: in a call, after an option, after "password"."""
+    """Check if a comma or a gap joins: in a call, after an option, after "password"."""
     if joint["call"]:
         return re.search(r"\([\"'\\]{1,4}[\w.-]*$", before) is not None
     is_option = re.search(r"(?<!\w)--?[\w-]*$", before) is not None
@@ -498,7 +498,7 @@ def _credential(text: str, kind: str, value: re.Match[str]) -> Secret | None:
 
 
 def _is_credential(value: str, kind: str, *, quoted: bool) -> bool:
-    """Whether the value of a secret's name reads like a credential, not like a word."""
+    """Check if the value after a secret's name reads like a credential, not like a word."""
     if len(value) < _SHORTEST:
         return False
     is_random = (
@@ -512,12 +512,12 @@ def _is_credential(value: str, kind: str, *, quoted: bool) -> bool:
 
 
 def _is_plain_password(value: str) -> bool:
-    """A quoted word after "password" is one, unless it is what is said of passwords."""
+    """Check for a password in letters: a quoted word, unless it is a word about passwords."""
     return value.isalpha() and value.isascii() and value.lower() not in _SAID_OF_PASSWORDS
 
 
 def _without_words(value: str, kind: str) -> str:
-    """What mixes letters and digits in a value and is no word."""
+    """The parts of a value that mix letters and digits and are no word."""
     pieces = re.findall("[a-z0-9]+", value.lower())
     # A secret's own name ("app1-db", "node12/tls") is made of numbered words.
     is_name = kind != "password" and len(pieces) > 1
@@ -527,7 +527,7 @@ def _without_words(value: str, kind: str) -> str:
 
 
 def _is_reference(value: str, *, quoted: bool) -> bool:
-    """Whether a value only stands for a credential."""
+    """Check if a value only refers to a credential."""
     return bool(
         re.match(_REFERENCE, value)
         or re.search(_PLACEHOLDER, value.lower())
@@ -536,7 +536,7 @@ def _is_reference(value: str, *, quoted: bool) -> bool:
 
 
 def _merged(found: Iterable[Secret]) -> list[Secret]:
-    """Overlapping secrets as one, so that no part of one stays.
+    """Join overlapping secrets, so that no part of one stays.
 
     The first names the kind: among those that start together, the one of the most precise rule.
     """
@@ -559,7 +559,7 @@ def _replaced(text: str, secrets: list[Secret]) -> str:
 
 
 def _redacted(value: object, kind: str | None) -> object:
-    """`kind` is what the key of this value announces."""
+    """Redact a value; `kind` is the one that its key announces."""
     if isinstance(value, str):
         return _redacted_string(value, kind)
     if isinstance(value, list):
@@ -586,7 +586,7 @@ def _redacted_object(value: dict[str, object]) -> dict[str, object]:
 
 
 def _unused(key: str, taken: dict[str, object]) -> str:
-    """Two secrets as keys become the same placeholder; neither value may be lost."""
+    """A free key: two secrets as keys become one placeholder, and neither value may be lost."""
     while key in taken:
         key += "'"
     return key
@@ -594,6 +594,6 @@ def _unused(key: str, taken: dict[str, object]) -> str:
 
 @lru_cache(maxsize=4096)
 def _kind_of(key: object) -> str | None:
-    """The kind that a key announces, as if it stood in quotes in a text."""
+    """The kind that a key announces, as if it were quoted in a text."""
     quoted = _lowered(f'"{key}')
     return next((name.kind for name in _names(quoted) if name.end == len(quoted)), None)

@@ -1,4 +1,4 @@
-"""What lies on disk: every record and view file with its stamp, folder by folder."""
+"""Scan the disk: every record and view file with its stamp, folder by folder."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 from loki_memory.files.layout import PRIVATE, TOP_FOLDERS, Layout
 
-# (mtime_ns, ctime_ns, size): plain tuples, because this is done 100,000 times. A change of content
+# (mtime_ns, ctime_ns, size): plain tuples, because there are 100,000. A change of content
 # that keeps all three would have to set the clock back.
 Stamp = tuple[int, int, int]
 UNSETTLED: Stamp = (0, 0, 0)
-UNREADABLE: Stamp = (-2, 0, 0)  # stands for the content of a folder that may not be listed
+UNREADABLE: Stamp = (-2, 0, 0)  # for the content of a folder that may not be listed
 ODD: Stamp = (-1, 0, 0)  # a link, a device, a name that is no text: never followed, reported
 
 # A file that was written twice within one tick of the clock shows one stamp for two contents.
 # Kernels tick every 1-10 ms; file systems that keep whole seconds show no fraction at all.
 _GRAIN_NS, _COARSE_GRAIN_NS = 20_000_000, 2_000_000_000
 _SECOND_NS = 1_000_000_000
-# Where a folder can be held open, the way to it is gone once and not for each of its files.
+# Where a folder can be held open, its path is resolved once and not for each of its files.
 _BY_DESCRIPTOR = os.scandir in os.supports_fd
 _FOLDER = (
     os.O_RDONLY
@@ -31,7 +31,7 @@ _FOLDER = (
 
 
 class ScannedFolder(NamedTuple):
-    """One folder's files by name, and what else was met in it."""
+    """One folder's files by name, and its subfolders."""
 
     mtime_ns: int
     files: dict[str, Stamp]
@@ -59,7 +59,7 @@ def scan(layout: Layout) -> Iterator[tuple[str, ScannedFolder]]:
 
 
 def scan_folder(path: str) -> ScannedFolder | None:
-    """One folder; None if it does not exist. What starts with a dot is not memory."""
+    """Scan one folder; None if it does not exist. Names with a leading dot are not memory."""
     try:
         status = os.lstat(path)
         if not stat.S_ISDIR(status.st_mode):  # a link instead of a folder leads out of the tree
@@ -112,7 +112,7 @@ def stamp_of(path: str) -> Stamp | None:
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name is UTF-8 on disk: others cannot be told, stored or opened elsewhere."""
+    """Check if a name is UTF-8 on disk: others cannot be printed, stored or opened elsewhere."""
     try:
         name.encode()
     except UnicodeEncodeError:

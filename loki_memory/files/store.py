@@ -1,8 +1,8 @@
 """The store: every change of memory goes through here, and is on disk when it returns.
 
 One lock per store, held for milliseconds. A single file is written beside, flushed and replaced;
-several files go through an intent. Equal content is not rewritten. Secrets are redacted and
-rejected values refused at this one door. Reading takes no lock.
+several files go through a transaction. Equal content is not rewritten. This is the one place where
+secrets are redacted and rejected values refused. Reading takes no lock.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ class Fresh(NamedTuple):
 class Store:
     """The memory files of one workspace."""
 
-    is_on_disk = True  # whether another process would read the same
+    is_on_disk = True  # another process would read the same
 
     def __init__(self, layout: Layout, lock_seconds: float = 10) -> None:
         self.layout = layout
         self.lock_seconds = lock_seconds
         self._stones: dict[str, tuple[int, list[Tombstone]]] = {}
         self.rendered: dict[str, list[int]] = {}  # stamps of views that are known to be as rendered
-        self.written: set[str] = set()  # paths, since somebody last looked here
-        self.fresh: dict[str, Fresh] = {}  # by path, what the last change wrote
+        self.written: set[str] = set()  # paths, since a caller last took them
+        self.fresh: dict[str, Fresh] = {}  # by path, the records of the last change
 
     def read(self, path: str) -> Stored | None:
         """The file at a record's path; None if there is none. A failure is never "none"."""
@@ -72,14 +72,14 @@ class Store:
         try:
             return disk.read_bytes(self.layout.file(path))
         except OSError as error:
-            raise _named(error, path) from error
+            raise _store_failed(error, path) from error
 
     def derived(self, path: str) -> bytes | None:
-        """The same of a file that can be done without: a link in its place is no file."""
+        """The content of a file that can be made again: a link in its place is no file."""
         try:
             return disk.read_derived(self.layout.file(path))
         except OSError as error:
-            raise _named(error, path) from error
+            raise _store_failed(error, path) from error
 
     def record(self, path: str) -> Memory | None:
         """The record at a path; None if there is no such file."""
@@ -87,7 +87,7 @@ class Store:
         return None if found is None else decode(path, found.data)
 
     def foreign_stones(self) -> list[Tombstone]:
-        """Tombstones in files that somebody else named; kept while their folder does not change."""
+        """Tombstones in files with other names than ours; cached until their folder changes."""
         found: list[Tombstone] = []
         for folder in _STONE_FOLDERS:
             path = self.layout.file(folder)
@@ -113,7 +113,7 @@ class Store:
 
     @contextmanager
     def change(self, seconds: float | None = None) -> Iterator[Change]:
-        """Hold the store, collect what shall change, and do all of it at the end.
+        """Hold the store, collect changes, and make all of them at the end.
 
         Nothing is written if the block raises.
         """
@@ -137,16 +137,16 @@ class Store:
 
 
 class Change:
-    """What shall change while the store is held."""
+    """Changes that are collected while the store is held."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._before: dict[str, Stored | None] = {}
         self._writes: dict[str, bytes | None] = {}
-        self._records: dict[str, Memory] = {}  # by path, those of which the file says all
+        self._records: dict[str, Memory] = {}  # by path, records that equal their files
 
     def read(self, path: str) -> Stored | None:
-        """The file as it will be after what has been asked for so far."""
+        """The file as it will be after the changes so far."""
         if path in self._writes:
             data = self._writes[path]
             return None if data is None else Stored(data, etag(data))
@@ -174,7 +174,7 @@ class Change:
         return record
 
     def _same(self, record: Memory, there: Memory, path: str) -> Memory:
-        """What stands there already, if it differs only in who told us."""
+        """The stored record, if it differs only in its origin."""
         here, known = record.document(), there.document()
         for document in (here, known):
             document.pop("origin", None)
@@ -183,7 +183,7 @@ class Change:
         return there
 
     def __len__(self) -> int:
-        """How many files it changes."""
+        """The number of files that it changes."""
         return len(self._writes)
 
     def paths(self) -> list[str]:
@@ -191,18 +191,18 @@ class Change:
         return list(self._writes)
 
     def overwritten(self) -> list[str]:
-        """The files that stand there already, and that it changes or removes."""
+        """The existing files that it changes or removes."""
         there = {path: self._current(path) for path in self._writes}
         return [path for path, old in there.items() if old and old.data != self._writes[path]]
 
     def put(self, record: Memory, path: str = "", *, if_match: str | None = None) -> Memory:
-        """Write a record over what stands at its path. `if_match` is the etag that was seen."""
+        """Write a record over the file at its path. `if_match` is the etag that was seen."""
         record, data = sealed(record)
         path = path or place(record)
         self._match(path, if_match)
         self.admit(record)
         self._set(path, data)
-        if record.keeps_id and not path.startswith(PRIVATE):  # others are told by their place too
+        if record.keeps_id and not path.startswith(PRIVATE):  # others depend on their path too
             self._records[path] = record
         return record
 
@@ -213,7 +213,7 @@ class Change:
             self._are_stones = True
 
     def render(self, path: str, data: bytes) -> None:
-        """Write a file that is derived from records, and so has passed this door already."""
+        """Write a file that is derived from records, which were checked when they were stored."""
         self._set(path, data)
 
     def remove(self, path: str, *, if_match: str | None = None) -> None:
@@ -236,7 +236,7 @@ class Change:
             raise FileChanged(path, there.etag if there else "")
 
     def admit(self, record: Memory) -> None:
-        """Refuse a value that a person rejected, whoever brings it back and however spelled."""
+        """Refuse a value that a person rejected, from any writer and in any spelling."""
         value = record.value()
         if not value or getattr(record, "status", None) == "rejected" or not self._are_stones:
             return
@@ -247,12 +247,12 @@ class Change:
 
     @cached_property
     def _are_stones(self) -> bool:
-        """Whether anything was ever rejected: what a value's tombstone is called takes a while."""
+        """Check if anything was ever rejected: computing a tombstone's id takes a while."""
         folders = (self._store.layout.file(folder) for folder in _STONE_FOLDERS)
         return any(os.path.isdir(folder) and os.listdir(folder) for folder in folders)
 
     def _stone(self, stone: str) -> Tombstone | None:
-        """The tombstone with this id, in a file that we named or somebody else."""
+        """The tombstone with this id, in a file with our name or another one."""
         for folder in _STONE_FOLDERS:
             found = self.record(f"{folder}/{stone}.json")
             if isinstance(found, Tombstone):
@@ -260,7 +260,7 @@ class Change:
         return next((s for s in self._store.foreign_stones() if s.id == stone), None)
 
     def commit(self) -> None:
-        """Do it. Files that would not change are left alone, so that nothing wakes up for them."""
+        """Make the changes. Files that would not change are left alone, without file events."""
         writes = [
             transaction.Write(path, data, before.etag if before else "")
             for path, data in self._writes.items()
@@ -281,7 +281,7 @@ class Change:
         }
 
     def _note(self, writes: Sequence[transaction.Write]) -> None:
-        """Tell the witness what was written, and over what."""
+        """Note the writes in the write log, with the content they replaced."""
         write_log.note(
             self._store.layout,
             [
@@ -292,7 +292,7 @@ class Change:
         )
 
     def _refuse_if_changed(self, path: str) -> None:
-        """Who edits files directly holds no lock, and a lock file can be deleted."""
+        """Compare the file again: editors hold no lock, and a lock file can be deleted."""
         now = self._store.data(path)
         if _data(self._before[path]) != now:
             raise FileChanged(path, "" if now is None else etag(now))
@@ -307,7 +307,7 @@ class Change:
 
 
 def sealed(record: Memory) -> tuple[Memory, bytes]:
-    """The record as it may be written, and its bytes: secrets are gone, and it is not too large.
+    """The record as it may be written, and its bytes: without secrets, and not too large.
 
     An id that was derived from a text with a secret in it is derived again.
     """
@@ -320,13 +320,13 @@ def sealed(record: Memory) -> tuple[Memory, bytes]:
                 clean.pop("id", None)
             record = parse(type(record), clean)
             data, is_same = _written(record)
-    if not is_same:  # what is returned is what will be read
+    if not is_same:  # return the record as it will be read
         record = decode(place(record), data)
     return record, data
 
 
 def _written(record: Memory) -> tuple[bytes, bool]:
-    """The record's bytes, if they can be read again, and whether they say it letter by letter."""
+    """The record's bytes, if they can be read again, and whether they equal the record."""
     try:
         data, is_same = encode_checked(record)
         if b"null" in data:
@@ -334,13 +334,13 @@ def _written(record: Memory) -> tuple[bytes, bool]:
     except InvalidRecord as error:
         raise error.at(record.id) from None
     except (TypeError, ValueError, RecursionError) as error:
-        reason = f"holds what JSON cannot say ({str(error)[:80]})"
+        reason = f"holds a value that JSON does not have ({str(error)[:80]})"
         raise InvalidRecord(reason, path=record.id, advice="Use text, numbers and lists.") from None
     return data, is_same
 
 
 def _refuse_non_finite(value: Any) -> None:
-    """NaN and the infinities would be written as null."""
+    """Refuse NaN and the infinities, which would be written as null."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"the number {value}")
     if isinstance(value, (dict, list)):
@@ -354,14 +354,14 @@ def _data(stored: Stored | None) -> bytes | None:
 
 @contextmanager
 def failures_named(path: str | Path, *, only: bool = False) -> Iterator[None]:
-    """Turn what the file system says into an error that names the file; `only` this one."""
+    """Turn an OSError into an error that names the file; with `only`, always this one."""
     try:
         yield
     except OSError as error:
-        raise _named(error, path, only=only) from error
+        raise _store_failed(error, path, only=only) from error
 
 
-def _named(error: OSError, path: str | Path, *, only: bool = False) -> StoreFailed:
+def _store_failed(error: OSError, path: str | Path, *, only: bool = False) -> StoreFailed:
     if error.strerror == disk.LINKED:
         return LinkRefused(error.filename)
     named = path if only else error.filename or path

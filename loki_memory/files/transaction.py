@@ -1,11 +1,12 @@
-"""Changes of several files, all or nothing.
+"""Transactions: changes of several files, all or nothing.
 
 The new contents are staged in a folder beside the records and flushed; then a marker that lists
-where each belongs is put there, and with it the change is decided. What remains is renaming, which
-whoever holds the store next, after a crash too, completes. Without a marker, what is staged is
-discarded. A full disk shows itself while staging, when there is still nothing to undo.
+their targets is put there, which commits the transaction. What remains is renaming, which the next
+holder of the store completes, after a crash too. Without a marker, staged files are discarded. A
+full disk shows while staging, when there is still nothing to undo.
 
-The marker names the inode of its folder, so that no clone can bring a change that is carried out.
+The marker names the inode of its folder, so that a clone cannot bring a transaction that is
+carried out.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout
 
 _MARKER = "intent.json"
-REFUSED = ".txn-refused-"  # what somebody staged that is no change of ours, until `gc`
+REFUSED = ".txn-refused-"  # staged files that are no transaction of ours, until `gc`
 
 
 class Write(NamedTuple):
-    """A file's next content, None to remove it, and the etag of what stands there (or "")."""
+    """A file's next content, None to remove it, and the etag of its present one (or "")."""
 
     path: str
     data: bytes | None
@@ -36,7 +37,7 @@ class Write(NamedTuple):
 class StagedMove(NamedTuple):
     """The staged file that becomes the file at `path`; an empty name removes that file.
 
-    `before` is the etag of what stood there, by which a later edit is recognised.
+    `before` is the etag of the former content, by which a later edit is recognised.
     """
 
     staged: str
@@ -49,15 +50,15 @@ def staging(layout: Layout) -> Path:
 
 
 def carry_out(layout: Layout, writes: Sequence[Write], decided: Callable[[], None]) -> None:
-    """Make the change. The caller holds the store and has healed what came before.
+    """Make the change. The caller holds the store and has healed the last transaction.
 
-    `decided` is called once nothing but a crash can delay the change, and even that not prevent it.
+    `decided` is called once the change can be delayed by a crash, but not prevented.
     """
     try:
         steps = _stage(layout, writes)
         _decide(layout, steps)
     except BaseException as error:
-        if waiting(layout):  # the marker stands, and nothing could remove it
+        if waiting(layout):  # the marker is there, and could not be removed
             raise StoreFailed(staging(layout), str(error), decided=True) from error
         _discard(layout)
         raise
@@ -66,7 +67,7 @@ def carry_out(layout: Layout, writes: Sequence[Write], decided: Callable[[], Non
 
 
 def heal(layout: Layout) -> None:
-    """Complete what was decided and discard what was not. The caller holds the store."""
+    """Complete a committed transaction, discard an uncommitted one. The caller holds the store."""
     if staging(layout).is_symlink():  # nothing of ours
         return
     marker = disk.read_bytes(staging(layout) / _MARKER)
@@ -89,7 +90,7 @@ def _set_aside(layout: Layout) -> None:
 
 
 def waiting(layout: Layout) -> bool:
-    """Whether a change was decided and is not yet carried out."""
+    """Check if a transaction is committed and not yet completed."""
     folder = staging(layout)
     return (folder / _MARKER).exists() and not folder.is_symlink()
 
@@ -125,16 +126,16 @@ def _load(layout: Layout, marker: bytes) -> list[StagedMove]:
         raise ValueError("staged in another folder")
     steps = [StagedMove(*map(str, step)) for step in found["steps"]]
     for step in steps:
-        layout.file(step.path)  # refuses what leads out of the memory folder
+        layout.file(step.path)  # refuses paths that lead out of the memory folder
         if step.staged and not step.staged.isdecimal():
             raise ValueError(step.staged)
     return steps
 
 
 def _is_still_wanted(layout: Layout, step: StagedMove) -> bool:
-    """Whether a step that a crash interrupted is still to be done.
+    """Check if a step that a crash interrupted is still to be done.
 
-    Not if it was done, and not over what somebody wrote into the file, or took away, since then.
+    It is not if it was done, nor if the file was edited or removed since.
     """
     now = disk.read_bytes(layout.file(step.path))
     if (etag(now) if now is not None else "") != step.before:
@@ -171,7 +172,7 @@ def _move(staged: str, target: str) -> None:
     try:
         disk.move(staged, target)
     except OSError as error:
-        if error.errno != errno.EXDEV:  # the local zone may lie on another file system
+        if error.errno != errno.EXDEV:  # the local zone may be on another file system
             raise
         disk.write_bytes(target, disk.read_bytes(staged) or b"")
         disk.discard(staged)

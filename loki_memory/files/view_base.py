@@ -1,4 +1,4 @@
-"""The base of a view: its last rendering, which tells an edited view from an outdated one."""
+"""The base of a view: its last rendering, by which an edited view is known from an outdated one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from typing import Any, NamedTuple
 
 _PATH = ".views/{}.json"
-_ETAG = re.compile(rb'\{\s*"etag":\s*"([0-9a-f]+)"')  # it stands first in what we write
+_ETAG = re.compile(rb'\{\s*"etag":\s*"([0-9a-f]+)"')  # it comes first in what we write
 
 
 class Shown(NamedTuple):
-    """What a view shows of a record: its path, the entry's hash, and the etag it was made from."""
+    """A view's entry for a record: the path, the entry's hash, and the etag of the record."""
 
     path: str = ""
     hash: str = ""
@@ -18,14 +18,14 @@ class Shown(NamedTuple):
 
 
 class Base(NamedTuple):
-    """What was rendered last: the view's etag, and of each record what was shown of it."""
+    """The last rendering: the view's etag, and the entries of its records."""
 
     etag: str
-    # A Shown as a list, and how many bytes the entry has; or whatever came with somebody's clone.
+    # A Shown as a list, and the entry's size in bytes; or whatever a clone brought.
     entries: dict[str, Any]
 
     def shown(self, memory_id: str) -> Shown:
-        """What is known of an entry; nothing if it was not rendered, or by no version of ours."""
+        """The base of an entry; empty if it was not rendered, or not by a version of ours."""
         found = self.entries.get(memory_id)
         if not isinstance(found, list) or not 2 <= len(found) <= len(Shown._fields) + 1:  # noqa: PLR2004
             return Shown()
@@ -33,11 +33,11 @@ class Base(NamedTuple):
 
 
 def base_path(view: str) -> str:
-    """Where the base of a view lies."""
+    """The path of a view's base."""
     return _PATH.format(view.removesuffix(".json").replace("/", "-"))
 
 
 def etag_in(base: bytes | None) -> str:
-    """The etag that a view was rendered with; what else a base says takes long to read."""
-    told = _ETAG.match(base) if base else None
-    return told[1].decode() if told else ""
+    """The etag that a view was rendered with, without parsing the rest of the base."""
+    found = _ETAG.match(base) if base else None
+    return found[1].decode() if found else ""

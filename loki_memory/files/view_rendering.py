@@ -1,9 +1,9 @@
-"""Render views from records: an entry is made where its record changed, and kept where not.
+"""Render views from records: make an entry where its record changed, else keep it.
 
 Making ten thousand entries takes seconds, comparing as many etags milliseconds. So an entry whose
-record has the path and the etag that the view's base tells of is taken from the view itself, if
-that is byte for byte what was rendered: cut out where the base says that it stands. The result is
-the same as if all were made anew.
+record has the path and etag of the view's base is cut out of the view itself, at the position that
+the base gives, if the view is byte for byte as rendered. The result is the same as if all were made
+anew.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from loki_memory.files.views import (
 from loki_memory.models import Memory
 from loki_memory.models.kinds import Kind
 
-RecordOf = Callable[[str], Memory | None]  # by id; None if it went since it was listed
+RecordOf = Callable[[str], Memory | None]  # by id; None if it is gone since it was listed
 Entry = dict[str, Any]
 _BETWEEN, _END = b",\n    ", b"\n  ]\n}\n"
 
 
 class Listed(NamedTuple):
-    """A record that is to be shown."""
+    """A record to show."""
 
     id: str
     path: str
     etag: str
-    at: str  # the moment that it speaks of
+    at: str  # the time that it is about
 
 
 def render(store: Store, kind: Kind, records: Iterable[Listed], record_of: RecordOf) -> list[str]:
-    """Write the views of one kind, from records in the order of their ids; return what changed.
+    """Write the views of one kind, from records in the order of their ids; return the changed ones.
 
-    A view that was edited meanwhile, or holds what could not be taken over, is left alone.
+    A view that was edited meanwhile, or has an entry that could not be taken over, is left alone.
     """
     by_view: dict[str, list[Listed]] = {}
     for view in (*PATHS.values(), *view_paths(store.layout)):
         if view_kind(view) == kind:
             by_view[view] = []
-    for one in records:
-        by_view.setdefault(_view_of(kind, one), []).append(one)
+    for record in records:
+        by_view.setdefault(_view_of(kind, record), []).append(record)
     written = []
     with store.change() as change:
         for view, listed in by_view.items():
@@ -69,26 +69,26 @@ def render(store: Store, kind: Kind, records: Iterable[Listed], record_of: Recor
     return written
 
 
-def _view_of(kind: Kind, one: Listed) -> str:
-    return PATHS.get(kind) or f"learnings/{one.at[:10]}.json"
+def _view_of(kind: Kind, record: Listed) -> str:
+    return PATHS.get(kind) or f"learnings/{record.at[:10]}.json"
 
 
 class _Rendering:
-    """One view that is rendered again."""
+    """The rendering of one view."""
 
     def __init__(self, store: Store, kind: Kind, view: str, record_of: RecordOf) -> None:
         self._store, self._kind, self._view = store, kind, view
         self._record_of = record_of
 
     def write(self, change: Change, listed: Sequence[Listed]) -> bool:
-        """Write the view and its base, unless there is no need to or something would be lost."""
+        """Write the view and its base, unless they are up to date or an edit would be lost."""
         try:
             found = change.read(self._view)
-        except StoreFailed:  # a link, or nobody may read it
+        except StoreFailed:  # a link, or not readable
             return False
         before, base = found.data if found else b"", read_base(self._store, self._view)
         is_ours = found is not None and found.etag == base.etag
-        same = {one.id for one in listed if _is_shown(one, base)}
+        same = {record.id for record in listed if _is_shown(record, base)}
         if is_ours and len(same) == len(listed) == len(base.entries):
             return False
         old: Any = {}
@@ -108,13 +108,13 @@ class _Rendering:
 
     @property
     def _head(self) -> bytes:
-        """How a view begins in which nobody wrote anything else."""
+        """The first bytes of a view without foreign keys."""
         return f'{{\n  "{LISTS[self._kind]}": [\n    '.encode()
 
     def _rendered(self, data: bytes) -> tuple[Any, dict[str, bytes]] | None:
         """The values of a view that we rendered, and its entries by id.
 
-        None if it cannot be that: view and base may have come with somebody's clone.
+        None if it is damaged: view and base may have come with a clone.
         """
         try:
             old = orjson.loads(data)
@@ -124,9 +124,9 @@ class _Rendering:
             return None
 
     def _would_lose(self, listed: Sequence[Listed]) -> bool:
-        """Whether there is an entry that no record has, or one that cannot be read."""
+        """Check for an entry that no record has, or one that cannot be read."""
         found, unread = edits(self._store, self._view)
-        known = {one.id for one in listed}
+        known = {record.id for record in listed}
         for edit in found:
             record = self._record_of(edit.record.id) if edit.record.id in known else None
             there = record.document() if record else {}
@@ -137,25 +137,25 @@ class _Rendering:
     def _pieces(
         self, listed: Sequence[Listed], base: Base, stay: dict[str, bytes]
     ) -> tuple[list[bytes], dict[str, list[str | int]]]:
-        """The entries, those that stay as they are, and what the base is to say of each."""
+        """The entries, some of which stay as they are, and the base of each."""
         pieces: list[bytes] = []
         shown: dict[str, list[str | int]] = {}
-        for one in listed:
-            piece = stay.get(one.id)
+        for item in listed:
+            piece = stay.get(item.id)
             if piece is not None:
-                known = base.entries[one.id]
-                shown[one.id] = known if known[-1] == len(piece) else [*known[:3], len(piece)]
-            elif record := self._record_of(one.id):
+                known = base.entries[item.id]
+                shown[item.id] = known if known[-1] == len(piece) else [*known[:3], len(piece)]
+            elif record := self._record_of(item.id):
                 entry = entry_of(record)
                 piece = _piece(entry)
-                shown[one.id] = [one.path, hash_of(entry), one.etag, len(piece)]
+                shown[item.id] = [item.path, hash_of(entry), item.etag, len(piece)]
             else:
                 continue
             pieces.append(piece)
         return pieces, shown
 
     def _joined(self, old: Any, pieces: list[bytes]) -> bytes:
-        """In the shape that it had: a bare list stays one, and foreign keys beside it stay."""
+        """Join the pieces in the view's form: a bare list stays one, and foreign keys stay."""
         if pieces and isinstance(old, dict) and old.keys() <= {LISTS[self._kind]}:
             return self._head + _BETWEEN.join(pieces) + _END
         entries = [orjson.loads(piece) for piece in pieces]
@@ -165,17 +165,17 @@ class _Rendering:
         return codec.dump({**{n: value for n, value in old.items() if n != name}, name: entries})
 
     def _name(self, old: dict[str, Any]) -> str:
-        """How its list is called."""
+        """The key of the view's list."""
         return next((n for n in old if is_list(self._kind, n, old[n])), LISTS[self._kind])
 
 
 def _piece(entry: Entry) -> bytes:
-    """An entry as it stands in a view."""
+    """The bytes of an entry in a view."""
     return codec.dump(entry).rstrip().replace(b"\n", b"\n    ")
 
 
 def _cut(view: bytes, head: bytes, base: Base) -> dict[str, bytes] | None:
-    """The entries of a view by id, cut out where its base says; None if they do not stand there."""
+    """Cut the entries out of a view, by id, at the positions of its base; None if they differ."""
     found: dict[str, bytes] = {}
     at = len(head)
     try:
@@ -184,13 +184,13 @@ def _cut(view: bytes, head: bytes, base: Base) -> dict[str, bytes] | None:
             at += size + len(_BETWEEN)
             if view[at - len(_BETWEEN) : at] != _BETWEEN:
                 break
-    except (ValueError, TypeError):  # a base of another version, or of somebody else
+    except (ValueError, TypeError):  # a base of another version, or not ours
         return None
     fits = view.startswith(head) and view[at - len(_BETWEEN) :] == _END
     return found if fits and len(found) == len(base.entries) else None
 
 
-def _is_shown(one: Listed, base: Base) -> bool:
-    """Whether a record is shown as it is."""
-    found = base.entries.get(one.id)
-    return isinstance(found, list) and found[::2] == [one.path, one.etag]
+def _is_shown(record: Listed, base: Base) -> bool:
+    """Check if the view's entry of a record is up to date."""
+    found = base.entries.get(record.id)
+    return isinstance(found, list) and found[::2] == [record.path, record.etag]

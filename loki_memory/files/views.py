@@ -1,16 +1,16 @@
 """Views: Loki Mode's layout of one file per kind, rendered from records and accepted as input.
 
-Beside each view a *base* is kept (`memory/.views/`): which entries were rendered, with their hash
-and the etag of the record. It tells an edit from a view that is merely out of date:
+Beside each view a *base* is kept (`memory/.views/`): the rendered entries, with their hash and the
+etag of the record. By it an edit is distinguished from a view that is merely out of date:
 
-    entry as in base                      somebody else's change came meanwhile: nothing to do
+    entry as in base                      the record changed meanwhile: nothing to do
     entry differs, record as in base      edited in the view: taken over
     entry differs, record differs too     both changed: the record stays, the entry goes to
                                           its `conflicts`, and a Problem says so
     entry that base does not know         added in the view: a new record
 
-A missing entry is never a deletion, a missing field neither. A view with an entry that cannot be
-read is not rendered again before that is mended: what somebody wrote stays where it is.
+A missing entry is never a deletion, nor is a missing field. A view with an entry that cannot be
+read is not rendered again before that is mended, so that nothing written there is lost.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _STATE = ".views/state.json"
 
 
 class ViewEdit(NamedTuple):
-    """An entry of a view that is not what we rendered."""
+    """An entry of a view that is not as rendered."""
 
     view: str
     entry: dict[str, Any]
@@ -64,14 +64,14 @@ class ViewEdit(NamedTuple):
 
 
 class Takeover(NamedTuple):
-    """What a take-over did, and what the one who edited the view should be told."""
+    """The result of a take-over: written paths, and problems for the editor of the view."""
 
     written: list[str]
     told: list[Problem]
 
 
 def view_paths(layout: Layout, *, days: bool = True) -> list[str]:
-    """The views that exist, in a stable order; those of single days only if they are asked for."""
+    """The views that exist, in a stable order; those of single days only with `days`."""
     return list(_view_stamps(layout, days=days))
 
 
@@ -91,10 +91,10 @@ def _view_stamps(layout: Layout, *, days: bool) -> dict[str, list[int]]:
 
 
 class ViewState(NamedTuple):
-    """A shortcut that may be missing or out of date in nobody's favour."""
+    """A cache: where it is missing or out of date, views are compared in full."""
 
     stamps: dict[str, list[int]]  # of views as they were rendered
-    rendered: dict[str, int]  # per kind, the index's fingerprint when it was rendered
+    rendered: dict[str, int]  # per kind, the fingerprint of the index at rendering
 
 
 def state(store: Store) -> ViewState:
@@ -109,9 +109,9 @@ def state(store: Store) -> ViewState:
 def note_state(
     store: Store, fingerprints: Mapping[Kind, int], written: Collection[str] = ()
 ) -> None:
-    """Remember what is rendered now, so that the next look costs a stat per view.
+    """Note what is rendered now, so that the next check costs a stat per view.
 
-    `written` are the views of this moment: whether anybody edits them, the next look tells.
+    `written` are views that were just written: the next check compares them.
     """
     edited = {view_kind(path) for path in edited_views(store, but=written)}
     rendered = {str(kind): n for kind, n in fingerprints.items() if kind not in edited}
@@ -122,9 +122,9 @@ def note_state(
 
 
 def edited_views(store: Store, *, days: bool = True, but: Collection[str] = ()) -> list[str]:
-    """The views that are not, byte for byte, what we rendered; those of `but` are not looked at.
+    """The views that are not, byte for byte, as rendered; those of `but` are skipped.
 
-    `days` looks at the learnings of each day too: there may be hundreds, and a write that is no
+    `days` includes the learnings of each day: there may be hundreds, and a write that is no
     learning leaves them to the next sync.
     """
     stamps = _view_stamps(store.layout, days=days)
@@ -145,7 +145,7 @@ def edited_views(store: Store, *, days: bool = True, but: Collection[str] = ()) 
 
 
 def to_render(store: Store, fingerprints: Mapping[Kind, int]) -> list[Kind]:
-    """The kinds whose views do not show what the index says."""
+    """The kinds whose views differ from the index."""
     known, there = state(store), set(view_paths(store.layout))
     gone = {path for path in _rendered_once(store) if path not in there}
     kinds = {view_kind(path) for path in (*edited_views(store), *gone)}
@@ -157,7 +157,7 @@ def to_render(store: Store, fingerprints: Mapping[Kind, int]) -> list[Kind]:
 
 
 def _rendered_once(store: Store) -> list[str]:
-    """The views that have a base: they were there when we last looked."""
+    """The views that have a base: they were there at the last rendering."""
     folder = store.layout.file(".views")
     bases = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     days = [name.removeprefix("learnings-") for name in bases if name.startswith("learnings-")]
@@ -166,7 +166,7 @@ def _rendered_once(store: Store) -> list[str]:
 
 
 def is_rendered(store: Store, path: str) -> bool:
-    """Whether a view is, byte for byte, what we made of the records."""
+    """Check if a view is, byte for byte, as rendered."""
     try:
         found = store.read(path)
     except StoreFailed:
@@ -189,7 +189,7 @@ def read_base(store: Store, path: str) -> Base:
 
 
 def edits(store: Store, path: str) -> tuple[list[ViewEdit], list[Problem]]:
-    """The entries of a view that differ from what was rendered, and those that cannot be read."""
+    """The entries of a view that differ from the rendered ones, and those that cannot be read."""
     kind = view_kind(path)
     try:
         found = store.read(path)
@@ -222,7 +222,7 @@ def _edit(path: str, kind: Kind, entry: Any) -> ViewEdit:
         entry = {"lesson": entry}
     record = sealed(codec.build(kind, codec.dated(kind, entry, date_in(path))))[0]
     shown = entry_of(record)
-    # Of an episode the index shows a part; of everything else the record as it stands.
+    # The index of episodes shows a part of each; other views show the whole record.
     given = {k: v for k, v in shown.items() if k in entry or k == "id"}
     return ViewEdit(path, given if kind == "episode" else record.document(), record)
 
@@ -246,7 +246,7 @@ def _same_name(a: str, b: str) -> bool:
 
 
 def entry_of(record: Memory) -> dict[str, Any]:
-    """What a view shows of a record: all of it, but of an episode only what finds it again."""
+    """The entry of a record in a view: all of it, but of an episode only a reference."""
     if not isinstance(record, Episode):
         return record.document()
     fields = {
@@ -267,9 +267,9 @@ def hash_of(entry: dict[str, Any]) -> str:
 def take_over(
     store: Store, change: Change, views: Iterable[str], path_of: Callable[[str], str | None]
 ) -> Takeover:
-    """Bring what was edited in views into record files. The caller holds the store.
+    """Write edits of views into record files. The caller holds the store.
 
-    `path_of` tells where the record of an id stands, which need not be where we would put it.
+    `path_of` gives the path of the record with an id, which need not be the default one.
     """
     done = Takeover([], [])
     for view in views:
@@ -292,7 +292,7 @@ def take_over(
 
 
 def _believed(path: str, view: str) -> str:
-    """Where a base says that a record stands, unless that is no place for one."""
+    """The path of a record in a base, unless a record cannot be there."""
     return path if kind_of(path) == view_kind(view) else ""
 
 
@@ -315,7 +315,7 @@ def _adopt(change: Change, edit: ViewEdit, path: str, before: str, done: Takeove
 
 
 def merged(record: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    """The record with the entry's fields; where it came from is not for the entry to say."""
+    """The record with the entry's fields, except for its origin."""
     given = _given(entry)
     if given in record.get("conflicts", []):
         return record
@@ -333,8 +333,8 @@ def is_list(kind: Kind, name: str, value: Any) -> bool:
 
 
 def pending(store: Store, view: str) -> tuple[list[Memory], list[Problem]]:
-    """Of an edited view what a reader shows before anyone took it over: the entries that are new,
-    each by itself, and what cannot be read.
+    """Read an edited view before it is taken over: its new entries as records, and the problems
+    of those that cannot be read.
     """
     base = read_base(store, view)
     found, unread = edits(store, view)

@@ -1,8 +1,8 @@
-"""The zones of a workspace that belong to this machine, and what a clone put into them.
+"""The zones of a workspace that belong to this machine, and files that a clone put into them.
 
-The local zone and the cache are for their user's eyes only. A local zone in the workspace that
-another machine made, or that git tracks, and symbolic links below `.loki` are left alone and told
-as problems.
+Only their user may read the local zone and the cache. A local zone in the workspace that another
+machine made, or that git tracks, and symbolic links below `.loki` are left alone and reported as
+problems.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:  # every command comes here, and few have problems
 NEVER_TRACKED = (f".loki/{LOCAL}/", ".loki/cache/")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OWN = stat.S_IRWXU
-_SHOWN = 20  # links that are named; whoever plants more has made the point
+_SHOWN = 20  # links that are named in a report
 
 
 def close_to_others(zone: Path) -> None:
-    """Take every right of others to a zone away; done once, for the zone itself comes last."""
+    """Remove every permission of others; done once, because the zone itself comes last."""
     with suppress(OSError):
         status = os.lstat(zone)
         is_ours = os.name == "posix" and status.st_uid == os.geteuid()
@@ -58,13 +58,13 @@ def _close(zone: Path) -> None:
 
 
 def stray(place: Layout) -> Path | None:
-    """The `.loki/local` that is not this machine's local zone; None if there is none."""
+    """A `.loki/local` that is not this machine's local zone; None if there is none."""
     beside = place.loki / LOCAL
     return beside if place.local != beside and os.path.lexists(beside) else None
 
 
 def adopt(place: Layout) -> Layout:
-    """Take a `.loki/local` that is the user's own, such as one of a copied project, into use."""
+    """Use a `.loki/local` that belongs to the user, such as one of a copied project."""
     from loki_memory.files.store import failures_named
 
     beside = stray(place)
@@ -101,16 +101,16 @@ def _take_along(old: Path, new: Path) -> None:
             disk.move(path, target)
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- problems --------------------------------------------------------------------------------------
 
 
 def problems(place: Layout, tracked: Iterable[str]) -> list[Problem]:
-    """Everything in a workspace's zones that this machine did not put there."""
+    """Find everything in a workspace's zones that this machine did not put there."""
     return [*map(tracked_problem, tracked), *_stray(place), *_links(place)]
 
 
 def tracked_problem(path: str) -> Problem:
-    """What is wrong with a file that git tracks in a zone of one machine."""
+    """The problem of a file that git tracks in a zone of one machine."""
     from loki_memory.files.problem import Problem
 
     advice = f"Take it out with `git rm --cached '{path}'`, and look at who added it."
@@ -141,7 +141,7 @@ def _links(place: Layout) -> Iterator[Problem]:
 
 
 def _names(place: Layout) -> Iterator[str]:
-    """What may be a link and is no record: links among records are told when they are read."""
+    """Paths that may be links and are no records: links among records are reported on reading."""
     yield from (name for name in _listed(place.loki) if name != "memory")
     yield from (f"memory/{name}" for name in sorted({*TOP_FOLDERS, *FOLDERS}))
     for folder in ("cache", "continuity", "memory", "memory/.views", "memory/.txn"):
