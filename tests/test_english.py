@@ -24,7 +24,7 @@ NOT_YET = frozenset(
     {
         *("browse", "config", "consolidation", "continuity", "economics", "editing", "embedding"),
         *("errors", "home", "index", "ingest", "injection", "journal", "recall", "resources"),
-        *("schema", "sync", "workspace"),
+        *("sync", "workspace"),
     }
 )
 

@@ -24,7 +24,7 @@ _VIEWS = {
     "learnings": "learning",
 }
 
-# What each command prints with `--json`.
+# The output of each command with `--json`.
 OUTPUTS: dict[str, Any] = {
     **dict.fromkeys(
         ("record", "remember", "correct", "reject", "restore", "pin", "link"), outputs.StoredOutput
@@ -96,7 +96,7 @@ def _view(name: str, kind: str, kinds: dict[Any, dict[str, Any]]) -> dict[str, A
     items = {"type": "array", "items": {"$ref": f"#/$defs/{record['title']}"}}
     return {
         "title": f"View of {name}",
-        "description": "Rendered from records; what you add or change is taken over.",
+        "description": "Rendered from records; entries that you add or change are taken over.",
         "anyOf": [{"type": "object", "properties": {name: items}, "required": [name]}, items],
         "$defs": {**definitions, record["title"]: record},
     }
@@ -112,7 +112,7 @@ def _episode_index() -> dict[str, Any]:
     }
     return {
         "title": "View of episodes",
-        "description": "The temporal index: what finds an episode again.",
+        "description": "The temporal index: one reference per episode.",
         "type": "object",
         "properties": {"episodes": {"type": "array", "items": entry}},
         "required": ["episodes"],

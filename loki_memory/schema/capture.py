@@ -1,4 +1,4 @@
-"""What the commands around the sessions of agents print with `--json`."""
+"""Output schemas (`--json`) of the commands around the sessions of agents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 
 class HookSpecificOutput(TypedDict):
-    """Text for the session, as harnesses take it."""
+    """Text for the session, in the format of harnesses."""
 
     hookEventName: str
     additionalContext: str
@@ -21,7 +21,7 @@ class HookOutput(TypedDict):
 
 
 class PauseOutput(TypedDict):
-    """Printed by `pause`; `until` is empty for a pause that somebody has to end."""
+    """Printed by `pause`; `until` is empty for a pause without an end."""
 
     since: str
     until: str
@@ -34,14 +34,14 @@ class ResumeOutput(TypedDict):
 
 
 class InjectedOutput(TypedDict):
-    """A memory that a session was told; without a title where it is gone."""
+    """A memory that was injected; without a title where it is gone."""
 
     id: str
     title: str
 
 
 class InjectionOutput(TypedDict):
-    """What a session was told at one moment."""
+    """An injection: the memories that a session got at one time."""
 
     at: str
     session: str

@@ -1,4 +1,4 @@
-"""What the commands about history print with `--json`."""
+"""Output schemas (`--json`) of the commands about history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loki_memory.integrity.findings import What
 
 
 class ShiftOutput(TypedDict):
-    """What happened to one memory; `before` and `after` are its confidence."""
+    """The change of one memory; `before` and `after` are its confidence."""
 
     what: str
     kind: str
@@ -50,7 +50,7 @@ class ReviewOutput(TypedDict):
 
 
 class FaultOutput(TypedDict):
-    """Something that should not be merged."""
+    """A fault that should not be merged."""
 
     check: str
     path: str
@@ -68,7 +68,7 @@ class CheckOutput(TypedDict):
 
 
 class KeptOutOutput(TypedDict):
-    """A file that is not committed as long as it is as it is."""
+    """A file that is not committed in its present state."""
 
     path: str
     reason: str
@@ -162,7 +162,7 @@ class RevertOutput(TypedDict):
 
 
 class DoubtOutput(TypedDict):
-    """Something that is not as the tool wrote it; `writer` and `seq` tell of the last good one."""
+    """A file that is not as the tool wrote it; `writer` and `seq` name the last good version."""
 
     what: What
     path: str
@@ -197,7 +197,7 @@ class VerifyOutput(TypedDict):
 
 
 class ResolvedOutput(TypedDict):
-    """A memory file that had a conflict, and what became of it."""
+    """A memory file that had a conflict, and its outcome."""
 
     path: str
     how: str
@@ -220,7 +220,7 @@ class MergeDriverOutput(TypedDict):
 
 
 class DeedOutput(TypedDict):
-    """Something that was written elsewhere, or was there already."""
+    """A change that was made or planned, or was there already."""
 
     what: str
     where: str

@@ -1,4 +1,4 @@
-"""What the commands that take in sessions print with `--json`."""
+"""Output schemas (`--json`) of the commands that take in sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loki_memory.schema.outputs import Stored
 
 
 class RefusedOutput(TypedDict):
-    """A line that could not be read; line 0 stands for the whole file."""
+    """A line that could not be read; line 0 means the whole file."""
 
     path: str
     line: int
@@ -19,7 +19,7 @@ class RefusedOutput(TypedDict):
 
 
 class FailedOutput(TypedDict):
-    """A session that could not be told as episodes; it waits for the next `ingest`."""
+    """A session that could not be recorded; it waits for the next `ingest`."""
 
     session: str
     reason: str
@@ -45,7 +45,7 @@ class IngestedOutput(TypedDict):
 
 
 class NotTakenOutput(TypedDict):
-    """Something that another system remembers and that was not taken in."""
+    """A statement or file of another system that was not imported."""
 
     where: str
     what: str
@@ -71,7 +71,7 @@ class PlannedOutput(TypedDict):
 
 
 class WaitingOutput(TypedDict):
-    """A session or a file of which something waits."""
+    """A session or a file with turns that wait."""
 
     what: str
     turns: int

@@ -1,4 +1,4 @@
-"""What each command prints with `--json`."""
+"""Output schemas (`--json`) of most commands."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ InLink = TypedDict("InLink", {"relation": str, "from": str})
 
 
 class UsesOutput(TypedDict):
-    """What this machine's journal says of a memory."""
+    """The uses of a memory in this machine's journal."""
 
     times: int
     last: str
@@ -113,7 +113,7 @@ class SectionOutput(TypedDict):
 
 
 class BriefOutput(TypedDict):
-    """What an agent needs to go on."""
+    """The page that an agent needs to go on."""
 
     subject: str
     sections: list[SectionOutput]
@@ -171,7 +171,7 @@ class StatusOutput(TypedDict):
 
 
 class FindingOutput(TypedDict):
-    """One thing that the doctor looked at."""
+    """One check of the doctor."""
 
     check: str
     verdict: Verdict
@@ -257,7 +257,7 @@ class TopicsOutput(TypedDict):
 
 
 class ItemOutput(TypedDict):
-    """One thing on the timeline, and the memory that says it."""
+    """One item of the timeline, and the memory that it comes from."""
 
     id: str
     at: str
@@ -342,7 +342,7 @@ class InitOutput(TypedDict):
 
 
 class SettingOutput(TypedDict):
-    """A setting as it is in force."""
+    """A setting and its present value."""
 
     name: str
     value: int | str
@@ -382,7 +382,7 @@ class CompletionOutput(TypedDict):
 
 
 class HitOutput(TypedDict):
-    """A memory that was recalled: a line about it, and why it is there."""
+    """A memory that was recalled: its title, and the reasons."""
 
     id: str
     kind: str
@@ -413,7 +413,7 @@ class RecallOutput(TypedDict):
 
 
 class ToldOutput(TypedDict):
-    """A memory as it is put before an agent."""
+    """A memory as it is injected."""
 
     id: str
     kind: str
@@ -438,14 +438,14 @@ class ContextOutput(TypedDict):
 
 
 class ContinuityOutput(TypedDict):
-    """Printed by `continuity`: where the block was written, or with `--stdout` the block."""
+    """Printed by `continuity`: the path of the file, or with `--stdout` the block."""
 
     path: str
     block: str
 
 
 class BranchOutput(TypedDict):
-    """Printed by `explore`: a memory in a tree, and what stands below it."""
+    """Printed by `explore`: a memory in a tree, and its children."""
 
     id: str
     kind: str
@@ -469,7 +469,7 @@ class TraverseOutput(TypedDict):
 
 
 class StepOutput(TypedDict):
-    """One thing that consolidation did."""
+    """One change of consolidation."""
 
     what: str
     id: str
@@ -491,7 +491,7 @@ class ConsolidateOutput(TypedDict):
 
 
 class ClientEntry(TypedDict):
-    """How a client reaches the server: by a command, or at an address."""
+    """An entry of a client's configuration: a command, or an address."""
 
     command: NotRequired[str]
     args: NotRequired[list[str]]
@@ -506,7 +506,7 @@ class McpOutput(TypedDict):
 
 
 class ErrorDetail(TypedDict):
-    """What went wrong."""
+    """An error and its exit code."""
 
     type: str
     message: str

@@ -1,4 +1,4 @@
-"""What the commands that work in the background print with `--json`."""
+"""Output schemas (`--json`) of the commands that work in the background."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 
 class StandingOutput(TypedDict):
-    """Printed by `watch --once`: what was done, and what waits."""
+    """Printed by `watch --once`: counters of the work, and of work that waits."""
 
     rounds: int
     learned: int
@@ -19,7 +19,7 @@ class StandingOutput(TypedDict):
 
 
 class StateOutput(TypedDict):
-    """How a watcher is doing."""
+    """The state of a watcher."""
 
     process: int
     since: str
