@@ -23,7 +23,7 @@ _WAL_FIX = (3, 51, 3)
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     check: str
     verdict: Verdict
@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """All that was looked at, and the problems of single files."""
+    """All findings, and the problems of single files."""
 
     findings: list[Finding]
     problems: list[Problem]
@@ -73,7 +73,9 @@ def _places(workspace: Workspace) -> Finding:
 
 
 def _mend(workspace: Workspace) -> list[Finding]:
-    """Only what cannot lose anything: housekeeping, ids that two files share, the index."""
+    """Mend without loss: clean up, give records that share an id their own, bring the index up to
+    date.
+    """
     cleared = workspace.gc()
     found = (
         [Finding("litter", "mended", f"{_count(cleared.files, 'file')} cleared")]
@@ -94,7 +96,7 @@ def _mend(workspace: Workspace) -> list[Finding]:
 
 
 def _rekey(workspace: Workspace) -> list[str]:
-    """Write the id under which a record is shown into a file whose own id another file has."""
+    """Write new ids into files whose own id another file has, as the records are shown."""
     workspace.refresh()
     sql = (
         "SELECT m.id, m.path FROM files AS f JOIN memories AS m ON m.path = f.path "
@@ -146,7 +148,7 @@ def _index(workspace: Workspace, *, deep: bool, fix: bool) -> Finding:
 
 
 def _differing(workspace: Workspace) -> list[str]:
-    """Paths whose rows are not what their files give: read every file and compare every column."""
+    """Paths whose rows differ from their files: every file is read, every column compared."""
     from loki_memory.index.index import Index
     from loki_memory.sync import rebuild
 
@@ -163,7 +165,7 @@ def _differing(workspace: Workspace) -> list[str]:
 
 
 def _foreign(workspace: Workspace) -> Finding:
-    """Files in memory folders that are no records: left alone, and said once."""
+    """Files in memory folders that are no records: left alone, and reported once."""
     files = [
         f"{path}/{name}"
         for path, folder in scan(workspace.layout)
@@ -180,7 +182,7 @@ def _foreign(workspace: Workspace) -> Finding:
 
 
 def _dangling(workspace: Workspace) -> Finding:
-    """Links and evidence that name memories which are not there."""
+    """Links and evidence that name missing memories."""
     sql = (
         "SELECT e.stated, e.target FROM edges AS e LEFT JOIN memories AS m ON m.id = e.target "
         "WHERE m.id IS NULL AND e.target NOT LIKE 'file:%' ORDER BY 1, 2"
@@ -197,7 +199,7 @@ def _dangling(workspace: Workspace) -> Finding:
 
 
 def _hidden(workspace: Workspace) -> Finding:
-    """Records that say what a person rejected: they stand in files and are not shown."""
+    """Records with a value that a person rejected: they are in files and are not shown."""
     sql = (
         "SELECT m.id FROM memories AS m JOIN judged AS j ON j.id = m.id "
         "WHERE j.status = 'rejected' AND m.status <> 'rejected' ORDER BY 1"

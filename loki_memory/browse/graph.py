@@ -1,4 +1,4 @@
-"""What surrounds a memory: its links in both directions, drawn for terminals, Graphviz, Mermaid.
+"""The neighbourhood of a memory in the graph, drawn for terminals, Graphviz and Mermaid.
 
 Text in a drawing comes from memories and is escaped: it cannot become a part of the syntax.
 """
@@ -28,7 +28,7 @@ class Node(NamedTuple):
     distance: int
 
     def lines(self) -> list[str]:
-        """Its name, and its title if it has one."""
+        """The name, and the title if there is one."""
         state = "" if self.status in {"active", ""} else f" ({self.status})"
         title = line(self.title, _LABEL) + state
         return [line(self.id, _NAME), title] if title else [line(self.id, _NAME)]
@@ -44,7 +44,7 @@ class GraphEdge(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """What surrounds `root`."""
+    """The neighbourhood of `root`."""
 
     root: str
     nodes: list[Node]
@@ -53,21 +53,21 @@ class Graph(NamedTuple):
 
 
 def neighbourhood(index: Index, memory_id: str, depth: int = 1, limit: int = _NODES) -> Graph:
-    """Up to `depth` links away in either direction, the nearest and strongest first."""
+    """The nodes up to `depth` links away in either direction, the nearest and strongest first."""
     root = _start(index, memory_id)
     distances, edges, left = {root: 0}, dict[str, list[GraphEdge]](), set[str]()
     for step in range(1, depth + 1):
-        for one in [name for name, distance in distances.items() if distance == step - 1]:
-            edges[one] = _edges_at(index, one)
-            for other in (edge.other(one) for edge in edges[one]):
+        for node in [name for name, distance in distances.items() if distance == step - 1]:
+            edges[node] = _edges_at(index, node)
+            for other in (edge.other(node) for edge in edges[node]):
                 if other not in distances and len(distances) < limit:
                     distances[other] = step
                 elif other not in distances:
                     left.add(other)
     between = {
         edge
-        for one in distances
-        for edge in edges.get(one) or _edges_at(index, one)
+        for node in distances
+        for edge in edges.get(node) or _edges_at(index, node)
         if edge.source in distances and edge.target in distances
     }
     nodes = [_node(index, name, distance) for name, distance in distances.items()]
@@ -76,7 +76,7 @@ def neighbourhood(index: Index, memory_id: str, depth: int = 1, limit: int = _NO
 
 
 def _start(index: Index, memory_id: str) -> str:
-    """A link is an edge itself: what surrounds it is what surrounds its source."""
+    """The node to start from; a link is an edge itself, so that is its source."""
     sql = "SELECT source FROM edges WHERE stated = ? AND source <> stated"
     return index.one(sql, memory_id) or memory_id
 
@@ -101,10 +101,10 @@ def _node(index: Index, name: str, distance: int) -> Node:
 
 
 def draw(graph: Graph) -> str:
-    """The graph as a tree for the terminal.
+    """Draw the graph as a tree for the terminal.
 
-    What stands elsewhere in it is marked `↺` and not followed again. The outermost memories are
-    leaves: links between two of them are left to the other formats.
+    A repeated memory is marked `↺` and not followed again. The outermost memories are leaves:
+    links between two of them are left to the other formats.
     """
     nodes = {node.id: node for node in graph.nodes}
     rim = max(node.distance for node in graph.nodes)
@@ -117,24 +117,24 @@ def draw(graph: Graph) -> str:
             other = nodes[edge.other(name)]
             again = other.id in drawn or other.distance <= nodes[name].distance
             fork, bar = ("└─", "   ") if edge is branches[-1] else ("├─", "│  ")
-            yield f"{indent}{fork} {_branch(edge, name)} {_named(other, again=again)}"
+            yield f"{indent}{fork} {_branch(edge, name)} {_node_text(other, again=again)}"
             if not again:
                 drawn.add(other.id)
                 yield from below(other.id, indent + bar) if other.distance < rim else ()
 
-    return "\n".join([_named(nodes[graph.root], again=False), *below(graph.root, "")])
+    return "\n".join([_node_text(nodes[graph.root], again=False), *below(graph.root, "")])
 
 
 def _branch(edge: GraphEdge, end: str) -> str:
     return f"{line(edge.relation, _LABEL)} {'→' if edge.source == end else '←'}"
 
 
-def _named(node: Node, *, again: bool) -> str:
+def _node_text(node: Node, *, again: bool) -> str:
     return f"{node.lines()[0]} {_AGAIN}" if again else "  ".join(node.lines())
 
 
 def dot(graph: Graph) -> str:
-    """The graph for Graphviz."""
+    """Draw the graph for Graphviz."""
     numbers = {node.id: f"n{number}" for number, node in enumerate(graph.nodes)}
     shapes = {"file": "note", "missing": "plaintext"}
     return "\n".join(
@@ -161,7 +161,7 @@ def _dot_text(text: str) -> str:
 
 
 def mermaid(graph: Graph) -> str:
-    """The graph for Mermaid, as Markdown pages show it."""
+    """Draw the graph for Mermaid, as Markdown pages show it."""
     numbers = {node.id: f"n{number}" for number, node in enumerate(graph.nodes)}
     return "\n".join(
         [
@@ -180,5 +180,5 @@ def mermaid(graph: Graph) -> str:
 
 
 def _mermaid_text(text: str) -> str:
-    """Everything but letters, digits and the plainest signs as a numbered entity."""
+    """Escape everything but letters, digits and the plainest signs as numbered entities."""
     return re.sub(r"[^\w .,:/-]", lambda found: f"#{ord(found[0])};", text)

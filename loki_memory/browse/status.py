@@ -1,4 +1,4 @@
-"""How a workspace is doing: status, statistics, and what can be cleared away."""
+"""The state of a workspace: status, statistics, and files that can be cleared away."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DAY_SECONDS = 86_400
 
 
 class Status(NamedTuple):
-    """One screen: is all well, and if not, what next."""
+    """One screen: is all well, and if not, what to do next."""
 
     workspace: str
     git: bool
@@ -83,7 +83,7 @@ def _what_next(problems: int, pending: list[str], empty: bool) -> list[str]:
 
 
 class Stats(NamedTuple):
-    """What there is, counted."""
+    """The numbers of memories by several fields, and the size of memory."""
 
     kinds: dict[str, int]
     statuses: dict[str, int]
@@ -133,14 +133,14 @@ def _size(path: Path | None) -> int:
 
 
 class Garbage(NamedTuple):
-    """What was, or would be, cleared away."""
+    """Files that were, or would be, cleared away."""
 
     files: list[str]
     bytes: int
 
 
 def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:
-    """Only a holder of the store may judge temporary files: a living writer holds it too."""
+    """Clear away files while the store is held: temporary files may belong to a living writer."""
     from loki_memory.editing.removal import forgotten_files
     from loki_memory.ingest.run import clear_told
 
@@ -158,7 +158,7 @@ def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:
 
 
 def litter(workspace: Workspace) -> list[Path]:
-    """Temporary files that killed writers left behind."""
+    """Temporary files of killed writers."""
     place = workspace.layout
     found = [
         Path(folder) / name

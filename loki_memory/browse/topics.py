@@ -1,7 +1,7 @@
-"""Progressive disclosure: what there is, and what happened lately, before anything is opened.
+"""Progressive disclosure: topics and recent events, before any memory is opened.
 
-Topics take about 100 tokens, a timeline about 500; then `show` opens one memory. Questions to the
-index and the shaping of their answers are kept apart; answers of several indexes (the project's,
+Topics take about 100 tokens, a timeline about 500; then `show` opens one memory. Queries of the
+index and the shaping of their results are kept apart; results of several indexes (the project's,
 the user's) are joined before they are cut to size. Tokens are estimated as bytes / 4.
 """
 
@@ -22,7 +22,7 @@ _TITLE = 90  # characters
 
 
 def line(text: str, width: int) -> str:
-    """Text on one line, without what a terminal or a parser could obey, cut to a width."""
+    """Put text on one line, without control characters, cut to a width."""
     text = "".join(
         c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split())
     )
@@ -49,7 +49,7 @@ class Topic(NamedTuple):
 
 
 class Topics(NamedTuple):
-    """The topics that fit into a budget, and how much there is in all."""
+    """The topics that fit into a budget, and the totals."""
 
     topics: list[Topic]
     more: int
@@ -58,7 +58,7 @@ class Topics(NamedTuple):
 
 
 class Member(NamedTuple):
-    """What decides about a memory's topic."""
+    """The fields of a memory that decide its topic."""
 
     id: str
     kind: str
@@ -66,11 +66,11 @@ class Member(NamedTuple):
     parent: str
     day: str
     tokens: int
-    is_top: int  # it says that it is a topic, with or without anything below it
+    is_top: int  # it is marked as a topic, with or without anything below it
 
 
 def topics(index: Index) -> list[Topic]:
-    """Every live memory in exactly one topic, so that the counts add up."""
+    """Put every live memory into exactly one topic, so that the counts add up."""
     sql = """
         SELECT id, kind, category, parent, substr(at, 1, 10), (size + 3) / 4,
                instr(body, '"depth":0') > 0 AND ifnull(json_extract(body, '$.depth') = 0, 0)
@@ -84,7 +84,7 @@ def topics(index: Index) -> list[Topic]:
 
 
 def grouped(members: Iterable[Member]) -> list[Topic]:
-    """Members by their topic; a topic that is a memory still lacks its title."""
+    """Group members by their topic; a topic that is a memory still lacks its title."""
     known = {member.id: member for member in members}
     parents = {member.parent for member in known.values() if member.parent in known}
     groups: dict[str, list[Member]] = {}
@@ -94,7 +94,7 @@ def grouped(members: Iterable[Member]) -> list[Topic]:
 
 
 def _topic_of(member: Member, known: dict[str, Member], parents: set[str]) -> str:
-    """The top of the tree that it is in, else its category, else its kind."""
+    """The top of the member's tree, else its category, else its kind."""
     top, climbed = member, {member.id}
     while top.parent in known and top.parent not in climbed:
         top = known[top.parent]
@@ -121,7 +121,7 @@ def _topic(name: str, group: list[Member]) -> Topic:
 
 
 def overview(found: Iterable[Topic], budget: int = TOPICS_BUDGET) -> Topics:
-    """Topics of one or several indexes, those that somebody made first, then the largest."""
+    """Choose topics of one or several indexes, stated ones first, then the largest."""
     joined: dict[str, Topic] = {}
     for topic in found:
         joined[topic.id] = _both(joined[topic.id], topic) if topic.id in joined else topic
@@ -148,7 +148,7 @@ def _both(a: Topic, b: Topic) -> Topic:
 
 
 def _fitting(items: Iterable[Any], costs: Iterable[int], budget: int) -> Iterator[Any]:
-    """Items from the first on, until one does not fit; the first always does."""
+    """Yield items from the first on, until one does not fit; the first always does."""
     spent = 0
     for number, (item, cost) in enumerate(zip(items, costs, strict=True)):
         spent += cost
@@ -161,7 +161,7 @@ def _fitting(items: Iterable[Any], costs: Iterable[int], budget: int) -> Iterato
 
 
 class Item(NamedTuple):
-    """One thing on the timeline, and the memory that says it."""
+    """One item of the timeline, and the memory that it comes from."""
 
     id: str
     at: str
@@ -176,7 +176,7 @@ class Item(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """What happened, what was decided, and where everybody stands; newest first."""
+    """Events, decisions and the state of all agents; newest first."""
 
     recent_actions: list[Item]
     key_decisions: list[Item]
@@ -187,7 +187,7 @@ class Timeline(NamedTuple):
 
 
 def timeline(index: Index, since: str | None, now: str) -> Timeline:
-    """All that there is to say; `within` cuts it to size."""
+    """The full timeline; `within` cuts it to size."""
     first = since or ""
     ledgers, handoffs = _ledgers(index, first), _handoffs(index, first)
     return Timeline(
@@ -214,7 +214,7 @@ def _actions(index: Index, first: str) -> list[Item]:
 
 
 def _decisions(index: Index, first: str, now: str) -> list[Item]:
-    """What was decided and still holds."""
+    """Decisions that still hold."""
     sql = f"""
         SELECT id, at, agent, title FROM live
         WHERE kind IN ('fact', 'pattern', 'learning') AND scope <> 'session' AND at >= ?
@@ -232,7 +232,7 @@ def _ledgers(index: Index, first: str) -> list[tuple[Item, dict[str, Any]]]:
 
 
 def _handoffs(index: Index, first: str) -> list[tuple[Item, dict[str, Any]]]:
-    """Those that are not finished, with who has to act."""
+    """Handoffs that are not finished, with the agent that has to act."""
     sql = """
         SELECT id, at, agent, title, status, body FROM live
         WHERE kind = 'handoff' AND status IN ('open', 'accepted') AND at >= ?
@@ -247,11 +247,11 @@ def _focus(ledger: Item, body: dict[str, Any]) -> Iterator[Item]:
 
 
 def _blocked(ledger: Item, body: dict[str, Any]) -> Iterator[Item]:
-    yield from (ledger._replace(text=text) for text in _named(body, "blocked_by", "blockers"))
+    yield from (ledger._replace(text=text) for text in _texts_in(body, "blocked_by", "blockers"))
 
 
 def _planned(ledger: Item, body: dict[str, Any]) -> Iterator[Item]:
-    yield from (ledger._replace(text=text) for text in _named(body, "next_up", "next_steps"))
+    yield from (ledger._replace(text=text) for text in _texts_in(body, "next_up", "next_steps"))
 
 
 def _known_issues(handoff: Item, body: dict[str, Any]) -> Iterator[Item]:
@@ -260,7 +260,7 @@ def _known_issues(handoff: Item, body: dict[str, Any]) -> Iterator[Item]:
 
 
 def _waiting(handoff: Item, body: dict[str, Any]) -> Iterator[Item]:
-    """A handoff that nobody has taken on, and what is to be tested."""
+    """A handoff that no agent has accepted, and its tests to do."""
     if handoff.outcome == "open":
         done = _texts(_context(body).get("what_was_done")) or [handoff.text]
         yield handoff._replace(text=f"take over: {done[0]}")
@@ -268,7 +268,7 @@ def _waiting(handoff: Item, body: dict[str, Any]) -> Iterator[Item]:
     yield from (handoff._replace(text=f"test: {text}", outcome="") for text in to_test)
 
 
-def _named(body: dict[str, Any], *names: str) -> list[str]:
+def _texts_in(body: dict[str, Any], *names: str) -> list[str]:
     """Fields that agents add to a ledger, at its top or in its context."""
     places = (body, _context(body))
     return [text for place in places for name in names for text in _texts(place.get(name))]
@@ -284,7 +284,7 @@ def _texts(value: object) -> list[str]:
     return [text for text in values if isinstance(text, str) and text.strip()]
 
 
-# What each part of a timeline may take of the budget; what one leaves over, the next may use.
+# The share of the budget for each part of a timeline; the next part may use the rest of one.
 _SHARES = {
     "blockers": 0.2,
     "focus": 0.15,
@@ -295,11 +295,11 @@ _SHARES = {
 
 
 def within(found: Iterable[Timeline], budget: int = TIMELINE_BUDGET) -> Timeline:
-    """Timelines of one or several indexes as one, cut to a budget."""
+    """Join timelines of one or several indexes, and cut them to a budget."""
     timelines, parts = list(found), {}
     left, more = 0.0, 0
     for name, share in _SHARES.items():
-        items = [item for one in timelines for item in getattr(one, name)]
+        items = [item for timeline in timelines for item in getattr(timeline, name)]
         items.sort(key=lambda item: item.at, reverse=True)
         costs = [tokens(item.line()) for item in items]
         left += share * budget
@@ -315,7 +315,7 @@ WAYS = ("children", "parent", "associations")
 
 
 class Branch(NamedTuple):
-    """A memory in a tree, and what stands below it."""
+    """A memory in a tree, and its children."""
 
     id: str
     kind: str
@@ -325,7 +325,7 @@ class Branch(NamedTuple):
 
 
 def branch(index: Index, memory_id: str, depth: int) -> Branch:
-    """The tree below a memory. A circle of parents ends where it would begin again."""
+    """The tree below a memory. A cycle of parents ends where it would begin again."""
     return _branch(index, memory_id, depth, frozenset())
 
 
@@ -346,7 +346,7 @@ def _below(index: Index, memory_id: str) -> int:
 
 
 def beside(index: Index, memory_id: str, way: str) -> list[str]:
-    """The ids to which a way leads."""
+    """The ids in a direction: children, parent or associations."""
     if way == "children":
         sql = "SELECT id FROM live WHERE parent = ? ORDER BY id"
     elif way == "parent":
