@@ -1,1 +1,1 @@
-"""Edit memory: statements that are remembered, and what is removed or restored."""
+"""Edit memory: statements that are remembered or corrected, removal and restoring."""

@@ -1,6 +1,6 @@
-"""Taking memories out and bringing them back: archive, forget, restore.
+"""Remove memories and bring them back: archive, forget, restore.
 
-Archived files lie under `archive/`, tracked, as they were. Forgotten ones are gone from memory and
+Archived files are under `archive/`, tracked, unchanged. Forgotten ones are gone from memory and
 from the next commit; a copy stays in the local zone, so that `restore` works without git too,
 until `gc` clears it.
 """
@@ -29,21 +29,21 @@ _FORGOTTEN = "local/.forgotten/"
 
 
 class Forgotten(NamedTuple):
-    """What a `forget` removed, and what it took out of other records."""
+    """The ids that a `forget` removed, and those of records that referred to them."""
 
     removed: list[str]  # ids
     changed: list[str]  # ids of records that no longer refer to them
 
 
 def archive(change: Change, path: str) -> str:
-    """Move a file to the archive, beside what was archived under that name before."""
+    """Move a file to the archive, beside an earlier one of that name."""
     target = _free(change, path)
     change.move(path, target)
     return target
 
 
 def keep_copy(change: Change, path: str) -> str:
-    """Put a file into the archive as it is, before it is written anew."""
+    """Copy a file to the archive, before it is written anew."""
     there, target = change.read(path), _free(change, path)
     if there is not None:
         change.render(target, there.data)
@@ -93,9 +93,9 @@ def forget(store: Store, index: Index, memory_id: str, why: str, today: str) -> 
 
 
 def _closure(index: Index, memory_id: str) -> set[str]:
-    """The memory, and again and again what rests on nothing but forgotten ones.
+    """The memory, and transitively all that rests on nothing but forgotten memories.
 
-    What a person asserted rests on that person.
+    A person's statement rests on that person.
     """
     gone = {memory_id}
     while True:
@@ -127,7 +127,7 @@ def _rests_only_on(index: Index, source: str, gone: set[str]) -> bool:
 
 
 def _referring(index: Index, gone: set[str]) -> list[tuple[str, str]]:
-    """(id, path) of the records that stay and name something that goes."""
+    """(id, path) of the records that stay and refer to one that is removed."""
     found = set()
     for name in gone:
         sql = (
@@ -139,7 +139,7 @@ def _referring(index: Index, gone: set[str]) -> list[tuple[str, str]]:
 
 
 def _without(record: Memory, gone: set[str]) -> Memory:
-    """The record without any mention of what was forgotten."""
+    """The record without any mention of forgotten memories."""
     document = record.document()
     if isinstance(record, Skill):
         metadata = dict(record.metadata)
@@ -158,7 +158,7 @@ def _without(record: Memory, gone: set[str]) -> Memory:
 
 
 def _pruned(value: Any, gone: set[str]) -> Any:
-    """JSON values without list items that are, or link to, something that is gone."""
+    """JSON values without list items that are, or link to, a forgotten memory."""
     if isinstance(value, list):
         return [_pruned(item, gone) for item in value if not _names(item, gone)]
     if isinstance(value, dict):
@@ -173,7 +173,7 @@ def _names(item: Any, gone: set[str]) -> bool:
 
 
 def restore(store: Store, memory_id: str) -> str:
-    """Bring back what was archived, forgotten or rejected; returns the path of the memory."""
+    """Restore an archived, forgotten or rejected memory; returns its path."""
     check_id(memory_id)
     with store.change() as change:
         kept = change.read(f"{_FORGOTTEN}{memory_id}.json")
@@ -208,7 +208,7 @@ def _remembered_again(change: Change, memory_id: str, kept: Any) -> str:
 
 
 def is_summary(record: Memory) -> bool:
-    """Whether the archive has more of it than this."""
+    """Check if a record is a summary of an archived one."""
     return (record.model_extra or {}).get("detail") == "summary"
 
 

@@ -1,4 +1,4 @@
-"""Build the record for a statement that somebody makes, corrects, rejects or advances. Pure."""
+"""Build the record for a statement that is made, corrected, rejected or advanced. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STATES = {"open": {"accepted", "done", "expired"}, "accepted": {"done", "expire
 
 
 def statement(text: str, kind: str, fields: Mapping[str, Any], *, now: str, origin: str) -> Memory:
-    """A record that says `text`. Fields that were not given are left out."""
+    """Build a record with the text as its statement. Fields that were not given are left out."""
     if kind not in _STATEMENTS:
         known = ", ".join(_STATEMENTS)
         raise InvalidRecord(
@@ -62,9 +62,9 @@ def statement(text: str, kind: str, fields: Mapping[str, Any], *, now: str, orig
 
 
 def remember(change: Change, record: Memory, elsewhere: Iterable[str] = ()) -> Memory:
-    """Write a statement, or bring the one that says the same up to date.
+    """Write a statement, or update the record with the same value.
 
-    `elsewhere` names files that state the same value, as far as anyone knows.
+    `elsewhere` names files that may state the same value.
     """
     from loki_memory.files.layout import place, view_kind
     from loki_memory.files.store import sealed
@@ -74,30 +74,30 @@ def remember(change: Change, record: Memory, elsewhere: Iterable[str] = ()) -> M
     for path in elsewhere:
         there = None if view_kind(path) else change.record(path)
         if there is not None and there.key() == record.key():
-            return change.put(_said_again(there, record), path)
+            return change.put(_restated(there, record), path)
     number = 1
     while True:
         there = change.record(place(record))
         if there is None:
             return change.put(record)
         if there.key() == record.key():
-            return change.put(_said_again(there, record))
-        # That one was corrected since and says something else now: both are kept.
+            return change.put(_restated(there, record))
+        # That record was corrected since and has another statement: both are kept.
         number += 1
         minted = digest(record.kind, *record.key(), str(number))
         record = record.changed(id=f"{record.prefix}-{minted}")
 
 
-def _said_again(there: Memory, record: Memory) -> Memory:
-    """What is remembered already, with what is new about it.
+def _restated(there: Memory, record: Memory) -> Memory:
+    """Update a known statement that is stated again.
 
-    Its wording and since when it holds stay; it is as trusted as the better of its two tellers;
-    and if it had been given up, it holds again.
+    Its wording and since when it holds stay; the more trusted of both origins counts; and if it
+    was superseded or retired, it is active again.
     """
     document = there.document()
     keep = {name: document[name] for name in _FIRST_SAID if name in document}
-    told = (getattr(there, "origin", None), getattr(record, "origin", None))
-    origin = next((o for o in _TRUST if o in told), None)
+    origins = (getattr(there, "origin", None), getattr(record, "origin", None))
+    origin = next((o for o in _TRUST if o in origins), None)
     again = there.changed(**{**record.document(), **keep, "origin": origin})
     if isinstance(again, Belief) and again.status in {"superseded", "retired"}:
         return again.changed(status="active", invalid_at=None)
@@ -105,9 +105,9 @@ def _said_again(there: Memory, record: Memory) -> Memory:
 
 
 def corrected(record: Memory, fields: Mapping[str, Any], today: str, origin: str) -> Memory:
-    """The record with other fields; a belief keeps what it said before.
+    """The record with other fields; a belief keeps its former values in its history.
 
-    Where it came from is not for a correction to say, but whoever changes what it says is its
+    A correction cannot set the origin, but the author of a new statement becomes its origin.
     origin from then on.
     """
     known = {*field_order(MODELS[record.kind]), *record.document()} - _NOT_CORRECTED
@@ -124,12 +124,12 @@ def corrected(record: Memory, fields: Mapping[str, Any], today: str, origin: str
         new = new.changed(origin=origin)
     if not was or not isinstance(record, Belief):
         return new
-    said = {"on": today, "by": origin, "was": was}
-    return new.changed(history=[*record.history, said])
+    entry = {"on": today, "by": origin, "was": was}
+    return new.changed(history=[*record.history, entry])
 
 
 def with_field(record: Memory, name: str, value: object) -> Memory:
-    """The record with one field of its own kind set."""
+    """The record with one field set, if its kind has that field."""
     if name not in type(record).model_fields:
         raise InvalidRecord(
             f"{article(record.kind)} cannot be {name}",
@@ -139,7 +139,7 @@ def with_field(record: Memory, name: str, value: object) -> Memory:
 
 
 def tombstone(record: Memory, why: str, today: str, origin: str) -> Tombstone:
-    """The stone that keeps a record's value out."""
+    """The tombstone that refuses a record's value."""
     value = record.value()
     if not value:
         raise InvalidRecord(
@@ -148,7 +148,7 @@ def tombstone(record: Memory, why: str, today: str, origin: str) -> Tombstone:
         )
     document = {"value": value, "why": why, "rejected": record.id, "at": today, "origin": origin}
     scope = getattr(record, "scope", "project")
-    if scope in {"local", "session"}:  # what is private is not published by being rejected
+    if scope in {"local", "session"}:  # a rejection does not publish a private text
         document["scope"] = scope
     return parse(Tombstone, {name: text for name, text in document.items() if text})
 
@@ -168,7 +168,7 @@ def advanced(record: Memory, status: str, fields: Mapping[str, Any]) -> Handoff:
 
 
 def complete_skill(skill: Skill | str, origin: str) -> Skill:
-    """A skill with everything that the agentskills format asks for, and where it came from."""
+    """A skill with all fields of the agentskills format, and its origin."""
     from loki_memory.files.redaction import clip, redact
 
     if isinstance(skill, str):
@@ -187,7 +187,7 @@ def complete_skill(skill: Skill | str, origin: str) -> Skill:
 
 
 def episodes_in(data: bytes) -> Iterator[tuple[int, Any]]:
-    """The episodes of a file, each with its line: one object, a list, or one per line (JSONL).
+    """Yield the episodes of a file, each with its line: one object, a list, or JSONL.
 
     A line that is not JSON comes as its InvalidRecord; raises it if there is only that line.
     """
