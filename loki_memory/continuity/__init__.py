@@ -1,1 +1,1 @@
-"""Working memory: what matters now in CONTINUITY.md, and what the agent noted there itself."""
+"""Working memory: our block in CONTINUITY.md, and the notes of the agent around it."""

@@ -1,20 +1,20 @@
-"""The block of CONTINUITY.md that is ours: found, replaced, and nothing else touched.
+"""Our block in CONTINUITY.md: find it, replace it, and touch nothing else.
 
     <!-- loki-memory:begin k7f3q0a1b2 (generated; lines written in here are moved below) -->
     …
     <!-- loki-memory:end -->
 
-A marker stands on a line of its own. The block is the first begin with an end after it and no
-other marker between them. Every other marker is text: a begin without end, an end without begin,
-the outer ones of a nest, one to which somebody added words. Text is left where and as it is, so
-what a damaged marker once enclosed stays in the file, and a new block is added. One exception:
-behind the block, another one that still is what its seal says is a copy of ours and is removed.
+A marker is on a line of its own. The block is the first begin with an end after it and no other
+marker between them. Every other marker is text: a begin without end, an end without begin, the
+outer ones of a nest, one with added words. Text stays where and as it is, so the content of a
+damaged block stays in the file, and a new block is added. One exception: behind the block, another
+one whose seal still fits is a copy of ours and is removed.
 
 The begin carries a seal, a hash of the lines that we wrote. If it fits, all lines are ours. If it
-does not, somebody wrote here: the lines that do not look like ours are theirs if the seal fits
-without them; otherwise so is every line that the new block does not have. Theirs move
-below the block, in order, byte for byte. So nothing is lost, and placing a block twice is placing
-it once.
+does not, lines were added here: the lines that do not look like ours are foreign if the seal fits
+without them; otherwise so is every line that the new block does not have. Foreign lines move below
+the block, in order, byte for byte. So nothing is lost, and placing a block twice is placing it
+once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FRAME = re.compile(
     rb"Open Handoffs|Ledger)|_(?:None shown|And \d+ more: `loki-mem recall`)\._"
 )
 _BOM = b"\xef\xbb\xbf"
-# What stays above a new block: front matter, empty lines, and the title.
+# The head of a file, above a new block: front matter, empty lines, and the title.
 _HEAD = re.compile(
     rb"(?:---[ \t]*\r?\n(?:[^\n]*\n)*?---[ \t]*\r?\n)?(?:[ \t\r]*\n)*(?:#[ \t][^\n]*(?:\n|\Z))?"
 )
@@ -59,22 +59,22 @@ _NEW = """\
 
 
 class FoundBlock(NamedTuple):
-    """A file taken apart at our block."""
+    """A file, split at our block."""
 
     before: list[bytes]
     seal: str
     inside: list[bytes]
-    end: bytes  # what its lines end with
+    end: bytes  # its line end
     after: list[bytes]
 
 
 def sealed(body: str) -> str:
-    """The block: a body of whole lines between its markers."""
+    """Put markers around a body of whole lines."""
     return f"{_BEGIN.format(_hash(_lines(body.encode())))}\n{body}{_END}\n"
 
 
 def place(existing: bytes | None, block: str) -> bytes:
-    """The file with our block replaced, or added: below its title, where it is read first.
+    """Replace our block in a file, or add it: below the title, where it is read first.
 
     The block takes the line ends of a file that has CRLF throughout.
     """
@@ -87,7 +87,7 @@ def place(existing: bytes | None, block: str) -> bytes:
 
 
 def outside(text: bytes) -> bytes:
-    """What of a file is not between markers of ours."""
+    """The text of a file that is not in a block of ours."""
     kept: list[bytes] = []
     rest = _lines(text.removeprefix(_BOM))
     while found := _find(rest):
@@ -141,7 +141,7 @@ def _begins(line: bytes) -> str | None:
 
 
 def _foreign(found: FoundBlock, block: str) -> list[bytes]:
-    """The lines inside the block that somebody else wrote, with the empty ones between them."""
+    """The lines inside the block that are not ours, with the empty ones between them."""
     if _hash(found.inside) == found.seal:
         return []
     forms = [_form(line) for line in found.inside]
@@ -153,7 +153,7 @@ def _foreign(found: FoundBlock, block: str) -> list[bytes]:
 
 
 def _runs(lines: Sequence[bytes], theirs: Sequence[bool]) -> list[bytes]:
-    """The lines that are theirs; an empty one only between two of them that stand together."""
+    """The foreign lines; an empty line only between two adjacent ones."""
     kept: list[bytes] = []
     empty: list[bytes] = []
     for line, foreign in zip(lines, theirs, strict=True):
@@ -168,7 +168,7 @@ def _runs(lines: Sequence[bytes], theirs: Sequence[bool]) -> list[bytes]:
 
 
 def _without_copies(lines: Iterable[bytes]) -> list[bytes]:
-    """The lines without blocks that still are as we wrote them; removing one may join another."""
+    """The lines without blocks whose seal fits; removing one may join another."""
     kept: list[bytes] = []
     open_: list[tuple[int, str]] = []  # markers in `kept`; one without seal closes nothing
     for line in lines:
@@ -191,7 +191,7 @@ def _hash(lines: Iterable[bytes]) -> str:
 
 
 def _form(line: bytes) -> bytes:
-    """A line as formatters leave it: other bullets, escapes and spaces make no other line."""
+    """Normalise a line as formatters do: other bullets, escapes and spaces make no other line."""
     words = line.replace(b"\\", b"").split() or line.split()
     return _BULLET.sub(b"-", b" ".join(words))
 

@@ -1,6 +1,6 @@
 """Working memory: CONTINUITY.md, where an agent reads what matters now and notes what it learns.
 
-The block between our markers is ours. What the agent wrote under its own headings becomes memory
+The block between our markers is ours. Notes of the agent under its own headings become memory
 before the block is rendered again, each note once.
 """
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from loki_memory.continuity.harvest import Noted
     from loki_memory.workspace import Workspace
 
-_TRIES = 3  # at writing a file that somebody else writes at the same time
-_STANDINGS = 12  # lines about where agents stand
+_TRIES = 3  # at writing a file that another process writes at the same time
+_STANDINGS = 12  # lines about the state of agents
 
 
 class Reader(NamedTuple):
-    """Who is told, as the journal notes it."""
+    """The reader of the block, for the journal."""
 
     session: str | None = None
     surface: str = "continuity"
@@ -56,7 +56,7 @@ def continuity(
     budget: int | None,
     reader: Reader = _NOBODY,
 ) -> tuple[Path, bool]:
-    """Harvest, render, replace the block; the path, and whether bytes changed."""
+    """Harvest, render, replace the block; returns the path, and whether bytes changed."""
     path = continuity_path(workspace, agent)
     with failures_named(path):
         disk.refuse_links(path)
@@ -87,7 +87,7 @@ def block_text(
     budget: int | None,
     reader: Reader = _NOBODY,
 ) -> str:
-    """The block alone, nothing written."""
+    """Render the block alone, without writing."""
     goal = redact(goal) if goal is not None else last_goal(workspace, agent)
     now = what_matters(workspace, goal, agent, files, reader)
     return render(now, _limit(workspace, budget))
@@ -105,7 +105,7 @@ def continuity_path(workspace: Workspace, agent: str) -> Path:
 def what_matters(
     workspace: Workspace, goal: str, agent: str, files: Sequence[str], reader: Reader = _NOBODY
 ) -> Now:
-    """Memories for a goal, warnings, and where the agents stand: what is told unasked."""
+    """Collect what passes the gate: memories for a goal, warnings, and the state of agents."""
     held = withheld(workspace)
     if goal.strip():
         found, _, _ = found_for(workspace, goal, "", files, "", held, unasked=True)
@@ -113,7 +113,7 @@ def what_matters(
         found = {} if is_off(workspace) else _without_goal(workspace, held)
     hits = [hit for group in found.values() for hit, _ in group]
     note_shown(workspace, reader.surface, goal, hits, reader.session)
-    lines = {name: [line(told) for _, told in group] for name, group in found.items()}
+    lines = {name: [line(injected) for _, injected in group] for name, group in found.items()}
     memories = _in_turn(
         lines.get(name, []) for name in ("relevant_patterns", "applicable_skills", "episodes")
     )
@@ -127,14 +127,14 @@ def what_matters(
 
 
 def _in_turn(lists: Iterable[list[BulletLine]]) -> list[BulletLine]:
-    """The first of each, then the second of each: whatever the budget, every kind has its best."""
-    return [one for row in zip_longest(*lists) for one in row if one is not None]
+    """The first of each list, then the second of each: every kind has its best in any budget."""
+    return [item for row in zip_longest(*lists) for item in row if item is not None]
 
 
 def _without_goal(
     workspace: Workspace, held: Collection[str]
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
-    """Nobody said what is next: the warnings that come again, and what happened last."""
+    """Memories without a goal: recurring warnings, and the latest episodes."""
     workspace.look_again()
     rows = workspace.index.ask(
         f"SELECT id, kind, title FROM live AS m WHERE kind = 'episode' AND {TRUSTED} "  # noqa: S608
@@ -150,27 +150,33 @@ def _without_goal(
 
 
 def _handoffs(workspace: Workspace, agent: str, held: Collection[str]) -> list[BulletLine]:
-    told = (
+    lines = (
         BulletLine(
-            one.id, one.kind, tellable(one.kind, {}, gist(one.kind, one.title(), one.document()))
+            handoff.id,
+            handoff.kind,
+            tellable(handoff.kind, {}, gist(handoff.kind, handoff.title(), handoff.document())),
         )
-        for one in handoffs_to(workspace, agent, held)
-        if one.state == "open"
+        for handoff in handoffs_to(workspace, agent, held)
+        if handoff.state == "open"
     )
-    return [line for line in told if line.text]
+    return [line for line in lines if line.text]
 
 
 def _ledger(workspace: Workspace, agent: str, held: Collection[str]) -> list[str]:
-    """Where agents stand: task, goal, what blocks them."""
-    told = []
-    for one in ledgers(workspace, held):
-        if not agent or is_addressed(agent, one.agent_id) or is_addressed(one.agent_id, agent):
-            told += [
-                f"{one.agent_id}: {name.replace('_', ' ')}: {text}"
-                for name, text in _stand(one.document())
-                if tellable(one.kind, {}, text)
+    """The state of agents: task, goal and blockers."""
+    lines: list[str] = []
+    for ledger in ledgers(workspace, held):
+        if (
+            not agent
+            or is_addressed(agent, ledger.agent_id)
+            or is_addressed(ledger.agent_id, agent)
+        ):
+            lines += [
+                f"{ledger.agent_id}: {name.replace('_', ' ')}: {text}"
+                for name, text in _stand(ledger.document())
+                if tellable(ledger.kind, {}, text)
             ]
-    return told[:_STANDINGS]
+    return lines[:_STANDINGS]
 
 
 def _stand(record: dict[str, Any]) -> list[tuple[str, str]]:
@@ -184,11 +190,11 @@ def _stand(record: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-# -- what the agent wrote ----------------------------------------------------------------------
+# -- notes of the agent --------------------------------------------------------------------------
 
 
 def take_notes(workspace: Workspace, text: bytes, agent: str) -> int:
-    """Make memory of what an agent noted under its own headings, each note once.
+    """Remember what an agent noted under its own headings, each note once.
 
     Secrets are replaced first, because a long note is cut.
     """
@@ -210,7 +216,7 @@ def _keep(workspace: Workspace, note: Noted, agent: str) -> None:
     try:
         workspace.remember(note.text, kind=note.kind, category=category, by=agent or None)  # type: ignore[arg-type]
     except RejectedValue:
-        said = f"what CONTINUITY.md says was rejected and is not taken: {note.text}"
+        said = f"a note in CONTINUITY.md was rejected before and is not taken: {note.text}"
         workspace.notices.append(said)
 
 
@@ -228,7 +234,7 @@ def _goals(workspace: Workspace) -> dict[str, str]:
 
 
 def _note_goal(workspace: Workspace, agent: str, goal: str) -> None:
-    """Remember the goal, so that the block can be rendered again when memory changes."""
+    """Keep the goal, so that the block can be rendered again when memory changes."""
     goals = _goals(workspace)
     if goals.get(agent, "") == goal or not goal:
         return

@@ -1,9 +1,9 @@
-"""What the agent noted in CONTINUITY.md under its own headings, as learnings and facts.
+"""Notes of the agent in CONTINUITY.md under its own headings, as learnings and facts.
 
-A note is a bullet with all that is indented below it, a row of a table, or a paragraph. Bullets
-that are the parts of one mistake ("What went wrong: …", "Root cause: …", "Prevention: …") are one
-note, together with the heading they stand under. The same note in another layout gives the same
-text: whitespace is folded, bold and italics are taken off, code spans stay.
+A note is a bullet with everything indented below it, a row of a table, or a paragraph. Bullets
+that are parts of one mistake ("What went wrong: …", "Root cause: …", "Prevention: …") are one note,
+together with their heading. The same note in another layout gives the same text: whitespace is
+folded, bold and italics are removed, code spans stay.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from loki_memory.continuity.block import outside
 
 SHORTEST = 12  # bytes: less is a heading, a tick or a name
-LONGEST = 2_000  # characters; what is longer is a report, of which the beginning is kept
+LONGEST = 2_000  # characters; a longer note is a report, of which the beginning is kept
 
 _MISTAKES = r"(?:mistakes?(?: made)?|lessons?(?: learn(?:ed|t))?|learnings)"
 _KEY = r"(?:(?:key|main|important|major|critical|recent|past|new|our|project|session) )*"
@@ -48,7 +48,7 @@ _SLANTED = re.compile(r"(?<!\w)_(?=[^\s_])([^_]+?)(?<=[^\s_])_(?!\w)")
 _STRUCK = re.compile(r"~~[^~]+~~[.\s]*")
 _SENTENCE = re.compile(r"[.!?\u3002\uff01\uff1f](?=\s|$)")
 
-# Parts of one note. The first ones can open a note, the others only go on with one.
+# Labels of parts of one note. The first ones can open a note, the others only continue one.
 _OPENING = (
     r"what (?:went wrong|happened|i (?:did|tried))|mistake|problem|issue|error|bug|symptom|context|"
     r"date|when|decision|observation|failure|attempt(?:ed)?"
@@ -61,7 +61,7 @@ _FURTHER = (
 )
 _PART = re.compile(rf"(?:({_OPENING})|({_FURTHER}))\s*:", re.IGNORECASE)
 
-# What stands where nothing has been noted yet: the words of templates and of tidy agents.
+# Placeholders for "nothing noted yet": the words of templates and of tidy agents.
 _NOTHING = re.compile(
     r"(?:n/?a|tbd|todo|tba|empty|pending|fill (?:this )?in|\.{3}|…)\W*|"
     r"to be (?:filled|determined|added)\W*|"
@@ -85,7 +85,7 @@ class Noted(NamedTuple):
 
 
 class NotePart(NamedTuple):
-    """A bullet, row or paragraph, with what belongs to it."""
+    """A bullet, row or paragraph, with its continuation lines."""
 
     form: str  # "bullet", "row" or "paragraph"
     indent: int
@@ -93,7 +93,7 @@ class NotePart(NamedTuple):
 
 
 def harvest(text: bytes) -> list[Noted]:
-    """The notes of a CONTINUITY.md in order; our own block is never read."""
+    """Extract the notes of a CONTINUITY.md in order; our own block is skipped."""
     plain = outside(text).decode("utf-8", "replace").removeprefix("\ufeff")
     heads = outline(plain.replace("\r\n", "\n").replace("\r", "\n"))
     return [
@@ -104,9 +104,9 @@ def harvest(text: bytes) -> list[Noted]:
 
 
 def _sections(heads: Iterable[Heading]) -> Iterator[tuple[str, str, Heading]]:
-    """The headings that belong to a section of notes, with its title and kind.
+    """Yield the headings that belong to a section of notes, with its title and kind.
 
-    A deeper heading belongs to the section above it, unless it says what it is itself.
+    A deeper heading belongs to the section above it, unless it has a kind itself.
     """
     path: list[tuple[int, str, str]] = []  # level, section, kind
     for head in heads:
@@ -121,7 +121,7 @@ def _sections(heads: Iterable[Heading]) -> Iterator[tuple[str, str, Heading]]:
 
 
 def _kind(title: str) -> str | None:
-    """The kind of notes below a heading; empty if they are not notes, None if it does not say."""
+    """The kind of notes below a heading; empty if they are not notes, None if it has no kind."""
     name = _name(title)
     if _GENERATED.match(name):
         return ""
@@ -136,7 +136,7 @@ def _name(title: str) -> str:
 
 
 def notes(head: Heading, title: str) -> Iterator[str]:
-    """The notes below a heading, each as one line; `title` is what the first one may need."""
+    """Yield the notes below a heading, each as one line; `title` may open the first one."""
     parts = _parts(head.lines)
     if not parts and head.level == BOLD_LEVEL and not title.endswith(":"):
         parts, title = [NotePart("paragraph", 0, [title])], ""
@@ -152,10 +152,10 @@ def notes(head: Heading, title: str) -> Iterator[str]:
 
 
 def _together(parts: Iterable[NotePart]) -> Iterator[list[NotePart]]:
-    """Parts grouped by the note that they belong to: "Fix: …" to the mistake above it."""
+    """Group parts by their note: "Fix: …" belongs to the mistake above it."""
     group: list[NotePart] = []
     seen: set[str] = set()  # labels of the group
-    is_over = False  # after its cause or its lesson, the next mistake is another one
+    is_over = False  # after its cause or its lesson, the next mistake is another note
     for part in parts:
         label = _PART.match(_plain(part.texts[0]))
         name = label[0].lower() if label else ""
@@ -170,7 +170,7 @@ def _together(parts: Iterable[NotePart]) -> Iterator[list[NotePart]]:
 
 
 def _parts(lines: Iterable[str]) -> list[NotePart]:
-    """Bullets, rows and paragraphs; a paragraph that only leads in to what follows is left out."""
+    """Bullets, rows and paragraphs; a paragraph that only introduces the next is left out."""
     parts: list[NotePart] = []
     is_open, after_gap = False, False
     for line, below in pairwise([*map(_unquoted, lines), ""]):
@@ -206,7 +206,7 @@ def _heads_table(below: str) -> bool:
 
 
 def _is_below(indent: int, part: NotePart) -> bool:
-    """Whether something indented so far belongs to a bullet; one space more is a slip."""
+    """Check if a line with this indentation belongs to a bullet; one space more is a slip."""
     return part.form == "bullet" and indent > part.indent + 1
 
 
@@ -228,7 +228,7 @@ def _text(part: NotePart) -> str:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Texts as one line: parts that do not end a clause are set off by semicolons."""
+    """Join texts into one line: parts that do not end a clause are set off by semicolons."""
     line = ""
     for text in texts:
         line += f"{'' if not line else ' ' if line[-1] in '.:;!?,' else '; '}{text}"
@@ -251,7 +251,7 @@ def _says_something(text: str) -> bool:
 
 
 def _cut(text: str) -> str:
-    """A note of at most LONGEST characters: whole sentences of it, or else whole words."""
+    """Cut a note to LONGEST characters: whole sentences of it, or else whole words."""
     if len(text) <= LONGEST:
         return text
     head = text[:LONGEST]
@@ -259,7 +259,7 @@ def _cut(text: str) -> str:
     return head[: ends[-1]] if ends else head.rpartition(" ")[0] or head
 
 
-# -- The outline of a Markdown file: its headings, and the plain lines below each of  -------------
+# -- The outline of a Markdown file: its headings, and the plain lines below each ------------------
 
 
 _FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}|~{3,})([^`]*)")
@@ -268,7 +268,7 @@ _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
 _BOLD = re.compile(r"(\*\*|__)(?!\s)([^*]+:|(?:[^*\s]+\s+){0,3}[^*\s]*[^*\s.!?])\1(:?)\s*")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
 _PLAIN = re.compile(r" {0,3}(?![-*+>|#]\s|\d+[.)]\s|[|>#])\S")
-BOLD_LEVEL = 7  # a line in bold stands in for a heading, below every real one
+BOLD_LEVEL = 7  # a line in bold counts as a heading, below every real one
 
 
 class Heading(NamedTuple):
@@ -280,7 +280,7 @@ class Heading(NamedTuple):
 
 
 def outline(text: str) -> list[Heading]:
-    """The headings in order; what stands before the first one has level 0 and no title."""
+    """The headings in order; lines before the first one have level 0 and no title."""
     lines = _without_comments("\n".join(_without_code(text.split("\n")))).split("\n")
     found = [Heading(0, "", [])]
     for at, line in enumerate(lines):
@@ -305,12 +305,12 @@ def _heading(above: str, line: str, below: str) -> Heading | None:
 
 
 def _is_underline(head: Heading, line: str) -> bool:
-    """The line below a heading of one or two underlined lines has done its work."""
+    """Check if a line underlines the heading above it, and so is not text."""
     return not head.lines and head.level in {1, 2} and bool(_UNDERLINE.fullmatch(line))
 
 
 def _without_code(lines: list[str]) -> Iterator[str]:
-    """All lines outside of fences; a fence that is never closed is a line too much, no more."""
+    """All lines outside of code fences; of a fence without an end only its line is dropped."""
     hopeless: dict[str, int] = {}  # a mark -> the length from which on it is not closed again
     at = 0
     while at < len(lines):

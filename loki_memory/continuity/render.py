@@ -1,4 +1,4 @@
-"""What matters now, as the block of CONTINUITY.md, within a budget of tokens."""
+"""Render what matters now as the block of CONTINUITY.md, within a budget of tokens."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from loki_memory.resources import template
 if TYPE_CHECKING:
     from jinja2 import Template
 
-# Who takes lines in which order, and the share of the lines' bytes that it may fill in that turn.
-# Mistakes come first, with room for five long ones in the usual 1,000 tokens: what is not repeated
-# saves most. Where somebody stands and who waits for them is short and cannot be searched for.
-# Relevant memories fill what is left, and then whoever still has lines.
+# The order in which sections take lines, and the share of the bytes that each may fill then.
+# Mistakes come first, with room for five long ones in the usual 1,000 tokens: avoiding them saves
+# most. Ledgers and handoffs are short and cannot be searched for. Relevant memories fill the rest,
+# and then every section that still has lines.
 _TURNS = (
     ("mistakes", 0.5),
     ("ledger", 0.1),
@@ -34,13 +34,13 @@ _TURNS = (
     ("ledger", 1.0),
     ("handoffs", 1.0),
 )
-_OPTIONAL = ("handoffs", "ledger")  # sections that are only there when they have lines
+_OPTIONAL = ("handoffs", "ledger")  # sections that are left out if they have no lines
 
 Lists = Mapping[str, Sequence[str]]
 
 
 class Now(NamedTuple):
-    """What matters now to one agent; every list best first."""
+    """The content of the block for one agent; every list best first."""
 
     goal: str
     memories: Sequence[BulletLine]
@@ -50,7 +50,7 @@ class Now(NamedTuple):
 
 
 def render(now: Now, budget: int) -> str:
-    """The block with its markers, of at most `budget` tokens; the same input gives the same bytes.
+    """Render the block with its markers, within `budget` tokens; equal input gives equal bytes.
 
     Lines are whole or left out, and the last line counts those left out. A budget too small for
     that gives up the goal, then all but the markers; these alone (about 30 tokens) are rendered
@@ -84,13 +84,13 @@ def _bullets(now: Now) -> dict[str, list[str]]:
 
 
 def _room(budget: int, goal: str, lists: Lists, more: int) -> int:
-    """The bytes that a block without lines leaves for them, never more than there are."""
+    """The bytes that are left for lines, never more than the lines have."""
     shape = {name: [""] * bool(lines and name in _OPTIONAL) for name, lines in lists.items()}
     return budget * BYTES_PER_TOKEN - len(_block(goal, shape, more).encode())
 
 
 def _fill(lists: Lists, room: int) -> dict[str, Sequence[str]]:
-    """The first lines of every list, as many as there is room for."""
+    """The first lines of every list, as many as fit."""
     taken = dict.fromkeys(lists, 0)
     whole = room
     for name, share in _TURNS:
