@@ -23,7 +23,7 @@ _VAGUE = frozenset({"one", "those"})
 NOT_YET = frozenset(
     {
         *("config", "consolidation", "economics", "embedding", "errors", "home", "index", "ingest"),
-        *("injection", "journal", "recall", "resources", "sync", "workspace"),
+        *("journal", "recall", "resources", "sync", "workspace"),
     }
 )
 

@@ -1,1 +1,1 @@
-"""Injection: what is put before an agent unasked, and how a line of it reads."""
+"""Injection: memories that an agent gets unasked, and the wording of a line."""

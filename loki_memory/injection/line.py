@@ -1,8 +1,8 @@
-"""The line that an agent reads of one memory: its text, how sure it is, and its evidence."""
+"""The line of one memory that an agent reads: its text, its confidence, and its evidence."""
 
 from __future__ import annotations
 
-import json  # not orjson, which takes longer to load: a line is told before every prompt
+import json  # not orjson, which takes longer to load: lines are injected before every prompt
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class InjectedLine(NamedTuple):
-    """One memory as it is put before an agent."""
+    """One memory as it is injected."""
 
     id: str
     kind: str
@@ -34,7 +34,7 @@ class InjectedLine(NamedTuple):
 
 
 def injected_line(workspace: Workspace, hit: Recollection) -> InjectedLine:
-    """What a memory comes to, read from its record; without text if it is not to be told."""
+    """Build the line of a hit from its record; without text if it must not be injected."""
     for home in workspace.homes():
         body = home.index.body(hit.id)
         if body is not None:
@@ -44,17 +44,17 @@ def injected_line(workspace: Workspace, hit: Recollection) -> InjectedLine:
 
 
 def line_of_hit(hit: Recollection, text: str) -> InjectedLine:
-    """A memory with the text that it is told by."""
+    """Build the line of a hit with a given text."""
     fields = (hit.kind, text, hit.confidence, hit.evidence, hit.score, hit.status)
     return InjectedLine(hit.id, *fields)
 
 
 def tellable(kind: str, record: Mapping[str, Any], text: str) -> str:
-    """The text of a memory; nothing if somebody may have planted it.
+    """The text of a memory; empty if it may be an injection by a third party.
 
-    A command that pipes a download into a shell is put before nobody. Words to the reader are
-    nobody's lesson where a command printed them: in errors that consolidation made warnings and
-    learnings of. What people and agents put into words may be addressed to whom they like.
+    A command that pipes a download into a shell is never injected. Instructions to the reader are
+    dropped where a command printed them: in errors that consolidation made warnings and learnings
+    of. Text that people and agents wrote may address its reader.
     """
     if pipes_download(text) or (_was_printed(kind, record) and gives_instructions(text)):
         return ""
@@ -62,33 +62,33 @@ def tellable(kind: str, record: Mapping[str, Any], text: str) -> str:
 
 
 def _was_printed(kind: str, record: Mapping[str, Any]) -> bool:
-    """Whether the words are a command's: consolidation writes a key, or both parts of a lesson."""
+    """Check if a command printed the text: consolidation adds a key, or both parts of a lesson."""
     if kind == "learning":
         return bool(record.get("error") and record.get("resolution"))
     return kind == "anti-pattern" and "key" in record
 
 
-def line(told: InjectedLine) -> BulletLine:
-    """A memory as a line of Markdown that can be nothing else."""
-    name = told.id.removeprefix("skill-") if told.kind == "skill" else told.id
-    notes = ["candidate"] if told.status == "candidate" else []
-    if told.confidence is not None:
-        notes.append(f"confidence {told.confidence:g}")
-    if told.evidence > 1:
-        notes.append(f"{told.evidence} episodes")
-    return BulletLine(name, told.kind, told.text, ", ".join(notes))
+def line(injected: InjectedLine) -> BulletLine:
+    """Format a memory as a line of inert Markdown."""
+    name = injected.id.removeprefix("skill-") if injected.kind == "skill" else injected.id
+    notes = ["candidate"] if injected.status == "candidate" else []
+    if injected.confidence is not None:
+        notes.append(f"confidence {injected.confidence:g}")
+    if injected.evidence > 1:
+        notes.append(f"{injected.evidence} episodes")
+    return BulletLine(name, injected.kind, injected.text, ", ".join(notes))
 
 
-# -- A memory as one line of Markdown that cannot be anything else --------------------------------
+# -- A memory as one line of inert Markdown --------------------------------------------------------
 
 
 TEXT_LIMIT = 300  # two sentences; five such mistakes fit into half of the usual 1,000 tokens
 NOTE_LIMIT = 60
 GOAL_LIMIT = 120  # enough to see what was asked; the prompt itself may be pages
-_READ = 4_000  # characters looked at: enough for TEXT_LIMIT after folding, whatever the text's size
+_READ = 4_000  # characters examined: enough for TEXT_LIMIT after folding
 _SKILL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 _BLANK = {"Cc", "Zl", "Zp", "Zs"}
-# Marks that only choose how their neighbour is drawn, and the invisible "tag" characters: both
+# Marks that only change how their neighbour is drawn, and the invisible "tag" characters: both
 # have been used to hide text from people that models read.
 _HIDDEN = re.compile("[\u034f\ufe00-\ufe0f\U000e0000-\U000e0fff]")
 _BACKTICKS = re.compile(r"(?:\\*`)+")
@@ -120,7 +120,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def _label(line: BulletLine) -> str:
-    """The id, if it has the shape of one; else the kind: a label never carries free text."""
+    """The id, if it has the form of one; else the kind: a label never carries free text."""
     if line.kind == "skill" and _SKILL.fullmatch(line.id):
         return f"skill: {line.id}"
     if ID.fullmatch(line.id):
@@ -129,7 +129,7 @@ def _label(line: BulletLine) -> str:
 
 
 def _folded(text: str) -> str:
-    """All whitespace, line separators and controls as single spaces; invisible characters gone."""
+    """Fold all whitespace, line separators and controls into spaces; drop invisible characters."""
     if not (text.isascii() and text.isprintable()):
         text = "".join(map(_shown, _HIDDEN.sub("", text)))
     return " ".join(text.split())
@@ -157,9 +157,9 @@ def _inert(text: str) -> str:
     """The text with its code spans closed, and nothing that a Markdown reader would act on.
 
     Runs of backticks become single ones, and one without a partner an apostrophe, so that code is
-    what stands between an odd backtick and the next; there `<` is safe, elsewhere it is escaped.
-    A comment is broken everywhere: it is the one thing that means the same inside code to those
-    who look for it with a regular expression.
+    the text between an odd backtick and the next; there `<` is safe, elsewhere it is escaped. A
+    comment is broken everywhere: a program that looks for it with a regular expression finds it
+    inside code too.
     """
     text = _BACKTICKS.sub("`", text.replace("<!--", "<! --"))
     if text.count("`") % 2:
@@ -170,7 +170,7 @@ def _inert(text: str) -> str:
     return "`".join(parts)
 
 
-# -- The gist of a memory: its lesson in a line, read from the record's JSON ----------------------
+# -- The gist of a memory: its lesson in a line, from the record's JSON ----------------------------
 
 
 # A line has 300 characters: room for three complaints and what helped against the first.
@@ -178,35 +178,43 @@ _SYMPTOM, _REMEDY, _REMEDIES = 76, 50, 1
 
 
 def gist(kind: str, title: str, record: Mapping[str, Any]) -> str:
-    """One line of a memory that somebody can act on."""
-    tell = _GISTS.get(kind)
-    return (tell(record) if tell else "") or title
+    """Summarise a memory in one line that an agent can act on."""
+    summarise = _GISTS.get(kind)
+    return (summarise(record) if summarise else "") or title
 
 
 def _pattern(record: Mapping[str, Any]) -> str:
-    return _led(record.get("pattern"), record.get("correct_approach"))
+    return _with_remedy(record.get("pattern"), record.get("correct_approach"))
 
 
 def _anti_pattern(record: Mapping[str, Any]) -> str:
     fails = ": ".join(filter(None, (_text(record.get("what_fails")), _text(record.get("why")))))
-    return _led(fails, _best(record))
+    return _with_remedy(fails, _best(record))
 
 
 def family_gist(
     head: str, announcement: str, members: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> str:
-    """Several complaints of one command or tool in a line, the first ones with what helped."""
+    """Summarise several complaints of one command in a line, the first ones with their remedy."""
     parts = [_short(announcement, _SYMPTOM)] if announcement else []
     for number, (complaint, record) in enumerate(members):
         helped = _short(_best(record), _REMEDY) if number < _REMEDIES else ""
-        parts.append(_led(_short(complaint, _SYMPTOM), helped))
+        parts.append(_with_remedy(_short(complaint, _SYMPTOM), helped))
     return f"{head}: {'; '.join(dict.fromkeys(filter(None, parts)))}"
 
 
 def _best(record: Mapping[str, Any]) -> str:
-    """The remedy that most episodes speak for; empty if they speak against all."""
-    resolutions = [one for one in _list(record.get("resolutions")) if isinstance(one, Mapping)]
-    sound = [one for one in resolutions if _support(one) >= 0 and _remedy(one.get("do"))]
+    """The resolution with the most episodes for it; empty if episodes speak against all."""
+    resolutions = [
+        resolution
+        for resolution in _list(record.get("resolutions"))
+        if isinstance(resolution, Mapping)
+    ]
+    sound = [
+        resolution
+        for resolution in resolutions
+        if _support(resolution) >= 0 and _remedy(resolution.get("do"))
+    ]
     best = max(sound, key=_support, default={})
     return _remedy(best.get("do") or record.get("prevention"))
 
@@ -222,17 +230,21 @@ def _short(text: str, longest: int) -> str:
 
 
 def _learning(record: Mapping[str, Any]) -> str:
-    return _led(record.get("lesson"), record.get("resolution"))
+    return _with_remedy(record.get("lesson"), record.get("resolution"))
 
 
 def _episode(record: Mapping[str, Any]) -> str:
     context = record.get("context")
     goal = _text(context.get("goal")) if isinstance(context, Mapping) else ""
     outcome = _text(record.get("outcome"))
-    errors = [one for one in _list(record.get("errors_encountered")) if isinstance(one, Mapping)]
+    errors = [
+        error for error in _list(record.get("errors_encountered")) if isinstance(error, Mapping)
+    ]
     met = [
-        _led(_printed(one.get("message") or one.get("type")), _remedy(one.get("resolution")))
-        for one in errors
+        _with_remedy(
+            _printed(error.get("message") or error.get("type")), _remedy(error.get("resolution"))
+        )
+        for error in errors
     ]
     known = f"{goal} ({outcome})" if outcome not in {"", "unknown"} else goal
     return "; met: ".join(filter(None, (known, "; ".join(filter(None, met[:2])))))
@@ -260,8 +272,8 @@ def _handoff(record: Mapping[str, Any]) -> str:
     return f"{who}: " + "; ".join(filter(None, parts))
 
 
-def _led(what: Any, instead: Any) -> str:
-    return " -> ".join(filter(None, (_text(what), _text(instead))))
+def _with_remedy(problem: Any, instead: Any) -> str:
+    return " -> ".join(filter(None, (_text(problem), _text(instead))))
 
 
 def _support(resolution: Mapping[str, Any]) -> int:

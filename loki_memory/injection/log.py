@@ -1,7 +1,7 @@
-"""Injections: what was put into which session unasked, when, and on what occasion.
+"""Injections: the memories that a session got unasked, when, and on what occasion.
 
-The journal of this machine knows it. It keeps the latest lines whole and folds older ones into
-totals, so this goes back some hundred injections.
+They come from the journal of this machine. It keeps the latest lines whole and folds older ones
+into totals, so this goes back some hundred injections.
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ from loki_memory.journal import name_of
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
-# Where memory is put before an agent that did not ask for it in words of its own.
+# Surfaces that inject memory into a session that did not ask for it in words of its own.
 _SURFACES = ("hook:", "context", "continuity")
 
 
 class Injected(NamedTuple):
-    """One memory that was told; the title is empty where it is gone."""
+    """One memory that was injected; the title is empty where it is gone."""
 
     id: str
     title: str
 
 
 class Injection(NamedTuple):
-    """What was told at one moment."""
+    """The memories that were injected at one time."""
 
     at: str
     session: str
     occasion: str  # `hook:UserPromptSubmit`, `context`, `continuity`
-    why: str  # the prompt, the goal or the error that it was told for
+    why: str  # the prompt, the goal or the error that was the occasion
     memories: list[Injected]
     tokens: int
 
 
 def injections(workspace: Workspace, session: str | None = None) -> list[Injection]:
-    """What was told lately, newest last; `session` may be the beginning of one's id."""
+    """The latest injections, newest last; `session` may be the beginning of an id."""
     wanted = name_of(session)
-    found = [one for one in _all(workspace) if one.session.startswith(wanted)]
-    titles = _titles(workspace, {told.id for one in found for told in one.memories})
+    found = [entry for entry in _all(workspace) if entry.session.startswith(wanted)]
+    titles = _titles(workspace, {memory.id for entry in found for memory in entry.memories})
     return [
-        one._replace(
-            memories=[told._replace(title=titles.get(told.id, "")) for told in one.memories]
+        entry._replace(
+            memories=[memory._replace(title=titles.get(memory.id, "")) for memory in entry.memories]
         )
-        for one in found
+        for entry in found
     ]
 
 
 def _all(workspace: Workspace) -> Iterator[Injection]:
     for line in workspace.journal.recent():
-        one = _injection(line)
-        if one is not None and one.memories:
-            yield one
+        entry = _injection(line)
+        if entry is not None and entry.memories:
+            yield entry
 
 
 def _injection(line: Any) -> Injection | None:
-    """A line of the journal; None if it is of something else, or not ours."""
+    """Parse a line of the journal; None if it is about something else, or not ours."""
     try:
         if line["act"] != "shown" or not str(line["surface"]).startswith(_SURFACES):
             return None

@@ -1,12 +1,12 @@
-"""Mistakes to avoid: which warnings come before a task, in which order, and what each line says.
+"""Mistakes to avoid: choose and order the warnings for a task, and word each line.
 
-Errors come in families: a command, or a tool, complains of one thing today and of another
-tomorrow, and whoever uses it again may meet any of them. So a family has one line: who complains,
-of what most often, and what helped. A command whose complaints differ each time (a linter's do) is
-told by the line with which it announces that it failed.
+Errors come in families: a command or tool complains of one thing today and of another tomorrow,
+and its next user may meet any of them. So a family has one line: the command, its most frequent
+complaints, and what helped. A command whose complaints differ each time (a linter's do) is
+described by the line with which it announces its failure.
 
-What was met by most sessions comes first, where a session counts less the longer it is past, and
-what is near the goal as if it had been met more often.
+Warnings that most sessions met come first, where a session counts less with its age, and one near
+the goal counts as if it had been met more often.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from loki_memory.home import Home
     from loki_memory.workspace import Workspace
 
-_HALF_LIFE = 30  # days; of the decayed counters in the study the one that foretold reuse best
-_MEMBERS = 3  # complaints that a line tells
-_FIRST = 5  # lines of families, before what else is near the goal
+_HALF_LIFE = 30  # days; of the decayed counters in the study the best predictor of reuse
+_MEMBERS = 3  # complaints in a line
+_FIRST = 5  # lines of families, before other warnings near the goal
 # The warning nearest to the goal counts as if 1 + this many times as many sessions had met it, the
-# next half as many more. Between 1 and 5 the share of errors that were warned of stays the same
+# next half as many more. Between 1 and 5 the share of errors with a warning stays the same
 # (benchmarks/prewarn).
 _NEARNESS = 3
-_SAMPLES = 6  # newest episodes that are asked how a command announces its failure
+_SAMPLES = 6  # newest episodes that are searched for the announcement of a failure
 _RUNNING = re.compile(r"\s*\(running ([^()]*)\)$")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _ANNOUNCES = re.compile(
@@ -49,12 +49,12 @@ _FIGURES = re.compile(r"\d+")
 
 
 class FamilyMember(NamedTuple):
-    """A warning, and when it was met."""
+    """A warning, and the sessions that met it."""
 
     id: str
-    text: str  # what fails
+    text: str  # the title, which says what fails
     confidence: float | None
-    met: Mapping[str, str]  # session -> its last day; none if somebody only said so
+    met: Mapping[str, str]  # session -> its last day; empty if it was only stated
     episodes: Sequence[str]  # newest last
     kind: str = "anti-pattern"
     status: str = "active"
@@ -66,7 +66,7 @@ class FamilyMember(NamedTuple):
 
     @property
     def rank(self) -> tuple[float, str]:
-        """Among equals: what is surer comes first."""
+        """The order among equals: the surer first."""
         return (-(self.confidence or 0), self.id)
 
     @property
@@ -80,17 +80,17 @@ def _head(text: str) -> str:
 
 
 def _group(name: str, text: str) -> str:
-    """What makes warnings one family: the command; a warning without one stands alone."""
+    """The key of a warning's family: the command; a warning without one is a family of its own."""
     return _head(text) or name
 
 
 class Family(NamedTuple):
-    """Warnings about one command or tool, what matters most comes first."""
+    """Warnings about one command or tool, the most important first."""
 
     head: str
     members: Sequence[FamilyMember]
     weight: float  # sessions that met one of them, each by its age
-    weights: Mapping[str, float]  # the same for each of them, by its id
+    weights: Mapping[str, float]  # the same for each member, by its id
 
     @property
     def name(self) -> str:
@@ -98,30 +98,30 @@ class Family(NamedTuple):
 
     @property
     def episodes(self) -> list[str]:
-        return sorted({one for member in self.members for one in member.episodes})
+        return sorted({name for member in self.members for name in member.episodes})
 
 
 def families(members: Iterable[FamilyMember]) -> list[Family]:
-    """Warnings by who complains; most met first. Ages count from the newest day there is."""
+    """Group warnings by command; most met first. Ages count from the newest day of all."""
     groups: dict[str, list[FamilyMember]] = {}
-    for one in members:
-        groups.setdefault(_group(one.id, one.text), []).append(one)
-    days = (day for group in groups.values() for one in group for day in one.met.values())
+    for member in members:
+        groups.setdefault(_group(member.id, member.text), []).append(member)
+    days = (day for group in groups.values() for member in group for day in member.met.values())
     newest = max(days, default="")
     return ordered([_family(group, newest) for group in groups.values()], {})
 
 
 def _family(group: Sequence[FamilyMember], newest: str) -> Family:
     met: dict[str, str] = {}
-    for one in group:
-        for session, day in one.met.items():
+    for member in group:
+        for session, day in member.met.items():
             met[session] = max(day, met.get(session, ""))
-    weights = {one.id: _weight(one.met, newest) for one in group}
+    weights = {member.id: _weight(member.met, newest) for member in group}
     return Family(group[0].head, group, _weight(met, newest), weights)
 
 
 def _weight(met: Mapping[str, str], newest: str) -> float:
-    """Sessions by their age; what somebody said without having met it counts as one of today."""
+    """Count sessions by their age; a warning that was only stated counts as one of today."""
     if not met:
         return 1.0
     return round(sum(exp2(-_days(day, newest) / _HALF_LIFE) for day in met.values()), 6)
@@ -134,19 +134,22 @@ def _days(day: str, newest: str) -> int:
 
 
 def ordered(found: Iterable[Family], near: Mapping[str, int]) -> list[Family]:
-    """Families, and the warnings of each, as they matter now. `near` tells how near to the goal a
-    warning is, by its id, and a family, by its name: 1 is nearest.
+    """Order families, and the warnings of each, for a goal. `near` gives the rank of a warning by
+    its id, and of a family by its name: 1 is nearest to the goal.
     """
 
     def matters(name: str, weight: float) -> float:
         return weight * (1 + (_NEARNESS / near[name] if name in near else 0))
 
-    def within(one: Family) -> Family:
-        members = sorted(one.members, key=lambda m: (-matters(m.id, one.weights[m.id]), *m.rank))
-        return one._replace(members=members)
+    def within(family: Family) -> Family:
+        members = sorted(
+            family.members, key=lambda m: (-matters(m.id, family.weights[m.id]), *m.rank)
+        )
+        return family._replace(members=members)
 
     return sorted(
-        map(within, found), key=lambda one: (-matters(one.name, one.weight), *one.members[0].rank)
+        map(within, found),
+        key=lambda family: (-matters(family.name, family.weight), *family.members[0].rank),
     )
 
 
@@ -161,36 +164,37 @@ def mistakes(
     *,
     unasked: bool = False,
 ) -> list[tuple[Recollection, str]]:
-    """The warnings for a task, best first, each with its line, without those that are held back;
-    `hits` are near the goal. Unasked, only those that are proven.
+    """The warnings for a task, best first, each with its line, without withheld ones; `hits` are
+    near the goal. Unasked, only proven ones.
     """
     members = list(_members(workspace, held, unasked=unasked))
-    known = {_group(one.id, one.text) for one in members}
+    known = {_group(member.id, member.text) for member in members}
     members += [
         FamilyMember(hit.id, hit.title, hit.confidence, {}, [], hit.kind, hit.status)
         for hit in hits
-        if _group(hit.id, hit.title) not in known  # a learning says what its family says
+        if _group(hit.id, hit.title) not in known  # a learning repeats its family
     ]
-    members = [one for one in members if _is_told(workspace, one)]
+    members = [member for member in members if _may_be_injected(workspace, member)]
     best = ordered(families(members), _near(hits))
-    near = {one.id: one for one in members}
+    near = {member.id: member for member in members}
     chosen = _chosen(best, [near[hit.id] for hit in hits if hit.id in near])
-    return [(_recollection(one, hits), _line(workspace, one)) for one in chosen[:most]]
+    return [(_recollection(family, hits), _line(workspace, family)) for family in chosen[:most]]
 
 
 def _chosen(best: Sequence[Family], near: Iterable[FamilyMember]) -> list[Family]:
-    """First some families; then what is near the goal and is not told in their lines, each in one
-    of its own; then more families.
+    """Choose some families first; then warnings near the goal that are not in their lines, each
+    in a line of its own; then more families.
     """
     first = best[:_FIRST]
-    told_of = {one.id for family in first for one in shown(family)}
-    alone = [Family(one.head, [one], 0, {}) for one in near if one.id not in told_of]
-    told_of |= {one.members[0].id for one in alone}
-    return [*first, *alone, *(one for one in best[_FIRST:] if one.members[0].id not in told_of)]
+    covered = {member.id for family in first for member in shown(family)}
+    alone = [Family(member.head, [member], 0, {}) for member in near if member.id not in covered]
+    covered |= {family.members[0].id for family in alone}
+    rest = (family for family in best[_FIRST:] if family.members[0].id not in covered)
+    return [*first, *alone, *rest]
 
 
 def _near(hits: Iterable[Recollection]) -> dict[str, int]:
-    """The place of each hit, and of the command that it speaks of."""
+    """The rank of each hit, and of its command."""
     near: dict[str, int] = {}
     for at, hit in enumerate(hits, 1):
         near.setdefault(hit.id, at)
@@ -198,8 +202,8 @@ def _near(hits: Iterable[Recollection]) -> dict[str, int]:
     return near
 
 
-def _is_told(workspace: Workspace, member: FamilyMember) -> bool:
-    """Whether a warning may be told; its record is read where its words give a reason to ask."""
+def _may_be_injected(workspace: Workspace, member: FamilyMember) -> bool:
+    """Check if a warning may be injected; its record is read only if its words are suspicious."""
     if without_instructions(member.text) == member.text:
         return True
     return bool(tellable(member.kind, _record(workspace, member.id), member.text))
@@ -228,7 +232,7 @@ def _members(workspace: Home, held: Collection[str], *, unasked: bool) -> Iterat
 
 
 def _day(episode: str) -> str:
-    """Of an episode that is archived its id still tells the day."""
+    """The day in the id of an episode, for archived ones."""
     found = _DAY.search(episode)
     return found[0] if found else ""
 
@@ -259,21 +263,21 @@ def _line(workspace: Workspace, family: Family) -> str:
         title, record = with_command(members[0].complaint, typed), _record(workspace, members[0].id)
         record = {**record, "what_fails": title} if typed else record
         return tellable(members[0].kind, record, gist(members[0].kind, title, record))
-    each = [(one.complaint, _record(workspace, one.id)) for one in members]
+    each = [(member.complaint, _record(workspace, member.id)) for member in members]
     return family_gist(typed, _announcement(family, samples), each)
 
 
 def shown(family: Family) -> list[FamilyMember]:
-    """The warnings that the line of a family tells."""
+    """The warnings in the line of a family."""
     return distinct(family.members)[:_MEMBERS]
 
 
 def distinct(members: Sequence[FamilyMember]) -> list[FamilyMember]:
-    """Of complaints that differ only in what they name, the first."""
+    """The first of complaints that differ only in the names they mention."""
     found: dict[str, FamilyMember] = {}
-    for one in members:
-        known = signature(one.complaint)
-        found.setdefault(known.broad if known else one.complaint, one)
+    for member in members:
+        known = signature(member.complaint)
+        found.setdefault(known.broad if known else member.complaint, member)
     return list(found.values())
 
 
@@ -287,7 +291,7 @@ def _record(workspace: Workspace, name: str) -> Mapping[str, Any]:
 
 
 def _samples(workspace: Workspace, family: Family) -> Iterator[tuple[str, str]]:
-    """How the command was typed, and what it said, in the newest episodes that tell both."""
+    """The commands as typed, and their messages, from the newest episodes that have both."""
     for name in family.episodes[-_SAMPLES:] if family.head else ():
         for error in _record(workspace, name).get("errors_encountered") or ():
             if isinstance(error, Mapping) and head("shell", str(error.get("type"))) == family.head:
@@ -295,11 +299,11 @@ def _samples(workspace: Workspace, family: Family) -> Iterator[tuple[str, str]]:
 
 
 def _announcement(family: Family, samples: Iterable[tuple[str, str]]) -> str:
-    """How a command says that it failed, if it said so in the same words more than once."""
-    said = [_FIGURES.sub("0", announcing(message)) for _, message in samples]
-    known = {_FIGURES.sub("0", one.complaint) for one in family.members}
-    often = _commonest(line for line in said if line and line not in known)
-    return often if said.count(often) > 1 else ""
+    """The line with which a command announces its failure, if it used it more than once."""
+    announced = [_FIGURES.sub("0", announcing(message)) for _, message in samples]
+    known = {_FIGURES.sub("0", member.complaint) for member in family.members}
+    often = _commonest(line for line in announced if line and line not in known)
+    return often if announced.count(often) > 1 else ""
 
 
 def _commonest(texts: Iterable[str]) -> str:
@@ -310,4 +314,4 @@ def _commonest(texts: Iterable[str]) -> str:
 def announcing(message: str) -> str:
     """The first line of an error that says that something failed."""
     lines = (line.strip() for line in message.splitlines())
-    return next((one for one in lines if _ANNOUNCES.search(one) and not _EXIT.match(one)), "")
+    return next((text for text in lines if _ANNOUNCES.search(text) and not _EXIT.match(text)), "")

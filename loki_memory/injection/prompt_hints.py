@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _LINES = 3  # before a prompt: read at every one of them
-_LOOKED_AT = 8  # hits, of which some may be held back
+_LOOKED_AT = 8  # hits, some of which may be withheld
 _LESSONS = 2  # after a failure
 _NEAR = 0.4  # of the best score, as for all that is injected
-_ASKED = 2_000  # characters of a prompt: what comes after is pasted
-# A session that began, or lost what it had read, is told everything anew. What its subagents are
-# told they keep to themselves.
+_ASKED = 2_000  # characters of a prompt: the rest is pasted
+# A session that began, or lost its context, may get every memory again. Injections into its
+# subagents do not count.
 _BEGINNINGS = ("hook:SessionStart",)
 _TELLING = (*_BEGINNINGS, "hook:UserPromptSubmit")
 
 
 def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> str:
-    """Lines about what a prompt asks for; empty where nothing is near enough."""
+    """Lines that are relevant to a prompt; empty where nothing is relevant enough."""
     asked = _beginning(without_private(prompt))
     if not asked:
         return ""
-    wish = RecallOptions(asked, _LOOKED_AT)
-    hits, _ = recall(workspace, wish.asked(workspace.now(), injected=True, unasked=True))
+    options = RecallOptions(asked, _LOOKED_AT)
+    hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
     known = told_before(workspace, session)
     held = withheld(workspace)
     near = [hit for hit in hits if hit.score >= _NEAR * hits[0].score and hit.id not in held]
@@ -51,7 +51,7 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
 def lesson(
     workspace: Workspace, error: str, tool: str, target: str, session: str, surface: str
 ) -> str:
-    """What helped against this very error before, best first; empty if nothing is known."""
+    """The remedies of this very error, best first; empty if none is known."""
     from loki_memory.files.redaction import redact
     from loki_memory.models.error_signature import head, signature
 
@@ -62,15 +62,15 @@ def lesson(
     lessons = _lessons(workspace, f"error:{found.exact}", head(tool, target, error))
     known = _worded(workspace, lessons)[:_LESSONS]
     if known:
-        told = [(hit.id, tokens(shown(hit))) for hit, _ in known]
+        costs = [(hit.id, tokens(shown(hit))) for hit, _ in known]
         workspace.journal.shown(
-            told, surface=surface, query=found.exact, session=session, now=workspace.now()
+            costs, surface=surface, query=found.exact, session=session, now=workspace.now()
         )
     return "".join(line for _, line in known)
 
 
 def _beginning(text: str) -> str:
-    """As much of a prompt as is looked for; what is cut has lost its secrets before."""
+    """The part of a prompt that is searched for; secrets are redacted before it is cut."""
     if len(text) <= _ASKED:
         return text
     from loki_memory.files.redaction import clip
@@ -79,7 +79,7 @@ def _beginning(text: str) -> str:
 
 
 def without_private(text: str) -> str:
-    """A prompt as it may be looked for and journaled."""
+    """A prompt as it may be searched for and journaled."""
     if "<" not in text:
         return text.strip()
     from loki_memory.ingest.turns import clean
@@ -88,20 +88,20 @@ def without_private(text: str) -> str:
 
 
 def told_before(workspace: Workspace, session: str) -> set[str]:
-    """The memories that a session was told since it began, or was compacted.
+    """The memories that were injected into a session since it began, or was compacted.
 
-    What a brief offered does not count: not all of it may have found room there.
+    Memories that a brief offered do not count: some of them may not have fitted in.
     """
     from loki_memory.journal import name_of
 
-    told: set[str] = set()
+    known: set[str] = set()
     for surface, ids in _shown(workspace, name_of(session)) if session else ():
-        told = set() if surface in _BEGINNINGS else told | ids
-    return told
+        known = set() if surface in _BEGINNINGS else known | ids
+    return known
 
 
 def _shown(workspace: Workspace, session: str) -> Iterator[tuple[str, set[str]]]:
-    """What a session was told lately, and where; what is not a line of ours is passed over."""
+    """The latest injections of a session with their surfaces; foreign lines are skipped."""
     try:
         lines = workspace.journal.recent()
     except OSError:
@@ -113,9 +113,9 @@ def _shown(workspace: Workspace, session: str) -> Iterator[tuple[str, set[str]]]
 
 
 def _lessons(workspace: Workspace, mark: str, by: str) -> list[Recollection]:
-    """Warnings that know an error and what to do about it, the surest first; of those that name a
-    command, the ones about the command that met it, if there are such. A candidate is one of them
-    if it knows what mended the error.
+    """Warnings that know an error and its remedy, the surest first; of those that name a command,
+    the ones about the command that met it, if there are any. A candidate counts if it knows what
+    mended the error.
     """
     workspace.look_again()
     rows = workspace.index.ask(
@@ -138,8 +138,8 @@ def _lessons(workspace: Workspace, mark: str, by: str) -> list[Recollection]:
 
 
 def _worded(workspace: Workspace, hits: Iterable[Recollection]) -> list[tuple[Recollection, str]]:
-    """Memories that have something to say, each with its line."""
+    """Memories that have a line to show, each with that line."""
     from loki_memory.injection.line import bullet, injected_line, line
 
-    told = ((hit, bullet(line(injected_line(workspace, hit)))) for hit in hits)
-    return [(hit, f"{text}\n") for hit, text in told if text]
+    lines = ((hit, bullet(line(injected_line(workspace, hit)))) for hit in hits)
+    return [(hit, f"{text}\n") for hit, text in lines if text]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def withheld(home: Home) -> frozenset[str]:
-    """The ids of what is not to be injected; says how many no commit vouches for."""
+    """The ids of memories that must not be injected; leaves a notice with the unsigned ones."""
     doubted = doubts(home.layout)
     is_required = bool(home.config.get("trust.require_signature")) and not home.is_user
     if not (doubted or is_required):
@@ -27,25 +27,25 @@ def withheld(home: Home) -> frozenset[str]:
     ours = [(name, path, etag) for name, path, etag in rows if not path.startswith(PRIVATE)]
     held = {name for name, path, etag in ours if doubted.get(path) == etag}
     if is_required:
-        stood_for = _stood_for(home)
-        unsigned = {name for name, path, etag in ours if stood_for.get(path) != etag} - held
-        _tell(home, len(unsigned))
+        vouched = _vouched_for(home)
+        unsigned = {name for name, path, etag in ours if vouched.get(path) != etag} - held
+        _notice(home, len(unsigned))
         held |= unsigned
     return frozenset(held)
 
 
-def _stood_for(home: Home) -> dict[str, str]:
+def _vouched_for(home: Home) -> dict[str, str]:
     from loki_memory.integrity.signatures import vouched
 
     try:
         return vouched(home)
-    except GitFailed as error:  # who cannot look vouches for nothing
+    except GitFailed as error:  # without git nothing is vouched for
         home.notices.append(f"trust.require_signature: {error}")
         return {}
 
 
-def _tell(home: Home, many: int) -> None:
+def _notice(home: Home, many: int) -> None:
     if many:
-        what = "memory is" if many == 1 else "memories are"
+        subject = "memory is" if many == 1 else "memories are"
         why = "no signed or reviewed commit brought it in (trust.require_signature)"
-        home.notices.append(f"{many} {what} withheld: {why}")
+        home.notices.append(f"{many} {subject} withheld: {why}")
