@@ -2,8 +2,8 @@
 
 The workspace's `config.toml` comes with a clone and is data: a setting that names a path (a command
 or an address would be another) is read from the user's file or the environment only. In a matter of
-privacy or trust the workspace may be stricter than its user, and not laxer. What consolidation
-comes to must be the same in every clone: its settings are read from the workspace's file only.
+privacy or trust the workspace may be stricter than its user, but not laxer. Consolidation must give
+the same result in every clone: its settings are read from the workspace's file only.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _MOST_BYTES = 64_000  # of a file: all settings with their meanings have a tenth
 _MOST_DOTS = 200  # on a line: `tomllib` takes 18 s for a key of 32,000 parts
 _LONGEST = 40  # characters of a value or a name in a message
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe in place of a file must not keep us waiting
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe in place of a file must not block
 _DEEP = "is nested too deeply; settings stand in tables of one level. Mend or delete it."
 _SHARED = "only the workspace's config.toml sets it, so that every clone consolidates alike"
 
 
 class Setting(NamedTuple):
-    """A key, its default, and what it means; the default says whether it is a number or a text."""
+    """A key, its default, and its meaning; the default's type is the setting's: number or text."""
 
     name: str
     default: int | str
@@ -40,16 +40,16 @@ class Setting(NamedTuple):
     basis: str  # where the default comes from: a measurement, a document, or a decision
     is_switch: bool = False  # 0 or 1, written `false` or `true`
     names_path: bool = False
-    shared: bool = False  # the workspace's own, so that all who work in it have the same
+    shared: bool = False  # read from the workspace only, so that all its users have the same
     least: int = 0
     most: int | None = None
     choices: tuple[str, ...] = ()  # the values that a text may have, the strictest last
-    # Of a setting of privacy or trust: whether the lower or the higher of two values is stricter.
+    # In a matter of privacy or trust: the lower or the higher of two values is stricter.
     stricter: Literal["", "lower", "higher"] = ""
 
     @property
     def variable(self) -> str:
-        """The name in the environment; empty if that has no say."""
+        """The environment variable; empty if there is none."""
         return "" if self.shared else self.spelled
 
     @property
@@ -68,7 +68,7 @@ class Setting(NamedTuple):
         return f"a whole number, {self.least} {upwards}"
 
     def parsed(self, raw: Any) -> int | str | None:
-        """What a file or a person wrote, as a value; None if it is none."""
+        """Parse the text of a file or a person; None if it is no value."""
         if self.choices:
             return raw if raw in self.choices else None
         if isinstance(self.default, str):
@@ -78,7 +78,7 @@ class Setting(NamedTuple):
         return self._within(raw)
 
     def widens(self, value: int | str, other: int | str) -> bool:
-        """Whether a value allows what another one does not, in a matter of privacy or trust."""
+        """Check if a value allows more than another one, in a matter of privacy or trust."""
         if self.stricter == "higher":
             return self._rank(value) < self._rank(other)
         return self.stricter == "lower" and self._rank(value) > self._rank(other)
@@ -98,14 +98,14 @@ class Setting(NamedTuple):
 
 
 def _is_plain(raw: Any) -> bool:
-    """Whether a value is a text or a number that is short enough to convert and to show."""
+    """Check for a text or a number that is short enough to convert and to show."""
     if isinstance(raw, str):
         return len(raw) <= _LONGEST
     return isinstance(raw, float) or (isinstance(raw, int) and abs(raw) <= sys.maxsize)
 
 
 def _shown(raw: Any) -> str:
-    """A value as a message shows it."""
+    """A value for a message."""
     if isinstance(raw, str):
         return repr(_cut(raw))
     return repr(raw) if _is_plain(raw) else f"of type {type(raw).__name__}"
@@ -352,7 +352,7 @@ SETTINGS = (
 
 
 class Value(NamedTuple):
-    """A setting as it is in force, and where it was set."""
+    """A setting's present value, and its source."""
 
     setting: Setting
     value: int | str
@@ -360,7 +360,7 @@ class Value(NamedTuple):
 
 
 class Config(NamedTuple):
-    """All settings as they are in force, keys that nobody knows, and what is not obeyed and why."""
+    """The present values of all settings, unknown keys, and values that are ignored and why."""
 
     values: dict[str, Value]
     unknown: list[str]
@@ -380,7 +380,7 @@ def load(workspace: Path, user: Path, environment: Mapping[str, str] | None = No
     """
     environment = os.environ if environment is None else environment
     config = Config({s.name: Value(s, s.default, "default") for s in SETTINGS}, [], [])
-    if workspace == user:  # the user's own: nobody else's, and all there is
+    if workspace == user:  # the user's own file is the only one
         _take(config, "user", user, {})
     else:
         _take(config, "user", user, {s.name: _SHARED for s in SETTINGS if s.shared})
@@ -392,7 +392,7 @@ def load(workspace: Path, user: Path, environment: Mapping[str, str] | None = No
 
 
 def _take(config: Config, source: str, path: Path, refused: Mapping[str, str]) -> None:
-    """What a file says, without what it may not say; for that, the reason."""
+    """Take the settings of a file that it may set; note the reason for the others."""
     if source == "workspace" and path.is_symlink():
         config.ignored.append(f"{path} is ignored: it is a symbolic link, which is not followed")
         return
@@ -444,7 +444,7 @@ def _setting(name: str) -> Setting:
 
 
 def _read(path: Path, *, follow: bool) -> dict[str, Any]:
-    """What a file sets, by the whole names of its keys; nothing if there is no file."""
+    """The settings of a file, by their full names; empty if there is no file."""
     try:
         text = _bytes(path, follow=follow).decode()
     except UnicodeDecodeError as error:
@@ -453,14 +453,14 @@ def _read(path: Path, *, follow: bool) -> dict[str, Any]:
         raise InvalidConfig(path, f"cannot be read ({error.strerror}).") from error
     if not text:
         return {}
-    # Most workspaces say only this, and the TOML reader costs 15 ms of every command.
+    # Most workspaces set only this, and the TOML parser costs 15 ms of every command.
     plain = _ONLY_FORMAT.match(text)
     return {"format": int(plain[1])} if plain else _parse(path, text)
 
 
 def _bytes(path: Path, *, follow: bool) -> bytes:
-    """A file's content, empty if there is none. Users link to their own; what a clone links to is
-    not read.
+    """A file's content, empty if there is none. Links of the user are followed, those of a clone
+    are not.
     """
     try:
         file = os.open(path, os.O_RDONLY | _NONBLOCK | (0 if follow else _NOFOLLOW))
@@ -518,7 +518,7 @@ def _check_format(path: Path, found: Any) -> None:
 
 
 def chosen(name: str, written: str, *, by_user: bool = False) -> int | str:
-    """The value that someone wrote for a setting of a workspace, or of the user's own."""
+    """Parse a value for a setting of a workspace, or of the user's own."""
     setting = _setting(name)
     if setting.names_path and not by_user:
         raise InvalidConfig(name, f"a workspace cannot set it: {_path(setting)}.")

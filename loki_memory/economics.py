@@ -1,7 +1,7 @@
-"""What reading memory cost and saved, in tokens, counted from the journal's lines.
+"""The cost and savings of reading memory, in tokens, computed from the journal's lines.
 
-Tokens are estimated as bytes / 4. Nothing else is: what would have been read without recall is
-the size that the store had at each recall, as the journal noted it then.
+Tokens are estimated as bytes / 4. Nothing else is: the cost without recall is the size of the
+store at each recall, as the journal noted it then.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _HARDLY_ANYTHING = 1000
 
 
 class Economics(NamedTuple):
-    """What reading cost.
+    """The balance of reading memory.
 
-    `available` is the size of the store at the last recall. `whole` is what the same recalls
-    would have cost if each had read the whole store as it was then; `saved` is what is left of
-    that after all that was offered and opened.
+    `available` is the size of the store at the last recall. `whole` is the cost of the same recalls
+    if each had read the whole store as it was then; `saved` is `whole` less all that was offered
+    and opened.
     """
 
     recalls: int
@@ -38,7 +38,7 @@ class Economics(NamedTuple):
 
 
 class Total(NamedTuple):
-    """What one surface offered on one day."""
+    """The offers of one surface on one day."""
 
     day: str
     surface: str
@@ -47,27 +47,27 @@ class Total(NamedTuple):
     whole: int
 
     def line(self) -> dict[str, Any]:
-        """As it stands in a journal that was folded."""
+        """A line for a folded journal."""
         counts = {"recalls": self.recalls, "offered": self.offered, "whole": self.whole}
         return {"act": "offered", "at": self.day, "surface": self.surface, **counts}
 
 
 def totals(lines: Iterable[Any]) -> list[Total]:
-    """The lines of shown.jsonl, added up by day and surface."""
+    """Sum the lines of shown.jsonl by day and surface."""
     sums: dict[tuple[str, str], Total] = {}
     for line in lines:
         with suppress(KeyError, TypeError, ValueError):
-            one = _total(line)
-            sums[one[:2]] = _sum(sums.get(one[:2]), one)
+            total = _total(line)
+            sums[total[:2]] = _sum(sums.get(total[:2]), total)
     return list(sums.values())
 
 
 def _total(line: dict[str, Any]) -> Total:
-    """A line as a total; raises for lines of other kinds."""
+    """Parse a line as a total; raises for lines of other kinds."""
     day, surface, offered = str(line["at"])[:10], str(line["surface"]), int(line["offered"])
     if line["act"] == "offered":
         return Total(day, surface, int(line["recalls"]), offered, int(line["whole"]))
-    # Where nobody counted the store, nothing is said to be saved.
+    # Where the size of the store is unknown, nothing counts as saved.
     return Total(day, surface, 1, offered, int(line["available"]) or offered)
 
 
@@ -80,7 +80,7 @@ def _sum(a: Total | None, b: Total) -> Total:
 def economics(
     lines: list[Any], first: str, opens: int, opened: int, outcomes: dict[str, int]
 ) -> Economics:
-    """The balance from the day `first` on; what was opened since then is added up already."""
+    """The balance from the day `first` on; the caller gives the sums of what was opened."""
     shown = [total for total in totals(lines) if total.day >= first]
     recalls, offered, whole = _sums(shown)
     return Economics(
@@ -108,7 +108,7 @@ def _sums(shown: Iterable[Total]) -> tuple[int, int, int]:
 
 
 def _available(lines: list[Any]) -> int:
-    """What the store held when somebody last counted."""
+    """The size of the store when it was last counted."""
     counts = (line.get("available") for line in reversed(lines))
     return next((count for count in counts if isinstance(count, int) and count), 0)
 
@@ -116,19 +116,19 @@ def _available(lines: list[Any]) -> int:
 def _advice(shown: list[Total], opens: int, opened: int) -> list[str]:
     """Sentences that the numbers support; none before there are enough of them."""
     recalls, offered, whole = _sums(shown)
-    if recalls < _ENOUGH or whole == offered:  # nobody counted the store
+    if recalls < _ENOUGH or whole == offered:  # the size of the store is unknown
         return []
     saved = whole - offered - opened
     searched, found, _ = _sums(total for total in shown if total.surface == "recall")
-    said = []
+    advice = []
     if opened > _LONG_BODIES * whole:
-        said.append("What was opened is over 15 % of a whole reading: keep memories shorter.")
+        advice.append("What was opened is over 15 % of a whole reading: keep memories shorter.")
     if saved < _LITTLE_SAVED * whole:
-        said.append("Less than half of a whole reading was saved: recall fewer at a time (-k).")
+        advice.append("Less than half of a whole reading was saved: recall fewer at a time (-k).")
     if opens > _MANY_OPENS * recalls:
-        said.append("More than 3 memories are opened for each recall: ask narrower questions.")
+        advice.append("More than 3 memories are opened for each recall: ask narrower questions.")
     if found > _MANY_TOKENS * searched:
-        said.append("A recall offers over 200 tokens: give it a --budget.")
+        advice.append("A recall offers over 200 tokens: give it a --budget.")
     if saved < _HARDLY_ANYTHING:
-        said.append("Less than 1,000 tokens were saved in all: this store can be read whole.")
-    return said
+        advice.append("Less than 1,000 tokens were saved in all: this store can be read whole.")
+    return advice

@@ -1,8 +1,8 @@
-"""What can go wrong, as one tree: each error writes its own sentence and says what to do next.
+"""The errors as one tree: each writes its own sentence and says what to do next.
 
     LokiMemoryError            1
     ├── NotAWorkspace          3   no .loki folder here or above
-    │   ├── NotAFolder         3   what was named is not a folder
+    │   ├── NotAFolder         3   the given path is not a folder
     │   └── NotAProject        3   the home folder is none
     ├── SymlinkedRoot          3   .loki is a symbolic link
     ├── NewerFormat            3   written by a newer loki-memory
@@ -14,7 +14,7 @@
     │   ├── NothingToUndo      5   it was not archived, forgotten or rejected
     │   ├── NoLedger           5   the agent has not checked in
     │   ├── UnknownRevision    5   git knows no such commit
-    │   ├── NoHistory          5   the folder lies in no git repository
+    │   ├── NoHistory          5   the folder is in no git repository
     │   └── NoChange           5   a recall was the same at both ends
     ├── Conflict               6
     │   ├── FileChanged        6   changed since it was read
@@ -25,15 +25,15 @@
     ├── RejectedValue          7   a person rejected this value
     ├── StoreBusy              8   another process holds the store
     │   └── AlreadyWatched     8   another process watches the workspace
-    ├── StoreFailed            9   the file system said no
-    │   └── LinkRefused        9   a symbolic link stands where memory is written
+    ├── StoreFailed            9   the file system refused
+    │   └── LinkRefused        9   a symbolic link is in a place where memory is written
     ├── EverythingVanished    10   all memory files are gone at once
     ├── GitFailed             11   git could not do what was asked
     │   └── NotOnABranch      11   memory is not kept on a branch of its own
     └── NoAnswer              12   the watcher of the workspace does not do as it should
 
-The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 27 are what
-`loki-mem check` found.
+The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 27 are the
+findings of `loki-mem check`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class InvalidRecord(LokiMemoryError):
         return "".join(f"{part}: " for part in (place, self.field) if part)
 
     def at(self, path: str, line: int = 0) -> InvalidRecord:
-        """The same error, placed in a file."""
+        """The same error, with its place in a file."""
         return InvalidRecord(
             self.reason,
             field=self.field,
@@ -188,13 +188,13 @@ class NoHistory(NotFound):
     def __init__(self, folder: object) -> None:
         LokiMemoryError.__init__(
             self,
-            f"{folder} lies in no git repository, so its memory has no history; "
+            f"{folder} is in no git repository, so its memory has no history; "
             "`git init` and `loki-mem commit` begin one.",
         )
 
 
 class NoChange(NotFound):
-    """`is_right_now`: as it should be in the newest commit; else it never was."""
+    """`is_right_now`: the recall is right in the newest commit; else it never was."""
 
     def __init__(self, memory_id: str, *, expected: bool, is_right_now: bool) -> None:
         if is_right_now:
@@ -219,7 +219,7 @@ class FileChanged(Conflict):
 class IdTaken(Conflict):
     def __init__(self, memory_id: str, path: object) -> None:
         super().__init__(
-            f"{memory_id} already stands in {path} with other content; change it with "
+            f"{memory_id} is already in {path} with other content; change it with "
             f"`loki-mem correct {memory_id}`, or leave the id out and one is made."
         )
 
@@ -310,7 +310,7 @@ class EverythingVanished(LokiMemoryError):
 
 
 class GitFailed(LokiMemoryError):
-    """Git said no; `reason` is what it complained of, in its own words."""
+    """A failure of git; `reason` is git's own complaint."""
 
     exit_code = 11
 

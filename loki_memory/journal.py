@@ -1,17 +1,17 @@
-"""The usage journal: what was shown, opened, found helpful or not, and how tasks ended.
+"""The usage journal: memories that were shown, opened, helpful or not, and outcomes of tasks.
 
-Two files of JSON lines in this machine's own zone. `uses.jsonl` has what is a sign of use (opened,
-helpful) or of its opposite, and the outcomes of tasks; every recall reads it. `shown.jsonl` has
-what was offered at what cost; statistics read it, and an episode that is recorded asks its last
-lines what it was shown. A line is appended in one write, under the journal's own lock, so that
-processes lose nothing to each other. What is not a line of ours is passed over, and a journal that
-cannot be written never fails the reader that wanted to note something: the verbs return False.
+Two files of JSON lines in this machine's own zone. `uses.jsonl` has signs of use (opened, helpful)
+or of its opposite, and the outcomes of tasks; every recall reads it. `shown.jsonl` has what was
+offered at what cost; statistics read it, and recording an episode looks up there what it was shown.
+A line is appended in one write, under the journal's own lock, so that processes lose nothing to
+each other. Foreign lines are skipped, and a journal that cannot be written never fails its caller:
+the verbs return False.
 
-Being shown is not a use: what is often offered would be offered ever more often. Strength is a
-counter of uses that fades: each use adds 2**((t - t0) / half-life), kept as a logarithm so that no
-date overflows it; divided by the same power of `now` it is the number of uses, each halved for
-every half-life since. The order of two records thus never depends on when one asks. A long
-journal is folded into one line per record and day, which is exactly what reading it gives.
+Being shown is not a use: a memory that is often offered would be offered ever more often. Strength
+is a decaying counter of uses: each use adds 2**((t - t0) / half-life), kept as a logarithm so that
+no date overflows it; divided by the same power of `now` it is the number of uses, each halved for
+every half-life since. The order of two records thus never depends on the time of the query. A long
+journal is folded into one line per record and day, which gives exactly the same sums.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:  # only statistics ask for it
     from loki_memory.economics import Economics
 
 _DAY = 86_400
-_HALF_LIFE = 30 * _DAY  # of 7, 14, 30 and 90 days, 14 and 30 foretold best what is needed next
+_HALF_LIFE = 30 * _DAY  # of 7, 14, 30 and 90 days, 14 and 30 predicted the next need best
 _START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
-_STRONGEST = 64.0  # log2 of a strength; more than that only a wrong clock can give
+_STRONGEST = 64.0  # log2 of a strength; only a wrong clock can give more
 _SAME_SESSION = 7 * _DAY  # a session that goes on for longer uses a memory anew
 _SKEW = _DAY  # how far the clocks of two writers may differ without a use being counted twice
 _USES_BYTES = 128_000  # some 1,000 lines, which take a recall 4 ms to read for the first time
 _SHOWN_BYTES = 4_000_000
-_HEAD_BYTES = 96  # enough to tell one folding from another
+_HEAD_BYTES = 96  # enough to distinguish two foldings
 _WAIT_SECONDS = 1.0  # the lock is held for microseconds, while folding for milliseconds
 _TAIL_BYTES = 64_000  # a hundred recalls with all that they showed, or 600 uses
 _QUERY_LENGTH = 200
@@ -51,7 +51,7 @@ Fold = Callable[[bytes, str], list[Any]]
 
 
 class Uses(NamedTuple):
-    """How often a memory was used, when last, and how often it was found helpful or not."""
+    """The number of uses of a memory, the last one, and how often it was helpful or not."""
 
     times: int
     last: str
@@ -82,7 +82,7 @@ class Journal:
         now: str,
         available: int = 0,
     ) -> bool:
-        """Memories were offered, each at a cost; `available` tokens were there (0: not counted)."""
+        """Note offered memories and their tokens; `available` is the store's size, 0 if unknown."""
         offered = list(ids_and_tokens)
         line = {
             "act": "shown",
@@ -97,18 +97,18 @@ class Journal:
         return self._append(self._shown, line, _SHOWN_BYTES, _folded_shown)
 
     def opened(self, memory_id: str, tokens: int, *, session: str | None, now: str) -> bool:
-        """All of a memory was read."""
+        """Note that all of a memory was read."""
         return self._use("opened", memory_id, session, now, tokens=tokens)
 
     def feedback(
         self, memory_id: str, helpful: bool, *, episode: str | None, session: str | None, now: str
     ) -> bool:
-        """Somebody said whether a memory helped."""
+        """Note whether a memory helped."""
         act = "helpful" if helpful else "unhelpful"
         return self._use(act, memory_id, session, now, episode=name_of(episode))
 
     def outcome(self, session_or_episode: str, outcome: str, *, now: str) -> bool:
-        """A task ended."""
+        """Note that a task ended."""
         ended, how = name_of(session_or_episode), name_of(outcome)
         line = {"act": "outcome", "at": now, "of": ended, "outcome": how}
         return self._append(self._uses, line, _USES_BYTES, _folded_uses)
@@ -118,17 +118,17 @@ class Journal:
         line = {"act": act, "at": now, **who, **more}
         return self._append(self._uses, line, _USES_BYTES, _folded_uses)
 
-    # -- what it comes to ----------------------------------------------------------------------
+    # -- sums ----------------------------------------------------------------------------------
 
     def strengths(self, now: str, ids: Iterable[str] | None = None) -> dict[str, float]:
         """The strength of every memory that was ever used, or of those among `ids`."""
         records = self._tallied().records
-        wanted = list(records) if ids is None else [one for one in ids if one in records]
+        wanted = list(records) if ids is None else [name for name in ids if name in records]
         age = _half_lives(_seconds(now))
         return {
-            one: 2.0 ** min(records[one].log2w - age, _STRONGEST)
-            for one in wanted
-            if records[one].times
+            name: 2.0 ** min(records[name].log2w - age, _STRONGEST)
+            for name in wanted
+            if records[name].times
         }
 
     def uses(self, memory_id: str) -> Uses:
@@ -136,14 +136,14 @@ class Journal:
         return Uses(found.times, found.last, found.helpful, found.unhelpful)
 
     def recent(self) -> list[Any]:
-        """The last lines of both files, what was shown before what was used.
+        """The last lines of both files, shown.jsonl first.
 
         Raises OSError if they cannot be read.
         """
         return [*_lines(_tail(self._shown)), *_lines(_tail(self._uses))]
 
     def economics(self, since: str | None = None) -> Economics:
-        """What was offered, opened and saved; `since` counts from that day on."""
+        """Sum what was offered, opened and saved; `since` counts from that day on."""
         from loki_memory.economics import economics
 
         first, opened = (since or "")[:10], _Day()
@@ -154,7 +154,7 @@ class Journal:
         return economics(lines, first, opened.opens, opened.tokens, opened.outcomes)
 
     def _tallied(self) -> _Tally:
-        """What uses.jsonl says; of a file that only grew, no more than the new lines are read."""
+        """The sums of uses.jsonl; of a file that only grew, only the new lines are read."""
         with self._lock:
             try:
                 found = os.stat(self._uses, follow_symlinks=False)
@@ -167,7 +167,7 @@ class Journal:
             return self._tally
 
     def _read_on(self, stamp: tuple[int, int, int]) -> None:
-        """The stamp is from before: what comes in between is found at the next look."""
+        """Read new lines. The stamp is older, so that later lines are found at the next call."""
         data, known = _content(self._uses), self._read
         if known is None or not known.is_start_of(data, stamp[0]):
             self._tally, known = _Tally(), None
@@ -192,7 +192,7 @@ class Journal:
 
 
 class _Read(NamedTuple):
-    """How far a file was read: its first bytes, the end of the last whole line, its stamp."""
+    """The part of a file that was read: first bytes, end of the last whole line, stamp."""
 
     head: bytes
     end: int
@@ -203,7 +203,7 @@ class _Read(NamedTuple):
 
 
 class _Record:
-    """What the journal says of one memory."""
+    """The sums of one memory."""
 
     __slots__ = ("helpful", "last", "log2w", "seen", "times", "unhelpful")
 
@@ -214,7 +214,7 @@ class _Record:
         self.seen: dict[str, int] = {}  # act and session (or day) -> when it was counted
 
     def take(self, act: str, session: str | None, at: str) -> None:
-        """Count an act, once for a session."""
+        """Count an act, once per session."""
         when, session = _seconds(at), session or at[:10]
         if act == "helpful":
             self.helpful += self._is_new(f"+{session}", when)
@@ -232,7 +232,7 @@ class _Record:
         return True
 
     def line(self, memory_id: str, now: int) -> dict[str, Any]:
-        """All of it; sessions that cannot come back are left out."""
+        """The sums as a line; sessions that cannot come back are left out."""
         lately = now - _SAME_SESSION - _SKEW
         return {
             "act": "used",
@@ -247,16 +247,16 @@ class _Record:
 
     @classmethod
     def from_line(cls, line: dict[str, Any]) -> _Record:
-        one = cls()
-        one.times, one.last = int(line["n"]), str(line["last"])
-        one.log2w = line["log2w"] + 0.0 if one.times else -inf  # text raises TypeError
-        one.helpful, one.unhelpful = int(line["helpful"]), int(line["unhelpful"])
-        one.seen = {str(key): int(when) for key, when in line["seen"].items()}
-        return one
+        record = cls()
+        record.times, record.last = int(line["n"]), str(line["last"])
+        record.log2w = line["log2w"] + 0.0 if record.times else -inf  # text raises TypeError
+        record.helpful, record.unhelpful = int(line["helpful"]), int(line["unhelpful"])
+        record.seen = {str(key): int(when) for key, when in line["seen"].items()}
+        return record
 
 
 class _Day:
-    """What was opened on one day, and the outcomes of its tasks."""
+    """The opened memories of one day, and the outcomes of its tasks."""
 
     __slots__ = ("opens", "outcomes", "tokens")
 
@@ -272,7 +272,7 @@ class _Day:
 
 
 class _Tally:
-    """uses.jsonl, added up."""
+    """The sums of uses.jsonl."""
 
     def __init__(self) -> None:
         self.records: dict[str, _Record] = {}
@@ -283,7 +283,7 @@ class _Tally:
             try:
                 self._take(line)
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-                continue  # somebody else's line
+                continue  # a foreign line
 
     def _take(self, line: dict[str, Any]) -> None:
         act = line["act"]
@@ -316,7 +316,7 @@ class _Tally:
 
     def lines(self, now: str) -> Iterator[dict[str, Any]]:
         when = _seconds(now)
-        yield from (record.line(one, when) for one, record in self.records.items())
+        yield from (record.line(name, when) for name, record in self.records.items())
         for at, day in self.days.items():
             counts = {"opens": day.opens, "tokens": day.tokens, "outcomes": day.outcomes}
             yield {"act": "day", "at": at, **counts}
@@ -326,16 +326,16 @@ class _Tally:
 
 
 def name_of(text: str | None) -> str:
-    """A name (of a session, of a memory) as it stands in the journal; empty for none."""
+    """The name of a session or a memory in the journal; empty for none."""
     return _clean(text, _NAME_LENGTH)
 
 
 def _clean(text: str | None, length: int) -> str:
-    """Text as it may be kept: without secrets, then cut (half a secret is not recognised)."""
+    """Text as it may be kept: redacted, then cut (half a secret is not recognised)."""
     if not text:
         return ""
     if all(word.isalpha() and len(word) < _SHORT for word in text.split()):
-        return text[:length]  # no secret looks like that, and the patterns for them cost 3 ms
+        return text[:length]  # too plain for a secret, and the patterns for those cost 3 ms
     from loki_memory.files.redaction import redact
 
     return redact(text.encode("utf-8", "replace").decode())[:length]
@@ -345,7 +345,7 @@ _ESCAPES = {**dict.fromkeys(range(32), " "), ord('"'): '\\"', ord("\\"): "\\\\"}
 
 
 def _json(value: Any) -> str:
-    """JSON of a line. orjson and json take 2 to 4 ms to load, in every command that recalls."""
+    """Encode a line. orjson and json take 2 to 4 ms to load, in every command that recalls."""
     if isinstance(value, str):
         return '"' + value.translate(_ESCAPES) + '"'
     if isinstance(value, dict):
@@ -356,7 +356,7 @@ def _json(value: Any) -> str:
 
 
 def _lines(data: bytes) -> Iterator[Any]:
-    """The JSON objects of a file; what is torn or foreign is passed over."""
+    """The JSON objects of a file; torn or foreign lines are skipped."""
     if not data:
         return
     import json  # loaded in a third of the time that orjson takes, by every recall
@@ -391,11 +391,11 @@ def _tail(path: str) -> bytes:
 
 
 def _write_at_end(path: str, data: bytes) -> tuple[int, bytes]:
-    """Append whole or not at all, on a line of its own; returns the file's size and first bytes."""
+    """Append atomically, on a line of its own; returns the file's size and first bytes."""
     fd = disk.open_to_change(path, append=True)
     try:
         size = os.fstat(fd).st_size
-        if size and _bytes_at(fd, size - 1, 1) != b"\n":  # somebody died while writing
+        if size and _bytes_at(fd, size - 1, 1) != b"\n":  # a writer died
             data = b"\n" + data
         written = os.write(fd, data)
         if written < len(data):
@@ -412,7 +412,7 @@ def _bytes_at(fd: int, begin: int, length: int) -> bytes:
 
 
 def _folded_bytes(head: bytes) -> int:
-    """How long the file was when it was last folded; 0 if it never was."""
+    """The length of the file when it was last folded; 0 if it never was."""
     for line in _lines(head.partition(b"\n")[0]):
         length = line.get("bytes")
         return length if isinstance(length, int) else 0
@@ -420,7 +420,7 @@ def _folded_bytes(head: bytes) -> int:
 
 
 def _replace(path: str, fold: Fold, now: str) -> None:
-    """Fold a file, with a first line that says so and no two foldings share."""
+    """Fold a file, with a first line that says so and that no two foldings share."""
     import orjson
 
     body = b"".join(
@@ -438,7 +438,7 @@ def _folded_uses(data: bytes, now: str) -> list[Any]:
 
 
 def _folded_shown(data: bytes, now: str) -> list[Any]:  # noqa: ARG001 - days do not depend on it
-    """The older half as totals of its days, the newer half as it is."""
+    """Fold the older half into totals of its days, and keep the newer half."""
     from loki_memory.economics import totals
 
     middle = data.find(b"\n", len(data) // 2) + 1

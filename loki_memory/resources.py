@@ -1,6 +1,6 @@
-"""What is shipped with the program: templates, schemas and the example workspace.
+"""Files that are shipped with the program: templates, schemas and the example workspace.
 
-They lie beside the package in a checkout and inside it once installed.
+They are beside the package in a checkout and inside it once installed.
 """
 
 from __future__ import annotations
