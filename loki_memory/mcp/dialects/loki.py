@@ -31,7 +31,7 @@ from loki_memory.mcp.tools import recall
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
-Hours = Annotated[int, Field(ge=1, description="Learn from episodes of the last hours.")]
+Hours = Annotated[int, Field(ge=1, description="Learn from episodes of this many hours.")]
 Redacted = Annotated[
     str, Field(min_length=4, description="The literal text that must not stay in memory.")
 ]
