@@ -6,31 +6,43 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from loki_memory.index.index import Index
+from loki_memory.index.revision import COLUMNS
 from loki_memory.index.vectors import Vectors
 
 SIZE = 4
 MODEL = "tiny-model/1.0"
 
 
-def opened(folder: Path | None, model: str = MODEL) -> Vectors:
-    return Vectors(folder, model, SIZE)
+class Opened(Vectors):
+    """The vectors of an index in the folder above theirs."""
+
+    def __init__(self, folder: Path | None, model: str = MODEL, index: Index | None = None) -> None:
+        self.index = index or Index(folder.parent / "index.db" if folder else None)
+        super().__init__(folder, model, SIZE)
+        self.refresh(self.index)
 
 
-def filled(folder: Path | None, keys: range = range(1, 6), model: str = MODEL) -> Vectors:
+def opened(folder: Path | None, model: str = MODEL) -> Opened:
+    return Opened(folder, model)
+
+
+def filled(folder: Path | None, keys: range = range(1, 6), model: str = MODEL) -> Opened:
     vectors = opened(folder, model)
     add(vectors, keys)
     return vectors
 
 
-def add(vectors: Vectors, keys: range) -> None:
+def add(vectors: Opened, keys: range) -> None:
     rows = np.array([[key, 0, 0, 1] for key in keys], np.float32).reshape(-1, SIZE)
-    vectors.append(list(keys), rows, [tokens_of(key) for key in keys])
+    vectors.add(vectors.index, list(keys), rows, [tokens_of(key) for key in keys])
 
 
 def tokens_of(key: int) -> list[int]:
@@ -55,6 +67,23 @@ def assert_holds(vectors: Vectors, keys: range) -> None:
 
 def files(folder: Path) -> dict[str, Path]:
     return {path.suffix: path for path in sorted(folder.iterdir())}
+
+
+def in_use(vectors: Opened, keys: range) -> None:
+    """Make these the texts of passages."""
+    empty = dict.fromkeys(COLUMNS.split(", "), "")
+    row = {**empty, "id": "a", "confidence": None, "importance": None, "pinned": 0, "size": 0}
+    marks = ", ".join("?" * len(row))
+    with vectors.index.change():
+        writer = vectors.index.writer()
+        writer.execute(f"INSERT INTO memories ({COLUMNS}) VALUES ({marks})", list(row.values()))  # noqa: S608
+        values = [(key,) for key in keys]
+        writer.executemany("INSERT INTO passages (memory, key, text) VALUES (1, ?, '')", values)
+
+
+def drop_all_but(vectors: Opened, keys: range) -> None:
+    in_use(vectors, keys)
+    vectors.drop_unused(vectors.index, np.array(keys, np.uint64))
 
 
 @pytest.fixture
@@ -131,19 +160,17 @@ def test_what_was_read_stays_when_writing_fails(folder: Path) -> None:
     assert_holds(vectors, range(1, 8))
 
 
-# -- a writer that was killed --------------------------------------------------------------------
+# -- files that are gone or damaged --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lost", [1, 17, 39, 40, 41, 80, 195])
-def test_a_table_that_was_cut_short_keeps_its_whole_entries(folder: Path, lost: int) -> None:
+@pytest.mark.parametrize("lost", [1, 17, 47, 48, 49, 96, 235])
+def test_a_table_that_was_cut_short_is_filled_from_the_rows(folder: Path, lost: int) -> None:
     filled(folder)
     table = files(folder)[".vectors"]
-    size = table.stat().st_size
-    os.truncate(table, size - lost)
+    os.truncate(table, table.stat().st_size - lost)
     vectors = opened(folder)
-    left = (size - lost) // (size // 5)
-    assert len(vectors) == left
-    add(vectors, range(left + 1, 8))
+    assert_holds(vectors, range(1, 6))
+    add(vectors, range(6, 8))
     assert_holds(opened(folder), range(1, 8))
 
 
@@ -158,24 +185,22 @@ def test_tokens_without_entries_are_written_over(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 3, 4, 10, 20])
-def test_entries_without_their_tokens_are_not_known(folder: Path, kept: int) -> None:
+def test_entries_without_their_tokens_are_copied_again(folder: Path, kept: int) -> None:
     filled(folder)
     os.truncate(files(folder)[".tokens"], kept)
     vectors = opened(folder)
-    known = len(vectors)
-    assert known < 5
-    assert_holds(vectors, range(1, known + 1))
-    add(vectors, range(known + 1, 8))
+    assert_holds(vectors, range(1, 6))
+    add(vectors, range(6, 8))
     assert_holds(opened(folder), range(1, 8))
 
 
 @pytest.mark.parametrize("suffix", [".vectors", ".tokens"])
-def test_a_file_that_is_gone_means_that_all_is_made_again(folder: Path, suffix: str) -> None:
+def test_a_file_that_is_gone_is_written_again_from_the_rows(folder: Path, suffix: str) -> None:
     filled(folder)
     files(folder)[suffix].unlink()
     vectors = opened(folder)
-    assert len(vectors) == 0
-    add(vectors, range(1, 8))
+    assert_holds(vectors, range(1, 6))
+    add(vectors, range(6, 8))
     assert_holds(opened(folder), range(1, 8))
 
 
@@ -190,25 +215,58 @@ GARBAGE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_a_table_of_garbage_finds_nothing_wrong(folder: Path, name: str) -> None:
+def test_a_table_of_garbage_is_written_again_from_the_rows(folder: Path, name: str) -> None:
     filled(folder)
     table = files(folder)[".vectors"]
     table.write_bytes(GARBAGE[name](table.read_bytes()))
     vectors = opened(folder)
-    missing = [key for key in range(1, 8) if found(vectors, key) == [-1]]
-    add(vectors, range(missing[0], 8))
+    assert_holds(vectors, range(1, 6))
+    add(vectors, range(6, 8))
     assert_holds(opened(folder), range(1, 8))
 
 
-def test_entries_behind_a_hole_of_zeros_are_not_known(folder: Path) -> None:
+def test_entries_behind_a_hole_of_zeros_are_copied_again(folder: Path) -> None:
     """After a loss of power a file may have its length and not yet all of its content."""
     filled(folder)
     table = files(folder)[".vectors"]
     data = table.read_bytes()
     table.write_bytes(data[: len(data) * 2 // 5] + bytes(len(data) * 3 // 5))
+    assert_holds(opened(folder), range(1, 6))
+
+
+def test_entries_of_an_index_that_is_gone_are_not_believed(folder: Path) -> None:
+    filled(folder).index.close()
+    (folder.parent / "index.db").unlink()
     vectors = opened(folder)
-    add(vectors, range(3, 8))
-    assert_holds(opened(folder), range(1, 8))
+    assert len(vectors) == 0
+    add(vectors, range(3, 7))
+    assert found(vectors, 1, 2) == [-1, -1]
+    assert_holds(opened(folder), range(3, 7))
+
+
+def test_entries_that_were_never_committed_are_not_believed(folder: Path) -> None:
+    """A process copied its rows to the files and was killed before it committed them."""
+    vectors = filled(folder)
+    with suppress(KeyboardInterrupt), vectors.index.change() as revision:
+        revision.put_vectors([(MODEL, 9, 0, b"", bytes(4 * SIZE))])
+        vectors._catch_up(vectors.index)
+        raise KeyboardInterrupt
+    again = opened(folder)
+    assert found(again, 9) == [-1]
+    assert_holds(again, range(1, 6))
+
+
+def test_while_another_process_writes_rows_are_kept_in_memory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loki_memory.index.index._BUSY_MS", 1)
+    vectors = filled(folder)
+    other = Index(folder.parent / "index.db").writer()
+    other.execute("BEGIN IMMEDIATE")
+    add(vectors, range(6, 8))
+    assert_holds(vectors, range(1, 8))
+    other.execute("ROLLBACK")
+    assert_holds(opened(folder), range(1, 6))
 
 
 # -- others at the same files --------------------------------------------------------------------
@@ -220,7 +278,7 @@ def test_a_reader_goes_on_while_another_adds(folder: Path) -> None:
     add(writer, range(6, 9))
     assert len(reader) == 5
     assert_holds(reader, range(1, 6))
-    reader.open()
+    reader.refresh(reader.index)
     assert_holds(reader, range(1, 9))
 
 
@@ -242,33 +300,32 @@ def test_another_process_finds_what_was_added_and_adds_its_own(folder: Path) -> 
 # -- another generation --------------------------------------------------------------------------
 
 
-def crowded(folder: Path) -> Vectors:
+def crowded(folder: Path) -> Opened:
     """Few in use among more than a thousand that are not."""
     return filled(folder, range(1, 1202))
 
 
-def test_entries_that_nobody_uses_go_once_they_are_most(folder: Path) -> None:
+def test_rows_that_nobody_uses_go_once_they_are_most(folder: Path) -> None:
     vectors = crowded(folder)
-    used = range(600, 650)
-    vectors.drop_others(vectors.find(np.array(used, np.uint64)))
-    assert len(vectors) == 50
-    assert_holds(vectors, used)
-    assert_holds(opened(folder), used)
+    drop_all_but(vectors, range(600, 650))
+    assert len(vectors) == 50 == vectors.index.one("SELECT count(*) FROM vectors")
+    assert_holds(vectors, range(600, 650))
+    assert_holds(opened(folder), range(600, 650))
     assert sorted(path.name for path in folder.iterdir()) == [
         "tiny_model_1.0-1.tokens",
         "tiny_model_1.0-1.vectors",
     ]
 
 
-def test_few_entries_that_nobody_uses_stay(folder: Path) -> None:
+def test_few_rows_that_nobody_uses_stay(folder: Path) -> None:
     vectors = filled(folder, range(1, 900))
-    vectors.drop_others(vectors.find(np.array([5], np.uint64)))
+    drop_all_but(vectors, range(5, 6))
     assert len(vectors) == 899
 
 
 def test_none_in_use_at_all_is_no_obstacle(folder: Path) -> None:
     vectors = crowded(folder)
-    vectors.drop_others(np.array([-1], np.int32))
+    drop_all_but(vectors, range(0))
     add(vectors, range(1, 6))
     assert_holds(opened(folder), range(1, 6))
 
@@ -276,28 +333,29 @@ def test_none_in_use_at_all_is_no_obstacle(folder: Path) -> None:
 def test_who_has_the_old_generation_open_goes_on_with_it(folder: Path) -> None:
     vectors = crowded(folder)
     reader = opened(folder)
-    vectors.drop_others(vectors.find(np.array(range(600, 650), np.uint64)))
+    drop_all_but(vectors, range(600, 650))
     assert_holds(reader, range(1, 1202))
+    reader.refresh(reader.index)
     reader.open()
     assert_holds(reader, range(600, 650))
     assert found(reader, 1) == [-1]
 
 
 def test_a_generation_that_was_never_finished_is_made_again(folder: Path) -> None:
-    """Killed in the middle of moving: the new tokens are there, the new table is not."""
+    """Killed in the middle of copying: the new tokens are there, the new table is not."""
     vectors = crowded(folder)
     (folder / "tiny_model_1.0-1.tokens").write_bytes(b"\x01\x02\x03\x04" * 7)
     vectors.open()
     assert_holds(vectors, range(1, 1202))
-    vectors.drop_others(vectors.find(np.array(range(600, 650), np.uint64)))
+    drop_all_but(vectors, range(600, 650))
     assert_holds(opened(folder), range(600, 650))
 
 
-def test_what_cannot_be_moved_stays_where_it_is(folder: Path) -> None:
+def test_files_that_cannot_be_written_are_done_without(folder: Path) -> None:
     """Something stands in the way of the new files: a full disk would be the same."""
     vectors = crowded(folder)
     (folder / "tiny_model_1.0-1.tokens").mkdir()
-    vectors.drop_others(vectors.find(np.array(range(600, 650), np.uint64)))
+    drop_all_but(vectors, range(600, 650))
     assert_holds(vectors, range(600, 650))
     assert_holds(opened(folder), range(600, 650))
 
@@ -305,12 +363,15 @@ def test_what_cannot_be_moved_stays_where_it_is(folder: Path) -> None:
 # -- another model -------------------------------------------------------------------------------
 
 
-def test_each_model_has_files_of_its_own(folder: Path) -> None:
-    filled(folder)
-    other = opened(folder, "another")
+def test_each_model_has_rows_and_files_of_its_own(folder: Path) -> None:
+    first = filled(folder)
+    other = Opened(folder, "another", first.index)
     assert len(other) == 0
     add(other, range(1, 3))
+    first.refresh(first.index)
+    assert len(first) == 5
     assert_holds(opened(folder), range(1, 6))
+    assert_holds(opened(folder, "another"), range(1, 3))
 
 
 def test_the_vectors_of_other_models_can_be_deleted(folder: Path) -> None:
@@ -318,14 +379,15 @@ def test_the_vectors_of_other_models_can_be_deleted(folder: Path) -> None:
     filled(folder, model="tiny-model")
     other = filled(folder, model="another")
     (folder / "catalogue").write_text("not a vector", encoding="utf-8")
-    assert other.forget_other_models()
-    assert not other.forget_other_models()
+    assert other.drop_other_models(other.index)
+    assert not other.drop_other_models(other.index)
     assert sorted(path.name for path in folder.iterdir()) == [
         "another-0.tokens",
         "another-0.vectors",
         "catalogue",
     ]
     assert_holds(opened(folder, "another"), range(1, 6))
+    assert len(opened(folder)) == 0
 
 
 def test_the_name_of_a_model_is_no_way_out_of_the_folder(folder: Path) -> None:

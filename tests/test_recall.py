@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,9 @@ from test_sync import overwrite, wait_until_current, write
 import loki_memory
 from loki_memory import Workspace
 from loki_memory.embedding import Embedding, load
+from loki_memory.embedding.bundled import StaticModel
 from loki_memory.errors import InvalidRecord
+from loki_memory.index import vectors
 from loki_memory.index.vectors import Vectors
 from loki_memory.integrity.citations import is_stale
 from loki_memory.recall.exact_signals import shared
@@ -789,8 +792,85 @@ def test_the_vectors_may_be_deleted_between_two_questions(asked: Workspace) -> N
     assert asked.recall("slow zeppelins")[0].id == "fact-z"
     with Workspace.open(asked.layout.root) as fresh:
         assert fresh.recall("walnut token")[0].id == "fact-w"
-        texts = "SELECT count(DISTINCT key) FROM passages WHERE key <> 0"
-        assert entries(fresh) == fresh.index.one(texts)
+        assert entries(fresh) == passages(fresh)
+
+
+@pytest.fixture
+def embedded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many texts were embedded at each time."""
+    counts: list[int] = []
+    embed = StaticModel.embed
+
+    def counted(model: StaticModel, texts: Any) -> Any:
+        counts.append(len(texts))
+        return embed(model, texts)
+
+    monkeypatch.setattr(StaticModel, "embed", counted)
+    return counts
+
+
+def passages(ws: Workspace) -> int:
+    texts = ws.index.one("SELECT count(DISTINCT key) FROM passages WHERE key <> 0")
+    return int(texts)
+
+
+@pytest.mark.parametrize("suffix", ["vectors", "tokens"])
+def test_deleting_a_file_of_vectors_embeds_nothing(
+    asked: Workspace, embedded: list[int], suffix: str
+) -> None:
+    before = list(asked.recall("walnut token"))
+    asked.close()
+    (file,) = vectors_folder(asked).glob(f"*.{suffix}")
+    file.unlink()
+    with Workspace.open(asked.layout.root) as fresh:
+        assert list(fresh.recall("walnut token")) == before
+        assert entries(fresh) == passages(fresh)
+    assert embedded == []
+
+
+def test_deleting_the_index_embeds_everything_again(asked: Workspace, embedded: list[int]) -> None:
+    before = list(asked.recall("walnut token"))
+    asked.close()
+    (asked.layout.cache / "index.db").unlink()
+    with Workspace.open(asked.layout.root) as fresh:
+        assert list(fresh.recall("walnut token")) == before
+        assert embedded == [passages(fresh)]
+        shutil.rmtree(vectors_folder(asked))
+    with Workspace.open(asked.layout.root) as again:
+        assert list(again.recall("walnut token")) == before
+    assert len(embedded) == 1
+
+
+def test_a_rebuild_embeds_nothing_again(asked: Workspace, embedded: list[int]) -> None:
+    asked.recall("walnut token")
+    asked.rebuild()
+    assert asked.recall("walnut token")[0].id == "fact-w"
+    assert embedded == []
+
+
+def test_vectors_that_came_with_a_copy_are_not_believed(
+    asked: Workspace, tmp_path: Path, embedded: list[int]
+) -> None:
+    before = list(asked.recall("walnut token"))
+    asked.close()
+    copy = Path(shutil.copytree(asked.layout.root, tmp_path / "copy"))
+    with sqlite3.connect(copy / ".loki" / "cache" / "index.db") as planted:
+        planted.execute("UPDATE vectors SET vector = zeroblob(length(vector))")
+    with Workspace.open(copy) as other:
+        assert list(other.recall("walnut token")) == before
+        assert embedded == [passages(other)]
+
+
+def test_the_vectors_of_texts_that_are_gone_go_once_they_are_most(
+    asked: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "_FEW", 0)
+    asked.recall("walnut token")
+    for path in sorted((asked.layout.memory / "semantic/facts").iterdir())[1:]:
+        path.unlink()
+    write(asked, "z", statement="Zeppelins are slow")
+    assert asked.recall("slow zeppelins")[0].id == "fact-z"
+    assert entries(asked) == passages(asked) == asked.index.one("SELECT count(*) FROM vectors")
 
 
 def after_damage(ws: Workspace, path: Path, data: bytes, question: str) -> list[Recollection]:
@@ -923,9 +1003,7 @@ def test_two_processes_that_ask_a_fresh_store_both_get_their_answer(full: Worksp
     assert [process.returncode for process in both] == [0, 0]
     expected = ids(full.recall("contract tests database", k=3))
     assert [answer[0] for answer in answers] == [repr(expected)] * 2
-    assert entries(full) == full.index.one(
-        "SELECT count(DISTINCT key) FROM passages WHERE key <> 0"
-    )
+    assert entries(full) == passages(full)
 
 
 class Interrupted:

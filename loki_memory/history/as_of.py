@@ -101,7 +101,6 @@ def _make(workspace: Workspace, past: Past, repo: Repository) -> None:
         _write(str(place.loki / "config.toml"), settings)
     workspace.index.copy_to(place.cache / "index.db")
     follow(place, past.index, files, int(past.commit_id[:_DIGITS], 16))
-    _share_vectors(workspace, past)
 
 
 def _files(repo: Repository, commit: str) -> dict[str, bytes]:
@@ -121,13 +120,6 @@ def _content(repo: Repository, commit: str, path: str) -> bytes | None:
     with suppress(GitFailed):
         return repo.run("cat-file", "blob", f"{commit}:{path}")
     return None
-
-
-def _share_vectors(workspace: Workspace, past: Past) -> None:
-    """Copy the vectors of the present index, so that equal text is not embedded again."""
-    theirs, ours = workspace.vectors_folder(), past.vectors_folder()
-    if theirs is not None and ours is not None and theirs.is_dir():
-        shutil.copytree(theirs, ours, dirs_exist_ok=True)
 
 
 def _lay_out_cited(past: Past, repo: Repository) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loki_memory.files import disk
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 APPLICATION_ID = 0x6C6F6B69  # "loki"
 BUSY_SECONDS = 10.0  # how long to wait for another process's transaction
 # Before 3.51.3 a checkpoint could lose committed pages when the WAL was reset under a reader.
@@ -98,10 +98,14 @@ def _create(database: sqlite3.Connection) -> None:
 
 
 def create_schema(database: sqlite3.Connection) -> None:
-    """Create everything anew, within the caller's transaction; drop what there was."""
+    """Create everything anew, within the caller's transaction; drop what there was.
+
+    Vectors stay: they depend on texts and the model, not on what the files say.
+    """
     for kind in ("VIEW", "TRIGGER", "TABLE"):
         for (name,) in database.execute(
-            "SELECT name FROM sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite_%'",
+            "SELECT name FROM sqlite_schema "
+            "WHERE type = ? AND name NOT LIKE 'sqlite_%' AND name <> 'vectors'",
             (kind.lower(),),
         ).fetchall():
             database.execute(f'DROP {kind} IF EXISTS "{name}"')

@@ -18,6 +18,7 @@ Stamps = dict[str, tuple[int, int, int]]
 EdgeRow = tuple[str, str, str, float, str]  # source, target, relation, weight, stated
 PassageRow = tuple[int, int, str]  # row, key, text
 ProblemRow = tuple[str, str, str, int, str]  # path, reason, field, line, advice
+VectorRow = tuple[str, int, int, bytes, bytes]  # model, key, length, tokens, vector
 COLUMNS = (
     "id, kind, path, etag, status, scope, origin, at, until, agent, session, category, outcome, "
     "confidence, importance, pinned, parent, tombstone, title, size, body"
@@ -202,6 +203,20 @@ class Revision:
 
     def set_note(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
+
+    def put_vectors(self, rows: Sequence[VectorRow]) -> None:
+        self._db.executemany(
+            "INSERT INTO vectors (model, key, length, tokens, vector) VALUES (?, ?, ?, ?, ?)", rows
+        )
+
+    def drop_unused_vectors(self, model: str) -> None:
+        """Delete the vectors of other models, and those of texts that no passage has."""
+        self.drop_other_vectors(model)
+        self._db.execute("DELETE FROM vectors WHERE key NOT IN (SELECT key FROM passages)")
+
+    def drop_other_vectors(self, model: str = "") -> int:
+        """Delete the vectors of all models but one; return how many there were."""
+        return self._db.execute("DELETE FROM vectors WHERE model <> ?", (model,)).rowcount
 
     def finish(self) -> None:
         """Bring full text, counts of words and fingerprints up to date, once for all changes."""

@@ -46,6 +46,18 @@ CREATE TABLE passages (
 ) STRICT;
 CREATE INDEX passages_memory ON passages (memory);
 
+-- The vectors of passages, by the text's hash and the model: no text is embedded twice. They depend on
+-- nothing else, so a rebuild keeps this table; it goes with the file.
+CREATE TABLE IF NOT EXISTS vectors (
+  row    INTEGER PRIMARY KEY,               -- the order in which the mapped cache holds them
+  model  TEXT NOT NULL,                     -- name and hash of the model
+  key    INTEGER NOT NULL,                  -- of the passages with this text
+  length INTEGER NOT NULL,                  -- tokens of the text, repeated ones too
+  tokens BLOB NOT NULL,                     -- its distinct token ids in rising order, 4 bytes each
+  vector BLOB NOT NULL,                     -- 4 bytes per dimension; length 1, or zeros for a text without tokens
+  UNIQUE (model, key)
+) STRICT;
+
 -- Full text of the passages; FTS5 keeps only its own index and reads the words there. It is brought
 -- up to date at the end of a change: a trigger would make it write to disk for every passage.
 CREATE VIRTUAL TABLE words USING fts5 (

@@ -1,16 +1,19 @@
-"""Vectors of passages in a file beside the index, found by the hash of their text.
+"""Vectors of passages: rows of the index, and a cache of them that is mapped into memory.
 
-Two files per model, written only at their ends: a table with one entry per text (its vector, its
-key, where its token ids end) that is mapped into memory, and the token ids. A text that was
-embedded once is never embedded again, whatever becomes of the index. Like the index they may be
-deleted at any time. Entries of texts that are gone stay until they are more than half; then what
-is left moves to the next generation of files, and who has the old ones open goes on with them.
+Rows are found by the hash of a text and the name of the model, so a text that was embedded once
+is not embedded again. A search needs them as one matrix: two files per model beside the index,
+written only at their ends, hold copies of the rows in their order. One is a table with an entry per
+row (its vector, its key, where its token ids end) that is mapped, the other holds the token ids.
+They may be deleted at any time and are written again from the rows. Rows of texts that are gone
+stay until they are more than half; then they are deleted, what is left is copied to the next
+generation of files, and a process that has the old files open goes on with them.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,20 +26,28 @@ from loki_memory.files import disk
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_FEW = 1000  # entries that are not worth moving
+    from loki_memory.index.index import Index
+
+_FEW = 1000  # rows that are not worth deleting
+_ROWS = (
+    "SELECT row, key, length, tokens, vector FROM vectors "
+    "WHERE model = ? AND row > ? ORDER BY row LIMIT ?"
+)
+_LAST = "SELECT row, key FROM vectors WHERE model = ? ORDER BY row DESC LIMIT 1"
+_AT_ONCE = 10_000  # rows that are copied at a time: some 12 MiB
 _NAME = re.compile(r"(?P<model>.+)-(?P<generation>\d+)\.vectors\Z")
 
 
 class Vectors:
-    """The vectors of one model. A folder of None keeps them in memory."""
+    """The vectors of one model. A folder of None keeps the cache in memory."""
 
     def __init__(self, folder: Path | None, model: str, size: int) -> None:
         self.folder = folder
-        self._model = re.sub(r"[^\w.]+", "_", model)
+        self.model = model
+        self._name = re.sub(r"[^\w.]+", "_", model)
         self._generation = 0
-        self._entry = np.dtype(
-            [("vector", "<f4", (size,)), ("key", "<u8"), ("end", "<u8"), ("length", "<u8")]
-        )
+        numbers = [("row", "<i8"), ("key", "<u8"), ("end", "<u8"), ("length", "<u8")]
+        self._entry = np.dtype([("vector", "<f4", (size,)), *numbers])
         self._table: NDArray[Any] = np.zeros(0, self._entry)
         self._order: NDArray[np.intp] | None = None
         self.tokens: NDArray[np.uint32] = np.zeros(0, np.uint32)
@@ -94,73 +105,116 @@ class Vectors:
         """How many tokens their texts have, repeated ones too."""
         return self._table["length"][entries].astype(np.int32)
 
-    def append(
+    # -- rows of the index ------------------------------------------------------------------------
+
+    def refresh(self, index: Index) -> None:
+        """Copy the rows that the cache lacks, one process at a time."""
+        rows = index.ask(_LAST, self.model)
+        if (rows[0] if rows else None) == self._last():
+            return
+        try:
+            with index.change():
+                self._catch_up(index)
+        except sqlite3.OperationalError:  # another process is at it for long
+            self.folder = None
+            self._catch_up(index)
+
+    def add(
         self,
+        index: Index,
         keys: Sequence[int],
         vectors: NDArray[np.float32],
         tokens: Sequence[Sequence[int]],
     ) -> None:
-        """Add entries. Call it while nobody else does: under the index's lock."""
-        distinct = [np.unique(np.asarray(text, np.uint32)) for text in tokens]
-        entries = np.zeros(len(keys), self._entry)
-        entries["vector"], entries["key"] = vectors, keys
-        entries["length"] = [len(text) for text in tokens]
+        """Add rows, and copy them to the cache."""
+        distinct = [np.unique(np.asarray(text, "<u4")).tobytes() for text in tokens]
+        blobs = [vector.tobytes() for vector in vectors.astype("<f4")]
+        rows = list(zip(keys, map(len, tokens), distinct, blobs, strict=True))
+        try:
+            with index.change() as revision:
+                self._catch_up(index)
+                known = self.find(np.array(keys, np.uint64)) >= 0  # another process was faster
+                added = [row for row, is_known in zip(rows, known, strict=True) if not is_known]
+                revision.put_vectors([(self.model, *row) for row in added])
+                self._catch_up(index)
+        except sqlite3.OperationalError:  # as above: they are kept by this process only
+            self.folder = None
+            self._append([(0, *row) for row in rows])
+
+    def _catch_up(self, index: Index) -> None:
+        """Copy rows, from where the cache ends if its last entry is a row of this index."""
+        self.open()
+        row, key = self._last() or (0, None)
+        if key is not None and index.one("SELECT key FROM vectors WHERE row = ?", row) != key:
+            self.forget()
+            row = 0
+        while rows := index.ask(_ROWS, self.model, row, _AT_ONCE):
+            self._append(rows)
+            row = rows[-1][0]
+
+    def drop_unused(self, index: Index, keys: NDArray[np.uint64]) -> None:
+        """Delete rows whose text is gone, if most of the rows are not of these keys."""
+        used = len(np.unique(keys[keys > 0]))
+        if len(self._table) - used < used + _FEW:
+            return
+        with index.change(wait=False) as revision:
+            revision.drop_unused_vectors(self.model)
+            self.open()
+            self.forget()
+            self._catch_up(index)
+
+    def drop_other_models(self, index: Index) -> bool:
+        """Delete the vectors of models that are not used any more; whether there were any."""
+        dropped = 0
+        with suppress(sqlite3.OperationalError), index.change(wait=False) as revision:
+            dropped = revision.drop_other_vectors(self.model)
+        if self.folder is not None and self.folder.is_dir():
+            _remove([path for path in sorted(self.folder.iterdir()) if self._is_of_another(path)])
+        return bool(dropped)
+
+    # -- the files --------------------------------------------------------------------------------
+
+    def forget(self) -> None:
+        """Begin the next generation of files, with nothing in them."""
+        old = self._paths()
+        self._generation += 1
+        self._table, self.tokens, self._order = self._table[:0], self.tokens[:0], None
+        if self.folder is not None:
+            _remove(old)
+            with suppress(OSError):
+                _extend(self._paths()[0], 0, b"")
+
+    def _last(self) -> tuple[int, int] | None:
+        """The row and the key of the last entry."""
+        if not len(self._table):
+            return None
+        return int(self._table["row"][-1]), int(self._table["key"][-1])
+
+    def _append(self, rows: Sequence[tuple[int, int, int, bytes, bytes]]) -> None:
+        row, key, length, tokens, vectors = zip(*rows, strict=True)
+        entries = np.zeros(len(rows), self._entry)
+        entries["row"], entries["key"], entries["length"] = row, key, length
+        entries["vector"] = np.frombuffer(b"".join(vectors), "<f4").reshape(len(rows), -1)
         before = int(self._table["end"][-1]) if len(self._table) else 0
-        entries["end"] = before + np.cumsum([len(text) for text in distinct])
-        flat = np.concatenate([np.zeros(0, np.uint32), *distinct])
+        entries["end"] = before + np.cumsum([len(text) // 4 for text in tokens])
+        flat = np.frombuffer(b"".join(tokens), "<u4")
         try:
             self._write(entries, flat, before)
         except OSError:
             self._keep_in_memory(entries, flat, before)
         self._order = None
 
-    def drop_others(self, used: NDArray[np.int32]) -> None:
-        """Move the entries in use to new files, if most are not in use any more."""
-        used = np.unique(used[used >= 0])
-        if self.folder is None or len(self._table) - len(used) < len(used) + _FEW:
-            return
-        starts, ends = self.spans(used)
-        spans = (self.tokens[a:b] for a, b in zip(starts, ends, strict=True))
-        flat = np.concatenate([np.zeros(0, np.uint32), *spans])
-        entries = np.array(self._table[used])
-        entries["end"] = np.cumsum(ends - starts)
-        old, generation, table = self._paths(), self._generation, self._table
-        try:
-            self._generation += 1
-            self._table = table[:0]
-            self._write(entries, flat, 0)
-        except OSError:
-            _remove(self._paths())
-            self._generation, self._table = generation, table
-        else:
-            _remove(old)
-
-    def forget(self) -> None:
-        """Delete all entries: what the files say cannot be."""
-        if self.folder is not None:
-            _remove(self._paths())
-        self._table, self.tokens, self._order = self._table[:0], self.tokens[:0], None
-
-    def forget_other_models(self) -> bool:
-        """Delete the vectors of models that are not used any more; whether there were any."""
-        if self.folder is None or not self.folder.is_dir():
-            return False
-        others = [
-            path
-            for path in sorted(self.folder.iterdir())
-            if path.suffix in {".vectors", ".tokens"}
-            and path.stem.rpartition("-")[0] != self._model
-        ]
-        _remove(others)
-        return bool(others)
+    def _is_of_another(self, path: Path) -> bool:
+        is_ours = path.stem.rpartition("-")[0] == self._name
+        return path.suffix in {".vectors", ".tokens"} and not is_ours
 
     def _generations(self) -> list[int]:
         names = os.listdir(self.folder) if self.folder and self.folder.is_dir() else []
         found = (_NAME.match(name) for name in names)
-        return [int(name["generation"]) for name in found if name and name["model"] == self._model]
+        return [int(name["generation"]) for name in found if name and name["model"] == self._name]
 
     def _paths(self) -> tuple[Path, Path]:
-        stem = f"{self._model}-{self._generation}"
+        stem = f"{self._name}-{self._generation}"
         folder = self.folder or Path()
         return folder / f"{stem}.vectors", folder / f"{stem}.tokens"
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-_VERSION = 3  # of the file
+_VERSION = 4  # of the file
 _BATCH = 2000  # texts that are embedded and written at a time
 _ROWS = f"""
 SELECT
@@ -131,55 +131,34 @@ def _entries(
     """The entry of each passage among the vectors, made where there is none."""
     if int(vectors.tokens.max(initial=0)) >= embedding.vocabulary:
         vectors.forget()
+    vectors.refresh(index)
     entry = vectors.find(keys)
     missing = np.unique(keys[(entry < 0) & (keys > 0)])
     if len(missing):
-        _embed(index, vectors, embedding, missing, progress)
-        _drop_others(index, vectors, keys)
+        embed(index, vectors, embedding, missing.tolist(), progress)
+        with suppress(sqlite3.OperationalError):  # another process is at work
+            vectors.drop_unused(index, keys)
         entry = vectors.find(keys)
     entry[keys == 0] = -1
     return entry
 
 
-def _drop_others(index: Index, vectors: Vectors, keys: NDArray[np.uint64]) -> None:
-    """Make room, one process at a time; what cannot be written stays as it is."""
-    with suppress(sqlite3.OperationalError), index.change(wait=False):
-        vectors.open()
-        vectors.drop_others(vectors.find(keys))
-
-
-def _embed(
+def embed(
     index: Index,
     vectors: Vectors,
     embedding: Embedding,
-    missing: NDArray[np.uint64],
-    progress: Progress | None,
+    keys: Sequence[int],
+    progress: Progress | None = None,
 ) -> None:
-    """Embed texts, one process at a time: the index's lock keeps others from doing the same."""
-    done = 0
-    while done < len(missing):
-        if progress and len(missing) > _BATCH:
-            progress(done, len(missing))
-        batch = missing[done : done + _BATCH]
-        done += len(batch)
-        try:
-            with index.change():
-                vectors.open()  # another process may have been faster
-                batch = batch[vectors.find(batch) < 0]
-                _append(index, vectors, embedding, batch)
-        except sqlite3.OperationalError:  # an index that may not be written
-            vectors.folder = None
-            _append(index, vectors, embedding, batch)
-
-
-def _append(index: Index, vectors: Vectors, embedding: Embedding, keys: NDArray[np.uint64]) -> None:
-    if not len(keys):
-        return
-    wanted = ",".join(str(key) for key in keys.tolist())
-    sql = f"SELECT key, min(text) FROM passages WHERE key IN ({wanted}) GROUP BY key"  # noqa: S608 - numbers
-    rows = index.ask(sql)
-    tokens = [embedding.tokens(text) for _, text in rows]
-    vectors.append([key for key, _ in rows], embedding.embed(tokens), tokens)
+    """Embed the passages that have these keys, some at a time."""
+    for done in range(0, len(keys), _BATCH):
+        if progress and len(keys) > _BATCH:
+            progress(done, len(keys))
+        wanted = ",".join(map(str, keys[done : done + _BATCH]))
+        sql = f"SELECT key, min(text) FROM passages WHERE key IN ({wanted}) GROUP BY key"  # noqa: S608 - numbers
+        rows = index.ask(sql)
+        tokens = [embedding.tokens(text) for _, text in rows]
+        vectors.add(index, [key for key, _ in rows], embedding.embed(tokens), tokens)
 
 
 def _coded(names: Sequence[str], first: NDArray[np.int32]) -> tuple[list[str], NDArray[np.int32]]:

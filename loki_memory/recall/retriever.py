@@ -125,7 +125,7 @@ class Retriever:
         is_new = not len(self.vectors)
         file = self._folder / "catalogue" if self._folder else None
         loaded = catalogue.load(self._index, self.vectors, self.embedding, file, self.progress)
-        if is_new and self.vectors.forget_other_models():
+        if is_new and self.vectors.drop_other_models(self._index):
             self.notices.append("the embedding model is another one: all vectors were made anew")
         return loaded
 

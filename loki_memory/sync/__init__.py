@@ -290,9 +290,12 @@ class _Apply(NamedTuple):
 
 def _apply(layout: Layout, index: Index, seen: ScanResult, now_ns: int, how: _Apply) -> Changes:
     is_same = not how.anew and _is_same(layout, index, seen)
+    is_ours = not how.anew or index.note("home") == home_of(layout)
     try:
         with index.change(wait=how.wait, anew=how.anew) as revision:
             changes, unread = Changes([], [], []), set[str]()
+            if not is_ours:  # nobody vouches for vectors that came with a copy
+                revision.drop_other_vectors()
             if not is_same:
                 # Finding that nothing changed needs no pydantic; reading what did change does.
                 from loki_memory.files.store import Store
