@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from loki_memory import config as settings
 from loki_memory.errors import (
     FileChanged,
+    InvalidConfig,
     InvalidRecord,
     LinkRefused,
     LokiMemoryError,
@@ -266,7 +267,13 @@ class Home:
                 lambda: rebuild(self.layout, self.index, time.time_ns(), progress)
             )
             self.sync()
+            self.embed()
             return changes
+
+    def embed(self) -> None:
+        """Embed what has no vector yet; a model that cannot be read is named by the next recall."""
+        with self._lock, suppress(InvalidConfig):
+            self.retriever.embed()
 
     def record_path(self, memory_id: str) -> str | None:
         """Where a record stands, if that is a file of its own."""

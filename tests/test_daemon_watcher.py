@@ -167,6 +167,16 @@ def test_views_are_rendered_when_it_is_quiet(ws: Workspace, rounds: Rounds) -> N
     assert rounds.background.pause(60) == 60
 
 
+def test_what_is_new_is_embedded_when_it_is_quiet(ws: Workspace, rounds: Rounds) -> None:
+    rounds.after(10)
+    write_episode(ws, "a")
+    rounds.after(1)
+    vectors, passages = "SELECT key FROM vectors", "SELECT key FROM passages WHERE key <> 0"
+    assert ws.index.ask(vectors) == []
+    rounds.after(10)
+    assert set(ws.index.ask(vectors)) == set(ws.index.ask(passages)) != set()
+
+
 def test_what_an_agent_added_to_a_view_is_taken_over(ws: Workspace, rounds: Rounds) -> None:
     view = ws.layout.memory / "semantic" / "facts.json"
     view.write_text(json.dumps({"facts": [{"statement": "Deploys are on Fridays"}]}))

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from loki_memory.embedding import Embedding, load, tokenizer
+from loki_memory.embedding import Embedding, load, load_with_model2vec, tokenizer
 from loki_memory.embedding.bundled import FOLDER, NAME
 from loki_memory.embedding.tokenizer import Vocabulary
 from loki_memory.errors import InvalidConfig
@@ -77,12 +77,13 @@ SETTLED = "".join(
 
 
 BUNDLED = load()
-REFERENCE = model2vec.StaticModel.from_pretrained(FOLDER)
-REFERENCE.max_length = None  # a text is never cut
+REFERENCE = model2vec.StaticModel.from_pretrained(FOLDER, max_length=None)  # a text is never cut
 
 
-@pytest.fixture(scope="module", params=["bundled", "foreign"])
+@pytest.fixture(scope="module", params=["bundled", "by model2vec", "foreign"])
 def either(request: pytest.FixtureRequest) -> Embedding:
+    if request.param == "by model2vec":
+        return load_with_model2vec()
     return load("" if request.param == "bundled" else FOLDER)
 
 
@@ -95,9 +96,18 @@ def test_token_ids_are_those_of_model2vec(either: Embedding, text: str) -> None:
 
 
 def test_vectors_are_those_of_model2vec(either: Embedding) -> None:
-    ours = either.embed([either.tokens(text) for text in TEXTS])
-    assert ours.dtype == np.float32
-    assert np.allclose(ours, REFERENCE.encode(TEXTS), rtol=0, atol=1e-5)
+    tokens, vectors = either.encode(TEXTS)
+    assert vectors.dtype == np.float32
+    assert np.allclose(vectors, REFERENCE.encode(TEXTS), rtol=0, atol=1e-6)
+    assert tokens == REFERENCE.tokenize(TEXTS)
+    assert np.array_equal(vectors, either.embed(tokens))
+
+
+def test_both_readers_of_the_shipped_model_give_the_same_bits() -> None:
+    ours, theirs = load(), load_with_model2vec()
+    assert (ours.name, ours.size, ours.vocabulary) == (theirs.name, theirs.size, theirs.vocabulary)
+    assert ours.encode(TEXTS).tokens == theirs.encode(TEXTS).tokens
+    assert ours.encode(TEXTS).vectors.tobytes() == theirs.encode(TEXTS).vectors.tobytes()
 
 
 def test_rows_are_those_of_model2vec(either: Embedding) -> None:
@@ -123,7 +133,7 @@ mixed = st.lists(words | written | st.sampled_from([" ", "\n", "[MASK]", "##", "
 def test_any_text_gives_the_tokens_and_the_vector_of_model2vec(text: str) -> None:
     tokens = BUNDLED.tokens(text)
     assert tokens == REFERENCE.tokenize([text])[0]
-    assert np.allclose(BUNDLED.embed([tokens])[0], REFERENCE.encode(text), rtol=0, atol=1e-5)
+    assert np.array_equal(BUNDLED.embed([tokens])[0], REFERENCE.encode(text))
 
 
 def test_words_are_the_same_from_a_part_of_the_vocabulary_and_from_all_of_it() -> None:
@@ -158,7 +168,7 @@ def test_vectors_have_length_one_and_a_text_of_nothing_is_zeros(either: Embeddin
     vectors = either.embed([either.tokens("return type"), [], either.tokens("\x00"), (5, 5, 9)])
     assert vectors.shape == (4, either.size)
     assert np.allclose(np.linalg.norm(vectors, axis=1), [1, 0, 0, 1], atol=1e-6)
-    assert either.embed([]).shape == (0, either.size)
+    assert either.embed([]).shape == either.encode([]).vectors.shape == (0, either.size)
     assert either.rows([]).shape == (0, either.size)
 
 
@@ -174,6 +184,7 @@ def test_a_text_has_one_vector_whatever_it_is_embedded_with(either: Embedding) -
     tokens = [either.tokens(text) for text in TEXTS]
     together = either.embed(tokens)
     assert all(np.array_equal(together[i], either.embed([t])[0]) for i, t in enumerate(tokens))
+    assert all(np.array_equal(together[i], either.encode([t])[1][0]) for i, t in enumerate(TEXTS))
 
 
 def test_every_token_id_is_in_the_vocabulary(either: Embedding) -> None:
@@ -262,7 +273,9 @@ def test_a_model_of_another_format_is_read_with_its_own_tokeniser(tmp_path: Path
     assert (model.size, model.vocabulary) == (2, 4)
     assert model.tokens("red green blue dark red") == [1, 2, 3, 1], "unknown left out, nothing cut"
     assert model.rows([1, 2]).tolist() == [[3, 0], [0, 2]]
-    assert np.allclose(model.embed([[1, 3], [2]]), np.array([[4, 1], [0, 17**0.5]]) / 17**0.5)
+    expected = np.array([[4, 1], [0, 17**0.5]]) / 17**0.5
+    assert np.allclose(model.embed([[1, 3], [2]]), expected)
+    assert np.allclose(model.encode(["red dark", "green blue"]).vectors, expected)
 
 
 def test_a_model_that_shares_vectors_and_weighs_tokens_is_read(tmp_path: Path) -> None:
@@ -321,12 +334,3 @@ def test_a_folder_that_cannot_be_read_is_said_with_its_reason(
     with pytest.raises(InvalidConfig, match=r"is no model that model2vec reads \(.+\)") as refused:
         load(folder)
     assert folder in str(refused.value)
-
-
-def test_without_model2vec_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "model2vec", None)
-    with pytest.raises(InvalidConfig, match=r"loki-memory\[model2vec\]") as refused:
-        load(str(tmp_path))
-    assert str(tmp_path) in str(refused.value)

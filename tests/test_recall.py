@@ -26,10 +26,12 @@ import loki_memory
 from loki_memory import Workspace
 from loki_memory.embedding import Embedding, load
 from loki_memory.embedding.bundled import StaticModel
-from loki_memory.errors import InvalidRecord
+from loki_memory.embedding.model2vec import Model2VecModel
+from loki_memory.errors import InvalidConfig, InvalidRecord
 from loki_memory.index import vectors
 from loki_memory.index.vectors import Vectors
 from loki_memory.integrity.citations import is_stale
+from loki_memory.recall import retriever
 from loki_memory.recall.exact_signals import shared
 from loki_memory.recall.recall import RecallOptions, _in_dispute, _Told, note_shown, recall
 from loki_memory.recall.result import Recollection
@@ -797,15 +799,15 @@ def test_the_vectors_may_be_deleted_between_two_questions(asked: Workspace) -> N
 
 @pytest.fixture
 def embedded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many texts were embedded at each time."""
+    """How many texts our own reader embedded at each time."""
     counts: list[int] = []
-    embed = StaticModel.embed
+    encode = StaticModel.encode
 
-    def counted(model: StaticModel, texts: Any) -> Any:
+    def counted(model: StaticModel, texts: Sequence[str]) -> Any:
         counts.append(len(texts))
-        return embed(model, texts)
+        return encode(model, texts)
 
-    monkeypatch.setattr(StaticModel, "embed", counted)
+    monkeypatch.setattr(StaticModel, "encode", counted)
     return counts
 
 
@@ -1014,6 +1016,7 @@ class Interrupted:
         self._moment, self._happens = moment, happens
         self.name, self.size = self._model.name, self._model.size
         self.rows, self.embed = self._model.rows, self._model.embed
+        self.encode = self._model.encode
 
     def _now(self, moment: str) -> None:
         if moment == self._moment:
@@ -1141,6 +1144,71 @@ def test_another_model_is_said_once(
         assert again.recall("walnut token")[0].id == "fact-w"
         assert again.notices == []
     assert len(list(vectors_folder(asked).glob("*.vectors"))) == 1
+    assert asked.index.one("SELECT count(DISTINCT model) FROM vectors") == 1
+
+
+@pytest.fixture
+def by_model2vec(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many texts model2vec embedded at each time; here it is asked for any number."""
+    monkeypatch.setattr(retriever, "_MANY", 1)
+    counts: list[int] = []
+    encode = Model2VecModel.encode
+
+    def counted(model: Model2VecModel, texts: Sequence[str]) -> Any:
+        counts.append(len(texts))
+        return encode(model, texts)
+
+    monkeypatch.setattr(Model2VecModel, "encode", counted)
+    return counts
+
+
+def vector_rows(ws: Workspace) -> list[Any]:
+    return ws.index.ask("SELECT model, key, length, tokens, vector FROM vectors ORDER BY key")
+
+
+def test_a_rebuild_embeds_with_model2vec_what_a_question_would_embed(
+    full: Workspace, embedded: list[int], by_model2vec: list[int]
+) -> None:
+    full.recall("contract tests")
+    by_question = vector_rows(full)
+    assert by_model2vec == []
+    full.close()
+    shutil.rmtree(full.layout.cache)
+    with Workspace.open(full.layout.root) as fresh:
+        fresh.rebuild()
+        assert by_model2vec == [passages(fresh)] == embedded, "each reader embedded all of them"
+        assert vector_rows(fresh) == by_question
+        fresh.recall("contract tests")
+    assert len(embedded) == len(by_model2vec) == 1
+
+
+def test_consolidation_leaves_nothing_to_embed(full: Workspace, by_model2vec: list[int]) -> None:
+    full.consolidate(plan_only=True)
+    assert by_model2vec == []
+    full.consolidate()
+    assert by_model2vec == [passages(full)]
+
+
+def test_a_few_texts_are_embedded_without_model2vec(full: Workspace) -> None:
+    full.rebuild()
+    assert len(vector_rows(full)) == passages(full)
+    program = (
+        "import sys; from loki_memory import Workspace\n"
+        "with Workspace.open(sys.argv[1]) as ws: ws.remember('Zeppelins are slow'); ws.rebuild()\n"
+        "assert 'model2vec' not in sys.modules and 'numpy' in sys.modules\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(loki_memory.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", program, full.layout.root], check=True, env=environment)
+
+
+def test_a_model_that_cannot_be_read_stops_no_rebuild(
+    full: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOKI_EMBEDDING_MODEL", str(full.layout.root / "nowhere"))
+    with Workspace.open(full.layout.root) as fresh:
+        fresh.rebuild()
+        with pytest.raises(InvalidConfig):
+            fresh.recall("contract tests")
 
 
 # -- reading changes nothing ---------------------------------------------------------------------

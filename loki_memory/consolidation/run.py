@@ -70,6 +70,8 @@ def consolidate(workspace: Workspace, asked: RunOptions) -> Report:
     with _no_collection():
         report = _consolidated(workspace, asked)
     _name_unread(workspace)
+    if not asked.plan_only:
+        workspace.embed()
     return report
 
 

@@ -158,6 +158,7 @@ class Background:
         if edited_views(self.workspace.store) or (self._views_wait and is_quiet):
             self._views_wait = False
             self.workspace.sync()
+            self.workspace.embed()
 
     def _read_settings(self) -> None:
         """Apply settings that were changed since they were read."""

@@ -1,14 +1,16 @@
 """Text to vectors, with a static model: each token has a row, a text is the mean of its rows.
 
-The model that is shipped needs no network and no package but numpy; `embedding.model` names
-a folder with another one in the format of model2vec.
+The model that is shipped has two readers that give the same vectors, bit by bit: ours needs numpy
+alone and starts at once, for questions and for a few new memories; model2vec takes 0.3 s to start
+and embeds memories where that does not matter. `embedding.model` names a folder with another model,
+which model2vec reads.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 # Several threads make a search slower as soon as the machine has other work (0.35 ms with one,
 # 8 ms with two), and the first import of numpy decides how many there are.
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 
     Tokens = Sequence[int] | NDArray[np.integer[Any]]
     Vectors = NDArray[np.float32]
+
+
+class Encoded(NamedTuple):
+    """Texts as token ids and as unit vectors, in the order of the texts."""
+
+    tokens: list[list[int]]
+    vectors: Vectors
 
 
 class Embedding(Protocol):
@@ -47,13 +56,22 @@ class Embedding(Protocol):
     def embed(self, texts: Sequence[Tokens]) -> Vectors:
         """Unit vectors of texts given as token ids: [texts, size]; a text of none is zeros."""
 
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        """Tokenise and embed texts."""
+
 
 def load(folder: str = "") -> Embedding:
     """The model that is shipped, or the one in another folder in the format of model2vec."""
     if folder:
-        from loki_memory.embedding.model2vec import ForeignModel
-
-        return ForeignModel(folder)
+        return load_with_model2vec(folder)
     from loki_memory.embedding.bundled import StaticModel
 
     return StaticModel()
+
+
+def load_with_model2vec(folder: str = "") -> Embedding:
+    """The same model, read by model2vec."""
+    from loki_memory.embedding.bundled import FOLDER, NAME
+    from loki_memory.embedding.model2vec import Model2VecModel
+
+    return Model2VecModel(folder) if folder else Model2VecModel(FOLDER, NAME)

@@ -1,8 +1,8 @@
 """The model that is shipped: int8 rows with a weight each, mapped from the file as they lie there.
 
 It reads the folder that `model2vec.StaticModel` reads, without the 0.3 s that importing model2vec
-takes. Token ids and vectors are equal, except that a text is never cut (model2vec stops after
-512 tokens unless told otherwise) and what `wordpiece` says about young characters.
+takes. Token ids and vectors are equal, except for characters that are younger than the tables of
+its tokeniser.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import float32, int8
 
-from loki_memory.embedding.pooling import directions, numbers
+from loki_memory.embedding import Encoded
+from loki_memory.embedding.pooling import mean_directions, numbers
 from loki_memory.embedding.tokenizer import Vocabulary, WordPiece
 
 if TYPE_CHECKING:
@@ -55,12 +56,11 @@ class StaticModel:
         return self._vectors[chosen] * self._weights[chosen][:, None]
 
     def embed(self, texts: Sequence[Tokens]) -> Vectors:
-        return directions(texts, self.size, self._total)
+        return mean_directions(texts, self.size, self.rows)
 
-    def _total(self, tokens: Tokens) -> Vectors:
-        chosen = numbers(tokens)
-        total: Vectors = self._weights[chosen] @ self._vectors[chosen].astype(float32)
-        return total
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        tokens = [self.tokens(text) for text in texts]
+        return Encoded(tokens, self.embed(tokens))
 
 
 def _tensors(path: str) -> dict[str, NDArray[Any]]:

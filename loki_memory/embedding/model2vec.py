@@ -1,4 +1,4 @@
-"""Any other static model: a folder that model2vec reads, read by model2vec.
+"""A static model read by model2vec: the one that is shipped, or any other.
 
 A text is never cut and its vector always has length 1, whatever the folder's config.json says:
 recall compares directions.
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loki_memory.embedding.pooling import directions, numbers
+from loki_memory.embedding import Encoded
+from loki_memory.embedding.pooling import mean_directions, numbers
 from loki_memory.errors import InvalidConfig
 
 if TYPE_CHECKING:
@@ -24,24 +25,21 @@ if TYPE_CHECKING:
 _SETTING = "embedding.model"
 
 
-class ForeignModel:
+class Model2VecModel:
     """The weights and the tokeniser of a folder."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, name: str = "") -> None:
         place = _existing(folder)
         model = _read(place)
-        model.tokenizer.no_truncation()
         self._model = model
         self._vectors: NDArray[Any] = model.embedding
         self._weights, self._mapping = model.weights, model.token_mapping
-        self.name = f"model2vec-{_digest(place)}"
+        self.name = name or f"model2vec-{_digest(place)}"
         self.size = int(model.embedding.shape[1])
         self.vocabulary = len(model.tokens)
 
     def tokens(self, text: str) -> list[int]:
-        """Half of a surrogate pair is no character, and no tokeniser would take it."""
-        readable = text.encode("utf-8", "ignore").decode()
-        return self._model.tokenize([readable])[0]
+        return self._model.tokenize([_readable(text)])[0]
 
     def rows(self, tokens: Tokens) -> Vectors:
         chosen = numbers(tokens)
@@ -52,11 +50,19 @@ class ForeignModel:
         return rows
 
     def embed(self, texts: Sequence[Tokens]) -> Vectors:
-        return directions(texts, self.size, self._total)
+        return mean_directions(texts, self.size, self.rows)
 
-    def _total(self, tokens: Tokens) -> Vectors:
-        total: Vectors = self.rows(tokens).sum(axis=0)
-        return total
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        if not texts:
+            return Encoded([], self.embed([]))
+        readable = [_readable(text) for text in texts]
+        vectors = self._model.encode(readable, normalize=True, max_length=None)
+        return Encoded(self._model.tokenize(readable), vectors)
+
+
+def _readable(text: str) -> str:
+    """Half of a surrogate pair is no character, and no tokeniser would take it."""
+    return text.encode("utf-8", "ignore").decode()
 
 
 def _existing(folder: str) -> str:
@@ -70,16 +76,10 @@ def _existing(folder: str) -> str:
 
 
 def _read(folder: str) -> model2vec.StaticModel:
-    try:
-        from model2vec import StaticModel
-    except ImportError as missing:
-        raise InvalidConfig(
-            _SETTING,
-            f"reading {folder} takes model2vec ({missing}); install `loki-memory[model2vec]`, or "
-            "leave the setting empty for the model that is shipped.",
-        ) from missing
-    try:
-        return StaticModel.from_pretrained(folder)
+    from model2vec import StaticModel
+
+    try:  # in the precision of our own vectors, whatever the weights are kept in
+        return StaticModel.from_pretrained(folder, max_length=None, quantize_to="float32")
     except BaseException as error:  # tokenizers raises plain ones, of no class of its own
         if not isinstance(error, Exception):
             raise

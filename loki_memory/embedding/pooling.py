@@ -1,4 +1,4 @@
-"""Mean pooling: the vector of a text is the direction of the sum of its token vectors."""
+"""Mean pooling: the vector of a text is the direction of the mean of its token vectors."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ if TYPE_CHECKING:
     from loki_memory.embedding import Tokens, Vectors
 
 
-def directions(texts: Sequence[Tokens], size: int, total: Callable[[Tokens], Vectors]) -> Vectors:
-    """Unit vectors of the texts, given the sum of the rows of one.
+def mean_directions(
+    texts: Sequence[Tokens], size: int, rows: Callable[[Tokens], Vectors]
+) -> Vectors:
+    """Unit vectors of the texts, given the rows of one text's tokens.
 
-    The sum points where the mean points. One product per text is faster than any sum over
-    segments of a batch, and a text's vector does not depend on what it is embedded with.
+    The operations and their order are those of `model2vec.StaticModel.encode`, so that the last
+    bit is the same. One mean per text is as fast as any sum over segments of a batch, and a text's
+    vector does not depend on what it is embedded with.
     """
     vectors = np.zeros((len(texts), size), np.float32)
     for number, tokens in enumerate(texts):
         if len(tokens):
-            vectors[number] = total(tokens)
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    lengths[lengths == 0] = 1
-    vectors /= lengths[:, None]
-    return vectors
+            vectors[number] = rows(tokens).mean(axis=0)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True) + np.float32(1e-32)
+    unit: Vectors = vectors / lengths
+    return unit
 
 
 def numbers(tokens: Tokens) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

@@ -34,6 +34,12 @@ _ROWS = (
     "WHERE model = ? AND row > ? ORDER BY row LIMIT ?"
 )
 _LAST = "SELECT row, key FROM vectors WHERE model = ? ORDER BY row DESC LIMIT 1"
+_MISSING = """
+SELECT DISTINCT key FROM passages AS p JOIN memories AS m ON m.row = p.memory
+WHERE key <> 0 AND m.kind NOT IN ('link', 'tombstone')
+  AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.model = ? AND v.key = p.key)
+ORDER BY key
+"""
 _AT_ONCE = 10_000  # rows that are copied at a time: some 12 MiB
 _NAME = re.compile(r"(?P<model>.+)-(?P<generation>\d+)\.vectors\Z")
 
@@ -106,6 +112,10 @@ class Vectors:
         return self._table["length"][entries].astype(np.int32)
 
     # -- rows of the index ------------------------------------------------------------------------
+
+    def missing(self, index: Index) -> list[int]:
+        """The keys of passages that have no vector yet."""
+        return [row[0] for row in index.ask(_MISSING, self.model)]
 
     def refresh(self, index: Index) -> None:
         """Copy the rows that the cache lacks, one process at a time."""

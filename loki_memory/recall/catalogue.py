@@ -157,8 +157,8 @@ def embed(
         wanted = ",".join(map(str, keys[done : done + _BATCH]))
         sql = f"SELECT key, min(text) FROM passages WHERE key IN ({wanted}) GROUP BY key"  # noqa: S608 - numbers
         rows = index.ask(sql)
-        tokens = [embedding.tokens(text) for _, text in rows]
-        vectors.add(index, [key for key, _ in rows], embedding.embed(tokens), tokens)
+        tokens, found = embedding.encode([text for _, text in rows])
+        vectors.add(index, [key for key, _ in rows], found, tokens)
 
 
 def _coded(names: Sequence[str], first: NDArray[np.int32]) -> tuple[list[str], NDArray[np.int32]]:

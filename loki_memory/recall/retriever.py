@@ -6,11 +6,13 @@ index stays as it is, so that a process that asks again is answered in milliseco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.embedding import load as load_embedding  # first: it pins BLAS to one thread
+from loki_memory.embedding import load_with_model2vec
 
 import numpy as np  # isort: skip
 
@@ -44,6 +46,7 @@ _HIDDEN = [STATUSES.index(name) for name in ("superseded", "rejected", "retired"
 _UNASKED = [KINDS.index("ledger")]
 _SESSION = SCOPES.index("session")
 _FEW = 10  # memories: among fewer nothing is rare, so a word that matches is reason to answer
+_MANY = 1000  # texts from which on model2vec embeds them: it takes 0.3 s to start
 _POOL = 30  # candidates that are looked at closely, at least
 _CLOSE = 0.8  # of the best cosine, from which on meaning is a reason of its own
 _WORDS_TOLD = 6
@@ -121,13 +124,29 @@ class Retriever:
         return self._catalogue is not None and self._index.note("changed_ns") == self._state
 
     def _load(self) -> Catalogue:
+        file = self._folder / "catalogue" if self._folder else None
+        with self._one_model():
+            return catalogue.load(self._index, self.vectors, self.embedding, file, self.progress)
+
+    def embed(self) -> None:
+        """Embed all that has no vector yet, so that the next question need not wait for it.
+
+        Call it where start-up does not matter: many texts are embedded by model2vec.
+        """
+        keys = self.vectors.missing(self._index)
+        with self._one_model():
+            many = len(keys) >= _MANY and not self._model  # model2vec reads all other models anyway
+            model = load_with_model2vec() if many else self.embedding
+            catalogue.embed(self._index, self.vectors, model, keys, self.progress)
+
+    @contextmanager
+    def _one_model(self) -> Iterator[None]:
+        """Drop the vectors of other models once there are some of this one."""
         self.vectors.open()
         is_new = not len(self.vectors)
-        file = self._folder / "catalogue" if self._folder else None
-        loaded = catalogue.load(self._index, self.vectors, self.embedding, file, self.progress)
-        if is_new and self.vectors.drop_other_models(self._index):
+        yield
+        if is_new and len(self.vectors) and self.vectors.drop_other_models(self._index):
             self.notices.append("the embedding model is another one: all vectors were made anew")
-        return loaded
 
     def tokens_available(self) -> int:
         """What reading the whole store would cost, estimated as bytes / 4."""
