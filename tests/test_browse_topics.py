@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from loki_memory import Workspace
 from loki_memory.browse.topics import (
     Item,
-    Member,
     Timeline,
     Topic,
     grouped,
@@ -22,6 +21,7 @@ from loki_memory.browse.topics import (
     topics,
     within,
 )
+from loki_memory.index.queries import TopicMember
 from loki_memory.models.text import tokens
 
 NOW = "2026-01-17T09:00:00Z"
@@ -114,7 +114,7 @@ def test_an_empty_store_has_no_topics(ws: Workspace) -> None:
 
 
 members = st.builds(
-    Member,
+    TopicMember,
     id=st.sampled_from([f"fact-{n}" for n in range(8)]),
     kind=st.sampled_from(["fact", "pattern"]),
     category=st.sampled_from(["", "testing"]),
@@ -126,7 +126,7 @@ members = st.builds(
 
 
 @given(st.lists(members, unique_by=lambda member: member.id))
-def test_counts_add_up_whatever_parents_say(given_: list[Member]) -> None:
+def test_counts_add_up_whatever_parents_say(given_: list[TopicMember]) -> None:
     """Parents that lead in a circle or nowhere lose nothing."""
     found = grouped(given_)
     assert sum(topic.memories for topic in found) == len(given_)

@@ -14,6 +14,7 @@ from loki_memory.files import transaction
 from loki_memory.files.layout import kind_of, view_kind
 from loki_memory.files.problem import Problem
 from loki_memory.files.scan import scan
+from loki_memory.index import graph, queries
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -98,19 +99,15 @@ def _mend(workspace: Workspace) -> list[Finding]:
 def _rekey(workspace: Workspace) -> list[str]:
     """Write new ids into files whose own id another file has, as the records are shown."""
     workspace.refresh()
-    sql = (
-        "SELECT m.id, m.path FROM files AS f JOIN memories AS m ON m.path = f.path "
-        "WHERE f.held = 0 AND m.id <> f.claims ORDER BY m.path"
-    )
-    rows = workspace.index.ask(sql)
-    if not rows:
+    renamed = queries.renamed_records(workspace.index)
+    if not renamed:
         return []
     with workspace.store.change() as change:
-        for memory_id, path in rows:
+        for memory_id, path in renamed:
             record = change.record(path)
             if record is not None:
                 change.put(record.changed(id=memory_id), path)
-    return [path for _, path in rows]
+    return [record.path for record in renamed]
 
 
 def _unfinished(workspace: Workspace) -> Finding:
@@ -127,7 +124,7 @@ def _index(workspace: Workspace, *, deep: bool, fix: bool) -> Finding:
     number = sum(workspace.index.counts().values())
     said = f"{number} {'memory' if number == 1 else 'memories'}"
     try:
-        checked = workspace.index.one("PRAGMA quick_check")
+        checked = queries.quick_check(workspace.index)
         if checked != "ok":
             return Finding("index", "problem", f"SQLite says {checked}; run loki-mem rebuild")
         wrong = _differing(workspace) if deep else []
@@ -154,8 +151,7 @@ def _differing(workspace: Workspace) -> list[str]:
 
     fresh = Index(None)
     rebuild(workspace.layout, fresh, 0)
-    sql = "SELECT id, path, etag, title, body, status, tombstone FROM memories"
-    have, want = ({row[0]: row for row in index.ask(sql)} for index in (workspace.index, fresh))
+    have, want = queries.contents(workspace.index), queries.contents(fresh)
     names = sorted(have.keys() | want.keys())
     wrong = [name for name in names if have.get(name) != want.get(name)]
     if not wrong and fresh.digest() != workspace.index.digest():
@@ -182,32 +178,24 @@ def _foreign(workspace: Workspace) -> Finding:
 
 
 def _dangling(workspace: Workspace) -> Finding:
-    """Links and evidence that name missing memories."""
-    sql = (
-        "SELECT e.stated, e.target FROM edges AS e LEFT JOIN memories AS m ON m.id = e.target "
-        "WHERE m.id IS NULL AND e.target NOT LIKE 'file:%' ORDER BY 1, 2"
-    )
-    rows = workspace.index.ask(sql)
-    if not rows:
+    """Links and evidence that name memories which are not there."""
+    edges = graph.dangling(workspace.index)
+    if not edges:
         return Finding("links", "ok", "every link and every piece of evidence leads somewhere")
-    first = f"{rows[0][0]} names {rows[0][1]}"
+    first = f"{edges[0].stated} names {edges[0].target}"
     return Finding(
         "links",
         "warning",
-        f"{_count(rows, 'link')} to memories that are not here, such as: {first}",
+        f"{_count(edges, 'link')} to memories that are not here, such as: {first}",
     )
 
 
 def _hidden(workspace: Workspace) -> Finding:
-    """Records with a value that a person rejected: they are in files and are not shown."""
-    sql = (
-        "SELECT m.id FROM memories AS m JOIN judged AS j ON j.id = m.id "
-        "WHERE j.status = 'rejected' AND m.status <> 'rejected' ORDER BY 1"
-    )
-    rows = workspace.index.ask(sql)
-    if not rows:
+    """Records that say what a person rejected: they stand in files and are not shown."""
+    ids = queries.rejected_again(workspace.index)
+    if not ids:
         return Finding("rejected", "ok", "no record says what was rejected")
-    said = f"{_count(rows, 'record')} that says what was rejected, and is not shown: {rows[0][0]}"
+    said = f"{_count(ids, 'record')} that says what was rejected, and is not shown: {ids[0]}"
     return Finding("rejected", "ok", said)
 
 

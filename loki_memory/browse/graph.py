@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from loki_memory.browse.topics import line
+from loki_memory.index.graph import relations_at, source_of_link
 from loki_memory.index.index import Index
+from loki_memory.index.queries import heading
 
 _NODES = 40  # more do not fit on a screen
 _NAME, _LABEL = 90, 60  # characters
@@ -53,8 +55,8 @@ class Graph(NamedTuple):
 
 
 def neighbourhood(index: Index, memory_id: str, depth: int = 1, limit: int = _NODES) -> Graph:
-    """The nodes up to `depth` links away in either direction, the nearest and strongest first."""
-    root = _start(index, memory_id)
+    """Up to `depth` links away in either direction, the nearest and strongest first."""
+    root = source_of_link(index, memory_id) or memory_id  # a link is an edge, not a node
     distances, edges, left = {root: 0}, dict[str, list[GraphEdge]](), set[str]()
     for step in range(1, depth + 1):
         for node in [name for name, distance in distances.items() if distance == step - 1]:
@@ -75,26 +77,14 @@ def neighbourhood(index: Index, memory_id: str, depth: int = 1, limit: int = _NO
     return Graph(root, nodes, edges_by_relation, len(left - set(distances)))
 
 
-def _start(index: Index, memory_id: str) -> str:
-    """The node to start from; a link is an edge itself, so that is its source."""
-    sql = "SELECT source FROM edges WHERE stated = ? AND source <> stated"
-    return index.one(sql, memory_id) or memory_id
-
-
 def _edges_at(index: Index, name: str) -> list[GraphEdge]:
-    sql = """
-        SELECT source, relation, target FROM edges WHERE source = ? OR target = ?
-        GROUP BY source, relation, target
-        ORDER BY max(weight) DESC, relation, source, target"""
-    return [GraphEdge(*row) for row in index.ask(sql, name, name)]
+    return [GraphEdge(*row) for row in relations_at(index, name)]
 
 
 def _node(index: Index, name: str, distance: int) -> Node:
     if name.startswith("file:"):
         return Node(name, "file", "", "", distance)
-    found = index.ask("SELECT kind, title, status FROM judged WHERE id = ?", name)
-    kind, title, status = found[0] if found else ("missing", "", "")
-    return Node(name, kind, title, status, distance)
+    return Node(name, *(heading(index, name) or ("missing", "", "")), distance)
 
 
 # -- drawing ---------------------------------------------------------------------------------------

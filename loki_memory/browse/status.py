@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.files import disk, transaction
 from loki_memory.files.layout import TEMPORARY
 from loki_memory.files.scan import scan
+from loki_memory.index import queries
+from loki_memory.index.graph import edge_count
 from loki_memory.ingest.pause import why_off
 
 if TYPE_CHECKING:
@@ -39,23 +42,14 @@ class Status(NamedTuple):
 
 def status(workspace: Workspace) -> Status:
     place, index = workspace.layout, workspace.index
-    problems = index.one("SELECT count(*) FROM problems") + len(workspace.zone_problems())
-    pending = [
-        row[0]
-        for row in index.ask(
-            "SELECT DISTINCT path FROM memories WHERE path IN ("
-            "'semantic/patterns.json', 'semantic/anti-patterns.json', 'semantic/facts.json',"
-            "'semantic/links.json', 'episodic/index.json') OR path GLOB 'learnings/????-??-??.json'"
-            " ORDER BY path"
-        )
-    ]
-    handoffs = index.one("SELECT count(*) FROM memories WHERE kind = 'handoff' AND status = 'open'")
+    problems = queries.problem_count(index) + len(workspace.zone_problems())
+    pending = queries.pending_views(index)
     return Status(
         workspace=str(place.root),
         git=_is_in_git(place.local, place.loki),
         counts=index.counts(),
         problems=problems,
-        open_handoffs=handoffs,
+        open_handoffs=queries.open_handoff_count(index),
         pending_views=pending,
         index_bytes=_size(index.path),
         local=str(place.local),
@@ -100,12 +94,7 @@ class Stats(NamedTuple):
 
 
 def stats(workspace: Workspace) -> Stats:
-    index = workspace.index
-
-    def count(column: str) -> dict[str, int]:
-        sql = f"SELECT {column} AS what, count(*) FROM memories GROUP BY 1 HAVING what <> ''"  # noqa: S608
-        return dict(index.ask(f"{sql} ORDER BY 2 DESC, 1"))
-
+    index, count = workspace.index, partial(queries.counts_by, workspace.index)
     found = [stamp for _, folder in scan(workspace.layout) for stamp in folder.files.values()]
     return Stats(
         kinds=count("kind"),
@@ -114,14 +103,9 @@ def stats(workspace: Workspace) -> Stats:
         origins=count("origin"),
         agents=count("agent"),
         outcomes=count("outcome"),
-        days=dict(
-            index.ask(
-                "SELECT substr(at, 1, 10) AS day, count(*) FROM memories "
-                "WHERE kind = 'episode' GROUP BY 1 ORDER BY 1"
-            )
-        ),
-        edges=index.one("SELECT count(*) FROM edges"),
-        words=index.one("SELECT count(*) FROM vocabulary"),
+        days=queries.episodes_by_day(index),
+        edges=edge_count(index),
+        words=queries.words(index),
         files=len(found),
         memory_bytes=sum(stamp[2] for stamp in found),
         index_bytes=_size(index.path),

@@ -12,7 +12,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from loki_memory.errors import NotFound
+from loki_memory.index import queries
+from loki_memory.index.graph import associations
 from loki_memory.index.index import Index
+from loki_memory.index.queries import TopicMember
 from loki_memory.models.text import tokens
 
 TOPICS_BUDGET, TIMELINE_BUDGET = 100, 500
@@ -57,44 +61,28 @@ class Topics(NamedTuple):
     total_tokens: int
 
 
-class Member(NamedTuple):
-    """The fields of a memory that decide its topic."""
-
-    id: str
-    kind: str
-    category: str
-    parent: str
-    day: str
-    tokens: int
-    is_top: int  # it is marked as a topic, with or without anything below it
-
-
 def topics(index: Index) -> list[Topic]:
-    """Put every live memory into exactly one topic, so that the counts add up."""
-    sql = """
-        SELECT id, kind, category, parent, substr(at, 1, 10), (size + 3) / 4,
-               instr(body, '"depth":0') > 0 AND ifnull(json_extract(body, '$.depth') = 0, 0)
-        FROM live WHERE kind <> 'tombstone' ORDER BY id"""
-    found = grouped(Member(*row) for row in index.ask(sql))
-    titles = "SELECT title FROM memories WHERE id = ?"
+    """Every live memory in exactly one topic, so that the counts add up."""
+    found = grouped(queries.topic_members(index))
+    titles = queries.titles(index, [topic.id for topic in found])
     return [
-        topic if ":" in topic.id else topic._replace(title=index.one(titles, topic.id) or topic.id)
+        topic if ":" in topic.id else topic._replace(title=titles.get(topic.id) or topic.id)
         for topic in found
     ]
 
 
-def grouped(members: Iterable[Member]) -> list[Topic]:
-    """Group members by their topic; a topic that is a memory still lacks its title."""
+def grouped(members: Iterable[TopicMember]) -> list[Topic]:
+    """Members by their topic; a topic that is a memory still lacks its title."""
     known = {member.id: member for member in members}
     parents = {member.parent for member in known.values() if member.parent in known}
-    groups: dict[str, list[Member]] = {}
+    groups: dict[str, list[TopicMember]] = {}
     for member in known.values():
         groups.setdefault(_topic_of(member, known, parents), []).append(member)
     return [_topic(name, group) for name, group in groups.items()]
 
 
-def _topic_of(member: Member, known: dict[str, Member], parents: set[str]) -> str:
-    """The top of the member's tree, else its category, else its kind."""
+def _topic_of(member: TopicMember, known: dict[str, TopicMember], parents: set[str]) -> str:
+    """The top of the tree that it is in, else its category, else its kind."""
     top, climbed = member, {member.id}
     while top.parent in known and top.parent not in climbed:
         top = known[top.parent]
@@ -105,7 +93,7 @@ def _topic_of(member: Member, known: dict[str, Member], parents: set[str]) -> st
     return f"category:{category}" if category else f"kind:{member.kind}"
 
 
-def _topic(name: str, group: list[Member]) -> Topic:
+def _topic(name: str, group: list[TopicMember]) -> Topic:
     sort, _, title = name.partition(":")
     kinds: dict[str, int] = {}
     for member in group:
@@ -206,39 +194,28 @@ def timeline(index: Index, since: str | None, now: str) -> Timeline:
 
 
 def _actions(index: Index, first: str) -> list[Item]:
-    sql = """
-        SELECT id, at, agent, title, outcome FROM live
-        WHERE kind = 'episode' AND scope <> 'session' AND at >= ?
-        ORDER BY at DESC, id LIMIT ?"""
-    return [Item(*row) for row in index.ask(sql, first, _ACTIONS)]
+    return [_item(row) for row in queries.episodes_since(index, first, _ACTIONS)]
 
 
 def _decisions(index: Index, first: str, now: str) -> list[Item]:
-    """Decisions that still hold."""
-    sql = f"""
-        SELECT id, at, agent, title FROM live
-        WHERE kind IN ('fact', 'pattern', 'learning') AND scope <> 'session' AND at >= ?
-          AND lower(category) IN ({", ".join("?" for _ in DECISIONS)})
-          AND ifnull(json_extract(body, '$.invalid_at'), '9999') > ?
-        ORDER BY at DESC, id LIMIT ?"""  # noqa: S608 - only question marks are put in
-    return [Item(*row) for row in index.ask(sql, first, *DECISIONS, now, _DECISIONS)]
+    """What was decided and still holds."""
+    rows = queries.decisions_since(index, first, now, DECISIONS, _DECISIONS)
+    return [_item(row) for row in rows]
 
 
 def _ledgers(index: Index, first: str) -> list[tuple[Item, dict[str, Any]]]:
-    sql = """
-        SELECT id, at, agent, title, body FROM live
-        WHERE kind = 'ledger' AND at >= ? ORDER BY at DESC, id"""
-    return [(Item(*row[:4]), orjson.loads(row[4])) for row in index.ask(sql, first)]
+    return [(_item(row), orjson.loads(row.body)) for row in queries.ledgers_since(index, first)]
 
 
 def _handoffs(index: Index, first: str) -> list[tuple[Item, dict[str, Any]]]:
-    """Handoffs that are not finished, with the agent that has to act."""
-    sql = """
-        SELECT id, at, agent, title, status, body FROM live
-        WHERE kind = 'handoff' AND status IN ('open', 'accepted') AND at >= ?
-        ORDER BY at DESC, id"""
-    found = ((Item(*row[:5]), orjson.loads(row[5])) for row in index.ask(sql, first))
+    """Those that are not finished, with who has to act."""
+    rows = queries.handoffs_since(index, first)
+    found = ((_item(row), orjson.loads(row.body)) for row in rows)
     return [(item._replace(agent=body.get("to_agent") or ""), body) for item, body in found]
+
+
+def _item(row: queries.TimelineRow) -> Item:
+    return Item(row.id, row.at, row.agent, row.title, row.state)
 
 
 def _focus(ledger: Item, body: dict[str, Any]) -> Iterator[Item]:
@@ -330,30 +307,17 @@ def branch(index: Index, memory_id: str, depth: int) -> Branch:
 
 
 def _branch(index: Index, memory_id: str, depth: int, above: frozenset[str]) -> Branch:
-    [(kind, title)] = index.ask("SELECT kind, title FROM memories WHERE id = ?", memory_id)
+    found = queries.heading(index, memory_id)
+    if found is None:
+        raise NotFound(memory_id)
     above |= {memory_id}
     names = [name for name in beside(index, memory_id, "children") if name not in above]
     children = [_branch(index, name, depth - 1, above) for name in names] if depth > 0 else []
-    return Branch(memory_id, kind, title, _below(index, memory_id), children)
-
-
-def _below(index: Index, memory_id: str) -> int:
-    sql = (
-        "WITH RECURSIVE below (id) AS (SELECT ? UNION SELECT m.id FROM memories AS m "
-        "JOIN below ON m.parent = below.id) SELECT count(*) - 1 FROM below"
-    )
-    return int(index.one(sql, memory_id))
+    below = queries.descendant_count(index, memory_id)
+    return Branch(memory_id, found.kind, found.title, below, children)
 
 
 def beside(index: Index, memory_id: str, way: str) -> list[str]:
-    """The ids in a direction: children, parent or associations."""
-    if way == "children":
-        sql = "SELECT id FROM live WHERE parent = ? ORDER BY id"
-    elif way == "parent":
-        sql = "SELECT parent FROM memories WHERE id = ? AND parent <> ''"
-    else:
-        sql = (
-            "SELECT target FROM edges WHERE source = ?1 AND relation NOT IN ('part_of', 'touches') "
-            "UNION SELECT source FROM edges WHERE target = ?1 AND relation <> 'part_of' ORDER BY 1"
-        )
-    return [row[0] for row in index.ask(sql, memory_id)]
+    """The ids to which a way leads."""
+    ways = {"children": queries.children, "parent": queries.parents, "associations": associations}
+    return ways[way](index, memory_id)

@@ -247,6 +247,16 @@ class Index:
             "SELECT relation, source, weight FROM edges WHERE target = ? ORDER BY 1, 2", target
         )
 
+    def file_count(self) -> int:
+        """How many files were read."""
+        return int(self.one("SELECT count(*) FROM files"))
+
+    def file_hashes(self, among: Sequence[str] | None = None) -> dict[str, str]:
+        """The hashes of the files that were read; of all of them, or of some."""
+        if among is None:
+            return dict(self.ask("SELECT path, hash FROM files"))
+        return dict(self.ask_of(among, "SELECT path, hash FROM files WHERE path IN ({})"))
+
     def note(self, name: str) -> str:
         return self.one("SELECT value FROM notes WHERE name = ?", name) or ""
 

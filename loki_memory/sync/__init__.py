@@ -98,10 +98,9 @@ def _is_most(seen: ScanResult, known: Known) -> bool:
 
 def _anew(layout: Layout, index: Index, now_ns: int, progress: Progress | None) -> Changes:
     """Rebuild, and say what that changed."""
-    sql = "SELECT path, hash FROM files"
-    before = dict(index.ask(sql))
+    before = index.file_hashes()
     views = rebuild(layout, index, now_ns, progress).modified
-    after = dict(index.ask(sql))
+    after = index.file_hashes()
     added = sorted(after.keys() - before.keys())
     modified = (path for path in after.keys() & before.keys() if after[path] != before[path])
     return Changes(added, sorted([*modified, *views]), sorted(before.keys() - after.keys()))
@@ -109,7 +108,7 @@ def _anew(layout: Layout, index: Index, now_ns: int, progress: Progress | None) 
 
 def _note_full_scan(index: Index, now_ns: int, freshness: Freshness) -> None:
     """A full scan that was due and found nothing is not due again at once."""
-    if index.one("SELECT count(*) FROM files") > freshness.scan_limit:
+    if index.file_count() > freshness.scan_limit:
         with suppress(sqlite3.OperationalError), index.change(wait=False) as revision:
             revision.set_note("full_scan_ns", str(now_ns))
 
@@ -180,7 +179,7 @@ def _look_at_files(layout: Layout, index: Index, paths: Iterable[str]) -> ScanRe
 
 def _is_full_scan_due(index: Index, known: Known, now_ns: int, freshness: Freshness) -> bool:
     limit = freshness.scan_limit
-    if not known or (limit and index.one("SELECT count(*) FROM files") <= limit):
+    if not known or (limit and index.file_count() <= limit):
         return True
     last = int(index.note("full_scan_ns") or 0)
     return not 0 <= now_ns - last < freshness.full_scan_seconds * _SECOND_NS
@@ -326,9 +325,7 @@ def _is_same(layout: Layout, index: Index, seen: ScanResult) -> bool:
         return False
     if any(stamp[0] < 0 for stamp in seen.changed.values()):
         return False
-    known = dict(
-        index.ask_of(list(seen.changed), "SELECT path, hash FROM files WHERE path IN ({})")
-    )
+    known = index.file_hashes(list(seen.changed))
     try:
         known |= {
             path: etag_in(read_derived(layout.file(base_path(path))))

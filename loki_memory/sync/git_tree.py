@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout, kind_of, view_kind
 from loki_memory.files.store import Store, Stored
+from loki_memory.index import queries
 from loki_memory.index.index import Index
 from loki_memory.sync import home_of
 from loki_memory.sync.apply import Intake
@@ -38,15 +39,15 @@ def follow(layout: Layout, index: Index, files: Mapping[str, bytes], state: int)
 
     `state` is a number for what they say: what was derived from the index before is of another.
     """
-    known = dict(index.ask("SELECT path, hash FROM files"))
+    known = index.file_hashes()
     changed = {
         path: (1, 1, len(data))
         for path, data in sorted(files.items())
         if kind_of(path) and known.get(path) != etag(data)
     }
-    told = (row[0] for row in index.ask("SELECT path FROM problems"))
+    told = queries.problem_paths(index)
     gone = sorted({path for path in (*known, *told) if path not in files})
-    views = [row[0] for row in index.ask("SELECT DISTINCT path FROM memories")]
+    views = queries.memory_paths(index)
     with index.change(wait=True) as revision:
         for path in views:
             if view_kind(path):

@@ -1,0 +1,92 @@
+"""Named questions to the index about edges: links, evidence, and the files that memories touch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.index.queries import RecordPlace
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Index
+
+
+class Relation(NamedTuple):
+    """An edge without its weight."""
+
+    source: str
+    relation: str
+    target: str
+
+
+class DanglingEdge(NamedTuple):
+    """An edge to a memory that is not there, and the memory that states it."""
+
+    stated: str
+    target: str
+
+
+def edge_count(index: Index) -> int:
+    return int(index.one("SELECT count(*) FROM edges"))
+
+
+def relations_at(index: Index, name: str) -> list[Relation]:
+    """The edges that begin or end at a name, the strongest first."""
+    sql = """
+        SELECT source, relation, target FROM edges WHERE source = ? OR target = ?
+        GROUP BY source, relation, target
+        ORDER BY max(weight) DESC, relation, source, target"""
+    return [Relation(*row) for row in index.ask(sql, name, name)]
+
+
+def source_of_link(index: Index, memory_id: str) -> str | None:
+    """The memory that a link record links from; None for all other records."""
+    sql = "SELECT source FROM edges WHERE stated = ? AND source <> stated"
+    source: str | None = index.one(sql, memory_id)
+    return source
+
+
+def associations(index: Index, memory_id: str) -> list[str]:
+    """What a memory is linked with in either direction, its topic and its files left out."""
+    sql = (
+        "SELECT target FROM edges WHERE source = ?1 AND relation NOT IN ('part_of', 'touches') "
+        "UNION SELECT source FROM edges WHERE target = ?1 AND relation <> 'part_of' ORDER BY 1"
+    )
+    return [row[0] for row in index.ask(sql, memory_id)]
+
+
+def dangling(index: Index) -> list[DanglingEdge]:
+    sql = (
+        "SELECT e.stated, e.target FROM edges AS e LEFT JOIN memories AS m ON m.id = e.target "
+        "WHERE m.id IS NULL AND e.target NOT LIKE 'file:%' ORDER BY 1, 2"
+    )
+    return [DanglingEdge(*row) for row in index.ask(sql)]
+
+
+def links_at(index: Index, name: str) -> list[str]:
+    """The link records that begin or end at a memory."""
+    sql = "SELECT stated FROM edges WHERE (source = ?1 OR target = ?1) AND stated <> source"
+    return [row[0] for row in index.ask(sql, name)]
+
+
+def stating(index: Index, target: str) -> list[RecordPlace]:
+    """The records that state an edge to a memory."""
+    sql = (
+        "SELECT m.id, m.path FROM edges AS e JOIN memories AS m ON m.id = e.stated "
+        "WHERE e.target = ?"
+    )
+    return [RecordPlace(*row) for row in index.ask(sql, target)]
+
+
+def superseded_by(index: Index, memory_id: str) -> list[str]:
+    """The memories that name this one as their successor."""
+    sql = "SELECT source FROM edges WHERE target = ? AND relation = 'superseded_by' ORDER BY 1"
+    return [row[0] for row in index.ask(sql, memory_id)]
+
+
+def cited_files(index: Index) -> list[str]:
+    """The files of the project that memories cite."""
+    sql = (
+        "SELECT DISTINCT substr(target, 6) FROM edges "
+        "WHERE relation = 'cites' AND target LIKE 'file:%' ORDER BY 1"
+    )
+    return [row[0] for row in index.ask(sql)]

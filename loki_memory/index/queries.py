@@ -1,0 +1,293 @@
+"""Named questions to the index about memories, files and problems; answers are typed rows.
+
+Edges are asked in `graph`, what may be told unasked in `gate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Index
+
+Countable = Literal["kind", "status", "scope", "origin", "agent", "outcome"]
+
+
+class RecordPlace(NamedTuple):
+    """A memory and the file that it stands in."""
+
+    id: str
+    path: str
+
+
+class RecordVersion(NamedTuple):
+    """A memory, its file, and the hash of the file's bytes."""
+
+    id: str
+    path: str
+    etag: str
+
+
+class RecordContent(NamedTuple):
+    """What a row says that its file must say too."""
+
+    id: str
+    path: str
+    etag: str
+    title: str
+    body: str
+    status: str
+    tombstone: str
+
+
+class RecordTitle(NamedTuple):
+    """What a memory is and is called, rejected or not."""
+
+    kind: str
+    title: str
+    status: str
+
+
+class TimelineRow(NamedTuple):
+    """A memory in a timeline; `state` is an episode's outcome or a handoff's state."""
+
+    id: str
+    at: str
+    agent: str
+    title: str
+    state: str
+    body: str
+
+
+class TopicMember(NamedTuple):
+    """What decides about a memory's topic."""
+
+    id: str
+    kind: str
+    category: str
+    parent: str
+    day: str
+    tokens: int
+    is_top: int  # it says that it is a topic, with or without anything below it
+
+
+def marks(values: Sequence[object]) -> str:
+    """A question mark for each value of a list."""
+    return ", ".join("?" * len(values))
+
+
+# -- one memory, or those that are named -----------------------------------------------------------
+
+
+def heading(index: Index, memory_id: str) -> RecordTitle | None:
+    rows = index.ask("SELECT kind, title, status FROM judged WHERE id = ?", memory_id)
+    return RecordTitle(*rows[0]) if rows else None
+
+
+def titles(index: Index, ids: Sequence[str]) -> dict[str, str]:
+    return dict(index.ask_of(ids, "SELECT id, title FROM memories WHERE id IN ({})"))
+
+
+def paths(index: Index, ids: Sequence[str]) -> list[str]:
+    """The files that hold these memories, in order."""
+    sql = "SELECT path FROM memories WHERE id IN ({}) ORDER BY path"
+    return [row[0] for row in index.ask_of(ids, sql)]
+
+
+def bodies(index: Index, ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Kind and JSON of these memories."""
+    return list(index.ask_of(ids, "SELECT kind, body FROM memories WHERE id IN ({})"))
+
+
+def origin(index: Index, memory_id: str) -> str:
+    return index.one("SELECT origin FROM memories WHERE id = ?", memory_id) or ""
+
+
+def tombstone_of(index: Index, memory_id: str) -> str:
+    """The id that a tombstone of a memory's value has, or would have."""
+    return index.one("SELECT tombstone FROM memories WHERE id = ?", memory_id) or ""
+
+
+def tokens_of(index: Index, memory_id: str) -> int:
+    """What a memory costs to read, estimated as bytes / 4."""
+    return index.one("SELECT (size + 3) / 4 FROM memories WHERE id = ?", memory_id) or 0
+
+
+# -- all memories ----------------------------------------------------------------------------------
+
+
+def count(index: Index) -> int:
+    return int(index.one("SELECT count(*) FROM memories"))
+
+
+def counts_by(index: Index, column: Countable) -> dict[str, int]:
+    """How many memories have each value of a column, the most frequent first."""
+    sql = f"SELECT {column} AS what, count(*) FROM memories GROUP BY 1 HAVING what <> ''"  # noqa: S608
+    return dict(index.ask(f"{sql} ORDER BY 2 DESC, 1"))
+
+
+def episodes_by_day(index: Index) -> dict[str, int]:
+    sql = (
+        "SELECT substr(at, 1, 10) AS day, count(*) FROM memories "
+        "WHERE kind = 'episode' GROUP BY 1 ORDER BY 1"
+    )
+    return dict(index.ask(sql))
+
+
+def words(index: Index) -> int:
+    """How many different words there are."""
+    return int(index.one("SELECT count(*) FROM vocabulary"))
+
+
+def versions(index: Index) -> list[RecordVersion]:
+    return [RecordVersion(*row) for row in index.ask("SELECT id, path, etag FROM memories")]
+
+
+def contents(index: Index) -> dict[str, RecordContent]:
+    """All rows by id."""
+    sql = "SELECT id, path, etag, title, body, status, tombstone FROM memories"
+    return {row[0]: RecordContent(*row) for row in index.ask(sql)}
+
+
+def rejected_again(index: Index) -> list[str]:
+    """Ids of records that say what was rejected, and do not know it."""
+    sql = (
+        "SELECT m.id FROM memories AS m JOIN judged AS j ON j.id = m.id "
+        "WHERE j.status = 'rejected' AND m.status <> 'rejected' ORDER BY 1"
+    )
+    return [row[0] for row in index.ask(sql)]
+
+
+def with_citations(index: Index) -> list[RecordPlace]:
+    """Beliefs that cite code."""
+    sql = (
+        "SELECT id, path FROM live WHERE kind IN ('pattern', 'anti-pattern', 'fact') "
+        "AND json_array_length(body, '$.citations') > 0 ORDER BY id"
+    )
+    return [RecordPlace(*row) for row in index.ask(sql)]
+
+
+# -- files and problems ----------------------------------------------------------------------------
+
+
+def memory_paths(index: Index) -> list[str]:
+    """Every file that a memory stands in, views among them."""
+    return [row[0] for row in index.ask("SELECT DISTINCT path FROM memories")]
+
+
+def renamed_records(index: Index) -> list[RecordPlace]:
+    """Records that are shown under another id, because another file has theirs."""
+    sql = (
+        "SELECT m.id, m.path FROM files AS f JOIN memories AS m ON m.path = f.path "
+        "WHERE f.held = 0 AND m.id <> f.claims ORDER BY m.path"
+    )
+    return [RecordPlace(*row) for row in index.ask(sql)]
+
+
+def pending_views(index: Index) -> list[str]:
+    """Views that hold a memory which no record file has."""
+    sql = (
+        "SELECT DISTINCT path FROM memories WHERE path IN ("
+        "'semantic/patterns.json', 'semantic/anti-patterns.json', 'semantic/facts.json',"
+        "'semantic/links.json', 'episodic/index.json') OR path GLOB 'learnings/????-??-??.json'"
+        " ORDER BY path"
+    )
+    return [row[0] for row in index.ask(sql)]
+
+
+def problem_count(index: Index) -> int:
+    return int(index.one("SELECT count(*) FROM problems"))
+
+
+def problem_paths(index: Index) -> list[str]:
+    return [row[0] for row in index.ask("SELECT path FROM problems")]
+
+
+def unread_problems(index: Index) -> list[tuple[str, str, str, int, str]]:
+    """Problems of files that hold no memory: path, reason, field, line, advice."""
+    return index.ask(
+        "SELECT path, reason, field, line, advice FROM problems "
+        "WHERE path IN (SELECT path FROM problems EXCEPT SELECT path FROM memories) "
+        "ORDER BY path, line, field"
+    )
+
+
+def quick_check(index: Index) -> str:
+    """What SQLite says about the database: `ok`, or the first damage that it finds."""
+    return str(index.one("PRAGMA quick_check"))
+
+
+# -- topics and timelines --------------------------------------------------------------------------
+
+
+def topic_members(index: Index) -> list[TopicMember]:
+    sql = """
+        SELECT id, kind, category, parent, substr(at, 1, 10), (size + 3) / 4,
+               instr(body, '"depth":0') > 0 AND ifnull(json_extract(body, '$.depth') = 0, 0)
+        FROM live WHERE kind <> 'tombstone' ORDER BY id"""
+    return [TopicMember(*row) for row in index.ask(sql)]
+
+
+def children(index: Index, memory_id: str) -> list[str]:
+    return [
+        row[0] for row in index.ask("SELECT id FROM live WHERE parent = ? ORDER BY id", memory_id)
+    ]
+
+
+def parents(index: Index, memory_id: str) -> list[str]:
+    """The one parent that a memory has, or none."""
+    sql = "SELECT parent FROM memories WHERE id = ? AND parent <> ''"
+    return [row[0] for row in index.ask(sql, memory_id)]
+
+
+def descendant_count(index: Index, memory_id: str) -> int:
+    sql = (
+        "WITH RECURSIVE below (id) AS (SELECT ? UNION SELECT m.id FROM memories AS m "
+        "JOIN below ON m.parent = below.id) SELECT count(*) - 1 FROM below"
+    )
+    return int(index.one(sql, memory_id))
+
+
+_TIMELINE = "SELECT id, at, agent, title, {}, {} FROM live WHERE {} ORDER BY at DESC, id LIMIT ?"
+_ALL = -1
+
+
+def _timeline(
+    index: Index, columns: tuple[str, str], where: str, *values: Any, limit: int = _ALL
+) -> list[TimelineRow]:
+    sql = _TIMELINE.format(*columns, where)
+    return [TimelineRow(*row) for row in index.ask(sql, *values, limit)]
+
+
+def episodes_since(index: Index, first: str, limit: int) -> list[TimelineRow]:
+    where = "kind = 'episode' AND scope <> 'session' AND at >= ?"
+    return _timeline(index, ("outcome", "''"), where, first, limit=limit)
+
+
+def decisions_since(
+    index: Index, first: str, now: str, categories: Sequence[str], limit: int
+) -> list[TimelineRow]:
+    """What was decided and still holds."""
+    where = (
+        "kind IN ('fact', 'pattern', 'learning') AND scope <> 'session' AND at >= ? "
+        f"AND lower(category) IN ({marks(categories)}) "
+        "AND ifnull(json_extract(body, '$.invalid_at'), '9999') > ?"
+    )
+    return _timeline(index, ("''", "''"), where, first, *categories, now, limit=limit)
+
+
+def ledgers_since(index: Index, first: str) -> list[TimelineRow]:
+    return _timeline(index, ("''", "body"), "kind = 'ledger' AND at >= ?", first)
+
+
+def handoffs_since(index: Index, first: str) -> list[TimelineRow]:
+    """Handoffs that are not finished."""
+    where = "kind = 'handoff' AND status IN ('open', 'accepted') AND at >= ?"
+    return _timeline(index, ("status", "body"), where, first)
+
+
+def open_handoff_count(index: Index) -> int:
+    return int(
+        index.one("SELECT count(*) FROM memories WHERE kind = 'handoff' AND status = 'open'")
+    )
