@@ -417,10 +417,7 @@ class Home:
 
     def paths_of(self, ids: Iterable[str]) -> list[str]:
         """The files of some memories, of those that stand here."""
-        wanted = list(ids)
-        marks = ",".join("?" * len(wanted))
-        sql = f"SELECT path FROM memories WHERE id IN ({marks}) ORDER BY path"  # noqa: S608
-        return [row[0] for row in self.index.ask(sql, *wanted)]
+        return self.index.paths_of(list(ids))
 
     def as_its_own(self, record: Memory) -> Memory:
         """A record that stands in the user's folder is the user's, also if it does not say so."""
@@ -558,13 +555,11 @@ class Home:
 
     def _for_view(self, kind: Kind) -> Iterator[Listed]:
         """Everything of a kind that stands in tracked files and was not rejected."""
-        from loki_memory.files.view_rendering import Listed
+        from loki_memory.index.queries import listed
 
-        columns = ", ".join(Listed._fields)
-        sql = f"SELECT {columns} FROM judged WHERE kind = ? AND status <> 'rejected' ORDER BY id"  # noqa: S608
-        for one in map(Listed._make, self.index.ask(sql, kind)):
-            if not one.path.startswith(PRIVATE) and not view_kind(one.path):
-                yield one
+        for record in listed(self.index, kind):
+            if not record.path.startswith(PRIVATE) and not view_kind(record.path):
+                yield record
 
     def _record(self, memory_id: str) -> Memory | None:
         found = self.index.body(memory_id)

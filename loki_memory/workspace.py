@@ -806,9 +806,11 @@ class Workspace(Home):
 
     def opened(self, memory_id: str, session: str | None = None) -> bool:
         """Note that all of a memory was read: that is a use. False if it cannot be noted."""
+        from loki_memory.index.queries import tokens_of
+
         home, _ = self._find(memory_id)
-        tokens = home.index.one("SELECT (size + 3) / 4 FROM memories WHERE id = ?", memory_id)
-        return home.journal.opened(memory_id, tokens or 0, session=session, now=self.now())
+        tokens = tokens_of(home.index, memory_id)
+        return home.journal.opened(memory_id, tokens, session=session, now=self.now())
 
     def summaries(
         self,

@@ -245,10 +245,10 @@ class Background:
         """New episodes since the last look that teach something; none after an import."""
         from loki_memory.consolidation.feedback import teaches
 
-        sql = "SELECT id FROM memories WHERE kind = 'episode' AND path NOT LIKE ? ORDER BY at, id"
-        there = [row[0] for row in self.workspace.index.ask(sql, f"{PRIVATE}%")]
-        new = [] if self._known is None else [name for name in there if name not in self._known]
-        # Earlier episodes may be consolidated already: that is found out once it is quiet.
+        places = self.workspace.index.places("episode")
+        there = [name for name, path in places if not path.startswith(PRIVATE)]
+        new = [] if self._known is None else [one for one in there if one not in self._known]
+        # What was there at the start may have been consolidated: that is found out once it is idle.
         self._fresh += min(1, len(there)) if self._known is None else len(new)
         self._known = set(there)
         if len(new) > FEW:

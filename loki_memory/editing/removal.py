@@ -21,6 +21,7 @@ from loki_memory.files.etag import etag
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import Change, Store, sealed
+from loki_memory.index import graph, queries
 from loki_memory.index.index import Index
 from loki_memory.models import AntiPattern, Belief, Memory, Skill, Tombstone
 from loki_memory.models.ids import check_id
@@ -110,32 +111,18 @@ def _resting_on(index: Index, gone: set[str]) -> Iterator[str]:
         for relation, source, _ in index.edges_to(name):
             if relation == "derived_from" and _rests_only_on(index, source, gone):
                 yield source
-        yield from (
-            row[0]
-            for row in index.ask(
-                "SELECT stated FROM edges WHERE (source = ? OR target = ?) AND stated <> source",
-                name,
-                name,
-            )
-        )
+        yield from graph.links_at(index, name)
 
 
 def _rests_only_on(index: Index, source: str, gone: set[str]) -> bool:
     evidence = {t for relation, t, _ in index.edges_from(source) if relation == "derived_from"}
-    origin = index.one("SELECT origin FROM memories WHERE id = ?", source)
-    return evidence <= gone and origin != "owner"
+    return evidence <= gone and queries.origin(index, source) != "owner"
 
 
-def _referring(index: Index, gone: set[str]) -> list[tuple[str, str]]:
-    """(id, path) of the records that stay and refer to one that is removed."""
-    found = set()
-    for name in gone:
-        sql = (
-            "SELECT m.id, m.path FROM edges AS e JOIN memories AS m ON m.id = e.stated "
-            "WHERE e.target = ?"
-        )
-        found |= {(memory_id, path) for memory_id, path in index.ask(sql, name)}
-    return sorted(pair for pair in found if pair[0] not in gone)
+def _referring(index: Index, gone: set[str]) -> list[queries.RecordPlace]:
+    """The records that stay and name something that goes."""
+    found = {record for name in gone for record in graph.stating(index, name)}
+    return sorted(record for record in found if record.id not in gone)
 
 
 def _without(record: Memory, gone: set[str]) -> Memory:
@@ -223,7 +210,7 @@ def lift(store: Store, index: Index, memory_id: str) -> Memory:
         raise NotFound(memory_id)
     stone_id = memory_id
     if not isinstance(record, Tombstone):
-        stone_id = index.one("SELECT tombstone FROM memories WHERE id = ?", memory_id) or ""
+        stone_id = queries.tombstone_of(index, memory_id)
     stone_path = index.path_of(stone_id)
     with store.change() as change:
         stone = change.record(stone_path) if stone_path else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from loki_memory.files import disk
 from loki_memory.files.layout import Layout, kind_of, view_kind
 from loki_memory.files.store import failures_named
 from loki_memory.history.repository import repository
+from loki_memory.index.graph import cited_files
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -126,21 +126,13 @@ def _lay_out_cited(past: Past, repo: Repository) -> None:
     """Write the code that memories cite as of that commit: stale citations are part of memory."""
     inside = repo.prefix.removesuffix(".loki")
     root = past.layout.root
-    for path in _cited(past):
+    for path in cited_files(past.index):
         target = os.path.normpath(root / path)
         if target.startswith(f"{root}{os.sep}") and not target.startswith(f"{past.layout.loki}"):
             data = _content(repo, past.commit_id, inside + path)
             if data is not None:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 _write(target, data)
-
-
-def _cited(past: Past) -> Iterable[str]:
-    sql = (
-        "SELECT DISTINCT substr(target, 6) FROM edges "
-        "WHERE relation = 'cites' AND target LIKE 'file:%' ORDER BY 1"
-    )
-    return [str(row[0]) for row in past.index.ask(sql)]
 
 
 def _drop_oldest(folder: Path) -> None:

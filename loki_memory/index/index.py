@@ -190,6 +190,15 @@ class Index:
         path: str | None = self.one("SELECT path FROM memories WHERE id = ?", memory_id)
         return path
 
+    def paths_of(self, ids: Sequence[str]) -> list[str]:
+        """The files that hold these memories, in order."""
+        sql = "SELECT path FROM memories WHERE id IN ({})"
+        return sorted(row[0] for row in self.ask_of(ids, sql))
+
+    def places(self, kind: str) -> list[tuple[str, str]]:
+        """(id, path) of the memories of a kind, oldest first."""
+        return self.ask("SELECT id, path FROM memories WHERE kind = ? ORDER BY at, id", kind)
+
     def body(self, memory_id: str) -> tuple[str, str] | None:
         """A memory's kind and JSON."""
         rows = self.ask("SELECT kind, body FROM memories WHERE id = ?", memory_id)

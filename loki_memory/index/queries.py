@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
+    from loki_memory.files.view_rendering import Listed
     from loki_memory.index.index import Index
+    from loki_memory.models.kinds import Kind
 
 Countable = Literal["kind", "status", "scope", "origin", "agent", "outcome"]
 
@@ -89,12 +91,6 @@ def titles(index: Index, ids: Sequence[str]) -> dict[str, str]:
     return dict(index.ask_of(ids, "SELECT id, title FROM memories WHERE id IN ({})"))
 
 
-def paths(index: Index, ids: Sequence[str]) -> list[str]:
-    """The files that hold these memories, in order."""
-    sql = "SELECT path FROM memories WHERE id IN ({}) ORDER BY path"
-    return [row[0] for row in index.ask_of(ids, sql)]
-
-
 def bodies(index: Index, ids: Sequence[str]) -> list[tuple[str, str]]:
     """Kind and JSON of these memories."""
     return list(index.ask_of(ids, "SELECT kind, body FROM memories WHERE id IN ({})"))
@@ -142,6 +138,15 @@ def words(index: Index) -> int:
 
 def versions(index: Index) -> list[RecordVersion]:
     return [RecordVersion(*row) for row in index.ask("SELECT id, path, etag FROM memories")]
+
+
+def listed(index: Index, kind: Kind) -> list[Listed]:
+    """The records of a kind that were not rejected, as views list them."""
+    from loki_memory.files.view_rendering import Listed
+
+    columns = ", ".join(Listed._fields)
+    sql = f"SELECT {columns} FROM judged WHERE kind = ? AND status <> 'rejected' ORDER BY id"  # noqa: S608
+    return [Listed(*row) for row in index.ask(sql, kind)]
 
 
 def contents(index: Index) -> dict[str, RecordContent]:

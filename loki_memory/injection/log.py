@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from loki_memory.index.queries import titles
 from loki_memory.journal import name_of
 
 if TYPE_CHECKING:
@@ -74,10 +75,8 @@ def _injection(line: Any) -> Injection | None:
 
 
 def _titles(workspace: Workspace, ids: set[str]) -> dict[str, str]:
-    marks = ",".join("?" * len(ids))
-    sql = f"SELECT id, title FROM memories WHERE id IN ({marks})"  # noqa: S608 - marks only
-    titles: dict[str, str] = {}
+    found: dict[str, str] = {}
     for home in workspace.homes():
         home.refresh()
-        titles |= dict(home.index.ask(sql, *sorted(ids)))
-    return titles
+        found |= titles(home.index, sorted(ids))
+    return found

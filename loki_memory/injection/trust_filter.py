@@ -22,14 +22,15 @@ def withheld(home: Home) -> frozenset[str]:
     is_required = bool(home.config.get("trust.require_signature")) and not home.is_user
     if not (doubted or is_required):
         return frozenset()
+    from loki_memory.index.queries import versions
+
     home.look_again()
-    rows = home.index.ask("SELECT id, path, etag FROM memories")
-    ours = [(name, path, etag) for name, path, etag in rows if not path.startswith(PRIVATE)]
-    held = {name for name, path, etag in ours if doubted.get(path) == etag}
+    ours = [record for record in versions(home.index) if not record.path.startswith(PRIVATE)]
+    held = {record.id for record in ours if doubted.get(record.path) == record.etag}
     if is_required:
-        vouched = _vouched_for(home)
-        unsigned = {name for name, path, etag in ours if vouched.get(path) != etag} - held
-        _notice(home, len(unsigned))
+        signed = _stood_for(home)
+        unsigned = {record.id for record in ours if signed.get(record.path) != record.etag} - held
+        _tell(home, len(unsigned))
         held |= unsigned
     return frozenset(held)
 

@@ -14,6 +14,7 @@ from loki_memory.errors import NotFound
 from loki_memory.files import disk
 from loki_memory.files.layout import Layout
 from loki_memory.files.store import Store
+from loki_memory.index import queries
 from loki_memory.integrity import write_log
 from loki_memory.integrity.citations import blob_id, content, has_changed, is_stale, still_stands
 from loki_memory.integrity.findings import Examined, IntegrityFinding, examine
@@ -24,11 +25,7 @@ if TYPE_CHECKING:
     from loki_memory.integrity.anchors import AnchoredPast
     from loki_memory.workspace import Workspace
 
-_VERIFIED = "verified"  # holds the state of the index at the last verification
-_CITING = (
-    "SELECT id, path FROM live WHERE kind IN ('pattern', 'anti-pattern', 'fact') "
-    "AND json_array_length(body, '$.citations') > 0 ORDER BY id"
-)
+_VERIFIED = "verified"  # the state of the index at which everything was
 
 
 class Stale(NamedTuple):
@@ -93,8 +90,8 @@ def verify_news(workspace: Workspace, most: int) -> Verified | None:
     place = workspace.layout.local / _VERIFIED
     if state == (disk.read_bytes(place) or b"").decode("ascii", "ignore"):
         return None
-    if workspace.index.one("SELECT count(*) FROM memories") > most:
-        workspace.notices.append("memory changed and was not verified; run `loki-mem verify`")
+    if queries.count(workspace.index) > most:
+        workspace.notices.append("memory changed and was not verified; `loki-mem verify` does")
         return None
     found = verify(workspace)
     with suppress(OSError):  # then the next session verifies again
@@ -164,7 +161,7 @@ def stale_citations(
 ) -> list[Stale]:
     """Beliefs whose code has changed; with `fix`, citations whose passage is intact are renewed."""
     root, found = workspace.layout.root, []
-    for name, path in workspace.index.ask(_CITING):
+    for name, path in queries.with_citations(workspace.index):
         cited = _citations(workspace.store, path)
         changed = [str(citation["path"]) for citation in cited if has_changed(root, citation)]
         if changed:
