@@ -20,12 +20,12 @@ from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
+from loki_memory.index.gate import latest_episodes
 from loki_memory.injection.context import EPISODES, found_for, is_off, warnings, with_text
 from loki_memory.injection.line import BulletLine, InjectedLine, gist, injected_line, line, tellable
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
-from loki_memory.recall.gate import TRUSTED
 from loki_memory.recall.recall import note_shown
 from loki_memory.recall.result import Recollection
 from loki_memory.team.ledgers import handoffs_to, ledgers
@@ -136,11 +136,8 @@ def _without_goal(
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Memories without a goal: recurring warnings, and the latest episodes."""
     workspace.look_again()
-    rows = workspace.index.ask(
-        f"SELECT id, kind, title FROM live AS m WHERE kind = 'episode' AND {TRUSTED} "  # noqa: S608
-        "ORDER BY at DESC, id",
-    )
-    latest = (Recollection(*row) for row in rows if row[0] not in held)
+    episodes = latest_episodes(workspace.index)
+    latest = (Recollection(name, "episode", title) for name, title in episodes if name not in held)
     return {
         "avoid_these": warnings(workspace, (), held, unasked=True),
         "episodes": with_text(

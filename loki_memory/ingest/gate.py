@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.errors import GitFailed, InvalidRecord, NotFound
 from loki_memory.files.redaction import clip, clip_end, redact
 from loki_memory.home import parsed
+from loki_memory.index.gate import verdicts
 from loki_memory.ingest.gate_reports import GateFailure, Verdict, verdict_in
 from loki_memory.models import Episode
 from loki_memory.models.error_signature import complaint
 from loki_memory.models.ids import digest
 from loki_memory.models.text import moment
-from loki_memory.recall.gate import TRUSTED
 
 if TYPE_CHECKING:
     from loki_memory.history.repository import Repository
@@ -222,15 +222,7 @@ def _between(repository: Repository, first: str, last: str) -> str:
 def _verdicts(workspace: Workspace, until: str = "") -> Iterator[tuple[str, Episode]]:
     """What gates said, newest first, each verdict with the name of its gate."""
     workspace.refresh(wait=True)
-    rows = workspace.index.ask(
-        "SELECT body, substr(tag.value, 6) FROM live AS m, json_each(body, '$.tags') AS tag "  # noqa: S608
-        f"WHERE kind = 'episode' AND scope = 'project' AND {TRUSTED} AND (? = '' OR at <= ?) "
-        "AND substr(tag.value, 1, 5) = 'gate:' ORDER BY at DESC, m.id LIMIT ?",
-        until,
-        until,
-        _BACK,
-    )
-    for body, gate in rows:
+    for body, gate in verdicts(workspace.index, until, _BACK):
         record = parsed("episode", body)
         if isinstance(record, Episode):
             yield gate, record

@@ -1,9 +1,9 @@
 """The context before a task.
 
-A context holds only memories that people or agents of this project have seen; imported ones and
-those from outside wait until they are asked for. A context that was not asked for either holds only
-proven memories (`recall.gate`). The order is stable (by id within a group), so that a prompt cache
-holds while memory does not change.
+Only what this project's own people and agents have seen is put into a context; what was imported
+or comes from outside waits until it is asked for. Where nobody asked for a context either, it holds
+only what is proven (`index.gate`). Order is stable (by id within a group), so that a prompt
+cache holds while memory does not change.
 """
 
 from __future__ import annotations

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from loki_memory.index import gate
 from loki_memory.injection.line import family_gist, gist, tellable
 from loki_memory.models.error_signature import head, signature, with_command
 from loki_memory.models.prompt_injection import without_instructions
-from loki_memory.recall.gate import PROVEN, TRUSTED
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
@@ -210,14 +210,7 @@ def _may_be_injected(workspace: Workspace, member: FamilyMember) -> bool:
 
 
 def _members(workspace: Home, held: Collection[str], *, unasked: bool) -> Iterator[FamilyMember]:
-    gate = f"{TRUSTED} AND {PROVEN}" if unasked else TRUSTED
-    rows = workspace.index.ask(
-        "SELECT m.id, m.title, m.confidence, m.status, coalesce(e.target, ''), "  # noqa: S608
-        "coalesce(ep.at, ''), coalesce(ep.session, '') FROM live AS m "
-        "LEFT JOIN edges AS e ON e.source = m.id AND e.relation = 'derived_from' "
-        "LEFT JOIN memories AS ep ON ep.id = e.target "
-        f"WHERE m.kind = 'anti-pattern' AND {gate} ORDER BY m.id, e.target"
-    )
+    rows = gate.warnings(workspace.index, unasked=unasked)
     members: dict[str, tuple[str, float | None, str, dict[str, str], list[str]]] = {}
     for name, title, confidence, status, episode, at, session in rows:
         known = members.setdefault(name, (title, confidence, status, {}, []))

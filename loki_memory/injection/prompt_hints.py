@@ -2,7 +2,7 @@
 
 Before a prompt, the memories nearest to it, each at most once in a session until the session loses
 its context. After a failed tool call, what resolved the same error before. Both come from memory of
-this project; a line that is not near enough, not trusted or not through the gate (`recall.gate`) is
+this project; a line that is not near enough, not trusted or not through the gate (`index.gate`) is
 left out.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from loki_memory.index.gate import lessons
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.text import tokens
-from loki_memory.recall.gate import MENDED, PROVEN, TRUSTED
 from loki_memory.recall.recall import RecallOptions, note_shown, recall, shown
 from loki_memory.recall.result import Recollection
 
@@ -118,16 +118,7 @@ def _lessons(workspace: Workspace, mark: str, by: str) -> list[Recollection]:
     mended the error.
     """
     workspace.look_again()
-    rows = workspace.index.ask(
-        "SELECT m.id, m.title, m.confidence, m.status, "  # noqa: S608 - constants
-        "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from') "
-        "AS evidence FROM live AS m JOIN marks AS k ON k.memory = m.row "
-        f"WHERE k.mark = ? AND m.kind = 'anti-pattern' AND {TRUSTED} "
-        f"AND ({MENDED} OR {PROVEN} AND (json_array_length(m.body, '$.resolutions') > 0 "
-        "OR json_extract(m.body, '$.prevention') <> '')) "
-        "ORDER BY m.confidence DESC, evidence DESC, m.id",
-        mark,
-    )
+    rows = lessons(workspace.index, mark)
     held = withheld(workspace)
     known = [
         Recollection(name, "anti-pattern", title, confidence=sure, evidence=evidence, status=status)

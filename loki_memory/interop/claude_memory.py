@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.continuity.harvest import notes, outline
 from loki_memory.errors import InvalidRecord
+from loki_memory.index.gate import tellable_ids
 from loki_memory.injection.line import BulletLine, bullet, tellable
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.install.edits import Edit, block_added, changed
 from loki_memory.install.managed import MARKDOWN, find
 from loki_memory.install.site import Site
 from loki_memory.models.ids import slug
-from loki_memory.recall.gate import PROVEN, TRUSTED
 
 if TYPE_CHECKING:
     from loki_memory.models import Memory
@@ -161,10 +161,9 @@ def write_back_edit(workspace: Workspace, path: Path) -> Edit:
 
 
 def _lines(workspace: Workspace) -> Iterator[str]:
-    """One line for each memory that passes the gate, the surest of each kind first."""
-    sql = f"SELECT m.id FROM live AS m WHERE {TRUSTED} AND {PROVEN}"  # noqa: S608 - constants
+    """One line for each memory that may be shown unasked, the surest of each kind first."""
     workspace.refresh(wait=True)
-    passed = {name for (name,) in workspace.index.ask(sql)} - withheld(workspace)
+    passed = tellable_ids(workspace.index) - withheld(workspace)
     for kind in _SAID:
         records = workspace.list(kind=kind, scope="project")  # type: ignore[arg-type]
         for record in sorted(records, key=_by_confidence):

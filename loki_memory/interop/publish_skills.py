@@ -21,11 +21,11 @@ from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.files import disk
 from loki_memory.files.layout import PRIVATE
 from loki_memory.files.store import failures_named
+from loki_memory.index.gate import UNTRUSTED
 from loki_memory.install.edits import Edit, InstallStep, carry_out, removed, written
 from loki_memory.install.managed import PUBLISHED, is_sealed
 from loki_memory.install.site import Site
 from loki_memory.integrity.hash_chain import content_hash
-from loki_memory.recall.gate import UNTRUSTED
 
 if TYPE_CHECKING:
     from loki_memory.files.layout import Layout

@@ -18,8 +18,8 @@ from zlib import crc32
 import numpy as np
 
 from loki_memory.files import disk
+from loki_memory.index.gate import PROVEN, TRUSTED
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
-from loki_memory.recall.gate import PROVEN, TRUSTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.editing.statements import advanced
 from loki_memory.errors import GitFailed, InvalidRecord
 from loki_memory.home import parsed
+from loki_memory.index import gate
 from loki_memory.ingest.episodes import CHECKS
 from loki_memory.ingest.gate import failing_now, is_verdict
 from loki_memory.integrity.citations import blob_id, content
@@ -19,7 +20,6 @@ from loki_memory.models import Episode, Handoff, Ledger, parse
 from loki_memory.models.error_signature import complaint
 from loki_memory.models.team import is_addressed, is_role
 from loki_memory.models.text import normal
-from loki_memory.recall.gate import TRUSTED
 from loki_memory.team.ledgers import checkpoint_ledger, ledger_of, put, take_over_checkpoints
 
 if TYPE_CHECKING:
@@ -185,31 +185,19 @@ def _work(workspace: Workspace, agent: str) -> Work:
 
 def _last_handoff(workspace: Workspace, agent: str) -> str:
     own = _names(workspace, "handoff", agent)
-    sql = f"SELECT max(at) FROM live WHERE kind = 'handoff' AND agent IN ({_marks(own)})"  # noqa: S608
-    return workspace.index.one(sql, *own) or ""
+    return gate.last_handoff(workspace.index, own)
 
 
 def _episodes(workspace: Workspace, agent: str, since: str) -> list[Episode]:
     own = _names(workspace, "episode", agent)
-    rows = workspace.index.ask(
-        "SELECT body FROM live AS m WHERE kind = 'episode' AND scope = 'project' "  # noqa: S608
-        f"AND {TRUSTED} AND at > ? AND agent IN ({_marks(own)}) ORDER BY at DESC, id LIMIT ?",
-        since,
-        *own,
-        _EPISODES,
-    )
-    records = [parsed("episode", body) for (body,) in rows]
-    return [record for record in reversed(records) if isinstance(record, Episode)]
+    bodies = gate.episodes_of(workspace.index, own, since, _EPISODES)
+    records = [parsed("episode", body) for body in bodies]
+    return [one for one in reversed(records) if isinstance(one, Episode)]
 
 
 def _names(workspace: Workspace, kind: str, agent: str) -> list[str]:
-    """The names of an agent in records of a kind: its full name or the short one."""
-    rows = workspace.index.ask("SELECT DISTINCT agent FROM live WHERE kind = ?", kind)
-    return sorted(name for (name,) in rows if is_addressed(agent, name))
-
-
-def _marks(values: Sequence[str]) -> str:
-    return ",".join("?" * len(values))
+    """What the agent is called in records of a kind: by its whole name or the short one."""
+    return [name for name in gate.agents(workspace.index, kind) if is_addressed(agent, name)]
 
 
 # -- fields of the context -------------------------------------------------------------------------
@@ -285,14 +273,7 @@ def _helpful(workspace: Workspace, work: Work) -> list[str]:
         memory.id for episode in work.episodes for memory in episode.recalled if memory.helpful
     }
     named |= set(work.ledger.context.patterns_learned if work.ledger else ())
-    ids = sorted(named)
-    rows = workspace.index.ask(
-        f"SELECT id FROM live AS m WHERE scope = 'project' AND {TRUSTED} "  # noqa: S608
-        f"AND id IN ({_marks(ids)}) ORDER BY id LIMIT ?",
-        *ids,
-        _PATTERNS,
-    )
-    return [name for (name,) in rows]
+    return gate.trusted_among(workspace.index, sorted(named), _PATTERNS)
 
 
 # -- git -------------------------------------------------------------------------------------------

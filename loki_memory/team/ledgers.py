@@ -20,9 +20,9 @@ from loki_memory.files.layout import place
 from loki_memory.files.lock import locked
 from loki_memory.files.store import failures_named
 from loki_memory.home import parsed
+from loki_memory.index import gate
 from loki_memory.models import Handoff, Ledger, parse
 from loki_memory.models.team import is_addressed
-from loki_memory.recall.gate import TRUSTED
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
@@ -197,9 +197,7 @@ def _keep(path: str, kept: Sequence[Ledger]) -> None:
 def ledgers(workspace: Workspace, held: Collection[str] | None = None) -> list[Ledger]:
     """Every agent's ledger, joined with its waiting checkpoint, newest first."""
     waiting = waiting_checkpoints(workspace)
-    rows = workspace.index.ask(
-        f"SELECT id, body, {TRUSTED} FROM live AS m WHERE kind = 'ledger' ORDER BY id"  # noqa: S608
-    )
+    rows = gate.ledgers(workspace.index)
     if held is not None:
         rows = [row for row in rows if row[2] and row[0] not in held]
     known = (parsed("ledger", body) for _, body, _ in rows)
@@ -233,11 +231,7 @@ def handoffs_to(workspace: Workspace, agent: str, held: Collection[str] = ()) ->
 
 
 def _standing(workspace: Workspace) -> Iterator[Handoff]:
-    rows = workspace.index.ask(
-        "SELECT body FROM live AS m WHERE kind = 'handoff' "  # noqa: S608
-        f"AND status IN ('open', 'accepted') AND {TRUSTED} ORDER BY at DESC, id"
-    )
-    for (body,) in rows:
+    for body in gate.standing_handoffs(workspace.index):
         record = parsed("handoff", body)
         if isinstance(record, Handoff):
             yield record

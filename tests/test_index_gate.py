@@ -1,4 +1,4 @@
-"""The gate: what an agent is told that has not asked. One test for each rule of `recall.gate`."""
+"""The gate: what an agent is told that has not asked. One test for each rule of `index.gate`."""
 
 from __future__ import annotations
 

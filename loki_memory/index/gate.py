@@ -1,0 +1,193 @@
+"""The gate: which memories may be told to an agent that has not asked.
+
+Somebody who asks (`recall`, `context`) is shown every memory that fits, with its status beside it.
+What hooks, CONTINUITY.md and briefs say unasked passes two conditions first:
+
+`TRUSTED`  The project's own people and agents said or saw it. What was imported, or came from
+           outside, waits until somebody asks.
+`PROVEN`   It is more than a candidate: evidence made it active, or somebody put it into words.
+           Held back are
+           - beliefs and skills whose status is `candidate`, unless their owner accepted them in
+             `review`, or somebody wrote them without saying how sure they are and only the weighing
+             of their episodes calls them candidates;
+           - learnings that consolidation wrote: they repeat an error and what resolved it on one
+             day, which is told as soon as the anti-pattern of that error is active;
+           - topics, which quote their members, candidates among them.
+           Episodes, ledgers and handoffs are no beliefs and are not asked this.
+
+One exception: right after an error, a candidate is told that knows this very error and what mended
+it (`MENDED`).
+
+Each condition is SQL about a row of the index that the statement calls `m`. The named queries below
+them answer with what passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Index
+
+UNTRUSTED = frozenset({"import", "external"})
+TRUSTED = "m.origin NOT IN ('import', 'external')"
+_ACCEPTED = (
+    "m.origin = 'owner' AND coalesce(json_extract(m.body, '$.reviewed'), "
+    "json_extract(m.body, '$.metadata.\"loki-reviewed\"')) IS NOT NULL"
+)
+# What weighing writes beside a belief for which nobody stated a confidence.
+_WORDED = "json_type(m.body, '$.asserted') = 'null' AND json_extract(m.body, '$.key') IS NULL"
+_REPEATED = (
+    "json_extract(m.body, '$.lesson') = "
+    "json_extract(m.body, '$.error') || ': ' || json_extract(m.body, '$.resolution')"
+)
+PROVEN = f"""CASE
+  WHEN m.status = 'candidate' THEN coalesce(({_ACCEPTED}) OR ({_WORDED}), 0)
+  WHEN m.kind = 'learning' THEN NOT coalesce({_REPEATED}, 0)
+  WHEN m.kind = 'fact' THEN json_extract(m.body, '$.key.topic') IS NULL
+  ELSE 1 END"""
+MENDED = (
+    "EXISTS (SELECT 1 FROM json_each(m.body, '$.resolutions') AS r "
+    "WHERE json_array_length(r.value, '$.for') > 0)"
+)
+
+
+class WarningEvidence(NamedTuple):
+    """A warning and one of the episodes that it rests on; empty where it rests on none."""
+
+    id: str
+    title: str
+    confidence: float | None
+    status: str
+    episode: str
+    at: str
+    session: str
+
+
+class ErrorLesson(NamedTuple):
+    """A warning that knows an error, and on how many episodes it rests."""
+
+    id: str
+    title: str
+    confidence: float | None
+    status: str
+    evidence: int
+
+
+class GateEpisode(NamedTuple):
+    """An episode in which a gate of the project said its verdict."""
+
+    body: str
+    gate: str
+
+
+def tellable_ids(index: Index) -> set[str]:
+    """The memories that may be told unasked."""
+    sql = f"SELECT m.id FROM live AS m WHERE {TRUSTED} AND {PROVEN}"  # noqa: S608 - constants
+    return {row[0] for row in index.ask(sql)}
+
+
+def warnings(index: Index, *, unasked: bool) -> list[WarningEvidence]:
+    """All warnings with their evidence, by id; unasked, only those that are proven."""
+    gate = f"{TRUSTED} AND {PROVEN}" if unasked else TRUSTED
+    rows = index.ask(
+        "SELECT m.id, m.title, m.confidence, m.status, coalesce(e.target, ''), "  # noqa: S608
+        "coalesce(ep.at, ''), coalesce(ep.session, '') FROM live AS m "
+        "LEFT JOIN edges AS e ON e.source = m.id AND e.relation = 'derived_from' "
+        "LEFT JOIN memories AS ep ON ep.id = e.target "
+        f"WHERE m.kind = 'anti-pattern' AND {gate} ORDER BY m.id, e.target"
+    )
+    return [WarningEvidence(*row) for row in rows]
+
+
+def lessons(index: Index, mark: str) -> list[ErrorLesson]:
+    """The warnings that know an error and what to do about it, the surest first."""
+    rows = index.ask(
+        "SELECT m.id, m.title, m.confidence, m.status, "  # noqa: S608 - constants
+        "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from') "
+        "AS evidence FROM live AS m JOIN marks AS k ON k.memory = m.row "
+        f"WHERE k.mark = ? AND m.kind = 'anti-pattern' AND {TRUSTED} "
+        f"AND ({MENDED} OR {PROVEN} AND (json_array_length(m.body, '$.resolutions') > 0 "
+        "OR json_extract(m.body, '$.prevention') <> '')) "
+        "ORDER BY m.confidence DESC, evidence DESC, m.id",
+        mark,
+    )
+    return [ErrorLesson(*row) for row in rows]
+
+
+def latest_episodes(index: Index) -> list[tuple[str, str]]:
+    """(id, title) of episodes, newest first."""
+    return index.ask(
+        f"SELECT id, title FROM live AS m WHERE kind = 'episode' AND {TRUSTED} "  # noqa: S608
+        "ORDER BY at DESC, id"
+    )
+
+
+def verdicts(index: Index, until: str, limit: int) -> list[GateEpisode]:
+    """What gates of the project said up to a moment, if one is given; newest first."""
+    rows = index.ask(
+        "SELECT body, substr(tag.value, 6) FROM live AS m, json_each(body, '$.tags') AS tag "  # noqa: S608
+        f"WHERE kind = 'episode' AND scope = 'project' AND {TRUSTED} AND (?1 = '' OR at <= ?1) "
+        "AND substr(tag.value, 1, 5) = 'gate:' ORDER BY at DESC, m.id LIMIT ?2",
+        until,
+        limit,
+    )
+    return [GateEpisode(*row) for row in rows]
+
+
+# -- teams: ledgers, handoffs, what agents did ----------------------------------------------------
+
+
+def ledgers(index: Index) -> list[tuple[str, str, bool]]:
+    """(id, JSON, whether it is trusted) of all ledgers."""
+    sql = f"SELECT id, body, {TRUSTED} FROM live AS m WHERE kind = 'ledger' ORDER BY id"  # noqa: S608
+    return [(name, body, bool(is_trusted)) for name, body, is_trusted in index.ask(sql)]
+
+
+def standing_handoffs(index: Index) -> list[str]:
+    """The JSON of handoffs that are not finished, newest first."""
+    rows = index.ask(
+        "SELECT body FROM live AS m WHERE kind = 'handoff' "  # noqa: S608
+        f"AND status IN ('open', 'accepted') AND {TRUSTED} ORDER BY at DESC, id"
+    )
+    return [row[0] for row in rows]
+
+
+def agents(index: Index, kind: str) -> list[str]:
+    """The names of agents in records of a kind."""
+    sql = "SELECT DISTINCT agent FROM live WHERE kind = ? ORDER BY agent"
+    return [row[0] for row in index.ask(sql, kind)]
+
+
+def last_handoff(index: Index, agents: Sequence[str]) -> str:
+    """The moment of the newest handoff by one of these agents; empty if there is none."""
+    sql = f"SELECT max(at) FROM live WHERE kind = 'handoff' AND agent IN ({_marks(agents)})"  # noqa: S608
+    return index.one(sql, *agents) or ""
+
+
+def episodes_of(index: Index, agents: Sequence[str], since: str, limit: int) -> list[str]:
+    """The JSON of what these agents did after a moment, newest first."""
+    rows = index.ask(
+        "SELECT body FROM live AS m WHERE kind = 'episode' AND scope = 'project' "  # noqa: S608
+        f"AND {TRUSTED} AND at > ? AND agent IN ({_marks(agents)}) ORDER BY at DESC, id LIMIT ?",
+        since,
+        *agents,
+        limit,
+    )
+    return [row[0] for row in rows]
+
+
+def trusted_among(index: Index, ids: Sequence[str], limit: int) -> list[str]:
+    """The first of these memories that are the project's own and stand."""
+    rows = index.ask(
+        f"SELECT id FROM live AS m WHERE scope = 'project' AND {TRUSTED} "  # noqa: S608
+        f"AND id IN ({_marks(ids)}) ORDER BY id LIMIT ?",
+        *ids,
+        limit,
+    )
+    return [row[0] for row in rows]
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
