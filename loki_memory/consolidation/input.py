@@ -29,6 +29,7 @@ from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
 from loki_memory.home import parsed
+from loki_memory.index import queries
 from loki_memory.models import Belief, Episode, Memory
 from loki_memory.models.kinds import KINDS
 
@@ -93,8 +94,7 @@ class RunInput:
     def _whole(self) -> Iterator[Memory]:
         """What is not known at a glance."""
         names = [row.id for row in self._rows if row.id not in self._seen]
-        sql = "SELECT kind, body FROM memories WHERE id IN ({})"
-        for kind, body in self._workspace.index.ask_of(names, sql):
+        for kind, body in queries.bodies(self._workspace.index, names):
             yield self._with_gist(parsed(kind, body))
 
     def _with_gist(self, record: Memory) -> Memory:
@@ -178,9 +178,7 @@ def _archive_entry(stamp: Stamp, record: Memory) -> Archived:
 
 def _rows(workspace: Workspace) -> Iterator[CacheRow]:
     """The records in the project's files."""
-    marks = ",".join("?" * len(_READ))
-    sql = f"SELECT id, path, etag, kind FROM memories WHERE kind IN ({marks})"  # noqa: S608
-    for row in map(CacheRow._make, workspace.index.ask(sql, *_READ)):
+    for row in map(CacheRow._make, queries.records(workspace.index, _READ)):
         if not row.path.startswith(PRIVATE) and not view_kind(row.path):
             yield row
 

@@ -12,6 +12,8 @@ from loki_memory.consolidation.run import Etags, apply, episode, thresholds
 from loki_memory.errors import FileChanged
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import PRIVATE
+from loki_memory.index.graph import superseded_by
+from loki_memory.index.queries import episode_outlines
 from loki_memory.models import Belief, Episode, Memory
 
 if TYPE_CHECKING:
@@ -60,11 +62,10 @@ class _Known:
 
     def merged_into(self, names: Iterable[str]) -> list[str]:
         """What was superseded by beliefs, step by step back: its evidence counts for them."""
-        sql = "SELECT source FROM edges WHERE target = ? AND relation = 'superseded_by' ORDER BY 1"
         found: dict[str, None] = {}
         waiting = list(names)
         while waiting:
-            new = [row[0] for row in self._workspace.index.ask(sql, waiting.pop())]
+            new = superseded_by(self._workspace.index, waiting.pop())
             waiting += [one for one in new if one not in found]
             found |= dict.fromkeys(new)
         return list(found)
@@ -74,20 +75,16 @@ class _Known:
         from loki_memory.consolidation.features import LazyEpisode
 
         left = set(names)
-        for id_, at, session, outcome, has_recalled in self._rows(sorted(left)):
+        for id_, path, at, session, outcome, has_recalled in episode_outlines(
+            self._workspace.index, sorted(left)
+        ):
+            if path.startswith(PRIVATE):
+                continue
             left.discard(id_)
             known = {"id": id_, "timestamp": at, "session": session or None, "outcome": outcome}
             nothing: dict[str, list[str]] = {} if has_recalled else {"recalled": []}
             yield LazyEpisode.of(partial(episode, self._workspace, id_), **known, **nothing)
         yield from self.all(sorted(left))
-
-    def _rows(self, names: Sequence[str]) -> Iterator[tuple[str, str, str, str, int]]:
-        sql = (
-            "SELECT id, at, session, outcome, EXISTS (SELECT 1 FROM edges WHERE source = id "
-            "AND relation = 'recalled') FROM memories "
-            "WHERE id IN ({}) AND kind = 'episode' AND path NOT LIKE ? ORDER BY id"
-        )
-        return self._workspace.index.ask_of(names, sql, f"{PRIVATE}%")
 
     def _one(self, name: str) -> Memory | None:
         path = self._workspace.place_of(name)

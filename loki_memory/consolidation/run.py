@@ -17,6 +17,7 @@ from loki_memory.editing.removal import archive, keep_copy
 from loki_memory.errors import InvalidRecord, NotFound, WouldLoseBeliefs
 from loki_memory.files.layout import place
 from loki_memory.home import parsed
+from loki_memory.index.queries import unread_problems
 from loki_memory.models import Episode, Skill
 from loki_memory.team.ledgers import take_over_checkpoints
 
@@ -129,13 +130,8 @@ def _name_unread(workspace: Workspace) -> None:
     """Say which files took no part: what they tell is not lost, and not learned from either."""
     from loki_memory.files.problem import Problem
 
-    those = "SELECT path FROM problems EXCEPT SELECT path FROM memories"
-    sql = (
-        "SELECT path, reason, field, line, advice FROM problems "  # noqa: S608
-        f"WHERE path IN ({those}) ORDER BY path, line, field"
-    )
     found: dict[str, Problem] = {}
-    for row in workspace.index.ask(sql):
+    for row in unread_problems(workspace.index):
         found.setdefault(row[0], Problem(*row))
     told = [f"took no part: {one}" for one in islice(found.values(), _NAMED)]
     if len(found) > _NAMED:

@@ -5,7 +5,7 @@ Edges are asked in `graph`, what may be told unasked in `gate`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -29,6 +29,26 @@ class RecordVersion(NamedTuple):
     id: str
     path: str
     etag: str
+
+
+class RecordKind(NamedTuple):
+    """A memory, its file, the hash of the file's bytes, and its kind."""
+
+    id: str
+    path: str
+    etag: str
+    kind: str
+
+
+class EpisodeOutline(NamedTuple):
+    """What the index knows of an episode without reading it."""
+
+    id: str
+    path: str
+    at: str
+    session: str
+    outcome: str
+    has_recalled: int  # whether it says which memories it was shown
 
 
 class RecordContent(NamedTuple):
@@ -91,9 +111,9 @@ def titles(index: Index, ids: Sequence[str]) -> dict[str, str]:
     return dict(index.ask_of(ids, "SELECT id, title FROM memories WHERE id IN ({})"))
 
 
-def bodies(index: Index, ids: Sequence[str]) -> list[tuple[str, str]]:
-    """Kind and JSON of these memories."""
-    return list(index.ask_of(ids, "SELECT kind, body FROM memories WHERE id IN ({})"))
+def bodies(index: Index, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Kind and JSON of these memories, some at a time: all at once would fill the memory."""
+    yield from index.ask_of(ids, "SELECT kind, body FROM memories WHERE id IN ({})")
 
 
 def origin(index: Index, memory_id: str) -> str:
@@ -138,6 +158,21 @@ def words(index: Index) -> int:
 
 def versions(index: Index) -> list[RecordVersion]:
     return [RecordVersion(*row) for row in index.ask("SELECT id, path, etag FROM memories")]
+
+
+def records(index: Index, kinds: Sequence[str]) -> list[RecordKind]:
+    """The records of some kinds, wherever they stand."""
+    sql = f"SELECT id, path, etag, kind FROM memories WHERE kind IN ({marks(kinds)})"  # noqa: S608
+    return [RecordKind(*row) for row in index.ask(sql, *kinds)]
+
+
+def episode_outlines(index: Index, ids: Sequence[str]) -> list[EpisodeOutline]:
+    """The episodes among these memories, by id."""
+    sql = (
+        "SELECT id, path, at, session, outcome, EXISTS (SELECT 1 FROM edges WHERE source = id "
+        "AND relation = 'recalled') FROM memories WHERE id IN ({}) AND kind = 'episode'"
+    )
+    return sorted(EpisodeOutline(*row) for row in index.ask_of(ids, sql))
 
 
 def listed(index: Index, kind: Kind) -> list[Listed]:
