@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.index.queries import RecordPlace
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
+
+
+_JOINED = (
+    "SELECT source, target, weight FROM edges WHERE source IN ({})",
+    "SELECT source, target, weight FROM edges WHERE target IN ({})",
+    "SELECT id, mark, 1.0 FROM memories JOIN marks ON memory = row WHERE id IN ({})",
+    "SELECT id, mark, 1.0 FROM marks JOIN memories ON memory = row WHERE mark IN ({})",
+)
+_SHARERS = (
+    "SELECT target, count(*) FROM edges WHERE target IN ({}) GROUP BY target",
+    "SELECT mark, count(*) FROM marks WHERE mark IN ({}) GROUP BY mark",
+)
 
 
 class Relation(NamedTuple):
@@ -81,6 +95,26 @@ def superseded_by(index: Index, memory_id: str) -> list[str]:
     """The memories that name this one as their successor."""
     sql = "SELECT source FROM edges WHERE target = ? AND relation = 'superseded_by' ORDER BY 1"
     return [row[0] for row in index.ask(sql, memory_id)]
+
+
+def names_of_rows(index: Index, rows: Sequence[int]) -> dict[int, str]:
+    """The ids of memories, by row."""
+    numbers = ",".join(map(str, rows))
+    return dict(index.ask(f"SELECT row, id FROM memories WHERE row IN ({numbers})"))  # noqa: S608
+
+
+def joined(index: Index, nodes: Sequence[str]) -> Iterator[tuple[str, str, float]]:
+    """(memory, memory or thing, weight): what joins some memories, files and marks to others."""
+    for sql in _JOINED:
+        yield from index.ask_of(nodes, sql)
+
+
+def sharer_counts(index: Index, things: Sequence[str]) -> dict[str, int]:
+    """How many memories share each of some files and marks."""
+    counts: Counter[str] = Counter()
+    for sql in _SHARERS:
+        counts.update(dict(index.ask_of(things, sql)))
+    return counts
 
 
 def cited_files(index: Index) -> list[str]:

@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy as np
 
 from loki_memory.files import disk
-from loki_memory.index.gate import PROVEN, TRUSTED
+from loki_memory.index.search import passage_columns, passage_texts
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 
 if TYPE_CHECKING:
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
 
 _VERSION = 4  # of the file
 _BATCH = 2000  # texts that are embedded and written at a time
-_ROWS = f"""
-SELECT
-  m.row, m.session, m.at, m.agent, m.kind, j.status, m.scope, m.until, m.size,
-  NOT ({TRUSTED}), NOT ({PROVEN}), p.row, p.key
-FROM passages AS p JOIN memories AS m ON m.row = p.memory JOIN judged AS j ON j.row = m.row
-WHERE m.kind NOT IN ('link', 'tombstone')
-ORDER BY m.session, m.at, m.id, p.row
-"""  # noqa: S608 - constants
 _EMPTY = np.zeros(0, np.int32)
 
 
@@ -71,19 +63,16 @@ def _stamp(index: Index, vectors: Vectors, embedding: Embedding) -> bytes:
 def _make(
     index: Index, vectors: Vectors, embedding: Embedding, progress: Progress | None
 ) -> Catalogue:
-    rows = index.ask(_ROWS)
-    memory, session, at, agent, kind, status, scope, until, size, *gate, passage, key = (
-        zip(*rows, strict=True) if rows else ((),) * 13
-    )
-    foreign, unproven = gate
-    keys = np.array(key, np.uint64)
+    found = passage_columns(index)
+    at, until = found.at, found.until
+    keys = np.array(found.key, np.uint64)
     entry = _entries(index, vectors, embedding, keys, progress)
-    of_row = np.array(memory, np.int32)
+    of_row = np.array(found.memory, np.int32)
     starts_document = np.concatenate([[True], of_row[1:] != of_row[:-1]])[: len(of_row)]
     first = np.flatnonzero(starts_document).astype(np.int32)
     document = (np.cumsum(starts_document) - 1).astype(np.int32)
-    session_names, session_codes = _coded(session, first)
-    speakers, speaker_codes = _coded(agent, first)
+    session_names, session_codes = _coded(found.session, first)
+    speakers, speaker_codes = _coded(found.agent, first)
     known = entry >= 0
     lengths = np.zeros(len(entry), np.int32)
     lengths[known] = vectors.lengths(entry[known])
@@ -105,14 +94,14 @@ def _make(
     )
     return Catalogue(
         corpus=corpus,
-        kind=_codes(kind, first, KINDS),
-        status=_codes(status, first, STATUSES),
-        scope=_codes(scope, first, SCOPES),
+        kind=_codes(found.kind, first, KINDS),
+        status=_codes(found.status, first, STATUSES),
+        scope=_codes(found.scope, first, SCOPES),
         until=_ends([until[n][:10] for n in first.tolist()]),
-        size=np.array(size, np.int32)[first],
-        foreign=np.array(foreign, np.uint8)[first],
-        unproven=np.array(unproven, np.uint8)[first],
-        passage=np.array(passage, np.int32),
+        size=np.array(found.size, np.int32)[first],
+        foreign=np.array(found.foreign, np.uint8)[first],
+        unproven=np.array(found.unproven, np.uint8)[first],
+        passage=np.array(found.passage, np.int32),
         entry=entry,
         norm=norm,
         mean=mean,
@@ -154,11 +143,9 @@ def embed(
     for done in range(0, len(keys), _BATCH):
         if progress and len(keys) > _BATCH:
             progress(done, len(keys))
-        wanted = ",".join(map(str, keys[done : done + _BATCH]))
-        sql = f"SELECT key, min(text) FROM passages WHERE key IN ({wanted}) GROUP BY key"  # noqa: S608 - numbers
-        rows = index.ask(sql)
-        tokens, found = embedding.encode([text for _, text in rows])
-        vectors.add(index, [key for key, _ in rows], found, tokens)
+        texts = passage_texts(index, keys[done : done + _BATCH])
+        tokens, found = embedding.encode(list(texts.values()))
+        vectors.add(index, list(texts), found, tokens)
 
 
 def _coded(names: Sequence[str], first: NDArray[np.int32]) -> tuple[list[str], NDArray[np.int32]]:

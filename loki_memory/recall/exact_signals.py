@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.index.search import marked, marked_failures, touching
+
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
 
@@ -57,34 +59,21 @@ def _same_error(index: Index, error: str) -> Iterator[SharedSignals]:
     found = signature(error)
     if found is None:
         return
-    exact = _marked(index, f"error:{found.exact}")
-    failed = _failed(index, f"error:{found.exact}")
+    exact = marked(index, f"error:{found.exact}", _CROWD)
+    failed = marked_failures(index, f"error:{found.exact}")
     for row in exact:
         worth = _SAME_ERROR - (_FAILED if row in failed else 0.0)
         yield SharedSignals(row, worth, f"same error signature: {found.exact}")
-    like = set(_marked(index, f"errors:{found.broad}")) - set(exact)
+    like = set(marked(index, f"errors:{found.broad}", _CROWD)) - set(exact)
     yield from (
         SharedSignals(row, _LIKE_ERROR, f"same kind of error: {found.broad}")
         for row in sorted(like)
     )
 
 
-def _failed(index: Index, mark: str) -> set[int]:
-    """Those of the memories with a mark that are episodes which did not get over what they met."""
-    sql = (
-        "SELECT m.row FROM marks AS k JOIN memories AS m ON m.row = k.memory "
-        "WHERE k.mark = ? AND m.outcome = 'failure'"
-    )
-    return {row[0] for row in index.ask(sql, mark)}
-
-
 def _same_files(index: Index, files: Sequence[str], total: int) -> Iterator[SharedSignals]:
-    sql = (
-        "SELECT DISTINCT m.row FROM edges AS e JOIN memories AS m ON m.id = e.source "
-        "WHERE e.target = ? ORDER BY 1 LIMIT ?"
-    )
     for path in dict.fromkeys(path.removeprefix("./") for path in files):
-        rows = [row[0] for row in index.ask(sql, f"file:{path}", _CROWD)]
+        rows = touching(index, path, _CROWD)
         worth = _SAME_FILE * _rare(len(rows), total)
         yield from (SharedSignals(row, worth, f"file {path}") for row in rows)
 
@@ -95,14 +84,9 @@ def _same_symbols(index: Index, text: str, total: int) -> Iterator[SharedSignals
     from loki_memory.models.text import symbols
 
     for name in symbols(text):
-        rows = _marked(index, f"symbol:{name}")
+        rows = marked(index, f"symbol:{name}", _CROWD)
         worth = _SAME_SYMBOL * _rare(len(rows), total)
         yield from (SharedSignals(row, worth, f"names {name}", is_sure=False) for row in rows)
-
-
-def _marked(index: Index, mark: str) -> list[int]:
-    sql = "SELECT memory FROM marks WHERE mark = ? ORDER BY memory LIMIT ?"
-    return [row[0] for row in index.ask(sql, mark, _CROWD)]
 
 
 def _rare(sharers: int, total: int) -> float:

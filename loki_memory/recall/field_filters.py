@@ -12,29 +12,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.index.search import FIELDS, PREFIX, rows_of, rows_with
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
 
-# What each field means in SQL, over `judged AS m`.
-_FIELDS = {
-    "id": "m.id = ?",
-    "kind": "m.kind = ?",
-    "category": "m.category = ? COLLATE NOCASE",
-    "agent": "m.agent = ? COLLATE NOCASE",
-    "by": "m.agent = ? COLLATE NOCASE",
-    "session": "m.session = ?",
-    "status": "m.status = ?",
-    "scope": "m.scope = ?",
-    "outcome": "m.outcome = ?",
-    "origin": "m.origin = ?",
-    "parent": "m.parent = ?",
-    "tag": "EXISTS (SELECT 1 FROM json_each(m.body, '$.tags') WHERE value = ? COLLATE NOCASE)",
-    "file": "EXISTS (SELECT 1 FROM edges AS e WHERE e.source = m.id AND e.target = 'file:' || ?)",
-    "symbol": "EXISTS (SELECT 1 FROM marks WHERE memory = m.row AND mark = 'symbol:' || ?)",
-}
 _CLOSED = {"kind": KINDS, "status": STATUSES, "scope": SCOPES}
 _FIELD = r"(?<!\S)([a-z]+):(?:\"([^\"]+)\"|([^\s\":/][^\s\"]*))(?!\S)"
 _AROUND = "[](),.;:'\"`"  # what stands around an id in a sentence
@@ -58,33 +42,27 @@ class Route(NamedTuple):
 
 def route(query: str, index: Index) -> Route:
     """Take the exact parts out of a question."""
-    clauses: list[str] = []
-    values: list[str] = []
+    fields: list[tuple[str, str]] = []
     status = ""
     said: list[str] = []
     text = query
     for found in re.finditer(_FIELD, query) if ":" in query else ():
         name, value = found[1], found[2] or found[3]
-        if name not in _FIELDS or value not in _CLOSED.get(name, (value,)):
+        if name not in FIELDS or value not in _CLOSED.get(name, (value,)):
             continue
         if name == "status":
             status = value
         if (name, value) != ("status", "all"):
-            clauses.append(_FIELDS[name])
-            values.append(value)
+            fields.append((name, value))
         said.append(f"{name} {value}")
         text = text[: found.start()] + " " * len(found[0]) + text[found.end() :]
     for found in re.finditer(_PREFIX, text) if "*" in text else ():
         if not index.ids_starting(found[1]):
             continue
-        clauses.append("m.id >= ? AND m.id < ?")
-        values += [found[1], found[1] + "\U0010ffff"]
+        fields.append((PREFIX, found[1]))
         said.append(f"id {found[1]}*")
         text = text.replace(found[0], " ", 1)
-    rows = None
-    if clauses:
-        sql = f"SELECT m.row FROM judged AS m WHERE {' AND '.join(clauses)}"  # noqa: S608
-        rows = frozenset(row[0] for row in index.ask(sql, *values))
+    rows = rows_with(index, fields) if fields else None
     named = _named(text, index)
     if named and rows is None and not [w for w in text.split() if w.strip(_AROUND) not in named]:
         text, rows = "", frozenset(named.values())  # nothing but ids was asked for
@@ -95,8 +73,5 @@ def _named(text: str, index: Index) -> dict[str, int]:
     """Memories whose ids stand in the text, with their rows."""
     words = [word.strip(_AROUND) for word in text.split()[:64]]
     ids = [word for word in dict.fromkeys(words) if "-" in word and ID.fullmatch(word)]
-    if not ids:
-        return {}
-    marks = ",".join("?" * len(ids))
-    found = dict(index.ask(f"SELECT id, row FROM memories WHERE id IN ({marks})", *ids))  # noqa: S608
+    found = rows_of(index, ids)
     return {name: found[name] for name in ids if name in found}

@@ -8,7 +8,6 @@ that nobody wrote is looked for among the words that were written, by the letter
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from itertools import pairwise
 from math import log, log1p
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from loki_memory.index import search
 from loki_memory.recall.ranking import Near, Word
 
 if TYPE_CHECKING:
@@ -50,12 +50,11 @@ class Lexicon:
         self._place[catalogue.passage] = np.arange(len(catalogue.passage), dtype=np.int32)
         self._known: dict[str, Word] = {}
         self._kept = 0
-        # As FTS5 counts: links have passages too.
-        self._passages = max(1, index.one("SELECT count(*) FROM passages"))
+        self._passages = max(1, search.passage_count(index))
 
     def words(self, names: Sequence[str]) -> list[Word]:
         """The matches of each word, in the order of the words."""
-        uses = self._uses(names)
+        uses = search.word_uses(self._index, names)
         found: dict[str, Word] = {}
         matches = 0
         for name in sorted(dict.fromkeys(names), key=lambda name: (uses.get(name, 0), name)):
@@ -81,11 +80,6 @@ class Lexicon:
             and len(places := self._close(a, b))
         ]
 
-    def _uses(self, names: Sequence[str]) -> dict[str, int]:
-        marks = ",".join("?" * len(names))
-        sql = f"SELECT word, uses FROM vocabulary WHERE word IN ({marks})"  # noqa: S608
-        return dict(self._index.ask(sql, *names))
-
     def _word(self, name: str) -> Word:
         known = self._known.get(name)
         if known is None:
@@ -99,7 +93,7 @@ class Lexicon:
 
     def _asked(self, name: str, match: str, share: float = 1.0) -> Word:
         """One question to FTS5, its weights brought to Lucene's: no word counts nothing or less."""
-        rows = self._rows("SELECT rowid, bm25(words) FROM words WHERE words MATCH ?", match)
+        rows = search.weighed_matches(self._index, match)
         odds = (max(self._passages - len(rows), 0) + 0.5) / (len(rows) + 0.5)
         if not rows:
             return Word(name, log1p(odds), np.zeros(0, np.int32), np.zeros(0, np.float32))
@@ -115,7 +109,7 @@ class Lexicon:
 
     def _close(self, a: Word, b: Word) -> Any:
         match = f"NEAR({_quoted(a.word)} {_quoted(b.word)}, 2)"
-        rows = self._rows("SELECT rowid FROM words WHERE words MATCH ?", match)
+        rows = search.matches(self._index, match)
         if not rows:
             return np.zeros(0, np.int32)
         places = self._place[np.minimum(np.array(rows)[:, 0], len(self._place) - 1)]
@@ -145,10 +139,7 @@ class Lexicon:
     def _holding(self, name: str) -> list[str]:
         """Clauses that hold a word, or much of it, in a script that is written without spaces."""
         if len(name) < _SHORTEST:
-            sql = (
-                "SELECT word FROM vocabulary WHERE instr(word, ?) ORDER BY uses DESC, word LIMIT 20"
-            )
-            return [row[0] for row in self._rows(sql, name)]
+            return search.words_with(self._index, name)
         own = _triples(name)
         shares = {word: len(own & _triples(word)) / len(own) for word in self._sharing(name)}
         near = sorted((-share, word) for word, share in shares.items() if share >= _WITHIN)
@@ -157,16 +148,7 @@ class Lexicon:
     def _sharing(self, name: str) -> list[str]:
         """Written words that share triples of letters with this one, most of them first."""
         match = " OR ".join(sorted(map(_quoted, _triples(name[:_LONGEST]))))
-        sql = "SELECT word FROM parts WHERE parts MATCH ? ORDER BY rank, word LIMIT 60"
-        return [row[0] for row in self._rows(sql, match)]
-
-    def _rows(self, sql: str, match: str) -> list[Any]:
-        try:
-            return self._index.ask(sql, match)
-        except sqlite3.OperationalError as error:
-            if "fts5" in str(error) or "syntax" in str(error) or "unterminated" in str(error):
-                return []  # a text that FTS5 finds no word in
-            raise
+        return search.words_sharing(self._index, match)
 
 
 def _is_spaceless(word: str) -> bool:

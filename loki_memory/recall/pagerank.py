@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from loki_memory.index.graph import joined, names_of_rows, sharer_counts
+from loki_memory.index.search import rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +33,7 @@ def deepened(
 ) -> Ranked:
     """The ranking with what the walk found; its reasons say from where it came."""
     documents, direct = ranked.documents.tolist(), ranked.scores.tolist()
-    names = _names(index, store.corpus.row[ranked.documents[:_SEEDS]].tolist())
+    names = names_of_rows(index, store.corpus.row[ranked.documents[:_SEEDS]].tolist())
     seeds = {
         names[int(store.corpus.row[document])]: score
         for document, score in zip(documents[:_SEEDS], direct, strict=False)
@@ -40,7 +43,7 @@ def deepened(
     gained = _gained(walk(graph, seeds), seeds)
     scores = dict(zip(documents, direct, strict=True))
     places = dict(zip(documents, range(len(documents)), strict=True))
-    reached = _rows(index, [node for node in gained if gained[node] > 0 and node not in seeds])
+    reached = rows_of(index, [node for node in gained if gained[node] > 0 and node not in seeds])
     best = max((gained[name] for name in reached), default=0.0)
     for name, row in reached.items():
         document = int(document_of[row]) if row < len(document_of) else -1
@@ -88,15 +91,6 @@ def _way_to(name: str, graph: Graph, seeds: Mapping[str, float]) -> str:
     return f"linked from {found[0]}" + (f" through {', '.join(between)}" if between else "")
 
 
-def _names(index: Index, rows: Sequence[int]) -> dict[int, str]:
-    marks = ",".join(map(str, rows))
-    return dict(index.ask(f"SELECT row, id FROM memories WHERE row IN ({marks})"))  # noqa: S608
-
-
-def _rows(index: Index, names: Sequence[str]) -> dict[str, int]:
-    return dict(index.ask_of(names, "SELECT id, row FROM memories WHERE id IN ({})"))
-
-
 # -- Deep recall: Personalized PageRank from the direct hits over all that memories s -------------
 
 
@@ -107,16 +101,6 @@ _CROWD = 60  # a file or name that more memories share joins nobody
 _MOST = 3000  # memories and things in the neighbourhood
 
 _THINGS = ("file:", "error:", "errors:", "symbol:")
-_JOINED = (
-    "SELECT source, target, weight FROM edges WHERE source IN ({})",
-    "SELECT source, target, weight FROM edges WHERE target IN ({})",
-    "SELECT id, mark, 1.0 FROM memories JOIN marks ON memory = row WHERE id IN ({})",
-    "SELECT id, mark, 1.0 FROM marks JOIN memories ON memory = row WHERE mark IN ({})",
-)
-_SHARERS = (
-    "SELECT target, count(*) FROM edges WHERE target IN ({}) GROUP BY target",
-    "SELECT mark, count(*) FROM marks WHERE mark IN ({}) GROUP BY mark",
-)
 
 Graph = dict[str, dict[str, float]]
 
@@ -149,7 +133,7 @@ def neighbourhood(index: Index, seeds: Sequence[str]) -> Graph:
     seen: set[str] = set()
     frontier = sorted(seeds)
     for _ in range(_STEPS):
-        for a, b, weight in _joined(index, frontier):
+        for a, b, weight in joined(index, frontier):
             graph[a][b] = graph[b][a] = max(weight, graph[a].get(b, 0.0))
         seen.update(frontier)
         reached = sorted(graph.keys() - seen)[: max(0, _MOST - len(seen))]
@@ -171,14 +155,6 @@ def _is_thing(node: str) -> bool:
     return node.startswith(_THINGS)
 
 
-def _joined(index: Index, nodes: Sequence[str]) -> Iterator[tuple[str, str, float]]:
-    """All that leaves or enters some memories and things."""
-    for sql in _JOINED:
-        yield from index.ask_of(nodes, sql)
-
-
 def _crowded(index: Index, things: Sequence[str]) -> set[str]:
-    counts: Counter[str] = Counter()
-    for sql in _SHARERS:
-        counts.update(dict(index.ask_of(things, sql)))
+    counts = sharer_counts(index, things)
     return {thing for thing, number in counts.items() if number > _CROWD}

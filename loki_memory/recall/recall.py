@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord
+from loki_memory.index.search import HitDetails, contradicting, details
 from loki_memory.integrity.unverified import doubts
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.text import tokens
@@ -28,14 +29,6 @@ _WIDTH = 240  # characters of a line about a hit
 _LOOKS = 3  # at files that change while they are about to be shown
 _USER = 0.95  # what a memory of the user counts against one of the project
 _BELIEFS = ("pattern", "anti-pattern", "fact")  # whose citations are citations
-_DETAILS = (
-    "SELECT m.row, m.id, m.kind, m.title, m.status, m.scope, m.at, m.confidence, "
-    "m.size, json_extract(m.body, '$.citations'), "
-    "lower(json_extract(m.body, '$.subject') || '/' || json_extract(m.body, '$.attribute')), "
-    "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from'), "
-    "m.path, (SELECT f.etag FROM memories AS f WHERE f.row = m.row) "
-    "FROM judged AS m WHERE m.row IN ({})"
-)
 
 
 class _Told(NamedTuple):
@@ -177,33 +170,32 @@ def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list
 def _told(home: Home, answer: RetrieverAnswer, asked: Query) -> list[_Told]:
     if not answer.hits:
         return []
-    sql = _DETAILS.format(",".join(str(hit.row) for hit in answer.hits))
-    rows, doubted = {row[0]: row for row in home.index.ask(sql)}, doubts(home.layout)
-    found = [(hit, rows[hit.row]) for hit in answer.hits if hit.row in rows]
-    return [_one(home, hit, row, asked.now, doubted) for hit, row in found]
+    known = details(home.index, [hit.row for hit in answer.hits])
+    doubted = doubts(home.layout)
+    found = [(hit, known[hit.row]) for hit in answer.hits if hit.row in known]
+    return [_one(home, hit, memory, asked.now, doubted) for hit, memory in found]
 
 
-def _one(home: Home, hit: Hit, row: Sequence[Any], now: str, doubted: Mapping[str, str]) -> _Told:
-    _, name, kind, title, status, scope, at, confidence, size, cited, slot, evidence, *rest = row
-    path, etag = rest
+def _one(home: Home, hit: Hit, memory: HitDetails, now: str, doubted: Mapping[str, str]) -> _Told:
+    cited = memory.citations if memory.kind in _BELIEFS else None
     recollection = Recollection(
-        id=name,
-        kind=kind,
-        title=_line(title),
+        id=memory.id,
+        kind=memory.kind,
+        title=_line(memory.title),
         score=round(hit.score * (_USER if home.is_user else 1.0), 4),
         why=tuple(hit.why),
-        confidence=confidence,
-        at=at,
-        age_days=_days_between(at, now),
-        evidence=evidence,
-        status=status,
-        scope="user" if home.is_user else scope,
-        stale=kind in _BELIEFS and bool(cited) and _is_stale(home.layout.root, cited),
-        unverified=doubted.get(path) == etag,
-        contradicts=_opponents(home, name),
-        tokens=(size + 3) // 4,
+        confidence=memory.confidence,
+        at=memory.at,
+        age_days=_days_between(memory.at, now),
+        evidence=memory.evidence,
+        status=memory.status,
+        scope="user" if home.is_user else memory.scope,
+        stale=_is_stale(home.layout.root, cited) if cited else False,
+        unverified=doubted.get(memory.path) == memory.etag,
+        contradicts=contradicting(home.index, memory.id),
+        tokens=(memory.size + 3) // 4,
     )
-    return _Told(recollection, title, slot or "", hit.parts)
+    return _Told(recollection, memory.title, memory.slot or "", hit.parts)
 
 
 def _line(title: str) -> str:
@@ -220,15 +212,6 @@ def _days_between(at: str, now: str) -> int | None:
         return max(0, (date.fromisoformat(now[:10]) - date.fromisoformat(at[:10])).days)
     except ValueError:
         return None
-
-
-def _opponents(home: Home, name: str) -> tuple[str, ...]:
-    """Memories that a link says contradict this one."""
-    sql = (
-        "SELECT target FROM edges WHERE source = ? AND relation = 'contradicts' UNION "
-        "SELECT source FROM edges WHERE target = ? AND relation = 'contradicts' ORDER BY 1"
-    )
-    return tuple(row[0] for row in home.index.ask(sql, name, name))
 
 
 def _in_dispute(told: list[_Told]) -> list[_Told]:

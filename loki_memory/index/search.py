@@ -1,0 +1,204 @@
+"""Named questions that a search asks: words, marks, fields, and what is shown of each hit.
+
+Memories are named by their rows here. Commands that start cold ask them, so the module imports
+nothing but the gate.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.index.gate import PROVEN, TRUSTED
+
+if TYPE_CHECKING:
+    from loki_memory.index.index import Index
+
+# What each field of a question means, over `judged AS m`.
+FIELDS = {
+    "id": "m.id = ?",
+    "kind": "m.kind = ?",
+    "category": "m.category = ? COLLATE NOCASE",
+    "agent": "m.agent = ? COLLATE NOCASE",
+    "by": "m.agent = ? COLLATE NOCASE",
+    "session": "m.session = ?",
+    "status": "m.status = ?",
+    "scope": "m.scope = ?",
+    "outcome": "m.outcome = ?",
+    "origin": "m.origin = ?",
+    "parent": "m.parent = ?",
+    "tag": "EXISTS (SELECT 1 FROM json_each(m.body, '$.tags') WHERE value = ? COLLATE NOCASE)",
+    "file": "EXISTS (SELECT 1 FROM edges AS e WHERE e.source = m.id AND e.target = 'file:' || ?)",
+    "symbol": "EXISTS (SELECT 1 FROM marks WHERE memory = m.row AND mark = 'symbol:' || ?)",
+}
+PREFIX = "prefix"  # stands for a field: an id that is given by its beginning
+_PASSAGES = f"""
+SELECT
+  m.row, m.session, m.at, m.agent, m.kind, j.status, m.scope, m.until, m.size,
+  NOT ({TRUSTED}), NOT ({PROVEN}), p.row, p.key
+FROM passages AS p JOIN memories AS m ON m.row = p.memory JOIN judged AS j ON j.row = m.row
+WHERE m.kind NOT IN ('link', 'tombstone')
+ORDER BY m.session, m.at, m.id, p.row
+"""  # noqa: S608 - constants
+_DETAILS = (
+    "SELECT m.row, m.id, m.kind, m.title, m.status, m.scope, m.at, m.confidence, "
+    "m.size, json_extract(m.body, '$.citations'), "
+    "lower(json_extract(m.body, '$.subject') || '/' || json_extract(m.body, '$.attribute')), "
+    "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from'), "
+    "m.path, (SELECT f.etag FROM memories AS f WHERE f.row = m.row) "
+    "FROM judged AS m WHERE m.row IN ({})"
+)
+
+
+class PassageColumns(NamedTuple):
+    """All passages that can be found, column by column, those of one session in their order."""
+
+    memory: Sequence[int] = ()
+    session: Sequence[str] = ()
+    at: Sequence[str] = ()
+    agent: Sequence[str] = ()
+    kind: Sequence[str] = ()
+    status: Sequence[str] = ()
+    scope: Sequence[str] = ()
+    until: Sequence[str] = ()
+    size: Sequence[int] = ()
+    foreign: Sequence[int] = ()
+    unproven: Sequence[int] = ()
+    passage: Sequence[int] = ()
+    key: Sequence[int] = ()
+
+
+class HitDetails(NamedTuple):
+    """What is shown of a memory, and what decides about its marks."""
+
+    row: int
+    id: str
+    kind: str
+    title: str
+    status: str
+    scope: str
+    at: str
+    confidence: float | None
+    size: int
+    citations: str | None  # JSON
+    slot: str | None  # what a fact is about: subject and attribute
+    evidence: int
+    path: str
+    etag: str
+
+
+def passage_columns(index: Index) -> PassageColumns:
+    rows = index.ask(_PASSAGES)
+    return PassageColumns(*zip(*rows, strict=True)) if rows else PassageColumns()
+
+
+def passage_texts(index: Index, keys: Sequence[int]) -> dict[int, str]:
+    """The texts with these keys, by key."""
+    sql = f"SELECT key, min(text) FROM passages WHERE key IN ({_numbers(keys)}) GROUP BY key"  # noqa: S608
+    return dict(index.ask(sql))
+
+
+def passage_count(index: Index) -> int:
+    """How many passages there are, as FTS5 counts: those of links too."""
+    return int(index.one("SELECT count(*) FROM passages"))
+
+
+def details(index: Index, rows: Sequence[int]) -> dict[int, HitDetails]:
+    """What is shown of some memories, by row."""
+    return {row[0]: HitDetails(*row) for row in index.ask(_DETAILS.format(_numbers(rows)))}
+
+
+def contradicting(index: Index, memory_id: str) -> tuple[str, ...]:
+    """Memories that a link says contradict this one."""
+    sql = (
+        "SELECT target FROM edges WHERE source = ?1 AND relation = 'contradicts' UNION "
+        "SELECT source FROM edges WHERE target = ?1 AND relation = 'contradicts' ORDER BY 1"
+    )
+    return tuple(row[0] for row in index.ask(sql, memory_id))
+
+
+# -- ids and fields -------------------------------------------------------------------------------
+
+
+def rows_of(index: Index, ids: Sequence[str]) -> dict[str, int]:
+    return dict(index.ask_of(ids, "SELECT id, row FROM memories WHERE id IN ({})"))
+
+
+def rows_with(index: Index, fields: Iterable[tuple[str, str]]) -> frozenset[int]:
+    """The memories that have all of these values in these fields."""
+    clauses, values = list[str](), list[str]()
+    for name, value in fields:
+        is_prefix = name == PREFIX
+        clauses.append("m.id >= ? AND m.id < ?" if is_prefix else FIELDS[name])
+        values += [value, f"{value}\U0010ffff"] if is_prefix else [value]
+    sql = f"SELECT m.row FROM judged AS m WHERE {' AND '.join(clauses)}"  # noqa: S608 - ours
+    return frozenset(row[0] for row in index.ask(sql, *values))
+
+
+# -- marks and files ------------------------------------------------------------------------------
+
+
+def marked(index: Index, mark: str, limit: int) -> list[int]:
+    sql = "SELECT memory FROM marks WHERE mark = ? ORDER BY memory LIMIT ?"
+    return [row[0] for row in index.ask(sql, mark, limit)]
+
+
+def marked_failures(index: Index, mark: str) -> set[int]:
+    """Those of the memories with a mark that are episodes which did not get over what they met."""
+    sql = (
+        "SELECT m.row FROM marks AS k JOIN memories AS m ON m.row = k.memory "
+        "WHERE k.mark = ? AND m.outcome = 'failure'"
+    )
+    return {row[0] for row in index.ask(sql, mark)}
+
+
+def touching(index: Index, path: str, limit: int) -> list[int]:
+    """The memories that have an edge to a file of the project."""
+    sql = (
+        "SELECT DISTINCT m.row FROM edges AS e JOIN memories AS m ON m.id = e.source "
+        "WHERE e.target = ? ORDER BY 1 LIMIT ?"
+    )
+    return [row[0] for row in index.ask(sql, f"file:{path}", limit)]
+
+
+# -- full text ------------------------------------------------------------------------------------
+
+
+def word_uses(index: Index, words: Sequence[str]) -> dict[str, int]:
+    """How many passages use each of these words, of those that are written anywhere."""
+    return dict(index.ask_of(words, "SELECT word, uses FROM vocabulary WHERE word IN ({})"))
+
+
+def weighed_matches(index: Index, match: str) -> list[tuple[int, float]]:
+    """Passages that an FTS5 query finds, with the weights of BM25, which are negative."""
+    return _matches(index, "SELECT rowid, bm25(words) FROM words WHERE words MATCH ?", match)
+
+
+def matches(index: Index, match: str) -> list[tuple[int]]:
+    return _matches(index, "SELECT rowid FROM words WHERE words MATCH ?", match)
+
+
+def words_with(index: Index, part: str) -> list[str]:
+    """Written words that hold a text, the most frequent first."""
+    sql = "SELECT word FROM vocabulary WHERE instr(word, ?) ORDER BY uses DESC, word LIMIT 20"
+    return [row[0] for row in index.ask(sql, part)]
+
+
+def words_sharing(index: Index, match: str) -> list[str]:
+    """Written words that share triples of letters, most of them first."""
+    sql = "SELECT word FROM parts WHERE parts MATCH ? ORDER BY rank, word LIMIT 60"
+    return [row[0] for row in _matches(index, sql, match)]
+
+
+def _matches(index: Index, sql: str, match: str) -> list[Any]:
+    try:
+        return index.ask(sql, match)
+    except sqlite3.OperationalError as error:
+        if "fts5" in str(error) or "syntax" in str(error) or "unterminated" in str(error):
+            return []  # a text that FTS5 finds no word in
+        raise
+
+
+def _numbers(values: Iterable[int]) -> str:
+    return ",".join(map(str, values))
