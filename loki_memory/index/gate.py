@@ -10,6 +10,8 @@ What hooks, CONTINUITY.md and briefs say unasked passes two conditions first:
            - beliefs and skills whose status is `candidate`, unless their owner accepted them in
              `review`, or somebody wrote them without saying how sure they are and only the weighing
              of their episodes calls them candidates;
+           - anti-patterns that consolidation made of an error for which nobody knows a remedy;
+           - facts about a defect that was mended;
            - learnings that consolidation wrote: they repeat an error and what resolved it on one
              day, which is told as soon as the anti-pattern of that error is active;
            - topics, which quote their members, candidates among them.
@@ -42,15 +44,18 @@ _REPEATED = (
     "json_extract(m.body, '$.lesson') = "
     "json_extract(m.body, '$.error') || ': ' || json_extract(m.body, '$.resolution')"
 )
-PROVEN = f"""CASE
-  WHEN m.status = 'candidate' THEN coalesce(({_ACCEPTED}) OR ({_WORDED}), 0)
-  WHEN m.kind = 'learning' THEN NOT coalesce({_REPEATED}, 0)
-  WHEN m.kind = 'fact' THEN json_extract(m.body, '$.key.topic') IS NULL
-  ELSE 1 END"""
 MENDED = (
     "EXISTS (SELECT 1 FROM json_each(m.body, '$.resolutions') AS r "
     "WHERE json_array_length(r.value, '$.for') > 0)"
 )
+PROVEN = f"""CASE
+  WHEN m.status = 'resolved' THEN 0
+  WHEN m.status = 'candidate' THEN coalesce(({_ACCEPTED}) OR ({_WORDED}), 0)
+  WHEN m.kind = 'anti-pattern' AND json_extract(m.body, '$.key') IS NOT NULL
+    THEN json_extract(m.body, '$.prevention') IS NOT NULL OR {MENDED}
+  WHEN m.kind = 'learning' THEN NOT coalesce({_REPEATED}, 0)
+  WHEN m.kind = 'fact' THEN json_extract(m.body, '$.key.topic') IS NULL
+  ELSE 1 END"""
 
 
 class WarningEvidence(NamedTuple):

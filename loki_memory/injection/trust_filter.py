@@ -28,9 +28,9 @@ def withheld(home: Home) -> frozenset[str]:
     ours = [record for record in versions(home.index) if not record.path.startswith(PRIVATE)]
     held = {record.id for record in ours if doubted.get(record.path) == record.etag}
     if is_required:
-        signed = _stood_for(home)
+        signed = _vouched_for(home)
         unsigned = {record.id for record in ours if signed.get(record.path) != record.etag} - held
-        _tell(home, len(unsigned))
+        _notice(home, len(unsigned))
         held |= unsigned
     return frozenset(held)
 

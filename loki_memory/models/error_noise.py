@@ -61,7 +61,8 @@ _SELF_EVIDENT = re.compile(
 )
 _NOTHING = re.compile(
     r"(?:exit code \d+|command failed(?: with exit (?:code|status) \d+)?|error:?|failed"
-    r"|exit status \d+|make: \*\*\* .*|npm ERR! (?:code|errno|Test failed).*|.*\bERROR task failed\b.*"
+    r"|exit status \d+|make: \*\*\* .*|npm ERR! (?:code|errno|Test failed).*"
+    r"|.*\bERROR task failed\b.*"
     r"|\d{4}[/-]\d\d[/-]\d\d.*)\W*",
     re.IGNORECASE,
 )
