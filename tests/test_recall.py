@@ -675,6 +675,27 @@ def test_facts_about_one_thing_that_differ_contradict_each_other(full: Workspace
     assert of(hits, "fact-d").contradicts == ()
 
 
+CHANGED = (
+    ("2026-01-05", "Start all variable names with the prefix 'x_'."),
+    ("2026-01-06", "An update of our conventions: start variable names with the prefix 'y_'."),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "day"),
+    [
+        ("which prefix do variable names start with", "2026-01-06"),
+        ("which prefix did variable names start with on 5 January", "2026-01-05"),
+    ],
+)
+def test_the_statement_that_holds_now_comes_first_unless_the_past_is_asked_for(
+    full: Workspace, question: str, day: str
+) -> None:
+    for at, text in CHANGED:
+        full.remember(text, at=at)
+    assert full.recall(question)[0].at == day
+
+
 def test_each_of_three_in_dispute_comes_after_what_is_newer_than_it() -> None:
     """The first two contradict the third, which is newer than the one and older than the other."""
     days = {"a": "2026-01-02", "b": "2026-01-06", "c": "2026-01-03"}

@@ -126,3 +126,19 @@ def test_any_text_is_a_question(text: str, speakers: list[str]) -> None:
     question = ask(text, speakers)
     assert len(question.words) == len(set(question.words)) <= 40
     assert -1 <= question.speaker < len(speakers)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("which port does the gateway use", False),
+        ("which port did the gateway use", True),
+        ("what was the port before", True),
+        ("which port does the gateway use on 2026-01-05", True),
+        ("which port holds now", False),
+    ],
+)
+def test_a_question_about_the_past_is_told_from_one_about_what_holds(
+    text: str, expected: bool
+) -> None:
+    assert ask(text).asks_past is expected

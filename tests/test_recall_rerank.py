@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from loki_memory.models.kinds import STATUSES
 from loki_memory.models.text import tokens
-from loki_memory.recall.rerank import Candidate, choose, judged, within
+from loki_memory.recall.rerank import (
+    Candidate,
+    Statement,
+    choose,
+    judged,
+    newer_first,
+    within,
+)
 from loki_memory.recall.task_types import FAMILIES, TASKS
 
 SHOWN = ["candidate", "active", "disputed"]  # what is recalled without being asked for
@@ -217,3 +224,58 @@ def test_tokens_are_a_quarter_of_the_bytes_rounded_up() -> None:
 )
 def test_lines_fit_a_budget_in_their_order(budget: int, fit: int) -> None:
     assert within(["abcd", "abcdefgh", "ab"], budget) == fit
+
+
+# -- statements that changed ----------------------------------------------------------------------
+
+RARITY = {"function": 2.0, "names": 2.0}
+
+
+def ordered(*texts: str) -> list[int]:
+    """Numbers of statements, best first; each is a day newer than the one before it."""
+    candidates = [one(number, 1.0 - number / 10) for number in range(len(texts))]
+    statements = [
+        Statement(number, f"2026-01-{10 + number}", text) for number, text in enumerate(texts)
+    ]
+    found = newer_first(candidates, statements, RARITY)
+    return [c.number for c in sorted(found, key=lambda c: -c.relevance)]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Start function names with 'a_'.", "Function names start with 'b_'."),
+        ("Function names have at most 20 letters.", "Function names may have 30 letters."),
+        ("Always shorten function names.", "Function names must not be shortened."),
+    ],
+)
+def test_the_newer_statement_of_a_value_or_norm_comes_first(older: str, newer: str) -> None:
+    assert ordered(older, newer) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        "We talked about function names over lunch.",  # states nothing
+        "Meet at 4 PM. We talk about function names then.",  # a value in another sentence
+        "Class comments have at most 20 letters.",  # about another thing
+    ],
+)
+def test_what_states_no_value_of_the_same_thing_keeps_its_place(newer: str) -> None:
+    assert ordered("Start function names with 'a_'.", newer) == [0, 1]
+
+
+def test_statements_exchange_scores_and_no_other_candidate_moves() -> None:
+    candidates = [one(0, 0.9), one(1, 0.8, "episode"), one(2, 0.7)]
+    statements = [
+        Statement(0, "2026-01-01", "function names: 'a'"),
+        Statement(2, "2026-01-02", "function names: 'b'"),
+    ]
+    found = newer_first(candidates, statements, RARITY)
+    assert [c.relevance for c in found] == [0.7, 0.8, 0.9]
+
+
+def test_without_a_word_that_is_asked_for_the_order_stays() -> None:
+    candidates = [one(0, 0.9), one(1, 0.8)]
+    statements = [Statement(0, "2026-01-01", "'a'"), Statement(1, "2026-01-02", "'b'")]
+    assert newer_first(candidates, statements, {}) == candidates

@@ -85,6 +85,10 @@ one two three four five six seven eight nine ten eleven twelve twenty thirty for
 hundred thousand million half twice several couple 500 1000
 """
 _SAYS_WHEN = tuple(_TIMES.split())
+# Words of a question about what happened or was so; any other question means what holds now.
+_PAST = frozenset(
+    {"did", "was", "were", "had", "originally", "previously", "formerly", "initially"}
+)
 _SAYS_HOW_MANY = (*_AMOUNTS.split(), *map(str, range(101)))
 
 
@@ -104,29 +108,32 @@ class Question(NamedTuple):
     speaker: int = -1  # the place, among the speakers given, of the one whose words are wanted
     dates: tuple[Date, ...] = ()
     expected: tuple[str, ...] = ()  # words of which an answer is likely to have one
+    asks_past: bool = False  # whether it means what happened or was so, not what holds now
 
 
 def ask(text: str, speakers: Sequence[str] = ()) -> Question:
     """Read a question. `speakers` are the names of those who speak in the store."""
     text = text[:_MOST_TEXT]
-    written = list(_written(text))
+    written = list(split_words(text))
     lower = [word.lower() for word in written]
     named = _named(written, lower, speakers)
     names = {word for place in named for word in _name(speakers[place])}
     words = _content(lower)
+    dates = tuple(dict.fromkeys(_dates(text))) if _may_date(lower) else ()
     return Question(
         text=text,
         # Whoever is named speaks in half of the turns: the name tells them apart as a speaker,
         # not as a word.
         words=tuple(word for word in words if word not in names) or tuple(words),
         speaker=_wanted(named, lower, speakers),
-        dates=tuple(dict.fromkeys(_dates(text))) if _may_date(lower) else (),
+        dates=dates,
         expected=() if _ASKING.isdisjoint(lower) else _expected(text),
+        asks_past=bool(dates) or not _PAST.isdisjoint(lower),
     )
 
 
-def _written(text: str) -> Iterator[str]:
-    """The words as they are written; marks above and below letters are a part of them."""
+def split_words(text: str) -> Iterator[str]:
+    """Yield the words as they are written; marks above and below letters are a part of them."""
     if not text.isascii():
         text = "".join(char if char.isalnum() or _is_mark(char) else " " for char in text)
         yield from text.split()
@@ -170,7 +177,7 @@ def _named(written: Sequence[str], lower: Sequence[str], speakers: Sequence[str]
 
 
 def _name(speaker: str) -> tuple[str, ...]:
-    words = tuple(word.lower() for word in _written(speaker[:_LONGEST_WORD]))
+    words = tuple(word.lower() for word in split_words(speaker[:_LONGEST_WORD]))
     return () if all(word in _STOP_WORDS for word in words) else words
 
 

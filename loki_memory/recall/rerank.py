@@ -6,10 +6,12 @@ factor is bounded, so that no memory is shown for being popular, and none hidden
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from loki_memory.models.text import tokens
+from loki_memory.recall.question import split_words
 from loki_memory.recall.task_types import FAMILIES, weight
 
 FRESH_DAYS = 180  # after which a memory counts half as fresh
@@ -26,6 +28,15 @@ _STATUS = {
 }
 _SUPPOSED = 0.8  # confidence of a memory that states none
 _TASK_TILT = 0.15  # exponent: a kind that weighs a third is pushed back by 15 %
+RIVAL = 0.7  # of the best score, and of the best cover of the question, from which on two compete
+_ABOUT = 0.4  # of the question's rarity: a sentence that covers less is about something else
+_STEM = 5  # letters by which two forms of a word are one
+_SENTENCE_END = r"(?<=[.!?;])\s+|\n+"
+_VALUE = r"""(?<!\w)'[^'\s]+(?: [^'\s]+){0,2}'(?!\w)|"[^"\n]+"|`[^`\n]+`|(?<![\w.])\$?\d"""
+_NORM = (
+    r"(?i)\b(?:always|never|must|from now on|going forward|no longer|any ?more|prefer(?:s|red)?"
+    r"|instead|convention|rule|standard)\b"
+)
 
 
 class Candidate(NamedTuple):
@@ -41,6 +52,56 @@ class Candidate(NamedTuple):
     importance: float | None = None
     strength: float = 0.0
     age_days: int | None = None
+
+
+class Statement(NamedTuple):
+    """A candidate that may state a value: when, and in which words."""
+
+    number: int
+    at: str
+    text: str
+
+
+def newer_first(
+    candidates: Sequence[Candidate],
+    statements: Sequence[Statement],
+    rarity: Mapping[str, float],
+) -> list[Candidate]:
+    """Give the better scores to the newer of the statements that answer with a value.
+
+    Two statements are of one thing if a sentence of each covers as much of the question, by the
+    rarity of its words, and both state it if that sentence has a value (a number, something quoted)
+    or a norm in it. A narrative has neither and keeps its order. Scores only change hands, so that
+    no other candidate moves.
+    """
+    weights: dict[str, float] = {}
+    for word, rare in rarity.items():
+        weights[_stem(word)] = max(rare, weights.get(_stem(word), 0.0))
+    answers = [(statement, *_answer(statement.text, weights)) for statement in statements]
+    most = max((cover for _, cover, _ in answers), default=0.0)
+    enough = max(RIVAL * most, _ABOUT * sum(weights.values()))
+    rivals = [one for one, cover, states in answers if states and cover >= enough > 0]
+    newest = sorted(rivals, key=lambda one: one.at, reverse=True)
+    best = sorted((candidates[one.number].relevance for one in rivals), reverse=True)
+    passed = {one.number: score for one, score in zip(newest, best, strict=True)}
+    return [one._replace(relevance=passed.get(one.number, one.relevance)) for one in candidates]
+
+
+def _answer(text: str, weights: Mapping[str, float]) -> tuple[float, bool]:
+    """How much of a question the best sentence covers, and whether that one states something."""
+    return max(
+        (_cover(sentence, weights), bool(re.search(_VALUE, sentence) or re.search(_NORM, sentence)))
+        for sentence in re.split(_SENTENCE_END, text)
+    )
+
+
+def _cover(sentence: str, weights: Mapping[str, float]) -> float:
+    stems = {_stem(word.lower()) for word in split_words(sentence)}
+    return sum(weight for stem, weight in weights.items() if stem in stems)
+
+
+def _stem(word: str) -> str:
+    return word[:_STEM] if len(word) > _STEM else word.rstrip("s")
 
 
 def judged(candidate: Candidate, task: str) -> float:

@@ -25,7 +25,7 @@ from loki_memory.recall.field_filters import Route, route
 from loki_memory.recall.full_text import Lexicon
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
-from loki_memory.recall.rerank import Candidate, choose
+from loki_memory.recall.rerank import RIVAL, Candidate, Statement, choose, newer_first
 from loki_memory.recall.task_types import detect
 from loki_memory.recall.vector_similarity import Lengths, Meaning
 
@@ -50,6 +50,7 @@ _MANY = 1000  # texts from which on model2vec embeds them: it takes 0.3 s to sta
 _POOL = 30  # candidates that are looked at closely, at least
 _CLOSE = 0.8  # of the best cosine, from which on meaning is a reason of its own
 _WORDS_TOLD = 6
+_ESSAY = 400  # tokens: a longer text mentions many values and states none
 
 
 class Hit(NamedTuple):
@@ -172,7 +173,13 @@ class Retriever:
             from loki_memory.recall.pagerank import deepened
 
             ranked = deepened(self._index, store, self._document, ranked, allowed, reasons)
-        chosen = self._chosen(store, asked, ranked, task, strengths or {})
+        candidates = self._candidates(store, asked, ranked, strengths or {})
+        if not question.asks_past:
+            statements = self._statements(store, ranked, candidates)
+            candidates = newer_first(
+                candidates, statements, {w.word: w.rarity for w in words if len(w.passages)}
+            )
+        chosen = self._chosen(store, asked, ranked, task, candidates)
         hits = _explained(store, words, ranked, chosen, reasons)
         in_few = len(store.corpus.row) < _FEW and _has_words(ranked)
         exact = is_sure or in_few or way.rows is not None
@@ -274,21 +281,16 @@ class Retriever:
 
     # -- choosing ---------------------------------------------------------------------------------
 
-    def _chosen(
-        self,
-        store: Catalogue,
-        asked: Query,
-        ranked: Ranked,
-        task: str,
-        strengths: Mapping[str, float],
-    ) -> list[tuple[int, float]]:
-        """Places among the ranked documents, with their final scores."""
+    def _candidates(
+        self, store: Catalogue, asked: Query, ranked: Ranked, strengths: Mapping[str, float]
+    ) -> list[Candidate]:
+        """The best of the ranked documents, with what is known of each."""
         pool = max(_POOL, 2 * asked.k)
         rows = store.corpus.row[ranked.documents[:pool]].tolist()
         today = _day(asked.now) if asked.now else None
         days = store.corpus.day[ranked.documents[:pool]].tolist()
         known = self._known(rows)
-        candidates = [
+        return [
             Candidate(number, score, *known[row][1:])._replace(
                 strength=strengths.get(known[row][0], 0.0),
                 age_days=None if today is None or day == UNKNOWN_DAY else today - day,
@@ -297,7 +299,39 @@ class Retriever:
                 zip(rows, days, ranked.scores.tolist(), strict=False)
             )
         ]
-        alike = self._alike(store, ranked.passage[:pool])
+
+    def _statements(
+        self, store: Catalogue, ranked: Ranked, candidates: Sequence[Candidate]
+    ) -> list[Statement]:
+        """The short facts among the best candidates, each with its best passage."""
+        enough = RIVAL * max((one.relevance for one in candidates), default=0.0)
+        numbers = [
+            one.number
+            for one in candidates
+            if one.kind == "fact"
+            and one.relevance >= enough
+            and store.corpus.length[ranked.documents[one.number]] <= _ESSAY
+        ]
+        passages = store.passage[ranked.passage[numbers]].tolist() if len(numbers) > 1 else []
+        sql = (
+            "SELECT p.row, m.at, p.text FROM passages AS p JOIN memories AS m ON m.row = p.memory "  # noqa: S608
+            f"WHERE p.row IN ({','.join(map(str, passages))})"
+        )
+        known = {row: (at, text) for row, at, text in self._index.ask(sql)} if passages else {}
+        return [
+            Statement(number, *known[row]) for number, row in zip(numbers, passages, strict=False)
+        ]
+
+    def _chosen(
+        self,
+        store: Catalogue,
+        asked: Query,
+        ranked: Ranked,
+        task: str,
+        candidates: Sequence[Candidate],
+    ) -> list[tuple[int, float]]:
+        """Places among the ranked documents, with their final scores."""
+        alike = self._alike(store, ranked.passage[: len(candidates)])
         chosen = choose(candidates, asked.k, task, lambda a, b: alike[a][b])
         return [(one.number, score) for one, score in chosen]
 
