@@ -178,22 +178,35 @@ def _replaced(category: str, sources: Any) -> tuple[frozenset[str], frozenset[st
 # -- sessions --------------------------------------------------------------------------------------
 
 
-def sessions(data: Path) -> tuple[list[Document], list[Asked]]:
-    """Coding sessions as what was asked in them, and which earlier ones touched the same files.
+class Project(NamedTuple):
+    """Coding sessions of one project, both lists in the order of time."""
 
-    Both in the order of time: a question may only see documents with an earlier `at`.
-    """
-    rows = _lines(data / "claude_transcripts" / "sessions.jsonl.gz")
-    documents = sorted(
-        (
-            Document(row["session"], row["prompts"], None, row["session"], row["start"])
-            for row in rows
-            if row["prompts"] and row["start"]
-        ),
-        key=lambda document: (document.at, document.id),
-    )
-    asked = [_asked(row) for row in _lines(data / "session_retrieval" / "queries.jsonl")]
-    return documents, sorted(asked, key=lambda one: (one.at, one.question.id))
+    name: str
+    documents: list[Document]
+    asked: list[Asked]  # each may only see documents with an earlier `at`
+
+
+def sessions(data: Path) -> list[Project]:
+    """Sessions as what was asked in them, and which earlier ones touched the same files."""
+    rows = defaultdict(list)
+    for row in _lines(data / "claude_transcripts" / "sessions.jsonl.gz"):
+        if row["prompts"] and row["start"]:
+            rows[row["project"]].append(row)
+    questions = defaultdict(list)
+    for row in _lines(data / "session_retrieval" / "queries.jsonl"):
+        questions[row["project"]].append(_asked(row))
+    return [
+        Project(
+            name,
+            sorted(map(_session, rows[name]), key=lambda document: (document.at, document.id)),
+            sorted(asked, key=lambda one: (one.at, one.question.id)),
+        )
+        for name, asked in questions.items()
+    ]
+
+
+def _session(row: Mapping[str, Any]) -> Document:
+    return Document(row["session"], row["prompts"], None, row["session"], row["start"])
 
 
 def _asked(row: Mapping[str, Any]) -> Asked:
