@@ -229,6 +229,14 @@ def test_one_stray_passage_is_not_the_whole_memory() -> None:
     assert cosine[1] > cosine[0] > cosine[2]
 
 
+def test_words_in_other_passages_of_a_memory_count_too() -> None:
+    store = Store(["stale cache | mad bun", "stale cache | late tea"])
+    ranked = store.ask("stale cache late tea")
+    words, alike = _of(ranked, "bm25"), _of(ranked, "maxsim")
+    assert words[1] > words[0]
+    assert alike[1] > alike[0]
+
+
 def test_length_beyond_some_sentences_costs() -> None:
     store = Store(["cache", "cache " + "so " * 58, "cache " + "so " * 300])
     cost = _of(store.ask("cache"), "length")

@@ -6,7 +6,8 @@ the session, the region, are then looked at closely:
 1. *Words.* Each word of the question counts by BM25 where it stands, and less where a neighbour in
    the same session says it: a turn of talk leaves out what was said just before. A word that a
    memory has itself gains nothing. What comes later lends half as much as what came before.
-2. *Cosine* of the question with the memory's best passage, and a little with all of them.
+2. *Cosine* of the question with the memory's best passage, and a little with all of them. The same
+   holds for words and MaxSim: a long memory says in one passage what another leaves out.
 3. *MaxSim.* Each token of the question finds its nearest token in the passage, with the same
    lending; rare tokens count more.
 4. Words that stand together, the scores of the two neighbours, length, who speaks, when, what kind
@@ -45,7 +46,7 @@ _LATER = 0.5  # what a word counts that is only said later: answers follow quest
 _MOST_PASSAGES = 3000  # of the region that are looked at closely
 _MOST_TOKENS = 24  # of the question, the rarest: a pasted log is no better described by more
 
-_WHOLE = 0.3  # of the cosine is the mean of all passages: one stray passage is not the memory
+_WHOLE = 0.3  # of a score comes from all passages: one stray passage is not the memory
 _RELIABLE = 0.5  # share of all that was asked for, from which on a match of words is no accident
 _NEAR = 0.1  # all words that stand together in the question stand together here
 _BESIDE = 0.1  # of the score of the turn before and of the turn after
@@ -311,12 +312,13 @@ def _closely(corpus: Corpus, signals: Signals, region: _Region) -> _Found:
     cosine = signals.cosine[region.passages]
     lent = _lent(region, np.hstack([words, likes]))
     width = words.shape[1]
-    by_word = np.maximum(words, lent[:, :width]).sum(axis=1)
-    by_token = np.maximum(likes, lent[:, width:]).sum(axis=1)
+    each_word = np.maximum(words, lent[:, :width])
+    each_token = np.maximum(likes, lent[:, width:])
+    by_word, by_token = each_word.sum(axis=1), each_token.sum(axis=1)
     return _Found(
-        words=_best(region, by_word),
+        words=_summed(region, each_word),
         cosine=_about(region, cosine, counts),
-        maxsim=_best(region, by_token),
+        maxsim=_summed(region, each_token),
         near=_best(region, _together(corpus, signals.near, region.passages)),
         passage=_best_passage(region, _share(by_word) + _spread(cosine) + _spread(by_token)),
         tokens=_Tokens(tokens, np.repeat(region.owner, counts)),
@@ -392,6 +394,15 @@ def _best(region: _Region, values: Floats) -> Floats:
         return values
     best: Floats = np.maximum.reduceat(values, region.first, axis=0)
     return best
+
+
+def _summed(region: _Region, columns: Floats) -> Floats:
+    """Each document's best passage, and a part of what all of its passages have together."""
+    best = _best(region, columns.sum(axis=1))
+    if len(best) == len(columns):
+        return best
+    together: Floats = _best(region, columns).sum(axis=1)
+    return np.float32(1 - _WHOLE) * best + np.float32(_WHOLE) * together
 
 
 def _about(region: _Region, cosine: Floats, counts: NDArray[np.int64]) -> Floats:
