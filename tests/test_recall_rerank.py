@@ -14,7 +14,7 @@ from loki_memory.models.kinds import STATUSES
 from loki_memory.models.text import tokens
 from loki_memory.recall.rerank import (
     Candidate,
-    Statement,
+    DatedPassage,
     choose,
     judged,
     newer_first,
@@ -235,7 +235,7 @@ def ordered(*texts: str) -> list[int]:
     """Numbers of statements, best first; each is a day newer than the one before it."""
     candidates = [one(number, 1.0 - number / 10) for number in range(len(texts))]
     statements = [
-        Statement(number, f"2026-01-{10 + number}", text) for number, text in enumerate(texts)
+        DatedPassage(number, f"2026-01-{10 + number}", text) for number, text in enumerate(texts)
     ]
     found = newer_first(candidates, statements, RARITY)
     return [c.number for c in sorted(found, key=lambda c: -c.relevance)]
@@ -268,8 +268,8 @@ def test_what_states_no_value_of_the_same_thing_keeps_its_place(newer: str) -> N
 def test_statements_exchange_scores_and_no_other_candidate_moves() -> None:
     candidates = [one(0, 0.9), one(1, 0.8, "episode"), one(2, 0.7)]
     statements = [
-        Statement(0, "2026-01-01", "function names: 'a'"),
-        Statement(2, "2026-01-02", "function names: 'b'"),
+        DatedPassage(0, "2026-01-01", "function names: 'a'"),
+        DatedPassage(2, "2026-01-02", "function names: 'b'"),
     ]
     found = newer_first(candidates, statements, RARITY)
     assert [c.relevance for c in found] == [0.7, 0.8, 0.9]
@@ -277,5 +277,5 @@ def test_statements_exchange_scores_and_no_other_candidate_moves() -> None:
 
 def test_without_a_word_that_is_asked_for_the_order_stays() -> None:
     candidates = [one(0, 0.9), one(1, 0.8)]
-    statements = [Statement(0, "2026-01-01", "'a'"), Statement(1, "2026-01-02", "'b'")]
+    statements = [DatedPassage(0, "2026-01-01", "'a'"), DatedPassage(1, "2026-01-02", "'b'")]
     assert newer_first(candidates, statements, {}) == candidates

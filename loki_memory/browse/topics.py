@@ -198,7 +198,7 @@ def _actions(index: Index, first: str) -> list[Item]:
 
 
 def _decisions(index: Index, first: str, now: str) -> list[Item]:
-    """What was decided and still holds."""
+    """Decisions that still hold."""
     rows = queries.decisions_since(index, first, now, DECISIONS, _DECISIONS)
     return [_item(row) for row in rows]
 
@@ -208,7 +208,7 @@ def _ledgers(index: Index, first: str) -> list[tuple[Item, dict[str, Any]]]:
 
 
 def _handoffs(index: Index, first: str) -> list[tuple[Item, dict[str, Any]]]:
-    """Those that are not finished, with who has to act."""
+    """Tasks that are not finished, with the agent that has to act."""
     rows = queries.handoffs_since(index, first)
     found = ((_item(row), orjson.loads(row.body)) for row in rows)
     return [(item._replace(agent=body.get("to_agent") or ""), body) for item, body in found]

@@ -247,7 +247,7 @@ class Background:
 
         places = self.workspace.index.places("episode")
         there = [name for name, path in places if not path.startswith(PRIVATE)]
-        new = [] if self._known is None else [one for one in there if one not in self._known]
+        new = [] if self._known is None else [path for path in there if path not in self._known]
         # What was there at the start may have been consolidated: that is found out once it is idle.
         self._fresh += min(1, len(there)) if self._known is None else len(new)
         self._known = set(there)

@@ -202,3 +202,39 @@ def _matches(index: Index, sql: str, match: str) -> list[Any]:
 
 def _numbers(values: Iterable[int]) -> str:
     return ",".join(map(str, values))
+
+
+class PassageText(NamedTuple):
+    """A passage: its row, when its memory was made, and its text."""
+
+    row: int
+    at: str
+    text: str
+
+
+def rows_below(index: Index, topic: str) -> list[int]:
+    """The rows of the memories below a topic, at any depth."""
+    sql = (
+        "WITH RECURSIVE below (id) AS (SELECT ? UNION SELECT m.id FROM memories AS m "
+        "JOIN below ON m.parent = below.id) "
+        "SELECT row FROM memories JOIN below USING (id) WHERE id <> ?"
+    )
+    return [row for (row,) in index.ask(sql, topic, topic)]
+
+
+def dated_passages(index: Index, rows: Sequence[int]) -> list[PassageText]:
+    """The passages of these rows."""
+    sql = (
+        "SELECT p.row, m.at, p.text FROM passages AS p JOIN memories AS m ON m.row = p.memory "  # noqa: S608
+        f"WHERE p.row IN ({','.join(map(str, rows))})"
+    )
+    return [PassageText(*found) for found in index.ask(sql)] if rows else []
+
+
+def judged_fields(index: Index, rows: Sequence[int]) -> dict[int, list[Any]]:
+    """By row: the id, then kind, status, scope, outcome, confidence and importance."""
+    sql = (
+        "SELECT row, id, kind, status, scope, outcome, confidence, importance "  # noqa: S608
+        f"FROM judged WHERE row IN ({','.join(map(str, rows))})"
+    )
+    return {found[0]: list(found[1:]) for found in index.ask(sql)}

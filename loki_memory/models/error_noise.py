@@ -1,7 +1,7 @@
 """Errors that teach nothing: of the client's own tools, missing files, red tests, conflicts.
 
-They happen in every session, explain themselves, and no lesson about them helps anybody. What was
-said about them comes in as statements.
+Such errors happen in every session and explain themselves; no lesson about them helps anybody.
+Sentences that explain them come in as statements.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _USAGE = re.compile(
 
 
 def teaches(line: str, action: str, target: str) -> bool:
-    """Whether an error may become a lesson; `line` is what it complains of."""
+    """Tell whether an error may become a lesson; `line` is its complaint."""
     if _CLIENT_TOOLS.fullmatch(action) or _PROTOCOL.search(line):
         return False
     if rule(line):
@@ -92,5 +92,5 @@ def teaches(line: str, action: str, target: str) -> bool:
 
 
 def is_usage(line: str) -> bool:
-    """Whether a command was called in a way that it does not know."""
+    """Tell whether a command was called in a way that it does not know."""
     return _USAGE.search(line) is not None

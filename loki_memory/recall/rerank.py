@@ -54,7 +54,7 @@ class Candidate(NamedTuple):
     age_days: int | None = None
 
 
-class Statement(NamedTuple):
+class DatedPassage(NamedTuple):
     """A candidate that may state a value: when, and in which words."""
 
     number: int
@@ -64,7 +64,7 @@ class Statement(NamedTuple):
 
 def newer_first(
     candidates: Sequence[Candidate],
-    statements: Sequence[Statement],
+    statements: Sequence[DatedPassage],
     rarity: Mapping[str, float],
 ) -> list[Candidate]:
     """Give the better scores to the newer of the statements that answer with a value.

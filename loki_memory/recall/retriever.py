@@ -16,6 +16,7 @@ from loki_memory.embedding import load_with_model2vec
 
 import numpy as np  # isort: skip
 
+from loki_memory.index import search
 from loki_memory.index.vectors import Vectors
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.recall import catalogue
@@ -25,7 +26,7 @@ from loki_memory.recall.field_filters import Route, route
 from loki_memory.recall.full_text import Lexicon
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
-from loki_memory.recall.rerank import RIVAL, Candidate, Statement, choose, newer_first
+from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, newer_first
 from loki_memory.recall.task_types import detect
 from loki_memory.recall.vector_similarity import Lengths, Meaning
 
@@ -246,15 +247,9 @@ class Retriever:
 
     def _below(self, topic: str) -> Mask:
         """By row: whether a memory stands below a topic, at any depth."""
-        rows = self._index.ask(
-            "WITH RECURSIVE below (id) AS (SELECT ? UNION SELECT m.id FROM memories AS m "
-            "JOIN below ON m.parent = below.id) "
-            "SELECT row FROM memories JOIN below USING (id) WHERE id <> ?",
-            topic,
-            topic,
-        )
         chosen = np.zeros(len(self._document), np.bool_)
-        chosen[[row[0] for row in rows if row[0] < len(chosen)]] = True
+        rows = search.rows_below(self._index, topic)
+        chosen[[row for row in rows if row < len(chosen)]] = True
         return chosen
 
     def _shared(
@@ -302,7 +297,7 @@ class Retriever:
 
     def _statements(
         self, store: Catalogue, ranked: Ranked, candidates: Sequence[Candidate]
-    ) -> list[Statement]:
+    ) -> list[DatedPassage]:
         """The short facts among the best candidates, each with its best passage."""
         enough = RIVAL * max((one.relevance for one in candidates), default=0.0)
         numbers = [
@@ -313,13 +308,11 @@ class Retriever:
             and store.corpus.length[ranked.documents[one.number]] <= _ESSAY
         ]
         passages = store.passage[ranked.passage[numbers]].tolist() if len(numbers) > 1 else []
-        sql = (
-            "SELECT p.row, m.at, p.text FROM passages AS p JOIN memories AS m ON m.row = p.memory "  # noqa: S608
-            f"WHERE p.row IN ({','.join(map(str, passages))})"
-        )
-        known = {row: (at, text) for row, at, text in self._index.ask(sql)} if passages else {}
+        texts = search.dated_passages(self._index, passages)
+        known = {passage.row: (passage.at, passage.text) for passage in texts}
         return [
-            Statement(number, *known[row]) for number, row in zip(numbers, passages, strict=False)
+            DatedPassage(number, *known[row])
+            for number, row in zip(numbers, passages, strict=False)
         ]
 
     def _chosen(
@@ -337,11 +330,7 @@ class Retriever:
 
     def _known(self, rows: Sequence[int]) -> dict[int, list[Any]]:
         """By row: id, then what a Candidate is made of."""
-        sql = (
-            "SELECT row, id, kind, status, scope, outcome, confidence, importance "  # noqa: S608
-            f"FROM judged WHERE row IN ({','.join(map(str, rows))})"
-        )
-        return {row[0]: list(row[1:]) for row in self._index.ask(sql)}
+        return search.judged_fields(self._index, rows)
 
     def _alike(self, store: Catalogue, passages: NDArray[np.int32]) -> list[list[float]]:
         """Cosine of passages with each other."""

@@ -192,11 +192,11 @@ def _episodes(workspace: Workspace, agent: str, since: str) -> list[Episode]:
     own = _names(workspace, "episode", agent)
     bodies = gate.episodes_of(workspace.index, own, since, _EPISODES)
     records = [parsed("episode", body) for body in bodies]
-    return [one for one in reversed(records) if isinstance(one, Episode)]
+    return [record for record in reversed(records) if isinstance(record, Episode)]
 
 
 def _names(workspace: Workspace, kind: str, agent: str) -> list[str]:
-    """What the agent is called in records of a kind: by its whole name or the short one."""
+    """The name of an agent in records of a kind: the whole name or the short form."""
     return [name for name in gate.agents(workspace.index, kind) if is_addressed(agent, name)]
 
 
