@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.failures import Failure, brought_in, group, mishaps
-from loki_memory.consolidation.provenance import least_trusted, newest
+from loki_memory.consolidation.failures import RULE, Failure, brought_in, group, mishaps
+from loki_memory.consolidation.provenance import DEAD, SAME, extra, least_trusted, newest
 from loki_memory.consolidation.snapshot import (
     BeliefChange,
     PhaseChanges,
@@ -32,6 +32,7 @@ from loki_memory.consolidation.snapshot import (
 from loki_memory.models import AntiPattern, Episode, Learning, Resolution, parse, tombstone_id
 from loki_memory.models.base import Memory
 from loki_memory.models.confidence import lower_bound, otherwise
+from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_noise import is_usage
 from loki_memory.models.ids import digest
 from loki_memory.models.links import Tombstone
@@ -62,7 +63,23 @@ def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> PhaseCha
         if known.old is None or new.document() != known.old.document():
             put.append(new)
             steps.append(_step(new, known.old))
+        put += _earlier(snapshot, new)
     return PhaseChanges(put=tuple(put), steps=tuple(steps))
+
+
+def _earlier(snapshot: Snapshot, new: AntiPattern) -> Iterator[AntiPattern]:
+    """Anti-patterns of single messages of a rule, which one for the whole rule replaces."""
+    named = str((extra(new, "key") or {}).get("template", ""))
+    if not named.startswith(RULE):
+        return
+    for old in snapshot.of(AntiPattern):
+        template = str((extra(old, "key") or {}).get("template", RULE))
+        is_open = old.status not in DEAD and not old.pinned and old.origin != "owner"
+        is_same = not template.startswith(RULE) and f"{RULE}{rule(old.what_fails)}" == named
+        if is_open and is_same and old.scope == new.scope:
+            link = {"to": new.id, "relation": "superseded_by", "why": SAME}
+            links = [*(one.model_dump(exclude_unset=True) for one in old.links), link]
+            yield old.changed(status="superseded", links=links)
 
 
 def _by_error(snapshot: Snapshot, touched: Touched | None) -> dict[str, KnownAntiPatterns]:

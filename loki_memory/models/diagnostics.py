@@ -30,7 +30,7 @@ _FORMS = tuple(
 )
 # eslint names the file once, above: `  3:5  error  'a' is never used  no-unused-vars`
 _ESLINT = re.compile(
-    r"^\s+(?P<line>\d+):\d+\s+(?:error|warning)\s+(?P<message>.*?\S)\s{2,}"
+    r"^\s*(?P<line>\d+):\d+\s+(?:error|warning)\s+(?P<message>.*?\S)(?:\s{2,}|\s+(?=[\w@-]+[/-]))"
     r"(?P<rule>@?[a-z][\w@/-]*)\s*$",
     re.MULTILINE,
 )
