@@ -252,3 +252,9 @@ def test_no_question_is_an_error(index: Index, query: str) -> None:
 )
 def test_a_very_long_question_is_none_either(index: Index, query: str) -> None:
     assert len(route(query, index).text) <= len(query)
+
+
+def test_lines_of_a_question_stay_lines_and_needless_space_goes(index: Index) -> None:
+    assert route("Login  fails\n\n  category:testing behind a proxy \n", index).text == (
+        "Login fails\nbehind a proxy"
+    )

@@ -30,7 +30,7 @@ def test_marks_and_other_scripts_stay_inside_their_words() -> None:
 
 def test_a_pasted_log_is_read_up_to_a_limit() -> None:
     question = ask(" ".join(f"word{n}" for n in range(20_000)) + " x" * 50_000)
-    assert question.words == tuple(f"word{n}" for n in range(40))
+    assert question.words == tuple(f"word{n}" for n in range(25))
     assert len(question.text) == 10_000
 
 
@@ -142,3 +142,23 @@ def test_a_question_about_the_past_is_told_from_one_about_what_holds(
     text: str, expected: bool
 ) -> None:
     assert ask(text).asks_past is expected
+
+
+ISSUE = """Login fails behind a proxy
+
+We moved the gateway last week. {filler}
+  File "auth.py", line 3, in check_token
+TokenError: signature of the token has expired
+{filler} See also RefreshTokenView and its documentation.
+"""
+
+
+def test_a_long_question_is_read_by_its_beginning_its_errors_and_names_of_code() -> None:
+    filler = " ".join(f"padding{n}" for n in range(50))
+    words = ask(ISSUE.format(filler=filler)).words
+    assert {"login", "proxy", "gateway", "tokenerror", "expired", "refreshtokenview"} <= {*words}
+    assert not {"padding49", "documentation"} & {*words}
+
+
+def test_a_short_question_is_read_whole() -> None:
+    assert "documentation" in ask(ISSUE.format(filler="")).words

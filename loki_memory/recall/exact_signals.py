@@ -16,7 +16,7 @@ _NAMED = 10.0  # a memory that the question names comes first
 _SAME_ERROR, _LIKE_ERROR = 1.0, 0.15
 _FAILED = 0.1  # who met the same error and failed knows less about it than who got over it
 _SAME_FILE, _SAME_SYMBOL = 0.3, 0.1  # times how rare it is
-_ERROR_SIGNS = ("\n", "Error:", "error:", "Exception:", "fatal:", "panic:")
+_ERROR_SIGNS = ("Error:", "error:", "Exception:", "fatal:", "panic:")
 _CROWD = 2000  # memories beyond which what they share says nothing
 
 

@@ -66,7 +66,13 @@ def route(query: str, index: Index) -> Route:
     named = _named(text, index)
     if named and rows is None and not [w for w in text.split() if w.strip(_AROUND) not in named]:
         text, rows = "", frozenset(named.values())  # nothing but ids was asked for
-    return Route(" ".join(text.split()), rows, tuple(named.values()), status, tuple(said))
+    return Route(_tidy(text), rows, tuple(named.values()), status, tuple(said))
+
+
+def _tidy(text: str) -> str:
+    """The text without needless space; lines stay lines."""
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
 
 
 def _named(text: str, index: Index) -> dict[str, int]:

@@ -10,9 +10,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from loki_memory.models.text import symbols
+
 _MOST_TEXT = 10_000  # characters that are read: a pasted log must not take seconds
 _MOST_WORDS = 40  # distinct ones; each is a question to the full text
 _LONGEST_WORD = 100  # characters: beyond it stands a hash, or a line without spaces
+# An issue, a log or a stack trace says what it is about in its title and first lines, in the lines
+# that name an error, and in names of code. The rest is detail in which the subject drowns.
+_LONG = 60  # words of a text that is read so
+_HEAD = 25  # words at its beginning, and of each line about an error
+_ERRORS, _NAMES = 3, 8
+_ERROR_LINE = r"\w(?:Error|Exception|Warning)\b|^(?:E |FAIL|error:|fatal:|panic:)"
 
 # Words that say nothing about what is asked, and what is left of "don't" and "we'll".
 _STOP = """
@@ -118,7 +126,7 @@ def ask(text: str, speakers: Sequence[str] = ()) -> Question:
     lower = [word.lower() for word in written]
     named = _named(written, lower, speakers)
     names = {word for place in named for word in _name(speakers[place])}
-    words = _content(lower)
+    words = _content([word.lower() for word in split_words(_gist(text))])
     dates = tuple(dict.fromkeys(_dates(text))) if _may_date(lower) else ()
     return Question(
         text=text,
@@ -145,6 +153,16 @@ def _is_mark(char: str) -> bool:
     import unicodedata
 
     return char > "\x7f" and unicodedata.category(char)[0] == "M"
+
+
+def _gist(text: str) -> str:
+    """What a long text is about: its beginning, errors and names of code; a short one as it is."""
+    words = text.split()
+    if len(words) <= _LONG:
+        return text
+    errors = [line for line in text.splitlines() if re.search(_ERROR_LINE, line)][:_ERRORS]
+    lines = [words[:_HEAD], *(line.split()[:_HEAD] for line in errors), symbols(text)[:_NAMES]]
+    return "\n".join(" ".join(line) for line in lines)
 
 
 def _content(lower: Sequence[str]) -> list[str]:
