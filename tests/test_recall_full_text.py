@@ -165,6 +165,11 @@ def test_nothing_is_guessed_while_most_words_are_known(lexicon: Lexicon) -> None
     assert len(words[2].passages) == 0
 
 
+def test_no_word_is_guessed_to_be_one_that_every_text_has(lexicon: Lexicon) -> None:
+    (theme,) = lexicon.words(["theme"])  # "the" shares half of its letters
+    assert not len(theme.passages)
+
+
 def test_what_is_like_nothing_is_not_guessed(lexicon: Lexicon) -> None:
     assert [len(word.passages) for word in lexicon.words(["zygomorphic", "xq"])] == [0, 0]
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loki_memory.index import search
+from loki_memory.recall.question import STOP_WORDS
 from loki_memory.recall.ranking import Near, Word
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Lexicon:
         likeness = {
             word: 2 * len(own & other) / (len(own) + len(other))
             for word in self._sharing(name)
-            if (other := _triples(f"^{word}$"))
+            if word not in STOP_WORDS and (other := _triples(f"^{word}$"))
         }
         near = sorted((-share, word) for word, share in likeness.items() if share >= _LIKE)
         return [word for _, word in near[:_GUESSES]]

@@ -34,7 +34,7 @@ when where which while who whom whose why will with would you your yours yoursel
 d ll m re s t ve ain aren couldn didn doesn don hadn hasn haven isn mustn shan shouldn wasn weren
 won wouldn
 """
-_STOP_WORDS = frozenset(_STOP.split())
+STOP_WORDS = frozenset(_STOP.split())
 _OWN = frozenset({"i", "me", "my", "mine", "myself"})
 _OWN_SPEAKERS = ("user", "human", "owner")  # how transcripts call the one who asks
 
@@ -168,7 +168,7 @@ def _gist(text: str) -> str:
 def _content(lower: Sequence[str]) -> list[str]:
     """Distinct words without those that every question has; with them if there are no others."""
     distinct = dict.fromkeys(word for word in lower if len(word) <= _LONGEST_WORD)
-    chosen = [word for word in distinct if word not in _STOP_WORDS]
+    chosen = [word for word in distinct if word not in STOP_WORDS]
     return (chosen or list(distinct))[:_MOST_WORDS]
 
 
@@ -196,7 +196,7 @@ def _named(written: Sequence[str], lower: Sequence[str], speakers: Sequence[str]
 
 def _name(speaker: str) -> tuple[str, ...]:
     words = tuple(word.lower() for word in split_words(speaker[:_LONGEST_WORD]))
-    return () if all(word in _STOP_WORDS for word in words) else words
+    return () if all(word in STOP_WORDS for word in words) else words
 
 
 def _wanted(named: Sequence[int], lower: Sequence[str], speakers: Sequence[str]) -> int:
