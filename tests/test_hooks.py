@@ -158,6 +158,15 @@ def test_a_prompt_is_told_what_bears_on_it_in_a_few_lines(ws: Workspace, project
     assert all(line.startswith("- [sem-") and RULE in line for line in lines)
 
 
+def test_a_prompt_is_told_what_its_own_session_remembered_for_itself(
+    ws: Workspace, project: Path
+) -> None:
+    own = ws.remember(RULE, kind="pattern", scope="session", session=SESSION)
+    ws.remember(f"{RULE}, says another", kind="pattern", scope="session", session="another")
+    (line,) = fire(project, "UserPromptSubmit", prompt=RULE).splitlines()[2:-1]
+    assert line.startswith(f"- [{own.id}]")
+
+
 def test_a_prompt_that_nothing_bears_on_is_told_nothing(ws: Workspace, project: Path) -> None:
     ws.remember(RULE, kind="pattern")
     assert fire(project, "UserPromptSubmit", prompt="What is the weather in Lisbon?") == ""

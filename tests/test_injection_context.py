@@ -106,3 +106,10 @@ def test_a_skill_from_outside_is_not_told_unasked(ws: Workspace, origin: str) ->
     told = ws.context("deploy the shop to production").applicable_skills
     assert bool(told) == (origin == "agent")
     assert ws.recall("deploy the shop to production"), "who asks is told"
+
+
+def test_a_session_is_told_what_it_remembered_for_itself(ws: Workspace) -> None:
+    own = ws.remember("Todos are stored by day", scope="session", session="s1")
+    assert [line.id for line in ws.context(GOAL, session="s1").relevant_patterns] == [own.id]
+    assert ws.context(GOAL, session="s2").relevant_patterns == []
+    assert own.id in ws.continuity(GOAL, session="s1").read_text(encoding="utf-8")

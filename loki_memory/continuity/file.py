@@ -108,7 +108,9 @@ def what_matters(
     """Collect what passes the gate: memories for a goal, warnings, and the state of agents."""
     held = withheld(workspace)
     if goal.strip():
-        found, _, _ = found_for(workspace, goal, "", files, "", held, unasked=True)
+        found, _, _ = found_for(
+            workspace, goal, "", files, "", held, unasked=True, session=reader.session
+        )
     else:
         found = {} if is_off(workspace) else _without_goal(workspace, held)
     hits = [hit for group in found.values() for hit, _ in group]

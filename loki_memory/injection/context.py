@@ -110,7 +110,7 @@ def context(
     if not goal.strip():
         raise InvalidRecord("is empty", field="goal", advice="Say what the task is about.")
     held = withheld(workspace)
-    found, task, filtered = found_for(workspace, goal, phase, files, error, held)
+    found, task, filtered = found_for(workspace, goal, phase, files, error, held, session=session)
     kept, used = _within(found, budget)
     hits = [hit for group in found.values() for hit, _ in group]
     note_shown(workspace, "context", goal, hits, session)
@@ -135,11 +135,12 @@ def found_for(
     held: Collection[str],
     *,
     unasked: bool = False,
+    session: str | None = None,
 ) -> tuple[dict[str, list[tuple[Recollection, InjectedLine]]], str, int]:
     """Find the memories of each group, best first, without withheld ones; none if memory is off."""
     if is_off(workspace):
         return {name: [] for name in _GROUPS}, "", 0
-    options = RecallOptions(goal, _LOOKED_AT, files=files, error=error)
+    options = RecallOptions(goal, _LOOKED_AT, files=files, error=error, session=session)
     asked = options.asked(workspace.now(), injected=True, unasked=unasked)
     hits, _ = recall(workspace, asked, phase=phase)
     best = hits[0].score if hits else 0.0

@@ -37,7 +37,7 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
     asked = _beginning(without_private(prompt))
     if not asked:
         return ""
-    options = RecallOptions(asked, _LOOKED_AT)
+    options = RecallOptions(asked, _LOOKED_AT, session=session)
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
     known = told_before(workspace, session)
     held = withheld(workspace)
