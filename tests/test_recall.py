@@ -491,6 +491,20 @@ def test_the_memory_of_the_user_joins_that_of_the_project(full: Workspace) -> No
     assert mine.id not in ids(full.recall("walnut tokens blue", k=20, scope="project"))
 
 
+@pytest.mark.parametrize("question", ["deploy the gateway", "which walnut tokens do we sign"])
+def test_what_another_store_knows_little_about_does_not_come_before_what_answers(
+    no_floor: None, ws: Workspace, question: str
+) -> None:
+    ws.remember("Walnut tokens are signed by the gateway")
+    ws.remember("Deployments happen on Fridays")
+    for text in ("I like my coffee black", "My bicycle is red", "I sign letters by hand"):
+        ws.remember(text, scope="user")
+    hits = ws.recall(question, k=20)
+    best = max(hit.score for hit in hits if hit.scope == "user")
+    assert hits[0].scope == "project"
+    assert best < 0.8 * hits[0].score
+
+
 def test_the_user_scope_is_the_memory_of_the_user_alone(full: Workspace) -> None:
     mine = full.remember("Walnut tokens are always blue", scope="user")
     full.remember("Walnut tokens are never blue")

@@ -137,18 +137,33 @@ def recall(
 
 def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Found:
     began = time.perf_counter()
+    answers = [home.answer(partial(_answer, home, asked, phase)) for home in homes]
+    certainty = max((answer.certainty for answer, _ in answers), default=0.0)
     told: list[_Told] = []
-    filtered, certainty, task = 0, 0.0, ""
-    for home in homes:
-        answer, lines = home.answer(partial(_answer, home, asked, phase))
-        certainty, task = max(certainty, answer.certainty), task or answer.task
-        if floor and answer.certainty < floor and not answer.exact:
+    filtered = 0
+    for answer, lines in answers:
+        if floor and answer.certainty < floor and not (answer.exact or answer.in_few):
             filtered += answer.found
         else:
-            told += lines
+            told += _scaled(lines, answer, certainty)
     told.sort(key=lambda one: -one.hit.score)
     told = _in_dispute(told[: asked.k])
+    task = next((answer.task for answer, _ in answers if answer.task), "")
     return _Found(told, filtered, certainty, task, time.perf_counter() - began)
+
+
+def _scaled(lines: list[_Told], answer: RetrieverAnswer, certainty: float) -> list[_Told]:
+    """Bring the scores of two stores to one scale.
+
+    A score says how good a memory is among those of its store, so that the best of a store that
+    knows nothing about the question has a high one. Certainty is absolute and compares them.
+    """
+    share = 1.0 if answer.exact or certainty <= 0 else max(0.0, answer.certainty) / certainty
+    if share == 1.0:
+        return lines
+    return [
+        one._replace(hit=one.hit._replace(score=round(one.hit.score * share, 4))) for one in lines
+    ]
 
 
 def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list[_Told]]:

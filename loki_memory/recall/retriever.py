@@ -71,6 +71,7 @@ class RetrieverAnswer(NamedTuple):
     certainty: float  # absolute: whether the store knows anything about it
     exact: bool  # whether an id, a field, an error or a file led to hits
     task: str
+    in_few: bool = False  # whether a word matched in a store too small to be certain of anything
 
 
 class Retriever:
@@ -183,8 +184,9 @@ class Retriever:
         chosen = self._chosen(store, asked, ranked, task, candidates)
         hits = _explained(store, words, ranked, chosen, reasons)
         in_few = len(store.corpus.row) < _FEW and _has_words(ranked)
-        exact = is_sure or in_few or way.rows is not None
-        return RetrieverAnswer(hits, len(ranked.documents), float(ranked.certainty), exact, task)
+        exact = is_sure or way.rows is not None
+        certainty = float(ranked.certainty)
+        return RetrieverAnswer(hits, len(ranked.documents), certainty, exact, task, in_few)
 
     def _ranked(
         self,
