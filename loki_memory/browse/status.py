@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.files import disk, transaction
 from loki_memory.files.layout import TEMPORARY
 from loki_memory.files.scan import scan
-from loki_memory.index import queries
-from loki_memory.index.graph import edge_count
 from loki_memory.ingest.pause import why_off
 
 if TYPE_CHECKING:
@@ -42,14 +40,14 @@ class Status(NamedTuple):
 
 def status(workspace: Workspace) -> Status:
     place, index = workspace.layout, workspace.index
-    problems = queries.problem_count(index) + len(workspace.zone_problems())
-    pending = queries.pending_views(index)
+    problems = index.problem_count() + len(workspace.zone_problems())
+    pending = index.pending_views()
     return Status(
         workspace=str(place.root),
         git=_is_in_git(place.local, place.loki),
         counts=index.counts(),
         problems=problems,
-        open_handoffs=queries.open_handoff_count(index),
+        open_handoffs=index.open_handoff_count(),
         pending_views=pending,
         index_bytes=_size(index.path),
         local=str(place.local),
@@ -94,6 +92,9 @@ class Stats(NamedTuple):
 
 
 def stats(workspace: Workspace) -> Stats:
+    from loki_memory.index import queries
+    from loki_memory.index.graph import edge_count
+
     index, count = workspace.index, partial(queries.counts_by, workspace.index)
     found = [stamp for _, folder in scan(workspace.layout) for stamp in folder.files.values()]
     return Stats(

@@ -246,6 +246,23 @@ class Index:
             "SELECT path, reason, field, line, advice FROM problems ORDER BY path, line, field"
         )
 
+    def problem_count(self) -> int:
+        return int(self.one("SELECT count(*) FROM problems"))
+
+    def pending_views(self) -> list[str]:
+        """Views that hold a memory which no record file has."""
+        sql = (
+            "SELECT DISTINCT path FROM memories WHERE path IN ("
+            "'semantic/patterns.json', 'semantic/anti-patterns.json', 'semantic/facts.json',"
+            "'semantic/links.json', 'episodic/index.json') OR path GLOB 'learnings/????-??-??.json'"
+            " ORDER BY path"
+        )
+        return [row[0] for row in self.ask(sql)]
+
+    def open_handoff_count(self) -> int:
+        sql = "SELECT count(*) FROM memories WHERE kind = 'handoff' AND status = 'open'"
+        return int(self.one(sql))
+
     def edges_from(self, memory_id: str) -> list[tuple[str, str, float]]:
         return self.ask(
             "SELECT relation, target, weight FROM edges WHERE source = ? ORDER BY 1, 2", memory_id

@@ -8,11 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from loki_memory.index.gate import PROVEN, TRUSTED
+
 if TYPE_CHECKING:
     from loki_memory.files.view_rendering import Listed
     from loki_memory.index.index import Index
     from loki_memory.models.kinds import Kind
 
+_PASSAGES = f"""
+SELECT
+  m.row, m.session, m.at, m.agent, m.kind, j.status, m.scope, m.until, m.size,
+  NOT ({TRUSTED}), NOT ({PROVEN}), p.row, p.key
+FROM passages AS p JOIN memories AS m ON m.row = p.memory JOIN judged AS j ON j.row = m.row
+WHERE m.kind NOT IN ('link', 'tombstone')
+ORDER BY m.session, m.at, m.id, p.row
+"""  # noqa: S608 - constants
 Countable = Literal["kind", "status", "scope", "origin", "agent", "outcome"]
 
 
@@ -92,6 +102,24 @@ class TopicMember(NamedTuple):
     day: str
     tokens: int
     is_top: int  # it says that it is a topic, with or without anything below it
+
+
+class PassageColumns(NamedTuple):
+    """All passages that can be found, column by column, those of one session in their order."""
+
+    memory: Sequence[int] = ()
+    session: Sequence[str] = ()
+    at: Sequence[str] = ()
+    agent: Sequence[str] = ()
+    kind: Sequence[str] = ()
+    status: Sequence[str] = ()
+    scope: Sequence[str] = ()
+    until: Sequence[str] = ()
+    size: Sequence[int] = ()
+    foreign: Sequence[int] = ()
+    unproven: Sequence[int] = ()
+    passage: Sequence[int] = ()
+    key: Sequence[int] = ()
 
 
 def marks(values: Sequence[object]) -> str:
@@ -208,6 +236,21 @@ def with_citations(index: Index) -> list[RecordPlace]:
     return [RecordPlace(*row) for row in index.ask(sql)]
 
 
+# -- passages -------------------------------------------------------------------------------------
+
+
+def passage_columns(index: Index) -> PassageColumns:
+    rows = index.ask(_PASSAGES)
+    return PassageColumns(*zip(*rows, strict=True)) if rows else PassageColumns()
+
+
+def passage_texts(index: Index, keys: Sequence[int]) -> dict[int, str]:
+    """The texts with these keys, by key."""
+    numbers = ",".join(map(str, keys))
+    sql = f"SELECT key, min(text) FROM passages WHERE key IN ({numbers}) GROUP BY key"  # noqa: S608
+    return dict(index.ask(sql))
+
+
 # -- files and problems ----------------------------------------------------------------------------
 
 
@@ -223,21 +266,6 @@ def renamed_records(index: Index) -> list[RecordPlace]:
         "WHERE f.held = 0 AND m.id <> f.claims ORDER BY m.path"
     )
     return [RecordPlace(*row) for row in index.ask(sql)]
-
-
-def pending_views(index: Index) -> list[str]:
-    """Views that hold a memory which no record file has."""
-    sql = (
-        "SELECT DISTINCT path FROM memories WHERE path IN ("
-        "'semantic/patterns.json', 'semantic/anti-patterns.json', 'semantic/facts.json',"
-        "'semantic/links.json', 'episodic/index.json') OR path GLOB 'learnings/????-??-??.json'"
-        " ORDER BY path"
-    )
-    return [row[0] for row in index.ask(sql)]
-
-
-def problem_count(index: Index) -> int:
-    return int(index.one("SELECT count(*) FROM problems"))
 
 
 def problem_paths(index: Index) -> list[str]:
@@ -325,9 +353,3 @@ def handoffs_since(index: Index, first: str) -> list[TimelineRow]:
     """Handoffs that are not finished."""
     where = "kind = 'handoff' AND status IN ('open', 'accepted') AND at >= ?"
     return _timeline(index, ("status", "body"), where, first)
-
-
-def open_handoff_count(index: Index) -> int:
-    return int(
-        index.one("SELECT count(*) FROM memories WHERE kind = 'handoff' AND status = 'open'")
-    )

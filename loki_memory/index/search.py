@@ -1,7 +1,7 @@
 """Named questions that a search asks: words, marks, fields, and what is shown of each hit.
 
-Memories are named by their rows here. Commands that start cold ask them, so the module imports
-nothing but the gate.
+Memories are named by their rows here. Commands that start cold ask them, so the module is small;
+what is asked only after a change of the index stands in `queries`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from loki_memory.index.gate import PROVEN, TRUSTED
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
@@ -33,14 +31,6 @@ FIELDS = {
     "symbol": "EXISTS (SELECT 1 FROM marks WHERE memory = m.row AND mark = 'symbol:' || ?)",
 }
 PREFIX = "prefix"  # stands for a field: an id that is given by its beginning
-_PASSAGES = f"""
-SELECT
-  m.row, m.session, m.at, m.agent, m.kind, j.status, m.scope, m.until, m.size,
-  NOT ({TRUSTED}), NOT ({PROVEN}), p.row, p.key
-FROM passages AS p JOIN memories AS m ON m.row = p.memory JOIN judged AS j ON j.row = m.row
-WHERE m.kind NOT IN ('link', 'tombstone')
-ORDER BY m.session, m.at, m.id, p.row
-"""  # noqa: S608 - constants
 _DETAILS = (
     "SELECT m.row, m.id, m.kind, m.title, m.status, m.scope, m.at, m.confidence, "
     "m.size, json_extract(m.body, '$.citations'), "
@@ -49,24 +39,6 @@ _DETAILS = (
     "m.path, (SELECT f.etag FROM memories AS f WHERE f.row = m.row) "
     "FROM judged AS m WHERE m.row IN ({})"
 )
-
-
-class PassageColumns(NamedTuple):
-    """All passages that can be found, column by column, those of one session in their order."""
-
-    memory: Sequence[int] = ()
-    session: Sequence[str] = ()
-    at: Sequence[str] = ()
-    agent: Sequence[str] = ()
-    kind: Sequence[str] = ()
-    status: Sequence[str] = ()
-    scope: Sequence[str] = ()
-    until: Sequence[str] = ()
-    size: Sequence[int] = ()
-    foreign: Sequence[int] = ()
-    unproven: Sequence[int] = ()
-    passage: Sequence[int] = ()
-    key: Sequence[int] = ()
 
 
 class HitDetails(NamedTuple):
@@ -86,17 +58,6 @@ class HitDetails(NamedTuple):
     evidence: int
     path: str
     etag: str
-
-
-def passage_columns(index: Index) -> PassageColumns:
-    rows = index.ask(_PASSAGES)
-    return PassageColumns(*zip(*rows, strict=True)) if rows else PassageColumns()
-
-
-def passage_texts(index: Index, keys: Sequence[int]) -> dict[int, str]:
-    """The texts with these keys, by key."""
-    sql = f"SELECT key, min(text) FROM passages WHERE key IN ({_numbers(keys)}) GROUP BY key"  # noqa: S608
-    return dict(index.ask(sql))
 
 
 def passage_count(index: Index) -> int:

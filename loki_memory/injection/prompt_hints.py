@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from loki_memory.index.gate import lessons
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.text import tokens
 from loki_memory.recall.recall import RecallOptions, note_shown, recall, shown
@@ -117,6 +116,8 @@ def _lessons(workspace: Workspace, mark: str, by: str) -> list[Recollection]:
     the ones about the command that met it, if there are any. A candidate counts if it knows what
     mended the error.
     """
+    from loki_memory.index.gate import lessons
+
     workspace.look_again()
     rows = lessons(workspace.index, mark)
     held = withheld(workspace)

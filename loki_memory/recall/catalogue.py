@@ -18,7 +18,6 @@ from zlib import crc32
 import numpy as np
 
 from loki_memory.files import disk
-from loki_memory.index.search import passage_columns, passage_texts
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 
 if TYPE_CHECKING:
@@ -63,6 +62,8 @@ def _stamp(index: Index, vectors: Vectors, embedding: Embedding) -> bytes:
 def _make(
     index: Index, vectors: Vectors, embedding: Embedding, progress: Progress | None
 ) -> Catalogue:
+    from loki_memory.index.queries import passage_columns
+
     found = passage_columns(index)
     at, until = found.at, found.until
     keys = np.array(found.key, np.uint64)
@@ -140,6 +141,8 @@ def embed(
     progress: Progress | None = None,
 ) -> None:
     """Embed the passages that have these keys, some at a time."""
+    from loki_memory.index.queries import passage_texts
+
     for done in range(0, len(keys), _BATCH):
         if progress and len(keys) > _BATCH:
             progress(done, len(keys))
