@@ -1167,7 +1167,6 @@ def test_a_text_is_embedded_once(asked: Workspace) -> None:
 def test_another_model_is_said_once(
     asked: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("model2vec")
     shipped = Path(loki_memory.__file__).parent / "embedding" / "model"
     other = Path(shutil.copytree(shipped, tmp_path / "model"))
     asked.close()
