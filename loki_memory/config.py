@@ -260,9 +260,9 @@ SETTINGS = (
     ),
     _consolidation(
         "cluster",
-        30,
+        45,
         "how alike tasks must be to be of one kind, in hundredths",
-        "measured on web tasks made from templates; database questions would choose 45",
+        "benchmarks/consolidation/lessons.py: as good from 35 to 50; calibrate.py would choose 75",
         most=100,
     ),
     _consolidation(

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from loki_memory import Workspace
 from loki_memory.consolidation.anti_patterns import antipatterns
 from loki_memory.consolidation.archive import forget
-from loki_memory.consolidation.clustering import traits
 from loki_memory.consolidation.phases import ALL
 from loki_memory.consolidation.pipeline import consolidate
 from loki_memory.consolidation.snapshot import Snapshot, Thresholds
 from loki_memory.consolidation.step_sequences import moves
 from loki_memory.consolidation.summary import summary
-from loki_memory.consolidation.work_context import circumstances
+from loki_memory.consolidation.work_context import circumstances, steps
 from loki_memory.errors import NotFound
 from loki_memory.models import (
     AntiPattern,
@@ -114,7 +113,7 @@ def test_what_is_learned_from_a_summary_is_what_the_episode_taught(
     whole = episode(action_log=log)
     short = summary(whole) or whole
     assert moves(short) == moves(whole)
-    assert traits(short) == traits(whole)
+    assert steps(short) == steps(whole)
     assert circumstances(short) == circumstances(whole)
     lessons = antipatterns(Snapshot([whole])).put
     assert [one.document() for one in antipatterns(Snapshot([short])).put] == [

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.average_link import groups, same
+from loki_memory.consolidation.clustering import clusters, same
 from loki_memory.consolidation.merge import _groups, merge
 from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.models import Belief, Fact, Learning, Memory, Pattern, parse
@@ -61,7 +61,7 @@ TEXTS = [
 def test_two_are_told_apart_as_many_are(one: str, other: str) -> None:
     """For two there is a shorter way; a third that is like neither changes nothing."""
     far = "Zebras graze beyond distant mountains"
-    three = groups([one, other, far], 0.5, same)
+    three = clusters([one, other, far], 0.5, same)
     assert [*_groups([one, other], 0.5), [2]] == three
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.clustering import clusters_at
+from loki_memory.consolidation.clustering import clusters_of_goals
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.patterns import pattern_id, patterns
 from loki_memory.consolidation.phases import looked_at
@@ -233,7 +233,7 @@ def test_of_two_lessons_that_are_long_the_first_is_told() -> None:
 
 def test_a_private_episode_is_not_mixed_with_the_project() -> None:
     private = episode(9, "Implement POST /api/todos endpoint", scope="local")
-    found = clusters_at([*TODO, private], 0.3)
+    found = clusters_of_goals(Snapshot([*TODO, private]))
     assert [private] in found
     assert len(found) == 2
 

@@ -16,7 +16,6 @@ from test_consolidation_cost import episode
 
 from loki_memory import Episode, Fact, Workspace
 from loki_memory.consolidation import provenance, run_cache
-from loki_memory.consolidation.clustering import known_clusters
 from loki_memory.consolidation.failures import setbacks
 from loki_memory.consolidation.features import LazyEpisode, episode_features
 from loki_memory.consolidation.phases import ALL, WEIGH, looked_at
@@ -37,7 +36,7 @@ def test_what_is_new_alone_gives_what_everything_gives(
     new = frozenset(grown.records.keys() - left.records.keys())
     touched = looked_at(Snapshot(first))._replace(ids=new)
     archived = [one.model_copy() for one in grown.archive.values()]
-    now = Snapshot(grown.records.values(), archived=archived, kin=known_clusters(Snapshot(first)))
+    now = Snapshot(grown.records.values(), archived=archived)
     everything = Snapshot(grown.records.values(), archived=archived)
     assert consolidate(now, ALL, touched) == consolidate(everything, ALL)
 

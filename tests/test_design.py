@@ -65,6 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "history": {"editing", "errors", "files", "home", "index", "integrity", "models", "sync"},
     "consolidation": {
         "editing",
+        "embedding",
         "errors",
         "files",
         "home",
@@ -414,6 +415,13 @@ import loki_memory
 with loki_memory.Workspace.open(os.environ["PROJECT"]) as ws:
     ws.status()
 """
+LEARN = STATUS.replace(
+    "ws.status()",
+    "error = {'type': 'E', 'message': \"No module named 'a'\", 'resolution': 'install it'}\n"
+    "    ws.record({'goal': 'Do A', 'errors_encountered': [error]})\n"
+    "    ws.sync()\n"
+    "    assert ws.list(kind='anti-pattern')",
+)
 RECALL = STATUS.replace("ws.status()", "ws.recall('what is known about A?')")
 LIST = STATUS.replace("ws.status()", "ws.list(); ws.remember('B'); ws.sync()")
 
@@ -447,6 +455,26 @@ def test_a_recall_loads_numpy_and_nothing_else_that_takes_long(
         loaded = loaded_by(RECALL, project)
     assert "numpy" in loaded
     assert not loaded & (HEAVY - {"numpy"} | {"pydantic", "orjson", "tomllib", "yaml"})
+
+
+def test_learning_from_a_recorded_episode_loads_nothing_heavy(ws: Workspace, project: Path) -> None:
+    ws.close()
+    loaded = loaded_by(LEARN, project)
+    assert "loki_memory" in loaded
+    assert not loaded & HEAVY
+
+
+def test_scikit_learn_is_imported_where_texts_are_clustered_and_only_when_they_are() -> None:
+    found = {
+        (module_name(path), node in syntax.body)
+        for path in MODULES
+        for syntax in [ast.parse(path.read_text(encoding="utf-8"))]
+        for node in ast.walk(syntax)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (getattr(node, "module", None) or "", *(one.name for one in node.names))
+        if name.split(".")[0] in {"scipy", "sklearn"}
+    }
+    assert found == {("loki_memory.consolidation.clustering", False)}
 
 
 def test_the_package_by_itself_loads_next_to_nothing(project: Path) -> None:

@@ -3,19 +3,16 @@
     python benchmarks/consolidation/calibrate.py --data FOLDER [--out FILE]
 
 Questions about databases (`intercode_sql`) carry labels that nobody set by hand for likeness: the
-database that a question is about (one *subject*), the form of its SQL within that database (one
-*kind* of task), and the SQL itself (the *same* request). No threshold is taken from the set of
-lessons that `clusters.py` measures.
+form of the SQL within the database that a question is about (one *kind* of task), and the SQL
+itself (the *same* request). The threshold for lessons about one subject is `clusters.py`'s.
 
-    subject  grouping of short samples by the package, as lessons are grouped
-    cluster  clusters of episodes by the package, as patterns and skills see them
+    cluster  clusters of goals by the package, as patterns and skills see them
     merge    pairs with the package's guards (values, negation, directions, bounds, names)
 
 Merging is shown for three representations: J (all words), J3 (trigrams in the stems of content
 words, which is what ships) and the bundled static vectors. A threshold belongs to one of them and
-means nothing for another. The first two choose the best mean of precision and recall (F1, or for
-subjects of B-cubed F1 and adjusted Rand); merging chooses the smallest threshold with a precision
-of .9 or more. What is shipped should be within .01 of the best, or as precise.
+means nothing for another. Clusters choose the best F1, merging the smallest threshold with a
+precision of .9 or more. What is shipped should be within .01 of the best, or as precise.
 """
 
 from __future__ import annotations
@@ -30,25 +27,18 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from math import comb
 from pathlib import Path
-from statistics import mean
 from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "recall"))  # the scripts are no package
 from baselines import data_folder, read
-from clusters import adjusted_rand, b_cubed, labels
 from report import Bar, add_options, finish, number, print_lines
 
-from loki_memory.consolidation.average_link import SUBJECT, groups, same
-from loki_memory.consolidation.clustering import clusters_at
-from loki_memory.consolidation.similarity import grams, jaccard, words
+from loki_memory.consolidation.clustering import clusters
+from loki_memory.consolidation.similarity import grams, jaccard, sameness, words
 from loki_memory.consolidation.snapshot import Thresholds
-from loki_memory.models import Episode, parse
 
 PRECISE, NEAR = 0.9, 0.01
-SAMPLES = 24
 PART = 200  # tasks
-SIZES = (1, 1, 1, 1, 2, 2, 3, 4, 6)  # of groups, about as lessons have them
-SUBJECT_CURVE = [n / 100 for n in range(10, 46, 2)]
 CLUSTER_CURVE = [n / 100 for n in range(20, 85, 5)]
 MERGE_CURVE = [n / 100 for n in range(20, 100, 5)]
 LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"|\b\d+(?:\.\d+)?\b")
@@ -62,12 +52,12 @@ KEYWORDS = frozenset(
 
 
 class Point(NamedTuple):
-    """What a threshold comes to; `mean` is F1, or of B-cubed F1 and adjusted Rand."""
+    """What a threshold comes to."""
 
     threshold: float
     precision: float
     recall: float
-    mean: float
+    f1: float
 
 
 class Curve(NamedTuple):
@@ -83,46 +73,13 @@ class Curve(NamedTuple):
 Task = dict[str, Any]
 
 
-# What is one subject
-
-
-def subjects(tasks: Sequence[Task]) -> Curve:
-    """Samples of questions, grouped; the label is the database."""
-    about: dict[str, list[str]] = defaultdict(list)
-    for task in tasks:
-        about[task["db"]].append(task["goal"])
-    drawn = [_sample(about, seed) for seed in range(SAMPLES)]
-    points = [_subject_point(drawn, threshold) for threshold in SUBJECT_CURVE]
-    return _best("subject", points, SUBJECT)
-
-
-def _sample(about: dict[str, list[str]], seed: int) -> list[tuple[str, str]]:
-    chance = random.Random(seed)
-    return [
-        (goal, base)
-        for base in sorted(about)
-        for goal in chance.sample(about[base], min(len(about[base]), chance.choice(SIZES)))
-    ]
-
-
-def _subject_point(drawn: Iterable[Sequence[tuple[str, str]]], threshold: float) -> Point:
-    cubed, rand = [], []
-    for sample in drawn:
-        texts, gold = [goal for goal, _ in sample], [base for _, base in sample]
-        found = labels(groups(texts, threshold), len(texts))
-        cubed.append(b_cubed(found, gold))
-        rand.append(adjusted_rand(found, gold))
-    return Point(threshold, mean(cubed), mean(rand), (mean(cubed) + mean(rand)) / 2)
-
-
 # What is one kind of task
 
 
 def kinds(tasks: Sequence[Task]) -> Curve:
-    """Clusters of episodes that tell only their goal; the label is database and form of the SQL.
+    """Clusters of goals; the label is database and form of the SQL.
 
-    Here all tasks use one tool on one file, so that files and steps would tell nothing apart. In
-    parts, because a component of too many members is cut at higher thresholds than asked for.
+    In parts, because a component of too many members is cut at higher thresholds than asked for.
     """
     shuffled = random.Random(0).sample(tasks, len(tasks))
     parts = [shuffled[at : at + PART] for at in range(0, len(shuffled) - PART + 1, PART)]
@@ -133,18 +90,10 @@ def kinds(tasks: Sequence[Task]) -> Curve:
 def _kind_point(parts: Sequence[Sequence[Task]], threshold: float) -> Point:
     counts = [0, 0, 0]
     for part in parts:
-        told = [parse(Episode, _episode(task, number)) for number, task in enumerate(part)]
         forms = [(task["db"], shape(task["gold"])) for task in part]
-        form = {one.id: form for one, form in zip(told, forms, strict=True)}
-        counts = list(
-            map(sum, zip(counts, _joined(clusters_at(told, threshold), form), strict=True))
-        )
+        found = clusters([task["goal"] for task in part], threshold)
+        counts = list(map(sum, zip(counts, _joined(found, forms), strict=True)))
     return _point(threshold, *counts)
-
-
-def _episode(task: Task, number: int) -> dict[str, Any]:
-    when = f"2026-01-{1 + number // 1440:02d}T{number // 60 % 24:02d}:{number % 60:02d}:00Z"
-    return {"task_id": str(number), "timestamp": when, "context": {"goal": task["goal"]}}
 
 
 def shape(sql: str) -> str:
@@ -153,10 +102,10 @@ def shape(sql: str) -> str:
     return " ".join(NAME.sub(lambda one: one[0] if one[0] in KEYWORDS else "#", bare).split())
 
 
-def _joined(clusters: Sequence[Sequence[Episode]], form: dict[str, Any]) -> tuple[int, int, int]:
+def _joined(found: Sequence[Sequence[int]], forms: Sequence[Any]) -> tuple[int, int, int]:
     """Pairs that are together and belong so, that are together, that belong together."""
-    right = sum(_pairs(form[one.id] for one in cluster) for cluster in clusters)
-    return right, sum(comb(len(cluster), 2) for cluster in clusters), _pairs(form.values())
+    right = sum(_pairs(forms[at] for at in cluster) for cluster in found)
+    return right, sum(comb(len(cluster), 2) for cluster in found), _pairs(forms)
 
 
 def _pairs(of: Iterable[Any]) -> int:
@@ -173,10 +122,9 @@ def sames(tasks: Sequence[Task]) -> list[Curve]:
     shelves: dict[str, list[int]] = defaultdict(list)
     for at, text in enumerate(texts):
         shelves[answer[text][0]].append(at)
-    guarded = same(texts)
     pairs = [pair for shelf in shelves.values() for pair in combinations(shelf, 2)]
     duplicates = _pairs(answer.values())
-    allowed = [pair for pair in pairs if guarded.pair(*pair) > 0]
+    allowed = [pair for pair in pairs if sameness(*(texts[at] for at in pair)) > 0]
     is_same = {pair: answer[texts[pair[0]]] == answer[texts[pair[1]]] for pair in allowed}
     shipped = {"J3": Thresholds().merge}
     return [
@@ -224,10 +172,10 @@ def _point(threshold: float, right: int, together: int, belong: int) -> Point:
 
 def _best(name: str, points: list[Point], shipped: float) -> Curve:
     """The middle of the thresholds that are as good as the best."""
-    best = max(one.mean for one in points)
-    good = [one.threshold for one in points if one.mean >= best - NEAR]
+    best = max(one.f1 for one in points)
+    good = [one.threshold for one in points if one.f1 >= best - NEAR]
     near = min(points, key=lambda one: abs(one.threshold - shipped))
-    return Curve(name, points, good[len(good) // 2], shipped, near.mean >= best - NEAR)
+    return Curve(name, points, good[len(good) // 2], shipped, near.f1 >= best - NEAR)
 
 
 def _precise(name: str, points: list[Point], shipped: float | None) -> Curve:
@@ -239,14 +187,12 @@ def _precise(name: str, points: list[Point], shipped: float | None) -> Curve:
 
 def _tell(curve: Curve) -> None:
     print(f"\n{curve.name}: chosen {curve.chosen}, shipped {curve.shipped or '-'}")
-    heads = ("threshold", "B-cubed F1", "adj. Rand", "mean", "")
-    if curve.name != "subject":
-        heads = ("threshold", "precision", "recall", "F1", "")
+    heads = ("threshold", "precision", "recall", "F1", "")
     print_lines(heads, [(*_cells(one), _marks(one, curve)) for one in curve.points])
 
 
 def _cells(point: Point) -> tuple[str, ...]:
-    return f"{point.threshold:.2f}", *map(number, (point.precision, point.recall, point.mean))
+    return f"{point.threshold:.2f}", *map(number, (point.precision, point.recall, point.f1))
 
 
 def _marks(point: Point, curve: Curve) -> str:
@@ -263,7 +209,7 @@ def main() -> None:
     start = time.perf_counter()
     [stream] = sorted((options.data / "intercode_sql").glob("*.jsonl"))[:1]
     tasks = read(stream)[: 200 if options.quick else None]
-    curves = [subjects(tasks), kinds(tasks), *sames(tasks)]
+    curves = [kinds(tasks), *sames(tasks)]
     for curve in curves:
         _tell(curve)
     bars = [

@@ -1,174 +1,224 @@
-"""Cluster episodes by goal, files and steps; reuse earlier clusters whose members are unchanged."""
+"""Cluster texts: average link inside the connected components of similar pairs.
+
+Two texts are as similar as the mean of two cosines says: that of their TF-IDF vectors over the
+stems of content words, and that of their embeddings. Neither alone does well on lessons of a
+project on which no threshold was tuned (`benchmarks/consolidation/clusters.py`).
+
+An average at or above a threshold needs at least one pair at or above it, so no cluster reaches
+across components: each component is clustered by itself, with the result of clustering everything.
+Equal texts count once and texts are sorted first: the result depends neither on how often something
+is said nor on the order in which it came.
+
+scikit-learn and scipy are imported inside the functions that compare texts: they take half a second
+to load, and only a consolidation run may wait for them.
+"""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from itertools import chain
-from operator import and_
-from typing import Any, NamedTuple
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from loki_memory.consolidation.average_link import Alike, average_link, parts
-from loki_memory.consolidation.features import EpisodeFeatures, episode_features
-from loki_memory.consolidation.minhash import Floats, Ints, bands
-from loki_memory.consolidation.snapshot import (
-    KnownClusters,
-    Snapshot,
-    Thresholds,
-    cached_by_episodes,
-    in_time,
+from loki_memory.consolidation.features import episode_features
+from loki_memory.consolidation.similarity import (
+    can_oppose,
+    content,
+    differ,
+    grams,
+    opposed,
+    words,
 )
+from loki_memory.consolidation.snapshot import Snapshot, cached_by_episodes, in_time
 from loki_memory.models import Episode
 
-_GOAL, _FILES, _STEPS = 0.6, 0.2, 0.2  # decision: the goal outweighs the rest
-_LEAST = 0.2  # of the words of two goals
-_FEW = 500  # sets: a table of all pairs is made in less time than it saves
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
+
+# Similarity of texts about one subject: `benchmarks/consolidation/clusters.py` prints the curves.
+SUBJECT = 0.30
+_LARGEST = 1000  # texts: boilerplate can chain thousands, whose table of pairs would fill memory
+_STRICTER = 0.05  # how much the threshold rises where a component is larger
+_ROWS = 256  # texts that are compared with others at once
+_GRID = 1024  # a sum of whole numbers is the same in every order, on every machine
+_DIGITS = 6
+_NEVER = 1e9  # distance of what must stay apart: no average over a component makes up for it
 
 
-def cluster_episodes(
-    episodes: Iterable[Episode], threshold: float, before: Iterable[KnownClusters]
-) -> list[KnownClusters]:
-    """Cluster episodes scope by scope; reuse earlier clusters whose members are unchanged."""
-    scopes: dict[str, list[Episode]] = defaultdict(list)
-    for episode in episodes:
-        scopes[episode.scope].append(episode)
-    known = {(one.threshold, *sorted(one.names())): one for one in before}
-    return [one for _, those in sorted(scopes.items()) for one in _related(those, threshold, known)]
+class Measure(NamedTuple):
+    """The similarity of the texts of a list, and which pairs never share a cluster."""
+
+    similarity: Callable[[Ints, Ints], Floats]  # of some texts (rows) with others (columns)
+    apart: Callable[[Sequence[int]], Iterable[tuple[int, int]]]  # among some texts
 
 
-def _related(
-    episodes: Iterable[Episode], threshold: float, known: Mapping[tuple[Any, ...], KnownClusters]
-) -> Iterator[KnownClusters]:
-    """Clusters of one scope: those of episodes that were together before are what they were."""
-    same: dict[Traits, list[Episode]] = defaultdict(list)
-    for episode in episodes:
-        same[traits(episode)].append(episode)
-    distinct = sorted(same)
-    alike = _alike([episode_features(same[own][0]) for own in distinct])
-    weights = [len(same[own]) for own in distinct]
-    for part in parts(alike, len(distinct), threshold):
-        names = sorted(one.id for at in part.members for one in same[distinct[at]])
-        before = known.get((part.threshold, *names))
-        if before:
-            yield before
-            continue
-        found = average_link(part.members, alike.likeness, weights, part.threshold)
-        clusters = ((one for at in group for one in same[distinct[at]]) for group in found)
-        yield KnownClusters(
-            part.threshold, tuple(tuple(one.id for one in in_time(group)) for group in clusters)
-        )
+class SimilarPairs(NamedTuple):
+    """Pairs of texts, the smaller first, and how similar they are."""
+
+    ones: Ints
+    others: Ints
+    similarity: Floats
 
 
-def _alike(distinct: Sequence[EpisodeFeatures]) -> Alike:
-    """How alike episodes are. What neither tells of does not count against them.
+def subject(texts: Sequence[str]) -> Measure:
+    """The similarity of what texts are about; statements that contradict each other stay apart."""
+    from loki_memory.embedding import load
 
-    Goals that share too little are another kind of work, in whatever files and with whatever
-    tools: in a small project these are always the same.
-    """
-    goals, files, steps = (
-        Sets([getattr(seen, name) for seen in distinct]) for name in ("words", "files", "steps")
+    model = load()
+    import numpy as np
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    terms = TfidfVectorizer(analyzer=_terms).fit_transform(texts)
+    vectors = np.rint(model.embed([model.tokens(text) for text in texts]) * _GRID)
+
+    def similarity(rows: Ints, columns: Ints) -> Floats:
+        shared = (terms[rows] @ terms[columns].T).toarray()
+        meant = vectors[rows] @ vectors[columns].T / _GRID**2
+        found: Floats = np.round((shared + meant) / 2, _DIGITS)
+        return found
+
+    def apart(items: Sequence[int]) -> Iterator[tuple[int, int]]:
+        named = [at for at in items if can_oppose(texts[at])]
+        return (pair for pair in combinations(named, 2) if opposed(*(texts[at] for at in pair)))
+
+    return Measure(similarity, apart)
+
+
+def _terms(text: str) -> Sequence[str]:
+    """The terms of a text; one without words of content (`do it again`) is about all its words."""
+    return content(text) or sorted(words(text)) or [text]
+
+
+def same(texts: Sequence[str]) -> Measure:
+    """The share of trigrams that statements have in common; those that differ stay apart."""
+    import numpy as np
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    held = CountVectorizer(analyzer=lambda text: grams(text) or [text]).fit_transform(texts)
+    sizes = np.ravel(held.sum(axis=1))
+
+    def similarity(rows: Ints, columns: Ints) -> Floats:
+        both = (held[rows] @ held[columns].T).toarray()
+        either = np.add.outer(sizes[rows], sizes[columns]) - both
+        found: Floats = both / either
+        return found
+
+    def apart(items: Sequence[int]) -> Iterator[tuple[int, int]]:
+        return (pair for pair in combinations(items, 2) if differ(*(texts[at] for at in pair)))
+
+    return Measure(similarity, apart)
+
+
+def clusters(
+    texts: Sequence[str],
+    threshold: float = SUBJECT,
+    measure: Callable[[Sequence[str]], Measure] = subject,
+) -> list[list[int]]:
+    """The positions of texts that belong together, smallest first; each is in one cluster."""
+    holders: dict[str, list[int]] = defaultdict(list)
+    for at, text in enumerate(texts):
+        holders[text].append(at)
+    distinct = sorted(holders)
+    if len(distinct) < 2:  # noqa: PLR2004 - nothing to compare, and nothing to import for it
+        return [*holders.values()]
+    found = _clusters(measure(distinct), len(distinct), threshold)
+    return sorted(
+        sorted(at for item in cluster for at in holders[distinct[item]]) for cluster in found
     )
 
-    def likeness(ones: Ints, others: Ints) -> Floats:
-        found = np.zeros(len(ones))
-        goal = goals.likeness(ones, others)
-        near = np.flatnonzero(goal >= _LEAST)
-        share, whole = _GOAL * goal[near], np.full(len(near), _GOAL)
-        for sets, weight in ((files, _FILES), (steps, _STEPS)):
-            share += weight * sets.likeness(ones[near], others[near])
-            whole += weight * sets.is_told(ones[near], others[near])
-        found[near] = share / whole
-        return found
 
-    return Alike(bands([seen.sketch for seen in distinct]), likeness)
+def _clusters(measure: Measure, size: int, threshold: float) -> list[list[int]]:
+    pairs = _pairs(measure, size, threshold)
+    return [
+        cluster
+        for members, limit in _components(pairs, size, threshold)
+        for cluster in _average_link(measure, members, limit)
+    ]
 
 
-class Sets:
-    """Sets of words, one for each item.
+def _pairs(measure: Measure, size: int, threshold: float) -> SimilarPairs:
+    """The pairs that are at least so similar, found block by block: few of all pairs are."""
+    import numpy as np
 
-    A set is a number with a bit for each word that others have too: of two numbers it takes a tenth
-    of the time to see what they share that it takes of two sets. The commonest words are the lowest
-    bits, which keeps numbers short. Many items have the same set, which is one: where there are few
-    of them, each is compared with each once.
+    found = []
+    for start in range(0, size, _ROWS):
+        rows = np.arange(start, min(start + _ROWS, size))
+        block = np.triu(measure.similarity(rows, np.arange(start, size)), 1)
+        ones, others = np.nonzero(block >= threshold)
+        found.append((ones + start, others + start, block[ones, others]))
+    return SimilarPairs(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+
+def _components(
+    pairs: SimilarPairs, size: int, threshold: float
+) -> Iterator[tuple[list[int], float]]:
+    """The components of similar pairs, each with the threshold from which on pairs are similar.
+
+    What is in too large a component is divided at stricter thresholds.
     """
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def __init__(self, sets: Sequence[tuple[str, ...]]) -> None:
-        held = Counter(chain.from_iterable(sets)).most_common()
-        bits = {word: 1 << at for at, (word, holders) in enumerate(held) if holders > 1}
-        place = {one: at for at, one in enumerate(dict.fromkeys(sets))}
-        self._numbers = [sum(bits.get(word, 0) for word in one) for one in place]
-        self._places = np.array([place[one] for one in sets], dtype=np.int64)
-        self._sizes = np.array([*map(len, sets)], dtype=np.int64)
-        self._table = self._each_with_each() if len(place) <= _FEW else None
-
-    def is_told(self, ones: Ints, others: Ints) -> Floats:
-        """1 where one of the two has any words, else 0."""
-        return np.where((self._sizes[ones] == 0) & (self._sizes[others] == 0), 0.0, 1.0)
-
-    def likeness(self, ones: Ints, others: Ints) -> Floats:
-        """The share of what both have among what either has; two empty sets share nothing."""
-        places = self._places[ones], self._places[others]
-        both = self._shared(*places) if self._table is None else self._table[places]
-        either = self._sizes[ones] + self._sizes[others] - both
-        found: Floats = both / np.maximum(either, 1)
-        return found
-
-    def _shared(self, ones: Ints, others: Ints) -> Ints:
-        """How many words two sets have in common; without a step of Python per pair."""
-        number = self._numbers.__getitem__
-        pairs = map(number, ones.tolist()), map(number, others.tolist())
-        shared = map(int.bit_count, map(and_, *pairs))
-        return np.fromiter(shared, dtype=np.int64, count=len(ones))
-
-    def _each_with_each(self) -> Ints:
-        many = len(self._numbers)
-        table = np.zeros((many, many), dtype=np.int64)
-        sides = np.triu_indices(many)
-        table[sides] = table.T[sides] = self._shared(*sides)
-        return table
+    left = np.ones(size, dtype=bool)
+    while left.any():
+        near = left[pairs.ones] & (pairs.similarity >= threshold)
+        ends = pairs.ones[near], pairs.others[near]
+        graph = coo_array((np.ones(len(ends[0])), ends), shape=(size, size))
+        _, labels = connected_components(graph, directed=False)
+        small = left & (np.bincount(labels)[labels] <= _LARGEST)
+        yield from ((members, threshold) for members in _by_label(np.flatnonzero(small), labels))
+        left &= ~small
+        threshold += _STRICTER
 
 
-# -- Which episodes are of one kind: alike in goal, files and steps -------------------------------
+def _by_label(items: Ints, labels: Ints) -> list[list[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for item, label in zip(items.tolist(), labels[items].tolist(), strict=True):
+        found[label].append(item)
+    return [*found.values()]
 
 
-class Traits(NamedTuple):
-    """What an episode is compared by; its order is the one in which episodes are compared."""
+def _average_link(measure: Measure, members: list[int], threshold: float) -> list[list[int]]:
+    """The clusters of a component: the closest are joined until none are similar enough."""
+    if len(members) == 1:
+        return [members]
+    import numpy as np
+    from sklearn.cluster import AgglomerativeClustering
 
-    scope: str
-    goal: str
-    files: tuple[str, ...]
-    steps: tuple[str, ...]
+    items = np.array(members)
+    distance = 1 - measure.similarity(items, items)
+    np.fill_diagonal(distance, 0)
+    for pair in measure.apart(members):
+        one, other = np.searchsorted(items, pair)
+        distance[one, other] = distance[other, one] = _NEVER
+    limit = 1 - threshold + 0.5 * 10**-_DIGITS  # clusters exactly as far apart are joined
+    linkage: dict[str, Any] = {"metric": "precomputed", "linkage": "average"}
+    found = AgglomerativeClustering(None, **linkage, distance_threshold=limit).fit(distance)
+    return [items[inside].tolist() for inside in _by_label(np.arange(len(items)), found.labels_)]
+
+
+def mark(cluster: Iterable[Episode]) -> str:
+    """A hash of the members of a cluster, which tells it from any other."""
+    return blake2b(" ".join(one.id for one in cluster).encode(), digest_size=16).hexdigest()
 
 
 @cached_by_episodes
 def clusters_of_goals(snapshot: Snapshot) -> list[list[Episode]]:
-    """The clusters of all episodes, each of one scope and in the order of time."""
-    by_id = {episode.id: episode for episode in snapshot.episodes}
-    clusters = (
-        [by_id[name] for name in ids] for one in known_clusters(snapshot) for ids in one.clusters
-    )
-    return sorted(clusters, key=lambda cluster: (cluster[0].timestamp, cluster[0].id))
-
-
-@cached_by_episodes
-def known_clusters(snapshot: Snapshot) -> list[KnownClusters]:
-    """The clusters of all episodes, grouped by what was clustered together."""
-    return cluster_episodes(snapshot.episodes, snapshot.thresholds.cluster, snapshot.kin)
-
-
-def clusters_at(episodes: Iterable[Episode], threshold: float) -> list[list[Episode]]:
-    """The clusters of these episodes."""
-    return clusters_of_goals(Snapshot(episodes, thresholds=Thresholds(cluster=threshold)))
-
-
-def mark(cluster: Iterable[Episode]) -> str:
-    """What tells a cluster from any other: a hash of who is in it."""
-    return blake2b(" ".join(one.id for one in cluster).encode(), digest_size=16).hexdigest()
-
-
-def traits(episode: Episode) -> Traits:
-    seen = episode_features(episode)
-    return Traits(seen.scope, seen.goal, seen.files, seen.steps)
+    """The clusters of all episodes by their goals, each of one scope and in the order of time."""
+    scopes: dict[str, list[Episode]] = defaultdict(list)
+    for episode in snapshot.episodes:
+        scopes[episode.scope].append(episode)
+    found = [
+        in_time(episodes[at] for at in cluster)
+        for episodes in scopes.values()
+        for cluster in clusters(
+            [episode_features(one).goal for one in episodes], snapshot.thresholds.cluster
+        )
+    ]
+    return sorted(found, key=lambda cluster: (cluster[0].timestamp, cluster[0].id))

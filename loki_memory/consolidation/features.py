@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from loki_memory.consolidation.failures import EpisodeFailures
-from loki_memory.consolidation.minhash import sketch
 from loki_memory.consolidation.similarity import content, marks, words
 from loki_memory.consolidation.step_sequences import Move, moves
 from loki_memory.consolidation.summary import is_terse
@@ -34,7 +33,6 @@ class EpisodeFeatures(NamedTuple):
     importance: float | None
     goal: str
     words: tuple[str, ...]  # of the goal
-    sketch: bytes  # of what it is about
     paths: tuple[str, ...]
     files: tuple[str, ...]
     steps: tuple[str, ...]
@@ -69,8 +67,6 @@ def _taken(episode: Episode) -> EpisodeFeatures:
         importance=episode.importance,
         goal=episode.goal,
         words=tuple(sorted(words(episode.goal))),
-        # A goal without words of content (`do it again`) is about all its words.
-        sketch=sketch(content(episode.goal) or words(episode.goal)),
         paths=tuple(sorted(episode.files())),
         files=tuple(sorted(files(episode))),
         steps=tuple(sorted(steps(episode))),

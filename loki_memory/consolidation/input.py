@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from loki_memory.consolidation import run_cache
-from loki_memory.consolidation.clustering import known_clusters, traits
 from loki_memory.consolidation.failures import NONE, setbacks
 from loki_memory.consolidation.features import (
     EpisodeFeatures,
@@ -24,7 +23,7 @@ from loki_memory.consolidation.features import (
 from loki_memory.consolidation.phases import looked_at
 from loki_memory.consolidation.run import Etags, Written, episode, thresholds
 from loki_memory.consolidation.run_cache import Archived, CacheRow, Quiet, RunCache, Stamp
-from loki_memory.consolidation.snapshot import KnownClusters, Snapshot, Touched
+from loki_memory.consolidation.snapshot import Snapshot, Touched
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
@@ -76,8 +75,7 @@ class RunInput:
         self._archive = dict(self._archived())
         stones = (one.id for one in self._rows if one.kind == "tombstone")
         records = [*self._outlines(), *self._whole()]
-        archived, known = self._archive.values(), self._known.kin if self.touched else ()
-        return Snapshot(records, day, stones, self._limits, archived, known)
+        return Snapshot(records, day, stones, self._limits, self._archive.values())
 
     @cached_property
     def _seen(self) -> dict[str, EpisodeFeatures]:
@@ -137,7 +135,6 @@ class RunInput:
             strangers=looked.strangers,
             chance=looked.chance,
             found=looked.found,
-            kin=_kin(before, plan),
             quiet=Quiet(day, plan.day, len(before.episodes)) if is_quiet else None,
         )
         run_cache.write(self._workspace.layout, after)
@@ -159,15 +156,6 @@ def _gists(records: Mapping[str, Memory | None]) -> Iterator[tuple[str, Statemen
         known = known_gist(one) if isinstance(one, Belief) else None
         if known:
             yield name, known
-
-
-def _kin(before: Snapshot, plan: Plan) -> tuple[KnownClusters, ...]:
-    """Who is kin, if no episode was changed in what it is compared by."""
-    changed = {one.id: one for one in plan.put if isinstance(one, Episode)}
-    known = (one for one in before.episodes if one.id in changed)
-    if any(traits(one) != traits(changed[one.id]) for one in known):
-        return ()
-    return tuple(one for one in known_clusters(before) if len([*one.names()]) > 1)
 
 
 def _archive_entry(stamp: Stamp, record: Memory) -> Archived:

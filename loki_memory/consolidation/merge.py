@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from loki_memory.consolidation.clustering import clusters, same
 from loki_memory.consolidation.features import gist
-from loki_memory.consolidation.minhash import meet, sketch
 from loki_memory.consolidation.provenance import (
     DEAD,
     LATER,
@@ -32,7 +32,7 @@ from loki_memory.consolidation.provenance import (
     replaced_because,
     standing,
 )
-from loki_memory.consolidation.similarity import NameMarks, content, marks, sameness
+from loki_memory.consolidation.similarity import NameMarks, marks, sameness
 from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
 from loki_memory.models import Belief, Episode, Fact, Learning, Pattern, parse
 from loki_memory.models.confidence import confidence
@@ -81,15 +81,10 @@ def _same(beliefs: Sequence[Prose], threshold: float) -> Iterator[list[Prose]]:
 
 
 def _groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
-    """The places of texts that say the same. For two it takes no clustering, and no numpy."""
-    if len(texts) == 1:
-        return [[0]]
-    if len(texts) > 2:  # noqa: PLR2004
-        from loki_memory.consolidation.average_link import groups, same
-
-        return groups(texts, threshold, same)
-    is_near = meet(*(sketch(content(text)) for text in texts))
-    is_same = texts[0] == texts[1] or (is_near and sameness(*texts) >= threshold)
+    """The places of texts that say the same; of two that is seen without clustering."""
+    if len(texts) != 2:  # noqa: PLR2004
+        return clusters(texts, threshold, same)
+    is_same = texts[0] == texts[1] or sameness(*texts) >= threshold
     return [[0, 1]] if is_same else [[0], [1]]
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.consolidation.failures import EpisodeFailures
 from loki_memory.consolidation.features import EpisodeFeatures, StatementFeatures
 from loki_memory.consolidation.run import NO_FILE, Rewritten
-from loki_memory.consolidation.snapshot import KnownClusters, Thresholds, Touched
+from loki_memory.consolidation.snapshot import Thresholds, Touched
 from loki_memory.editing.removal import archived
 from loki_memory.files import disk
 from loki_memory.files.layout import PRIVATE
@@ -79,7 +79,6 @@ class RunCache(NamedTuple):
     strangers: str
     chance: tuple[tuple[int, float], ...]
     found: Mapping[str, Any]
-    kin: tuple[KnownClusters, ...]  # of episodes; those without any are left out
     quiet: Quiet | None  # if it changed nothing
     learned: frozenset[str] = frozenset()  # ids of episodes for which the first phases ran since
 
@@ -101,7 +100,7 @@ class RunCache(NamedTuple):
         return self.records == {one.id: one.etag for one in rows} and self.stamps() == archive
 
 
-NOTHING = RunCache("", {}, {}, {}, {}, {}, frozenset(), "", (), {}, (), None)
+NOTHING = RunCache("", {}, {}, {}, {}, {}, frozenset(), "", (), {}, None)
 
 
 def read(layout: Layout, limits: Thresholds) -> RunCache:
@@ -120,7 +119,6 @@ def read(layout: Layout, limits: Thresholds) -> RunCache:
         setbacks={name: EpisodeFailures._make(one) for name, one in kept.setbacks.items()},
         gists=_gists(kept.gists, learned),
         archive={path: _archived(*one) for path, one in kept.archive.items()},
-        kin=tuple(map(KnownClusters._make, kept.kin)),
         quiet=Quiet._make(kept.quiet) if kept.quiet else None,
         learned=frozenset(name for name, *rewritten in learned if not rewritten),
     )
@@ -164,7 +162,6 @@ def write(layout: Layout, known: RunCache) -> None:
         known.strangers,
         known.chance,
         dict(known.found),
-        tuple((one.threshold, tuple(map(one_of.each, one.clusters))) for one in known.kin),
         known.quiet and tuple(known.quiet),
     )
     data = marshal.dumps(plain)

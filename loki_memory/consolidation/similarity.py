@@ -192,9 +192,12 @@ def marks(text: str) -> NameMarks:
 
 def sameness(one: str, other: str) -> float:
     """How far two statements say the same in the same words; not at all if their marks differ."""
-    if marks(one).differ(marks(other)) or adds(one, other):
-        return 0.0
-    return jaccard(grams(one), grams(other))
+    return 0.0 if differ(one, other) else jaccard(grams(one), grams(other))
+
+
+def differ(one: str, other: str) -> bool:
+    """Whether two statements say different things, however alike they read."""
+    return bool(marks(one).differ(marks(other))) or adds(one, other)
 
 
 def adds(one: str, other: str) -> bool:
@@ -252,6 +255,11 @@ def opposed(one: str, other: str) -> bool:
         return True
     forms, others = _forms(one), _forms(other)
     return bool(forms and others) and forms.isdisjoint(others)
+
+
+def can_oppose(text: str) -> bool:
+    """Whether a statement has a name of code or a form: without either it is opposed to none."""
+    return bool(marks(text).names or _forms(text))
 
 
 @lru_cache(maxsize=65536)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import wraps
-from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +24,7 @@ class Thresholds(NamedTuple):
     The settings `consolidation.*` of a workspace, and their defaults.
     """
 
-    cluster: float = 0.30  # likeness of episodes that belong together
+    cluster: float = 0.45  # likeness of goals that are of one kind
     merge: float = 0.50  # likeness of statements that say the same
     confident: float = 0.80  # confidence from which on a belief is active
     support: int = 2  # sessions that make a belief active
@@ -54,16 +53,6 @@ def cached_by_episodes(derive: Callable[[Snapshot], T]) -> Callable[[Snapshot], 
     return cached
 
 
-class KnownClusters(NamedTuple):
-    """Episodes by their ids that were clustered for themselves, and from which likeness on."""
-
-    threshold: float
-    clusters: tuple[tuple[str, ...], ...]
-
-    def names(self) -> Iterator[str]:
-        return chain.from_iterable(self.clusters)
-
-
 class Snapshot:
     """Episodes and records by id, rejected values, and a day. Never changed: see `Changes`.
 
@@ -77,7 +66,6 @@ class Snapshot:
         rejected: Iterable[str] = (),
         thresholds: Thresholds = Thresholds(),  # noqa: B008 - a value
         archived: Iterable[Memory] = (),
-        kin: Iterable[KnownClusters] = (),
     ) -> None:
         kept = {one.id: one for one in archived}
         both = {**kept, **{one.id: one for one in records}}
@@ -92,7 +80,6 @@ class Snapshot:
         self.day = day or max((one.when()[:10] for one in self.episodes), default="")
         self.rejected = frozenset(rejected)  # ids of tombstones
         self.thresholds = thresholds
-        self.kin = tuple(kin)  # as an earlier run found it, of the same episodes and fewer
 
     def of(self, model: type[M]) -> list[M]:
         """All records of a kind, in the order of their ids; of what was archived, only episodes."""
@@ -127,7 +114,7 @@ class Snapshot:
         after.archived = {name: one for name, one in self.archived.items() if name not in put}
         after._regroup(gone, [one for name, one in put.items() if name in after.records])
         if any(isinstance(one, Episode) for one in (*changes.put, *gone)):
-            after.derived, after.kin = {}, ()
+            after.derived = {}
         return after
 
     def _regroup(self, gone: Iterable[Memory], put: Iterable[Memory]) -> None:
