@@ -93,7 +93,7 @@ def test_no_advice_is_given_that_never_helped(learned: Workspace) -> None:
 
 def test_each_day_has_its_learnings(learned: Workspace) -> None:
     days = {one.date for one in learned.list(kind="learning") if isinstance(one, Learning)}
-    assert len(days) == 10
+    assert len(days) == 9
 
 
 def test_there_is_a_skill_that_was_learned(learned: Workspace) -> None:
@@ -129,16 +129,10 @@ def test_two_facts_that_said_the_same_are_one(learned: Workspace) -> None:
     assert twin.links[0].to == kept.id
 
 
-def test_a_topic_stands_above_its_members_and_an_error_above_its_examples(
-    learned: Workspace,
-) -> None:
+def test_a_topic_stands_above_its_members(learned: Workspace) -> None:
     known = [one for one in learned.list(status="all") if isinstance(one, Belief)]
     topic = next(one for one in known if one.depth == 0 and one.category == "deployment")
     assert len([one for one in known if one.parent == topic.id]) == 6
-    parent = next(one for one in known if one.depth == 1 and isinstance(one, AntiPattern))
-    children = [one for one in known if one.parent == parent.id]
-    assert {link.relation for one in children for link in one.links} == {"example_of"}
-    assert len(children) == 3
 
 
 def test_links_of_several_relations_were_written(example: Path) -> None:
@@ -148,7 +142,6 @@ def test_links_of_several_relations_were_written(example: Path) -> None:
         new = relations(ws) - before
     assert {relation for _, relation, _ in new} == {
         "related_to",
-        "example_of",
         "contradicts",
         "supersedes",
         "superseded_by",

@@ -2,7 +2,7 @@
 
 Some sentences cannot be lessons whatever they say: questions, plans, hedges, progress. A linear
 score over cheap features of the text tells how much the others are worth.
-`benchmarks/lessons/weights.py` fits the weights on one project and reports them on another.
+`benchmarks/lessons/statements.py --refit` fits the weights on one project and reports on another.
 """
 
 from __future__ import annotations

@@ -86,6 +86,14 @@ def statements(
     return _chosen(sorted(kept, key=lambda statement: (-statement.score, statement.text)))
 
 
+def sentences_of(utterances: Sequence[Utterance]) -> Iterator[tuple[str, str, int]]:
+    """Each sentence with its source and the number of utterances that restate it."""
+    said = list(_sentences(utterances))
+    having = _having(said)
+    for sentence in said:
+        yield sentence.text, utterances[sentence.at].source, _restated(sentence, said, having)
+
+
 def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Sentence]:
     """Each sentence with enough words of content, once, as it would be shown."""
     seen: set[str] = set()

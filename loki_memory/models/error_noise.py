@@ -49,7 +49,7 @@ _TESTS = re.compile(
 _ENVIRONMENT = re.compile(
     r"No module named|command not found|KeyError|ImportError|connection refused|permission denied"
     r"|\benviron|address already in use|externally-managed|no such option|not installed"
-    r"|could not connect|unable to (?:find|locate|import|open)|timed? ?out|daemon",
+    r"|could not connect|unable to (?:find|locate|import|open)|timed? ?out|daemon|is locked",
     re.IGNORECASE,
 )
 _SELF_EVIDENT = re.compile(
