@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
+from loki_memory.recall.follow_links import rescored
 
 from loki_memory.index.graph import joined, names_of_rows, sharer_counts
 from loki_memory.index.search import rows_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from loki_memory.index.index import Index
@@ -42,7 +43,6 @@ def deepened(
     graph = neighbourhood(index, list(seeds))
     gained = _gained(walk(graph, seeds), seeds)
     scores = dict(zip(documents, direct, strict=True))
-    places = dict(zip(documents, range(len(documents)), strict=True))
     reached = rows_of(index, [node for node in gained if gained[node] > 0 and node not in seeds])
     best = max((gained[name] for name in reached), default=0.0)
     for name, row in reached.items():
@@ -51,19 +51,7 @@ def deepened(
             continue
         reasons.setdefault(document, []).append(_way_to(name, graph, seeds))
         scores[document] = scores.get(document, 0.0) + _WORTH * gained[name] / best
-    order = sorted(scores, key=lambda document: (-scores[document], document))
-    taken = np.array([places.get(document, -1) for document in order], np.int32)
-    return ranked._replace(
-        documents=np.array(order, np.int32),
-        scores=np.array([scores[document] for document in order], np.float32),
-        passage=np.where(taken >= 0, ranked.passage[taken], store.corpus.first[order])
-        if len(documents)
-        else store.corpus.first[order],
-        parts={
-            part: np.where(taken >= 0, values[taken], np.float32(0)) if len(values) else values
-            for part, values in ranked.parts.items()
-        },
-    )
+    return rescored(ranked, store, scores)
 
 
 def _gained(reach: Mapping[str, float], seeds: Mapping[str, float]) -> dict[str, float]:

@@ -23,6 +23,7 @@ from loki_memory.recall import catalogue
 from loki_memory.recall.catalogue import UNKNOWN_DAY
 from loki_memory.recall.exact_signals import shared
 from loki_memory.recall.field_filters import Route, route
+from loki_memory.recall.follow_links import Links
 from loki_memory.recall.full_text import Lexicon
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
@@ -170,11 +171,17 @@ class Retriever:
             return _latest(store, allowed, asked.k, way)
         reasons, boost, is_sure = self._shared(store, asked, way, allowed)
         words = self._lexicon.words(question.words) if question.words else []
-        ranked = self._ranked(store, question, words, allowed, boost)
+        links = Links(self._index, store, self._document)
+        searched = self._searched(links, asked, way, allowed)
+        ranked = self._ranked(store, question, words, searched, boost)
         if asked.deep:
             from loki_memory.recall.pagerank import deepened
 
-            ranked = deepened(self._index, store, self._document, ranked, allowed, reasons)
+            ranked = deepened(self._index, store, self._document, ranked, searched, reasons)
+        if not (asked.status or way.status or way.is_named):
+            ranked = links.with_successors(ranked, allowed, reasons)
+        if asked.injected:
+            ranked = links.with_beliefs(ranked, allowed, reasons)
         candidates = self._candidates(store, asked, ranked, strengths or {})
         if not question.asks_past:
             statements = self._statements(store, ranked, candidates)
@@ -246,6 +253,15 @@ class Retriever:
             left[[row for row in way.rows if row < len(left)]] = True
             allowed &= left[corpus.row]
         return allowed
+
+    def _searched(self, links: Links, asked: Query, way: Route, allowed: Mask) -> Mask:
+        """What is ranked: what may be shown, and what leads to it by being superseded."""
+        if asked.status or way.status or way.is_named:
+            return allowed
+        over = self._allowed(links.store, asked._replace(status="superseded"), way)
+        searched = allowed.copy()
+        searched[links.replaced(np.flatnonzero(over).tolist())] = True
+        return searched
 
     def _below(self, topic: str) -> Mask:
         """By row: whether a memory stands below a topic, at any depth."""

@@ -1,0 +1,189 @@
+"""Follow links from the direct hits: to what replaced a hit, and to what was learned from it.
+
+A question in the words of an outdated memory is answered by its successor. An agent that begins a
+task like an earlier one is told the beliefs that rest on that episode, whatever words they use.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from loki_memory.models.kinds import KINDS
+from loki_memory.recall.gate import TRUSTED
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from loki_memory.index.index import Index
+    from loki_memory.recall.catalogue import Catalogue
+    from loki_memory.recall.ranking import Ranked
+
+_LOOKED_AT = 100  # ranked documents that may have a successor
+_EPISODES, _BELIEFS = 3, 2  # best-matching episodes, and beliefs that each brings along
+_LIKE = 0.7  # of the best score, from which on an episode is like the task
+_BEHIND = 0.95  # of its episode's score, for a belief that rests on it
+_EPISODE = KINDS.index("episode")
+
+# A link counts where somebody trusted states it: a clone must not hide what others know.
+_REPLACES = f"""
+SELECT e.{{0}}, e.{{1}} FROM edges AS e
+JOIN memories AS m ON m.id = e.stated AND {TRUSTED}
+JOIN judged AS n ON n.id = e.{{1}} AND n.status NOT IN ('rejected', 'retired')
+WHERE e.{{0}} IN ({{{{}}}}) AND e.relation = '{{2}}'
+"""  # noqa: S608 - constants
+_WAYS = (
+    _REPLACES.format("source", "target", "superseded_by"),
+    _REPLACES.format("target", "source", "supersedes"),
+)
+_RESTING = """
+SELECT m.row FROM edges AS e JOIN memories AS m ON m.id = e.source
+WHERE e.target = ? AND e.relation = 'derived_from' AND m.kind IN ('pattern', 'anti-pattern', 'fact')
+ORDER BY m.confidence DESC, m.id
+"""
+_SAME_FILES = """
+SELECT m.row FROM edges AS own
+JOIN edges AS other ON other.target = own.target AND other.relation = 'touches'
+JOIN edges AS e ON e.target = other.source AND e.relation = 'derived_from'
+JOIN memories AS m ON m.id = e.source AND m.kind IN ('pattern', 'anti-pattern')
+WHERE own.source = ? AND own.relation = 'touches'
+GROUP BY m.row ORDER BY count(DISTINCT own.target) DESC, m.confidence DESC, m.id
+"""
+
+
+class Links(NamedTuple):
+    """The link graph of an index, over the documents of a catalogue."""
+
+    database: Index
+    store: Catalogue
+    document_of: NDArray[np.int32]  # by row
+
+    def replaced(self, documents: Sequence[int]) -> list[int]:
+        """Those of some documents that another memory replaces."""
+        names = self._names(documents)
+        known = successors(self.database, list(names.values()))
+        return [document for document, name in names.items() if name in known]
+
+    def with_successors(
+        self, ranked: Ranked, allowed: NDArray[np.bool_], reasons: dict[int, list[str]]
+    ) -> Ranked:
+        """What holds, with the score of what it replaced where that one was better."""
+        names = self._names(ranked.documents[:_LOOKED_AT].tolist())
+        replaced = successors(self.database, list(names.values()))
+        if not replaced and allowed[ranked.documents].all():
+            return ranked
+        rows = dict(
+            self.database.ask_of(
+                sorted({name for heirs in replaced.values() for name in heirs}),
+                "SELECT id, row FROM memories WHERE id IN ({})",
+            )
+        )
+        documents = ranked.documents.tolist()
+        direct = dict(zip(documents, ranked.scores.tolist(), strict=True))
+        scores = {
+            document: score
+            for document, score in direct.items()
+            if allowed[document] and names.get(document) not in replaced
+        }
+        for document, name in names.items():
+            for heir in self._documents([rows[one] for one in replaced.get(name, ())], allowed):
+                scores[heir] = max(direct[document], scores.get(heir, direct[document]))
+                reasons.setdefault(heir, []).append(f"supersedes {name}")
+        return rescored(ranked, self.store, scores)
+
+    def with_beliefs(
+        self, ranked: Ranked, allowed: NDArray[np.bool_], reasons: dict[int, list[str]]
+    ) -> Ranked:
+        """The best episodes, each followed by what was learned from it, or on the same files."""
+        scores = dict(zip(ranked.documents.tolist(), ranked.scores.tolist(), strict=True))
+        enough = _LIKE * max(scores.values(), default=0.0)
+        episodes = [
+            document
+            for document, score in scores.items()
+            if self.store.kind[document] == _EPISODE and score >= enough
+        ][:_EPISODES]
+        gained: dict[int, float] = {}
+        for episode, name in self._names(episodes).items():
+            for document, why in self._learned(name, allowed):
+                gained[document] = max(_BEHIND * scores[episode], gained.get(document, 0.0))
+                reasons.setdefault(document, []).append(f"{why} {name}")
+        if not gained:
+            return ranked
+        for document, score in gained.items():
+            scores[document] = max(score, scores.get(document, score))
+        return rescored(ranked, self.store, scores)
+
+    def _learned(self, episode: str, allowed: NDArray[np.bool_]) -> Iterator[tuple[int, str]]:
+        ways = ((_RESTING, _BELIEFS, "rests on"), (_SAME_FILES, 1, "about the files of"))
+        for sql, most, why in ways:
+            rows = [row[0] for row in self.database.ask(sql, episode)]
+            found = self._documents(rows, allowed)[:most]
+            yield from ((document, why) for document in found)
+            if found:
+                return
+
+    def _names(self, documents: Sequence[int]) -> dict[int, str]:
+        """Ids by document, in the order of the documents."""
+        rows = self.store.corpus.row[list(documents)].tolist() if documents else []
+        marks = ",".join(map(str, rows))
+        names = dict(self.database.ask(f"SELECT row, id FROM memories WHERE row IN ({marks})"))  # noqa: S608 - numbers
+        return {
+            document: names[row]
+            for document, row in zip(documents, rows, strict=True)
+            if row in names
+        }
+
+    def _documents(self, rows: Sequence[int], allowed: NDArray[np.bool_]) -> list[int]:
+        known = (int(self.document_of[row]) for row in rows if row < len(self.document_of))
+        return [document for document in known if document >= 0 and allowed[document]]
+
+
+def successors(index: Index, names: Sequence[str]) -> dict[str, list[str]]:
+    """What replaces each of some memories in the end; what nothing replaces is left out.
+
+    Links in a circle replace nothing.
+    """
+    after: dict[str, set[str]] = {}
+    frontier = list(dict.fromkeys(names))
+    while frontier:
+        found: dict[str, set[str]] = defaultdict(set)
+        for sql in _WAYS:
+            for old, new in index.ask_of(frontier, sql):
+                found[old].add(new)
+        after |= {name: found[name] for name in frontier}
+        frontier = sorted(set().union(*found.values()) - after.keys())
+    ends = {name: _ends(name, after) for name in names}
+    return {name: found_ends for name, found_ends in ends.items() if found_ends}
+
+
+def _ends(name: str, after: Mapping[str, set[str]]) -> list[str]:
+    reached: set[str] = set()
+    waiting = sorted(after[name])
+    while waiting:
+        other = waiting.pop()
+        if other not in reached:
+            reached.add(other)
+            waiting += sorted(after[other])
+    return [] if name in reached else sorted(other for other in reached if not after[other])
+
+
+def rescored(ranked: Ranked, store: Catalogue, scores: Mapping[int, float]) -> Ranked:
+    """The documents with other scores, best first; one that was not ranked has no parts."""
+    order = sorted(scores, key=lambda document: (-scores[document], document))
+    places = {document: place for place, document in enumerate(ranked.documents.tolist())}
+    taken = np.array([places.get(document, -1) for document in order], np.int32)
+    was_ranked = taken >= 0
+    return ranked._replace(
+        documents=np.array(order, np.int32),
+        scores=np.array([scores[document] for document in order], np.float32),
+        passage=np.where(was_ranked, ranked.passage[taken], store.corpus.first[order])
+        if places
+        else store.corpus.first[order],
+        parts={
+            part: np.where(was_ranked, values[taken], np.float32(0)) if len(values) else values
+            for part, values in ranked.parts.items()
+        },
+    )
