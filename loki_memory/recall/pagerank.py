@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from loki_memory.recall.follow_links import rescored
-
 from loki_memory.index.graph import joined, names_of_rows, sharer_counts
 from loki_memory.index.search import rows_of
+from loki_memory.recall.follow_links import rescored
 
 if TYPE_CHECKING:
     import numpy as np
