@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.index.gate import TRUSTED
 from loki_memory.index.queries import RecordPlace
 
 if TYPE_CHECKING:
@@ -22,6 +23,31 @@ _SHARERS = (
     "SELECT target, count(*) FROM edges WHERE target IN ({}) GROUP BY target",
     "SELECT mark, count(*) FROM marks WHERE mark IN ({}) GROUP BY mark",
 )
+
+# A link counts where somebody trusted states it: a clone must not hide what others know.
+_REPLACES = f"""
+SELECT e.{{0}}, e.{{1}} FROM edges AS e
+JOIN memories AS m ON m.id = e.stated AND {TRUSTED}
+JOIN judged AS n ON n.id = e.{{1}} AND n.status NOT IN ('rejected', 'retired')
+WHERE e.{{0}} IN ({{{{}}}}) AND e.relation = '{{2}}'
+"""  # noqa: S608 - constants
+_WAYS = (
+    _REPLACES.format("source", "target", "superseded_by"),
+    _REPLACES.format("target", "source", "supersedes"),
+)
+_RESTING = """
+SELECT m.row FROM edges AS e JOIN memories AS m ON m.id = e.source
+WHERE e.target = ? AND e.relation = 'derived_from' AND m.kind IN ('pattern', 'anti-pattern', 'fact')
+ORDER BY m.confidence DESC, m.id
+"""
+_SAME_FILES = """
+SELECT m.row FROM edges AS own
+JOIN edges AS other ON other.target = own.target AND other.relation = 'touches'
+JOIN edges AS e ON e.target = other.source AND e.relation = 'derived_from'
+JOIN memories AS m ON m.id = e.source AND m.kind IN ('pattern', 'anti-pattern')
+WHERE own.source = ? AND own.relation = 'touches'
+GROUP BY m.row ORDER BY count(DISTINCT own.target) DESC, m.confidence DESC, m.id
+"""
 
 
 class Relation(NamedTuple):
@@ -124,3 +150,19 @@ def cited_files(index: Index) -> list[str]:
         "WHERE relation = 'cites' AND target LIKE 'file:%' ORDER BY 1"
     )
     return [row[0] for row in index.ask(sql)]
+
+
+def replacements(index: Index, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of a memory and one that trusted links say replaces it."""
+    for sql in _WAYS:
+        yield from index.ask_of(names, sql)
+
+
+def beliefs_resting_on(index: Index, episode: str) -> list[int]:
+    """The rows of beliefs that were learned from an episode, the surest first."""
+    return [row for (row,) in index.ask(_RESTING, episode)]
+
+
+def beliefs_about_files_of(index: Index, episode: str) -> list[int]:
+    """The rows of lessons from episodes that touched the same files as this one."""
+    return [row for (row,) in index.ask(_SAME_FILES, episode)]

@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from loki_memory.index.graph import (
+    beliefs_about_files_of,
+    beliefs_resting_on,
+    names_of_rows,
+    replacements,
+)
+from loki_memory.index.search import rows_of
 from loki_memory.models.kinds import KINDS
-from loki_memory.recall.gate import TRUSTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,31 +33,6 @@ _EPISODES, _BELIEFS = 3, 2  # best-matching episodes, and beliefs that each brin
 _LIKE = 0.7  # of the best score, from which on an episode is like the task
 _BEHIND = 0.95  # of its episode's score, for a belief that rests on it
 _EPISODE = KINDS.index("episode")
-
-# A link counts where somebody trusted states it: a clone must not hide what others know.
-_REPLACES = f"""
-SELECT e.{{0}}, e.{{1}} FROM edges AS e
-JOIN memories AS m ON m.id = e.stated AND {TRUSTED}
-JOIN judged AS n ON n.id = e.{{1}} AND n.status NOT IN ('rejected', 'retired')
-WHERE e.{{0}} IN ({{{{}}}}) AND e.relation = '{{2}}'
-"""  # noqa: S608 - constants
-_WAYS = (
-    _REPLACES.format("source", "target", "superseded_by"),
-    _REPLACES.format("target", "source", "supersedes"),
-)
-_RESTING = """
-SELECT m.row FROM edges AS e JOIN memories AS m ON m.id = e.source
-WHERE e.target = ? AND e.relation = 'derived_from' AND m.kind IN ('pattern', 'anti-pattern', 'fact')
-ORDER BY m.confidence DESC, m.id
-"""
-_SAME_FILES = """
-SELECT m.row FROM edges AS own
-JOIN edges AS other ON other.target = own.target AND other.relation = 'touches'
-JOIN edges AS e ON e.target = other.source AND e.relation = 'derived_from'
-JOIN memories AS m ON m.id = e.source AND m.kind IN ('pattern', 'anti-pattern')
-WHERE own.source = ? AND own.relation = 'touches'
-GROUP BY m.row ORDER BY count(DISTINCT own.target) DESC, m.confidence DESC, m.id
-"""
 
 
 class Links(NamedTuple):
@@ -75,11 +56,8 @@ class Links(NamedTuple):
         replaced = successors(self.database, list(names.values()))
         if not replaced and allowed[ranked.documents].all():
             return ranked
-        rows = dict(
-            self.database.ask_of(
-                sorted({name for heirs in replaced.values() for name in heirs}),
-                "SELECT id, row FROM memories WHERE id IN ({})",
-            )
+        rows = rows_of(
+            self.database, sorted({name for heirs in replaced.values() for name in heirs})
         )
         documents = ranked.documents.tolist()
         direct = dict(zip(documents, ranked.scores.tolist(), strict=True))
@@ -117,10 +95,12 @@ class Links(NamedTuple):
         return rescored(ranked, self.store, scores)
 
     def _learned(self, episode: str, allowed: NDArray[np.bool_]) -> Iterator[tuple[int, str]]:
-        ways = ((_RESTING, _BELIEFS, "rests on"), (_SAME_FILES, 1, "about the files of"))
-        for sql, most, why in ways:
-            rows = [row[0] for row in self.database.ask(sql, episode)]
-            found = self._documents(rows, allowed)[:most]
+        ways = (
+            (beliefs_resting_on, _BELIEFS, "rests on"),
+            (beliefs_about_files_of, 1, "about the files of"),
+        )
+        for beliefs, most, why in ways:
+            found = self._documents(beliefs(self.database, episode), allowed)[:most]
             yield from ((document, why) for document in found)
             if found:
                 return
@@ -128,8 +108,7 @@ class Links(NamedTuple):
     def _names(self, documents: Sequence[int]) -> dict[int, str]:
         """Ids by document, in the order of the documents."""
         rows = self.store.corpus.row[list(documents)].tolist() if documents else []
-        marks = ",".join(map(str, rows))
-        names = dict(self.database.ask(f"SELECT row, id FROM memories WHERE row IN ({marks})"))  # noqa: S608 - numbers
+        names = names_of_rows(self.database, rows)
         return {
             document: names[row]
             for document, row in zip(documents, rows, strict=True)
@@ -150,9 +129,8 @@ def successors(index: Index, names: Sequence[str]) -> dict[str, list[str]]:
     frontier = list(dict.fromkeys(names))
     while frontier:
         found: dict[str, set[str]] = defaultdict(set)
-        for sql in _WAYS:
-            for old, new in index.ask_of(frontier, sql):
-                found[old].add(new)
+        for old, new in replacements(index, frontier):
+            found[old].add(new)
         after |= {name: found[name] for name in frontier}
         frontier = sorted(set().union(*found.values()) - after.keys())
     ends = {name: _ends(name, after) for name in names}
