@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from loki_memory.consolidation.anti_patterns import antipatterns
 from loki_memory.consolidation.failures import mishaps
-from loki_memory.consolidation.snapshot import Snapshot, Thresholds, Touched
+from loki_memory.consolidation.snapshot import Snapshot, Thresholds
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.models import (
     AntiPattern,
@@ -288,7 +288,7 @@ def test_a_second_run_changes_nothing() -> None:
     before = Snapshot([met(1, resolution="Run the migrations"), met(2), met(3, TS7030)])
     after = before.with_changes(antipatterns(before))
     assert not antipatterns(after)
-    assert not antipatterns(after, Touched(frozenset({"ep-2026-01-02-001"})))
+    assert not antipatterns(after, frozenset({"ep-2026-01-02-001"}))
 
 
 def test_what_is_known_of_archived_episodes_stays() -> None:
@@ -379,7 +379,7 @@ STORE = [
 
 def documents(snapshot: Snapshot) -> list[dict[str, Any]]:
     known = sorted(snapshot.records.items())
-    return [one.document() for _, one in known if not isinstance(one, Episode)]
+    return [one.document() for _, one in known if isinstance(one, Memory)]
 
 
 def in_batches(order: list[Episode], size: int) -> Snapshot:
@@ -388,7 +388,7 @@ def in_batches(order: list[Episode], size: int) -> Snapshot:
     for start in range(0, len(order), size):
         batch = order[start : start + size]
         grown = Snapshot([*grown.records.values(), *batch])
-        grown = grown.with_changes(antipatterns(grown, Touched(frozenset(one.id for one in batch))))
+        grown = grown.with_changes(antipatterns(grown, frozenset(one.id for one in batch)))
     return grown
 
 
@@ -450,7 +450,7 @@ def test_episodes_that_only_say_that_it_helped_are_evidence_and_not_occurrences(
     told = told.with_changes(weigh(told))
     assert len(told.of(AntiPattern)[0].evidence.for_) == 30
     assert not antipatterns(told)
-    assert not antipatterns(told, Touched(frozenset({"ep-2026-01-02-001", "ep-2026-01-30-001"})))
+    assert not antipatterns(told, frozenset({"ep-2026-01-02-001", "ep-2026-01-30-001"}))
 
 
 def test_one_message_of_two_tools_is_two_anti_patterns_that_a_reader_can_tell_apart() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from loki_memory import Workspace
 from loki_memory.consolidation.feedback import Span, shown_memories, verdict
-from loki_memory.consolidation.snapshot import Snapshot, Touched
+from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.errors import IdTaken
 from loki_memory.journal import Journal
@@ -563,7 +563,7 @@ def test_the_order_of_episodes_and_batches_does_not_matter(
     now = Snapshot([asserted()])
     for one in shuffled:
         now = Snapshot([*now.records.values(), one])
-        now = now.with_changes(weigh(now, Touched(frozenset({one.id}))))
+        now = now.with_changes(weigh(now, frozenset({one.id})))
     assert now.records["sem-h"] == whole
 
 

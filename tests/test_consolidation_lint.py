@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from test_consolidation import EPISODES as REFERENCE
 from test_consolidation_branches import EPISODES, FACTS
 
 from loki_memory import Workspace
-from loki_memory.consolidation.input import RunInput
+from loki_memory.consolidation.input import read_input
 from loki_memory.consolidation.lint import is_platitude, lint
 from loki_memory.consolidation.phases import ALL
 from loki_memory.consolidation.snapshot import Snapshot
@@ -93,9 +92,8 @@ def test_other_beliefs_need_evidence_too() -> None:
     assert lint(parse(AntiPattern, anti)) == ["has an empty resolution"]
 
 
-def produced(records: Iterable[Memory]) -> list[Memory]:
+def produced(now: Snapshot) -> list[Memory]:
     """What the phases make of records, before the pipeline refuses what is not worth keeping."""
-    now = Snapshot(records)
     given = dict(now.records)
     made: dict[str, Memory] = {}
     for _, phase in ALL:
@@ -105,8 +103,8 @@ def produced(records: Iterable[Memory]) -> list[Memory]:
     return [*made.values()]
 
 
-def wrong(records: Iterable[Memory]) -> dict[str, list[str]]:
-    found = produced(records)
+def wrong(snapshot: Snapshot) -> dict[str, list[str]]:
+    found = produced(snapshot)
     assert found, "what is linted must be there"
     return {one.title(): why for one in found if (why := lint(one))}
 
@@ -114,12 +112,12 @@ def wrong(records: Iterable[Memory]) -> dict[str, list[str]]:
 def test_whatever_the_example_teaches_says_something(example: Path) -> None:
     with Workspace.open(example) as ws:
         ws.sync()
-        records = RunInput(ws).snapshot("").records.values()
-    assert wrong(records) == {}
+        snapshot = read_input(ws, "").snapshot
+    assert wrong(snapshot) == {}
 
 
 def test_whatever_loki_modes_example_teaches_says_something() -> None:
-    assert wrong(parse(Episode, one) for one in REFERENCE) == {}
+    assert wrong(Snapshot(parse(Episode, one) for one in REFERENCE)) == {}
 
 
 @settings(max_examples=25, deadline=None)
@@ -129,7 +127,7 @@ def test_whatever_a_stream_of_episodes_teaches_says_something(
 ) -> None:
     """Three errors of one kind are in it, so that there is always something to learn."""
     certain = [parse(Episode, one) for one in REFERENCE]
-    assert wrong([*episodes, *facts, *certain]) == {}
+    assert wrong(Snapshot([*episodes, *facts, *certain])) == {}
 
 
 def test_a_stream_that_teaches_nothing_is_caught() -> None:
@@ -143,7 +141,7 @@ def test_a_stream_that_teaches_nothing_is_caught() -> None:
         }
         for day in (1, 2, 3)
     ]
-    assert wrong(parse(Episode, one) for one in empty) != {}
+    assert wrong(Snapshot(parse(Episode, one) for one in empty)) != {}
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,8 @@ class Twins(RuleBasedStateMachine):
 
     @rule()
     def consolidate(self) -> None:
-        (self.lost.layout.cache / "consolidated").unlink(missing_ok=True)
+        with self.lost.index.change() as change:
+            change.keep_features("none", [], [])
         self.both(lambda ws: ws.consolidate())
         assert record_files(self.kept) == record_files(self.lost)
 

@@ -127,8 +127,8 @@ def test_a_pinned_belief_is_never_superseded() -> None:
 
 def test_only_what_was_touched_is_looked_at() -> None:
     pair = (pattern("a", ONE), pattern("b", TWIN))
-    assert superseded(*pair, touched=Touched(frozenset({"ep-else"}))) == {}
-    assert superseded(*pair, touched=Touched(frozenset({"ep-a"}))) == {"sem-b": ["sem-a"]}
+    assert superseded(*pair, touched=frozenset({"ep-else"})) == {}
+    assert superseded(*pair, touched=frozenset({"ep-a"})) == {"sem-b": ["sem-a"]}
 
 
 def merged(*records: Memory) -> Snapshot:

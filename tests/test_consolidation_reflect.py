@@ -9,7 +9,7 @@ import pytest
 
 from loki_memory.consolidation.anti_patterns import antipatterns
 from loki_memory.consolidation.reflect import reflect, summary
-from loki_memory.consolidation.snapshot import Snapshot, Touched
+from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.models import (
     AntiPattern,
@@ -154,8 +154,8 @@ def test_a_parent_that_no_longer_follows_is_retired_and_its_examples_are_free() 
 
 def test_errors_that_no_episode_touched_are_left_alone() -> None:
     snapshot = consolidated(solved())
-    assert not reflect(snapshot, Touched(frozenset(["ep-other"])))
-    assert reflect(snapshot, Touched(frozenset(["ep-1"])))
+    assert not reflect(snapshot, frozenset(["ep-other"]))
+    assert reflect(snapshot, frozenset(["ep-1"]))
 
 
 def test_a_rejected_parent_does_not_come_back() -> None:

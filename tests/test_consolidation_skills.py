@@ -11,7 +11,7 @@ import pytest
 from loki_memory.consolidation.features import episode_features
 from loki_memory.consolidation.habits import trigger
 from loki_memory.consolidation.skills import proceduralise
-from loki_memory.consolidation.snapshot import Snapshot, Touched
+from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import AntiPattern, Episode, Memory, Skill, parse, tombstone_id
 
 NAME = "implement-api-endpoint"
@@ -183,15 +183,9 @@ def test_batches_end_with_the_same_skill_as_all_at_once() -> None:
     snapshot = snapshot.with_changes(proceduralise(snapshot))
     grown = Snapshot([*snapshot.records.values(), *records[3:]])
     new = frozenset(one.id for one in records[3:])
-    (updated,) = proceduralise(grown, Touched(new)).put
+    (updated,) = proceduralise(grown, new).put
     (whole,) = learned(records)
     assert updated.document() == whole.document()
-
-
-def test_goals_that_no_episode_touched_are_left_alone() -> None:
-    other = chore(9)
-    changes = proceduralise(Snapshot([*work(), other]), Touched(frozenset([other.id])))
-    assert changes.put == ()
 
 
 def test_a_hand_written_skill_is_never_overwritten() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.consolidation.snapshot import Snapshot, Thresholds, Touched
+from loki_memory.consolidation.snapshot import Snapshot, Thresholds
 from loki_memory.consolidation.weigh import status, weigh
 from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern, parse
 from loki_memory.models.confidence import confidence, lower_bound
@@ -139,11 +139,11 @@ def test_what_is_new_alone_gives_the_same_as_everything() -> None:
     before = Snapshot([produced(2), episode(1), episode(2)])
     before = before.with_changes(weigh(before))
     grown = Snapshot([*before.records.values(), told])
-    assert weigh(grown, Touched(frozenset({"ep-9"}))).put == weigh(grown).put != ()
+    assert weigh(grown, frozenset({"ep-9"})).put == weigh(grown).put != ()
 
 
 def test_beliefs_that_nothing_new_speaks_of_are_left_alone() -> None:
-    assert not weigh(Snapshot([produced(2), episode(1), episode(3)]), Touched(frozenset({"ep-3"})))
+    assert not weigh(Snapshot([produced(2), episode(1), episode(3)]), frozenset({"ep-3"}))
 
 
 # -- what somebody asserted ----------------------------------------------------------------------

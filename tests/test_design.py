@@ -72,7 +72,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "index",
         "journal",
         "models",
-        "sync",
         "team",
     },
     "ingest": {"consolidation", "errors", "files", "history", "home", "index", "models"},

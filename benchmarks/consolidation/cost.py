@@ -245,7 +245,6 @@ class Cost(NamedTuple):
     size: int
     nothing: Document  # the run that found nothing but episodes
     again: Document  # the run after it, which finds nothing to do
-    settled: Document  # the run after that, which knows so
     learned: list[float]  # seconds for the first phases of each new episode
     boundary: Document  # the run after these
 
@@ -256,17 +255,16 @@ def measured(folder: Path, data: Path, size: int) -> Cost:
     say("consolidating …")
     nothing = apart("consolidate", folder, data, size)
     again = apart("consolidate", folder, data, size)
-    settled = apart("consolidate", folder, data, size)
     say(f"{NEW} new episodes …")
     learned = apart("record", folder, data, size)["seconds"]
     boundary = apart("consolidate", folder, data, size)
     shutil.rmtree(folder)
-    return Cost(size, nothing, again, settled, learned, boundary)
+    return Cost(size, nothing, again, learned, boundary)
 
 
 # -- results ---------------------------------------------------------------------------------------
 
-HEADS = ("episodes", "from nothing", "its CPU", "peak", "again", "settled")
+HEADS = ("episodes", "from nothing", "its CPU", "peak", "again")
 HEADS += (f"+{NEW}", "its CPU", "written", "+1 median", "+1 p95")
 
 
@@ -277,7 +275,6 @@ def row(one: Cost) -> tuple[str, ...]:
         f"{one.nothing['cpu']:.2f} s",
         f"{one.nothing['peak']:,.0f} MiB",
         f"{one.again['seconds']:.2f} s",
-        f"{one.settled['seconds']:.2f} s",
         f"{one.boundary['seconds']:.2f} s",
         f"{one.boundary['cpu']:.2f} s",
         str(one.boundary["written"] + one.boundary["archived"]),
@@ -293,9 +290,9 @@ def _p95(values: Sequence[float]) -> float:
 def bars(costs: Sequence[Cost]) -> Iterator[Bar]:
     for one in costs:
         if one.size == BARRED:
-            yield at_most("10,000 from nothing, s", one.nothing["seconds"], 30)
+            yield at_most("10,000 from nothing, s", one.nothing["seconds"], 20)
             yield at_most("10,000 from nothing, peak MiB", one.nothing["peak"], 1000)
-            yield at_most(f"{NEW} more in 10,000, s", one.boundary["seconds"], 3)
+            yield at_most(f"{NEW} more in 10,000, s", one.boundary["seconds"], 5)
             yield at_most("one more in 10,000, ms", statistics.median(one.learned) * 1e3, 50)
     for small, large in pairwise(sorted(costs)):
         ratio = math.log(large.nothing["seconds"] / small.nothing["seconds"])

@@ -20,7 +20,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.failures import RULE, Failure, brought_in, group, mishaps
+from loki_memory.consolidation.failures import RULE, Failure, brought_in, group
+from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.provenance import DEAD, SAME, extra, least_trusted, newest
 from loki_memory.consolidation.snapshot import (
     BeliefChange,
@@ -29,7 +30,7 @@ from loki_memory.consolidation.snapshot import (
     Touched,
     in_time,
 )
-from loki_memory.models import AntiPattern, Episode, Learning, Resolution, parse, tombstone_id
+from loki_memory.models import AntiPattern, Learning, Resolution, parse, tombstone_id
 from loki_memory.models.base import Memory
 from loki_memory.models.confidence import lower_bound, otherwise
 from loki_memory.models.diagnostics import rule
@@ -41,12 +42,19 @@ _BARE = re.compile(r"(?:Run|Change|Add|Remove) `")
 _NEWEST = 25  # episodes, of all that met an error or of one day
 
 
+class Occurrence(NamedTuple):
+    """A failure, and the episode that met it."""
+
+    episode: EpisodeFeatures
+    failure: Failure
+
+
 class KnownAntiPatterns(NamedTuple):
     """An error: the touched episodes that met it, and what the newest and those of a day met."""
 
-    fresh: list[Episode]
-    newest: list[Failure]
-    days: dict[str, list[Failure]]  # of the touched episodes
+    fresh: list[EpisodeFeatures]
+    newest: list[Occurrence]
+    days: dict[str, list[Occurrence]]  # of the touched episodes
     old: AntiPattern | None
 
 
@@ -84,38 +92,42 @@ def _earlier(snapshot: Snapshot, new: AntiPattern) -> Iterator[AntiPattern]:
 
 def _by_error(snapshot: Snapshot, touched: Touched | None) -> dict[str, KnownAntiPatterns]:
     """What is known of each error that a touched episode met."""
-    found: dict[str, list[Failure]] = {}
-    new = snapshot.records if touched is None else touched.ids - touched.learned
-    fresh = _episodes(snapshot, new)
-    for one in (one for episode in fresh for one in mishaps(episode)):
-        found.setdefault(one.id, []).append(one)
+    found: dict[str, list[Occurrence]] = {}
+    fresh = snapshot.episodes if touched is None else _episodes(snapshot, touched)
+    for one in (one for episode in fresh for one in _occurrences(episode)):
+        found.setdefault(one.failure.id, []).append(one)
     return {id_: _known(snapshot, id_, met, touched) for id_, met in sorted(found.items())}
 
 
+def _occurrences(episode: EpisodeFeatures) -> list[Occurrence]:
+    return [Occurrence(episode, one) for one in episode.mishaps()]
+
+
 def _known(
-    snapshot: Snapshot, id_: str, met: list[Failure], touched: Touched | None
+    snapshot: Snapshot, id_: str, met: list[Occurrence], touched: Touched | None
 ) -> KnownAntiPatterns:
     """What is new, and of the episodes that the record cites those that met the error too."""
     record = snapshot.records.get(id_)
     old = record if isinstance(record, AntiPattern) else None
-    by_episode: dict[str, list[Failure]] = {}
+    by_episode: dict[str, list[Occurrence]] = {}
     for one in met:
         by_episode.setdefault(one.episode.id, []).append(one)
     fresh = _episodes(snapshot, by_episode)
     cited = old.evidence.for_ if old and touched is not None else []
     episodes = _episodes(snapshot, {*cited, *by_episode})
 
-    def first_few(some: Iterable[Episode]) -> list[Failure]:
-        found: list[list[Failure]] = []
+    def first_few(some: Iterable[EpisodeFeatures]) -> list[Occurrence]:
+        found: list[list[Occurrence]] = []
         for episode in some:
             if episode.id not in by_episode:
-                by_episode[episode.id] = mishaps(episode, id_)
+                every = _occurrences(episode)
+                by_episode[episode.id] = [one for one in every if one.failure.id == id_]
             found += filter(None, [by_episode[episode.id]])
             if len(found) == _NEWEST:
                 break
         return [one for those in found for one in those]
 
-    by_day: dict[str, list[Episode]] = {one.date: [] for one in fresh}
+    by_day: dict[str, list[EpisodeFeatures]] = {one.date: [] for one in fresh}
     for episode in episodes:
         if episode.date in by_day:
             by_day[episode.date].append(episode)
@@ -127,9 +139,8 @@ def _known(
     )
 
 
-def _episodes(snapshot: Snapshot, ids: Iterable[str]) -> list[Episode]:
-    records = (snapshot.records.get(one) for one in ids)
-    return in_time(one for one in records if isinstance(one, Episode))
+def _episodes(snapshot: Snapshot, ids: Iterable[str]) -> list[EpisodeFeatures]:
+    return in_time(filter(None, map(snapshot.episode, ids)))
 
 
 def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> AntiPattern:
@@ -142,14 +153,14 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     first, last = known.fresh[0], known.fresh[-1]
     fields: dict[str, Any] = {
         "id": id_,
-        "what_fails": _commonest(one.line for one in met),
+        "what_fails": _commonest(one.failure.line for one in met),
         "prevention": next((one.do for one in resolutions if one.for_), None),
         "resolutions": [one.model_dump(mode="json", exclude_unset=True) for one in resolutions],
         "otherwise": sorted(others) or None,
         "status": "candidate",
         "scope": first.scope,
-        "key": met[0].key._asdict(),
-        "usage": is_usage(met[0].line) or None,
+        "key": met[0].failure.key._asdict(),
+        "usage": is_usage(met[0].failure.line) or None,
         "origin": least_trusted([*known.fresh, *filter(None, [old])]),
     }
     evidence = {"for": newest(episodes), "against": old.evidence.against if old else []}
@@ -192,10 +203,10 @@ def _overcame(resolutions: Iterable[Resolution]) -> set[str]:
     return {episode for one in resolutions for episode in one.for_}
 
 
-def _resolutions(met: list[Failure], archived: list[Resolution]) -> list[Resolution]:
+def _resolutions(met: list[Occurrence], archived: list[Resolution]) -> list[Resolution]:
     """The best by how surely they help; a later success of an episode outweighs its failures."""
     best: dict[str, Resolution] = {}
-    known = [*archived, *(_tried(one) for one in met if one.do)]
+    known = [*archived, *(_tried(one) for one in met if one.failure.do)]
     for one in known:
         same = best.get(group(one.do))
         best[group(one.do)] = _joined(same, one) if same else one
@@ -207,10 +218,10 @@ def _resolutions(met: list[Failure], archived: list[Resolution]) -> list[Resolut
     return sorted(ranked, key=lambda one: _worth(one, overcame), reverse=True)
 
 
-def _tried(one: Failure) -> Resolution:
-    side = "for" if one.worked else "against"
+def _tried(one: Occurrence) -> Resolution:
+    side = "for" if one.failure.worked else "against"
     return Resolution.model_validate(
-        {"do": one.do, "for": [], "against": [], side: [one.episode.id]}
+        {"do": one.failure.do, "for": [], "against": [], side: [one.episode.id]}
     )
 
 
@@ -224,10 +235,10 @@ def _joined(one: Resolution, other: Resolution) -> Resolution:
     )
 
 
-def _supported(one: Resolution, met: list[Failure]) -> Resolution:
+def _supported(one: Resolution, met: list[Occurrence]) -> Resolution:
     """With the episodes that got over the error by a name that it brings in."""
     names = brought_in(one.do)
-    alike = {other.episode.id for other in met if other.worked and names & other.names}
+    alike = {at.id for at, other in met if other.worked and names & other.names}
     helped = alike.union(one.for_)
     failed = [episode for episode in one.against if episode not in helped]
     return one.model_copy(update={"for_": sorted(helped), "against": failed})
@@ -251,16 +262,19 @@ def _worth(one: Resolution, overcame: set[str]) -> float:
 
 def _learnings(known: KnownAntiPatterns) -> list[Learning]:
     """What each day taught about one error: the remedy that most often helped on it."""
-    taught = {day: [one for one in met if one.do and one.worked] for day, met in known.days.items()}
+    taught = {
+        day: [one for one in met if one.failure.do and one.failure.worked]
+        for day, met in known.days.items()
+    }
     return [_learning(day, met) for day, met in taught.items() if met]
 
 
-def _learning(day: str, met: list[Failure]) -> Learning:
-    do = _commonest(one.do for one in met)
-    line = _commonest(one.line for one in met)
-    first = next(one.episode for one in met if one.do == do)
+def _learning(day: str, met: list[Occurrence]) -> Learning:
+    do = _commonest(one.failure.do for one in met)
+    line = _commonest(one.failure.line for one in met)
+    first = next(one.episode for one in met if one.failure.do == do)
     given = {
-        "id": f"learn-{digest('learning', met[0].id, day)}",
+        "id": f"learn-{digest('learning', met[0].failure.id, day)}",
         "timestamp": first.timestamp,
         "lesson": f"{line}: {do}",
         "error": line,
@@ -284,9 +298,10 @@ def _is_news(snapshot: Snapshot, lesson: Learning) -> bool:
     return True
 
 
-def _is_rejected(snapshot: Snapshot, met: list[Failure]) -> bool:
+def _is_rejected(snapshot: Snapshot, met: list[Occurrence]) -> bool:
     """One wording of an error that a person rejected rejects them all."""
-    return any(tombstone_id(line) in snapshot.rejected for line in {one.line for one in met})
+    lines = {one.failure.line for one in met} if snapshot.rejected else ()
+    return any(tombstone_id(line) in snapshot.rejected for line in lines)
 
 
 def _commonest(texts: Iterable[str]) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from loki_memory.consolidation.features import episode_features
+from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.provenance import (
     SAME,
     day_before,
@@ -21,9 +21,9 @@ from loki_memory.consolidation.provenance import (
     is_live,
     replaced_because,
 )
-from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
+from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Record, Snapshot, Touched
 from loki_memory.consolidation.summary import summary
-from loki_memory.models import Belief, Episode, Link, Memory, Skill, parse
+from loki_memory.models import Belief, Episode, Link, Skill, parse
 
 _IMPORTANT = 0.8  # from here on a memory is kept whatever its age
 
@@ -42,7 +42,7 @@ def _age(snapshot: Snapshot, moment: str) -> int:
     return days_between(moment, snapshot.day)
 
 
-def _older(snapshot: Snapshot, days: int) -> list[Episode]:
+def _older(snapshot: Snapshot, days: int) -> list[EpisodeFeatures]:
     """The episodes that are there, from more than so many days ago."""
     day = day_before(snapshot.day, days)
     end = bisect_left(snapshot.episodes, day, key=lambda one: one.timestamp)
@@ -50,11 +50,14 @@ def _older(snapshot: Snapshot, days: int) -> list[Episode]:
 
 
 def _summaries(snapshot: Snapshot) -> Iterator[Episode]:
-    for one in _older(snapshot, snapshot.thresholds.summarise_days):
-        if not one.pinned and not episode_features(one).is_terse:
-            short = summary(one)
-            if short is not None:
-                yield short
+    due = summarised(_older(snapshot, snapshot.thresholds.summarise_days))
+    shorter = (summary(snapshot.whole[one.id]) for one in due)
+    yield from (one for one in shorter if one)
+
+
+def summarised(old: Iterable[EpisodeFeatures]) -> Iterator[EpisodeFeatures]:
+    """Those of old episodes of which only a summary is kept; it is made from the whole."""
+    return (one for one in old if not one.pinned and not one.is_terse)
 
 
 def _old_episodes(snapshot: Snapshot) -> set[str]:
@@ -68,10 +71,10 @@ def _old_episodes(snapshot: Snapshot) -> set[str]:
     return due
 
 
-def _names(record: Memory) -> Sequence[str]:
+def _names(record: Record) -> Sequence[str]:
     """The ids that a record names; what a learned skill was compared with counts too."""
-    if isinstance(record, Episode):
-        return episode_features(record).names
+    if isinstance(record, EpisodeFeatures):
+        return record.names
     if isinstance(record, Belief):
         return _named_by(record)
     if isinstance(record, Link):

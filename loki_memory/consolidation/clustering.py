@@ -17,11 +17,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import blake2b
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.consolidation.features import episode_features
+from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.similarity import (
     can_oppose,
     content,
@@ -31,7 +30,6 @@ from loki_memory.consolidation.similarity import (
     words,
 )
 from loki_memory.consolidation.snapshot import Snapshot, cached_by_episodes, in_time
-from loki_memory.models import Episode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -203,22 +201,15 @@ def _average_link(measure: Measure, members: list[int], threshold: float) -> lis
     return [items[inside].tolist() for inside in _by_label(np.arange(len(items)), found.labels_)]
 
 
-def mark(cluster: Iterable[Episode]) -> str:
-    """A hash of the members of a cluster, which tells it from any other."""
-    return blake2b(" ".join(one.id for one in cluster).encode(), digest_size=16).hexdigest()
-
-
 @cached_by_episodes
-def clusters_of_goals(snapshot: Snapshot) -> list[list[Episode]]:
+def clusters_of_goals(snapshot: Snapshot) -> list[list[EpisodeFeatures]]:
     """The clusters of all episodes by their goals, each of one scope and in the order of time."""
-    scopes: dict[str, list[Episode]] = defaultdict(list)
+    scopes: dict[str, list[EpisodeFeatures]] = defaultdict(list)
     for episode in snapshot.episodes:
         scopes[episode.scope].append(episode)
     found = [
         in_time(episodes[at] for at in cluster)
         for episodes in scopes.values()
-        for cluster in clusters(
-            [episode_features(one).goal for one in episodes], snapshot.thresholds.cluster
-        )
+        for cluster in clusters([one.goal for one in episodes], snapshot.thresholds.cluster)
     ]
     return sorted(found, key=lambda cluster: (cluster[0].timestamp, cluster[0].id))

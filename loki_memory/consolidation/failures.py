@@ -29,7 +29,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ERRORS = "_errors"  # where an episode keeps those that it met
 _WITHIN = 25  # steps: a success that comes later belongs to something else
 _SHOWN = 200  # characters of a command that worked
 _SAID = 400  # characters of what somebody wrote
@@ -63,7 +62,6 @@ class Failure(NamedTuple):
 
     id: str  # of the anti-pattern that it belongs to
     key: Key
-    episode: Episode
     line: str  # what went wrong, in a sentence
     do: str  # what was done about it; empty if nothing is known
     names: frozenset[str]  # that this brought in, also those that `do` does not show
@@ -111,9 +109,10 @@ def brought_in(do: str) -> frozenset[str]:
     return _names(new) if example else frozenset()
 
 
-def mishaps(episode: Episode, of: str = "") -> list[Failure]:
-    """All errors of an episode, in its order; or those that belong `of` one anti-pattern."""
-    found = [_mishap(episode, one) for one in _known(episode) if of in {"", one.id}]
+def mishaps(episode: Episode) -> list[Failure]:
+    """All errors of an episode that have a key, in its order."""
+    known = (_recognised(episode, met) for met in _met(episode))
+    found = [_mishap(episode, one) for one in known if one]
     last = {one.id: at for at, one in enumerate(found)}
     final = {(one.id, group(found[last[one.id]].do)) for one in found}
     return [one._replace(worked=one.worked and (one.id, group(one.do)) in final) for one in found]
@@ -176,15 +175,6 @@ def _id(scope: str, found: Key) -> str:
     return f"anti-{digest('anti-pattern', scope, *found)}"
 
 
-def _known(episode: Episode) -> list[_Known]:
-    """The errors of an episode that have a key; it is asked for one after the other."""
-    known: list[_Known] | None = episode.__dict__.get(_ERRORS)
-    if known is None:
-        found = (_recognised(episode, met) for met in _met(episode))
-        known = episode.__dict__[_ERRORS] = [one for one in found if one]
-    return known
-
-
 def _recognised(episode: Episode, met: _Met) -> _Known | None:
     action = episode.action_log[met.step] if met.step >= 0 else Action()
     if not teaches(met.line, action.action, action.target or ""):
@@ -197,7 +187,7 @@ def _mishap(episode: Episode, known: _Known) -> Failure:
     id_, found, met = known
     remedy = _remedy(episode, met, found)
     line = _general(met.line) if rule(met.line) else with_command(_public(met.line), found.head)
-    return Failure(id_, found, episode, line, *remedy, worked=episode.outcome != "failure")
+    return Failure(id_, found, line, *remedy, worked=episode.outcome != "failure")
 
 
 def _public(line: str) -> str:
@@ -302,7 +292,7 @@ def _cut(text: str, longest: int) -> str:
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "\u2026"
 
 
-# -- What went wrong in an episode, as it is told: errors with what resolved them, st -------------
+# -- What went wrong in an episode: errors with what resolved them, failed steps, responses -------
 
 
 _LONGEST = 160
@@ -313,17 +303,7 @@ _PLACE = re.compile(
 _CHECK = re.compile(r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|\w*test|eslint|ci)\b")
 _FAILED_OUTCOMES = {"fail", "failed", "failure", "error"}
 
-_SETBACKS = "_setbacks"  # where an episode keeps its own
-
 _salient = lru_cache(maxsize=16384)(salient)
-
-
-class EpisodeFailures(NamedTuple):
-    """Nothing but texts and tuples of them: what `marshal` can keep."""
-
-    resolved: tuple[tuple[str, ...], ...] = ()
-    failed: tuple[str, ...] = ()
-    responses: tuple[tuple[str, ...], ...] = ()
 
 
 class FailureResponse(NamedTuple):
@@ -338,51 +318,23 @@ class FailureResponse(NamedTuple):
         return Move(self.made, self.place)
 
 
-NONE = EpisodeFailures()
-
-
-def setbacks(episode: Episode) -> EpisodeFailures:
-    """What went wrong in an episode; taken once."""
-    known = _known_setbacks(episode)
-    if known is None:
-        answers = tuple(map(tuple, _responses(episode)))
-        known = EpisodeFailures(resolved(episode), failed(episode), answers)
-        episode.__dict__[_SETBACKS] = known
-    return known
-
-
-def resolved(episode: Episode) -> tuple[tuple[str, ...], ...]:
+def resolved(episode: Episode) -> Iterator[tuple[str, str]]:
     """The errors that an episode got over, and what resolved them."""
-    known = _known_setbacks(episode)
-    return known.resolved if known else tuple(_resolved(episode))
-
-
-def failed(episode: Episode) -> tuple[str, ...]:
-    """The steps that failed, each on a line; a check that fails did nothing wrong."""
-    known = _known_setbacks(episode)
-    return known.failed if known else tuple(_failed(episode))
-
-
-def _known_setbacks(episode: Episode) -> EpisodeFailures | None:
-    known: EpisodeFailures | None = episode.__dict__.get(_SETBACKS)
-    return known
-
-
-def _resolved(episode: Episode) -> Iterator[tuple[str, str]]:
     for error in episode.errors_encountered:
         met = without_instructions(error.message or error.type)
         if met and error.resolution and not pipes_download(error.resolution):
             yield (met, error.resolution)
 
 
-def _failed(episode: Episode) -> Iterator[str]:
+def failed(episode: Episode) -> Iterator[str]:
+    """The steps that failed, each on a line; a check that fails did nothing wrong."""
     for action in episode.action_log:
         is_failure = action.error or (action.result or "").lower() in _FAILED_OUTCOMES
         if is_failure and not _is_check(action):
             yield line(_described(action))
 
 
-def _responses(episode: Episode) -> Iterator[FailureResponse]:
+def responses(episode: Episode) -> Iterator[FailureResponse]:
     """What was done after each error that has a key."""
     for action, then in pairwise(episode.action_log):
         found = action.error and key(action.error, action.action, action.target or "")

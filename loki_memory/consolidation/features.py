@@ -1,186 +1,216 @@
 """Features: the values by which consolidation compares episodes and statements.
 
-Most episodes are old and do not change, so a run extracts the features of each episode once, as
-plain values that the run cache keeps. A `LazyEpisode` holds features only and reads its file when a
-phase needs the words.
+Phases see an episode as its features only. They are extracted once for each version of a file, and
+kept in the index as JSON: most episodes are old and do not change. Whatever a phase needs to know
+of an episode is a field here; only a summary is made from the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.failures import EpisodeFailures
+from loki_memory.consolidation.failures import (
+    Failure,
+    FailureResponse,
+    failed,
+    mishaps,
+    resolved,
+    responses,
+)
 from loki_memory.consolidation.similarity import content, marks, words
-from loki_memory.consolidation.step_sequences import Move, moves
+from loki_memory.consolidation.step_sequences import Move, is_command, move, moves
 from loki_memory.consolidation.summary import is_terse
-from loki_memory.consolidation.work_context import circumstances, files, steps
-from loki_memory.models import Belief, Episode, Memory
-from loki_memory.models.episode import Recalled
+from loki_memory.consolidation.work_context import (
+    category_of,
+    checks,
+    circumstances,
+    files_needed,
+    steps,
+)
+from loki_memory.models import Action, Belief, Episode
+from loki_memory.models.error_signature import Key
 
-_GLANCE = "_glance"  # where an episode keeps its own
+_DONE = 200  # characters of an action: a longer one is told in no skill
 
 
 class EpisodeFeatures(NamedTuple):
-    """Nothing but texts, numbers, bytes and tuples of them: what `marshal` can keep."""
+    """An episode as phases see it: texts, numbers, and sequences of them, as JSON has them."""
 
+    id: str
     timestamp: str
     session: str | None
+    agent: str | None
     outcome: str
     scope: str
     origin: str | None
     pinned: bool
     importance: float | None
     goal: str
-    words: tuple[str, ...]  # of the goal
-    paths: tuple[str, ...]
-    files: tuple[str, ...]
-    steps: tuple[str, ...]
-    circumstances: tuple[str, ...]
-    made: tuple[tuple[str, str], ...]
+    category: str
+    words: Sequence[str]  # of the goal
+    paths: Sequence[str]
+    steps: Sequence[str]
+    circumstances: Sequence[str]
+    constraints: Sequence[str]
+    needed: Sequence[str]  # files that were there before
+    checks: Sequence[str]  # tests, linters and builds that were run
+    made: Sequence[Sequence[str]]  # moves, in their order
+    first_done: Sequence[Sequence[Any]]  # the first action of each move
     errors: int  # that it tells of
-    verdicts: tuple[tuple[str, bool], ...]  # memories that helped, or did not
-    names: tuple[str, ...]  # memories that it refers to
+    failures: Sequence[Sequence[Any]]
+    resolved: Sequence[Sequence[str]]  # errors, and what resolved them
+    failed: Sequence[str]  # steps, each on a line
+    responses: Sequence[Sequence[str]]  # what was done right after errors
+    verdicts: Sequence[tuple[str, bool]]  # memories that helped, or did not
+    names: Sequence[str]  # memories that it refers to
     is_terse: bool
+    stated: Sequence[Sequence[Any]] = ()  # text, type, score, and whether the defect was mended
+
+    @property
+    def date(self) -> str:
+        return self.timestamp[:10]
+
+    def when(self) -> str:
+        return self.timestamp
+
+    def title(self) -> str:
+        return self.goal
 
     def moves(self) -> tuple[Move, ...]:
         return tuple(map(Move._make, self.made))
 
+    def first_actions(self, wanted: Move) -> list[FirstAction]:
+        """The first action that makes a move, if one does."""
+        found = map(FirstAction._make, self.first_done)
+        return [one for one in found if (one.head, one.place) == wanted][:1]
+
+    def mishaps(self) -> list[Failure]:
+        return [_failure(*one) for one in self.failures]
+
+    def statements(self) -> list[StatedSentence]:
+        return [*map(StatedSentence._make, self.stated)]
+
+    def failure_responses(self) -> list[FailureResponse]:
+        return [*map(FailureResponse._make, self.responses)]
+
+
+class StatedSentence(NamedTuple):
+    """A statement of an episode."""
+
+    text: str
+    type: str
+    score: float | None
+    resolved: bool
+
+
+class FirstAction(NamedTuple):
+    """What was done when a move was made first."""
+
+    head: str
+    place: str
+    done: str
+    is_command: bool
+
 
 def episode_features(episode: Episode) -> EpisodeFeatures:
-    """What is known of an episode; taken once."""
-    known: EpisodeFeatures | None = episode.__dict__.get(_GLANCE)
-    if known is None:
-        known = episode.__dict__[_GLANCE] = _taken(episode)
-    return known
-
-
-def _taken(episode: Episode) -> EpisodeFeatures:
-    verdicts = tuple((one.id, one.helpful) for one in episode.recalled if one.helpful is not None)
+    """Extract the features of an episode."""
+    verdicts = [(one.id, one.helpful) for one in episode.recalled if one.helpful is not None]
     return EpisodeFeatures(
+        id=episode.id,
         timestamp=episode.timestamp,
         session=episode.session,
+        agent=episode.agent,
         outcome=episode.outcome,
         scope=episode.scope,
         origin=episode.origin,
         pinned=episode.pinned,
         importance=episode.importance,
         goal=episode.goal,
-        words=tuple(sorted(words(episode.goal))),
-        paths=tuple(sorted(episode.files())),
-        files=tuple(sorted(files(episode))),
-        steps=tuple(sorted(steps(episode))),
-        circumstances=tuple(sorted(circumstances(episode))),
-        made=tuple((one.head, one.place) for one in moves(episode)),
+        category=category_of(episode),
+        words=sorted(words(episode.goal)),
+        paths=sorted(episode.files()),
+        steps=sorted(steps(episode)),
+        circumstances=sorted(circumstances(episode)),
+        constraints=episode.context.constraints,
+        needed=sorted(files_needed(episode)),
+        checks=sorted(checks(episode)),
+        made=[[*one] for one in moves(episode)],
+        first_done=_first_done(episode.action_log),
         errors=len(episode.errors_encountered),
+        failures=[*map(_plain, mishaps(episode))],
+        resolved=[[*one] for one in resolved(episode)],
+        failed=[*failed(episode)],
+        responses=[[*one] for one in responses(episode)],
         verdicts=verdicts,
-        names=(*(link.to for link in episode.links), *(name for name, _ in verdicts)),
+        names=[*(link.to for link in episode.links), *(name for name, _ in verdicts)],
         is_terse=is_terse(episode),
+        stated=[[one.text, one.type, one.score, one.resolved] for one in episode.statements],
     )
 
 
-class LazyEpisode(Episode):
-    """An episode of which a part is known; the whole is read when more is asked for.
-
-    A common error has thousands of episodes behind it. To count them it takes their sessions and
-    outcomes, which are fields like any other here: whoever asks for another one gets it too.
-    """
-
-    @classmethod
-    def of(cls, read: Callable[[], Memory], **known: Any) -> LazyEpisode:
-        """An outline with the fields that are known; `read` brings the whole episode."""
-        outline = cls.__new__(cls)
-        outline.__dict__.update(known, _read=read)
-        return outline
-
-    @classmethod
-    def at(
-        cls,
-        seen: EpisodeFeatures,
-        name: str,
-        read: Callable[[], Memory],
-        known: EpisodeFailures | None = None,
-    ) -> LazyEpisode:
-        """The outline of an episode that was glanced at before; `known` is what went wrong."""
-        outline = cls.__new__(cls)
-        outline.__dict__.update(
-            id=name,
-            timestamp=seen.timestamp,
-            session=seen.session,
-            outcome=seen.outcome,
-            scope=seen.scope,
-            origin=seen.origin,
-            pinned=seen.pinned,
-            importance=seen.importance,
-            recalled=[Recalled.model_construct(id=one, helpful=so) for one, so in seen.verdicts],
-            _glance=seen,
-            _setbacks=known,
-            _read=read,
-        )
-        return outline
-
-    def __getattr__(self, name: str) -> Any:
-        """Called for what is not there yet: a field, or what pydantic keeps beside the fields."""
-        read = self.__dict__.pop("_read", None)
-        if read is None:
-            raise AttributeError(name)
-        whole = read()
-        self.__dict__.update(whole.__dict__)
-        for kept in ("__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__"):
-            object.__setattr__(self, kept, getattr(whole, kept))
-        return getattr(self, name)
-
-    def document(self) -> dict[str, Any]:
-        _ = self.model_fields_set  # known of whole records only
-        return super().document()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Episode):
-            return False
-        return self is other or self.document() == other.document()
-
-    def __hash__(self) -> int:
-        return hash(self.id)
+def _first_done(actions: Iterable[Action]) -> list[list[Any]]:
+    found: dict[Move, list[Any]] = {}
+    for one in actions:
+        made = move(one)
+        done = (one.target or one.action).strip()[:_DONE]
+        found.setdefault(made, [*made, done, is_command(one)])
+    return [*found.values()]
 
 
-# -- What consolidation knows of a belief's words at a glance -------------------------------------
+def _plain(one: Failure) -> list[Any]:
+    return [one.id, [*one.key], one.line, one.do, sorted(one.names), one.worked]
 
 
-_GIST = "_gist"  # where a belief keeps its own; a changed one is another belief, and has none yet
+def _failure(
+    id_: str, key: Sequence[str], line: str, do: str, names: Sequence[str], worked: bool
+) -> Failure:
+    return Failure(id_, Key(*key), line, do, frozenset(names), worked)
+
+
+def encoded(features: EpisodeFeatures) -> str:
+    """The features as the index keeps them."""
+    import orjson
+
+    return orjson.dumps([*features]).decode()
+
+
+def decoded(body: str) -> EpisodeFeatures:
+    """The features that the index has kept."""
+    import orjson
+
+    return EpisodeFeatures(*orjson.loads(body))
+
+
+@cache
+def version() -> str:
+    """A hash of the code that extracts features: other code may extract others."""
+    from hashlib import blake2b
+
+    package = Path(__file__).parents[1]
+    sources = sorted([*package.glob("consolidation/*.py"), *package.glob("models/*.py")])
+    return blake2b(b"".join(one.read_bytes() for one in sources), digest_size=16).hexdigest()
+
+
+# -- What the words of a belief are compared by ---------------------------------------------------
 
 
 class StatementFeatures(NamedTuple):
-    """Nothing but texts, truths and tuples of them: what `marshal` can keep."""
+    """What must agree before two statements count as one, and the words of a statement."""
 
     words: tuple[str, ...]  # the stems of its content, each once, sorted
     is_negated: bool
-    marks: tuple[tuple[str, ...], ...]  # what else must agree before two statements count as one
+    marks: tuple[tuple[str, ...], ...]  # what else must agree
 
 
-def gist(belief: Belief) -> StatementFeatures:
-    """What is known of a belief's words; taken once."""
-    known = known_gist(belief)
-    if known is None:
-        known = belief.__dict__[_GIST] = _gist_of(belief.value())
-    return known
-
-
-def known_gist(belief: Belief) -> StatementFeatures | None:
-    """What was taken already: nobody asks for that of an error's message."""
-    known: StatementFeatures | None = belief.__dict__.get(_GIST)
-    return known
-
-
-def with_gist(belief: Belief, known: StatementFeatures) -> None:
-    """Give a belief that was read again what was taken from it, word for word, before."""
-    belief.__dict__[_GIST] = known
-
-
-def _gist_of(text: str) -> StatementFeatures:
-    found = marks(text)
+def statement_features(belief: Belief) -> StatementFeatures:
+    """Extract the features of what a belief says."""
+    found = marks(belief.value())
     sets = (found.values, found.sides, found.names, found.bounds)
     return StatementFeatures(
-        words=tuple(sorted(set(content(text)))),
+        words=tuple(sorted(set(content(belief.value())))),
         is_negated=found.is_negated,
         marks=tuple(tuple(sorted(one)) for one in sets),
     )

@@ -11,21 +11,19 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from hashlib import blake2b
 from itertools import chain
 from math import ceil, fsum, inf, log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 from loki_memory.consolidation.clustering import clusters_of_goals
-from loki_memory.consolidation.features import EpisodeFeatures, episode_features
+from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.similarity import FUNCTION_WORDS
-from loki_memory.consolidation.snapshot import Snapshot, Touched, cached_by_episodes, in_time
+from loki_memory.consolidation.snapshot import Snapshot, cached_by_episodes, in_time
 from loki_memory.consolidation.step_sequences import Move, SharedSequence, contains, shared
 from loki_memory.consolidation.weigh import Feedback
-from loki_memory.models import Episode
 from loki_memory.models.confidence import confidence as weighed
-from loki_memory.models.ids import digest, slug
+from loki_memory.models.ids import slug
 
 PRIVATE = frozenset({"local", "session"})  # scopes whose episodes no tracked skill may quote
 PROPOSAL = "-proposal"  # behind the name of what we would write where a person wrote
@@ -42,27 +40,22 @@ class Stratum(NamedTuple):
     """Episodes with one kind of goal, in the order of time, under the words that they share."""
 
     name: str
-    episodes: list[Episode]
+    episodes: list[EpisodeFeatures]
 
     @property
-    def successes(self) -> list[Episode]:
+    def successes(self) -> list[EpisodeFeatures]:
         return [one for one in self.episodes if one.outcome == "success"]
-
-    @property
-    def mark(self) -> str:
-        """What tells it from any other."""
-        return digest("stratum", self.name, *(one.id for one in self.episodes))
 
 
 class Habit(NamedTuple):
     """Moves that some episodes of a stratum made, and those that did not."""
 
     moves: tuple[Move, ...]
-    users: list[Episode]
-    others: list[Episode]
+    users: list[EpisodeFeatures]
+    others: list[EpisodeFeatures]
 
     @property
-    def evidence(self) -> list[Episode]:
+    def evidence(self) -> list[EpisodeFeatures]:
         return [one for one in self.users if one.outcome == "success"]
 
     def gain(self) -> float:
@@ -99,18 +92,17 @@ class Habit(NamedTuple):
 
 
 def _sessions(snapshot: Snapshot, episodes: Iterable[str]) -> set[str]:
-    known = (snapshot.records.get(one) for one in episodes)
-    return {one.session or one.id for one in known if isinstance(one, Episode)}
+    return {one.session or one.id for one in filter(None, map(snapshot.episode, episodes))}
 
 
 @cached_by_episodes
 def strata(snapshot: Snapshot) -> list[Stratum]:
     """Goals of one kind. Clusters whose goals share the same words are one kind."""
-    found: dict[str, list[Episode]] = defaultdict(list)
+    found: dict[str, list[EpisodeFeatures]] = defaultdict(list)
     for cluster in clusters_of_goals(snapshot):
         is_public = cluster[0].scope not in PRIVATE
         if is_public and _successes(cluster) >= snapshot.thresholds.skill_successes:
-            found[trigger(list(map(episode_features, cluster)))] += cluster
+            found[trigger(cluster)] += cluster
     return [Stratum(name, in_time(found[name])) for name in sorted(found) if name]
 
 
@@ -130,12 +122,12 @@ def trigger(seen: Sequence[EpisodeFeatures]) -> str:
 def best_habit(stratum: Stratum, anywhere: Baseline) -> Habit | None:
     """The habit that explains most moves of most successes, among those that help."""
     mined = stratum.successes[-_MINED:]
-    found = anywhere.candidates([episode_features(one).moves() for one in mined])
+    found = anywhere.candidates([one.moves() for one in mined])
     if not found:
         return None
     chance = anywhere.by_chance(len(mined))
     inside = {one.id for one in stratum.episodes}
-    seen = [(one, episode_features(one).moves()) for one in stratum.episodes]
+    seen = [(one, one.moves()) for one in stratum.episodes]
     candidates = [one for one in found if anywhere.worth(one) > chance]
     for candidate in candidates:
         users = [one for one, made in seen if contains(made, candidate.moves)]
@@ -148,16 +140,16 @@ def best_habit(stratum: Stratum, anywhere: Baseline) -> Habit | None:
     return None
 
 
-def _judged(episodes: Iterable[Episode]) -> int:
+def _judged(episodes: Iterable[EpisodeFeatures]) -> int:
     return sum(one.outcome in {"success", "failure"} for one in episodes)
 
 
-def _successes(episodes: Iterable[Episode]) -> int:
+def _successes(episodes: Iterable[EpisodeFeatures]) -> int:
     return sum(one.outcome == "success" for one in episodes)
 
 
-def _errors(episodes: Sequence[Episode]) -> float:
-    return sum(episode_features(one).errors for one in episodes) / max(1, len(episodes))
+def _errors(episodes: Sequence[EpisodeFeatures]) -> float:
+    return sum(one.errors for one in episodes) / max(1, len(episodes))
 
 
 # -- Strangers: what episodes have in common that have nothing to do with each other --------------
@@ -177,28 +169,16 @@ class Baseline:
     any few episodes: a habit must be worth more than the best that is found in as many strangers.
     """
 
-    def __init__(self, episodes: Sequence[Episode], least: int) -> None:
+    def __init__(self, episodes: Sequence[EpisodeFeatures], least: int) -> None:
         self.least = least  # successes that must share a habit
         chosen = _chosen(episodes)
-        self._made = {one.id: episode_features(one).moves() for one in chosen}
-        told = [(one.id, one.outcome, episode_features(one).made) for one in chosen]
-        self.mark = blake2b(repr(told).encode(), digest_size=16).hexdigest()
+        self._made = {one.id: one.moves() for one in chosen}
         self._strangers = [one.id for one in chosen if one.outcome == "success"]
         self._failed = self._made.keys() - set(self._strangers)
         self._held = {name: frozenset(made) for name, made in self._made.items()}
         self._holders = Counter(chain.from_iterable(self._held.values()))
-        self.chance: dict[int, float] = {}  # by how many strangers it is the best of
-        # By the mark of a kind of goals: what its successes do alike that strangers do not, as
-        # plain values.
-        self.found: dict[str, Any] = {}
+        self._chance: dict[int, float] = {}  # by how many strangers it is the best of
         self._users: dict[tuple[Move, ...], frozenset[str]] = {}
-
-    def knowing(self, touched: Touched | None) -> Baseline:
-        """The same, with what the last run found that they share, and others do not."""
-        if touched and touched.strangers == self.mark:
-            self.chance.update(touched.chance)
-            self.found.update(touched.found)
-        return self
 
     def worth(self, one: SharedSequence) -> float:
         """How many episodes do it, times how rare its moves are: ordinary moves explain little."""
@@ -228,12 +208,12 @@ class Baseline:
 
     def by_chance(self, size: int) -> float:
         """The worth of the best habit among so many strangers, if there are enough to tell."""
-        if size not in self.chance:
+        if size not in self._chance:
             count = min(_DRAWS, len(self._strangers) // (2 * size))
             starts = range(0, count * size, size) if count >= _FEWEST_DRAWS else ()
             draws = [self._strangers[start : start + size] for start in starts]
-            self.chance[size] = max(map(self._best, draws), default=-inf)
-        return self.chance[size]
+            self._chance[size] = max(map(self._best, draws), default=-inf)
+        return self._chance[size]
 
     def _best(self, group: Sequence[str]) -> float:
         for one in self.candidates([self._made[name] for name in group]):
@@ -248,7 +228,7 @@ def strangers(snapshot: Snapshot) -> Baseline:
     return Baseline(snapshot.episodes, snapshot.thresholds.skill_successes)
 
 
-def _chosen(episodes: Sequence[Episode]) -> list[Episode]:
+def _chosen(episodes: Sequence[EpisodeFeatures]) -> list[EpisodeFeatures]:
     """Those that stand for all others: by nothing but their ids, among all but the newest.
 
     How many are too new is at most a quarter, and grows in steps: so it is the same strangers from

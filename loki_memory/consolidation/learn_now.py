@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
-from loki_memory.consolidation import run_cache
-from loki_memory.consolidation.run import Etags, apply, episode, thresholds
+from loki_memory.consolidation.run import Etags, apply, thresholds
 from loki_memory.errors import FileChanged
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import PRIVATE
 from loki_memory.index.graph import superseded_by
-from loki_memory.index.queries import episode_outlines
 from loki_memory.models import Belief, Episode, Memory
 
 if TYPE_CHECKING:
+    from loki_memory.consolidation.snapshot import Record
     from loki_memory.workspace import Workspace
 
 
@@ -24,28 +22,24 @@ def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
     """The first phases for episodes that were just recorded: a lesson for the next task.
 
     Only the beliefs that these episodes speak of are read: what evidence a belief has stands in its
-    own file. What it rests on is looked up in the index, and read where the words matter: of
-    thousands of episodes, the newest few. Whoever writes meanwhile goes first; the next
-    consolidation finds the same.
+    own file. The features of what it rests on are looked up in the index. Whoever writes meanwhile
+    goes first; the next consolidation finds the same.
     """
     from loki_memory.consolidation.first_phases import EARLY
     from loki_memory.consolidation.pipeline import consolidate as run
-    from loki_memory.consolidation.snapshot import Snapshot, Touched
+    from loki_memory.consolidation.snapshot import Snapshot
 
     known = _Known(workspace)
     limits = thresholds(workspace.config)
     ids = frozenset(one.id for one in new)
-    first = run(Snapshot(new, thresholds=limits), EARLY, Touched(ids))
+    first = run(Snapshot(new, thresholds=limits), EARLY, ids)
     beliefs = known.all(sorted({one.id for one in first.put} | _named(new)))
     beliefs += known.all(known.merged_into(one.id for one in beliefs))
     cited = {name for one in beliefs for name in _sources(one)} - ids
-    sources = [*known.outlines(cited)]
-    plan = run(Snapshot([*new, *beliefs, *sources], thresholds=limits), EARLY, Touched(ids))
+    sources = known.episodes(sorted(cited))
+    plan = run(Snapshot([*new, *beliefs, *sources], thresholds=limits), EARLY, ids)
     with suppress(FileChanged):
-        written = apply(workspace, plan._replace(archive=()), known.etags)
-        # Who was archived has a say too, and consolidation hears it.
-        done = ids if len(sources) == len(cited) else ()
-        run_cache.learn(workspace.layout, sorted(done), written.records)
+        apply(workspace, plan._replace(archive=()), known.etags)
 
 
 class _Known:
@@ -70,21 +64,13 @@ class _Known:
             found |= dict.fromkeys(new)
         return list(found)
 
-    def outlines(self, names: Iterable[str]) -> Iterator[Memory]:
-        """Episodes as the index knows them, and whole where it does not know them yet."""
-        from loki_memory.consolidation.features import LazyEpisode
+    def episodes(self, names: Sequence[str]) -> list[Record]:
+        """Episodes as the last run extracted them, and whole where it has not."""
+        from loki_memory.consolidation.features import decoded, version
 
-        left = set(names)
-        for id_, path, at, session, outcome, has_recalled in episode_outlines(
-            self._workspace.index, sorted(left)
-        ):
-            if path.startswith(PRIVATE):
-                continue
-            left.discard(id_)
-            known = {"id": id_, "timestamp": at, "session": session or None, "outcome": outcome}
-            nothing: dict[str, list[str]] = {} if has_recalled else {"recalled": []}
-            yield LazyEpisode.of(partial(episode, self._workspace, id_), **known, **nothing)
-        yield from self.all(sorted(left))
+        kept = dict(self._workspace.index.features_of(names, version()))
+        left = (name for name in names if name not in kept)
+        return [*map(decoded, kept.values()), *self.all(left)]
 
     def _one(self, name: str) -> Memory | None:
         path = self._workspace.place_of(name)

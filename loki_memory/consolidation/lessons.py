@@ -11,11 +11,10 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from loki_memory.consolidation.failures import failed, line, resolved
-from loki_memory.consolidation.features import EpisodeFeatures, episode_features
+from loki_memory.consolidation.failures import line
+from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.similarity import content, grams, jaccard, names
 from loki_memory.consolidation.template import medoid
-from loki_memory.models import Episode
 from loki_memory.models.error_signature import signature
 from loki_memory.models.text import normal
 
@@ -44,15 +43,15 @@ class Met(NamedTuple):
     resolution: str
 
 
-def lessons(cluster: Sequence[Episode], least: int) -> list[Lesson]:
+def lessons(cluster: Sequence[EpisodeFeatures], least: int) -> list[Lesson]:
     """Those met by most episodes first; none if nothing came in as many as `least`."""
     if len(cluster) < least:
         return []
     return _resolved(cluster, least) or _told_apart(cluster, least)
 
 
-def _resolved(cluster: Sequence[Episode], least: int) -> list[Lesson]:
-    met = [Met(episode.id, *told) for episode in cluster for told in resolved(episode)]
+def _resolved(cluster: Sequence[EpisodeFeatures], least: int) -> list[Lesson]:
+    met = [Met(episode.id, *told) for episode in cluster for told in episode.resolved]
     return [
         Lesson(_trouble(those), _remedy(those), _wrong(cluster, those))
         for those in islice(_recurring(met, least), _MOST_LESSONS)
@@ -148,17 +147,17 @@ def _remedy(those: Sequence[Met]) -> str:
     return line(medoid([text for text in sorted(given) if given[text] == most]))
 
 
-def _wrong(cluster: Sequence[Episode], those: Sequence[Met]) -> str:
+def _wrong(cluster: Sequence[EpisodeFeatures], those: Sequence[Met]) -> str:
     """The step that failed where the error was met."""
     met_by = {one.episode for one in those}
-    there = (failed(episode) for episode in cluster if episode.id in met_by)
+    there = (episode.failed for episode in cluster if episode.id in met_by)
     return medoid([*chain.from_iterable(there)])
 
 
-def _told_apart(cluster: Sequence[Episode], least: int) -> list[Lesson]:
+def _told_apart(cluster: Sequence[EpisodeFeatures], least: int) -> list[Lesson]:
     """Steps that nearly all that succeeded took, and hardly one that failed."""
-    good = [frozenset(episode_features(one).steps) for one in cluster if one.outcome == "success"]
-    bad = [frozenset(episode_features(one).steps) for one in cluster if one.outcome == "failure"]
+    good = [frozenset(one.steps) for one in cluster if one.outcome == "success"]
+    bad = [frozenset(one.steps) for one in cluster if one.outcome == "failure"]
     if min(len(good), len(bad)) < max(least, 1):
         return []
     do, avoid = _telling(good, bad), _telling(bad, good)
@@ -190,17 +189,17 @@ class Surroundings:
     nothing.
     """
 
-    def __init__(self, episodes: Iterable[Episode]) -> None:
+    def __init__(self, episodes: Iterable[EpisodeFeatures]) -> None:
         seen: dict[str, list[EpisodeFeatures]] = defaultdict(list)
-        for one in map(episode_features, episodes):
+        for one in episodes:
             seen[one.scope].append(one)
         self._held = {scope: _held(those) for scope, those in seen.items()}
         self._all = {scope: len(those) for scope, those in seen.items()}
 
-    def conditions(self, cluster: Sequence[Episode]) -> list[str]:
+    def conditions(self, cluster: Sequence[EpisodeFeatures]) -> list[str]:
         """What holds in most of a cluster and not in most other episodes; the oddest first."""
         scope, size = cluster[0].scope, len(cluster)
-        inside = _held(map(episode_features, cluster))
+        inside = _held(cluster)
         others = self._all[scope] - size
         odds = self._odds(inside, self._held[scope], size, others)
         telling = [

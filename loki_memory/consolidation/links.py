@@ -15,7 +15,7 @@ from functools import cache, partial
 from itertools import combinations
 from typing import Any, NamedTuple, TypeGuard
 
-from loki_memory.consolidation.features import gist
+from loki_memory.consolidation.features import statement_features
 from loki_memory.consolidation.provenance import (
     days_between,
     differs,
@@ -159,7 +159,8 @@ def _contained(nodes: Mapping[str, Node]) -> Iterator[Tie]:
 
     The messages of errors are no statements: they contain each other without saying more.
     """
-    gists = {name: gist(one) for name, one in nodes.items() if _is_statement(one)}
+    statements = (one for one in nodes.values() if _is_statement(one))
+    gists = {one.id: statement_features(one) for one in statements}
     said = {name: frozenset(one.words) for name, one in gists.items()}
     places: dict[str, list[str]] = defaultdict(list)
     for name, one in gists.items():

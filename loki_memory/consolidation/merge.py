@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from loki_memory.consolidation.clustering import clusters, same
-from loki_memory.consolidation.features import gist
+from loki_memory.consolidation.features import EpisodeFeatures, statement_features
 from loki_memory.consolidation.provenance import (
     DEAD,
     LATER,
@@ -34,7 +34,7 @@ from loki_memory.consolidation.provenance import (
 )
 from loki_memory.consolidation.similarity import NameMarks, marks, sameness
 from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
-from loki_memory.models import Belief, Episode, Fact, Learning, Pattern, parse
+from loki_memory.models import Belief, Fact, Learning, Pattern, parse
 from loki_memory.models.confidence import confidence
 
 Prose = Pattern | Fact  # anti-patterns are merged by their key, which is their id
@@ -108,7 +108,7 @@ def _shelf(belief: Prose) -> Shelf:
     if isinstance(belief, Fact):
         moments = (belief.at, belief.valid_from)
         placed = (belief.session, *moments, belief.subject, belief.attribute)
-    said = gist(belief)
+    said = statement_features(belief)
     place = (belief.kind, belief.scope, belief.category or "", placed)
     return (*place, said.is_negated, said.marks)
 
@@ -144,8 +144,8 @@ def _placed(belief: Prose, kept: Prose) -> Belief:
 
 def _repeated(snapshot: Snapshot, touched: Touched | None) -> Iterator[BeliefChange]:
     """The end of derived learnings that another one of their day makes needless."""
-    new = (snapshot.records.get(one) for one in (touched.ids if touched else ()))
-    days = {one.date for one in new if isinstance(one, Episode | Learning)}
+    new = (snapshot.records.get(one) for one in touched or ())
+    days = {one.date for one in new if isinstance(one, EpisodeFeatures | Learning)}
     shelves: dict[tuple[str, str, NameMarks], list[Learning]] = defaultdict(list)
     for one in snapshot.of(Learning):
         if one.id not in snapshot.archived and (touched is None or one.date in days):

@@ -12,8 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.clustering import clusters_of_goals, mark
-from loki_memory.consolidation.features import episode_features
+from loki_memory.consolidation.clustering import clusters_of_goals
+from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.lessons import Lesson, Surroundings, lessons
 from loki_memory.consolidation.lint import LONGEST, is_platitude
 from loki_memory.consolidation.provenance import (
@@ -21,53 +21,27 @@ from loki_memory.consolidation.provenance import (
     differs,
     extra,
     given_back,
-    is_refuted,
     least_trusted,
     newest,
     replaced_because,
 )
 from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
 from loki_memory.consolidation.template import common
-from loki_memory.consolidation.work_context import extension
-from loki_memory.models import Episode, LinkTo, Pattern, parse, tombstone_id
+from loki_memory.models import LinkTo, Pattern, parse, tombstone_id
 from loki_memory.models.ids import digest
 
 _BARE = re.compile(r"(?:Run|Change|Add|Remove) `")
 _SETTLED = {"superseded", "rejected", "retired"}
 _REPLACED_BY = "superseded_by"
 _JOINED = "clusters joined"  # unlike a merge of two texts, this ends when they part again
-# What a file is written in says what a lesson is about; other files say less than the phase.
-_CATEGORIES = {
-    **dict.fromkeys((".ts", ".tsx"), "typescript"),
-    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), "javascript"),
-    **dict.fromkeys((".c", ".h"), "c"),
-    **dict.fromkeys((".cc", ".cpp", ".hpp"), "cpp"),
-    **dict.fromkeys((".sh", ".bash"), "shell"),
-    **dict.fromkeys((".yml", ".yaml", ".toml", ".ini"), "configuration"),
-    **dict.fromkeys((".md", ".rst"), "documentation"),
-    **dict.fromkeys((".css", ".scss", ".html"), "web"),
-    ".py": "python",
-    ".go": "go",
-    ".rs": "rust",
-    ".java": "java",
-    ".kt": "kotlin",
-    ".rb": "ruby",
-    ".php": "php",
-    ".cs": "csharp",
-    ".swift": "swift",
-    ".sql": "sql",
-    ".db": "sql",
-}
 
 
 class Scene(NamedTuple):
     """What every cluster is looked at against."""
 
     snapshot: Snapshot
-    touched: Touched | None
     surroundings: Surroundings
     judges: Mapping[str, frozenset[str]]  # pattern -> episodes that say whether it helped
-    taught: Mapping[str, Pattern]  # by the earliest episode of its cluster
 
 
 class FoundPattern(NamedTuple):
@@ -82,10 +56,8 @@ class FoundPattern(NamedTuple):
 
 
 def patterns(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
-    """The patterns of all clusters; a cluster that is as it was teaches what it taught."""
-    around = Surroundings(snapshot.episodes)
-    scene = Scene(snapshot, touched, around, _judges(snapshot), _taught(snapshot))
-    found = _found(scene)
+    """The patterns of all clusters: which goals are of one kind depends on all of them."""
+    found = _found(Scene(snapshot, Surroundings(snapshot.episodes), _judges(snapshot)))
     current = [_revived(one, found, snapshot, touched) for one in found.taught]
     current += _left_over(found, snapshot)
     put = [one for one in current if _is_news(one, snapshot)]
@@ -105,18 +77,9 @@ def pattern_id(earliest: str, category: str) -> str:
 def _judges(snapshot: Snapshot) -> dict[str, frozenset[str]]:
     judges: dict[str, set[str]] = defaultdict(set)
     for episode in snapshot.episodes:
-        for one in episode.recalled:
-            if one.helpful is not None:
-                judges[one.id].add(episode.id)
+        for name, _ in episode.verdicts:
+            judges[name].add(episode.id)
     return {judged: frozenset(episodes) for judged, episodes in judges.items()}
-
-
-def _taught(snapshot: Snapshot) -> dict[str, Pattern]:
-    """Those that clusters taught; one that was replaced gives way to the one that replaced it."""
-    by_standing = sorted(snapshot.of(Pattern), key=lambda one: one.status != "superseded")
-    found = {_cluster(one): one for one in by_standing}
-    found.pop("", None)
-    return found
 
 
 def _cluster(pattern: Pattern) -> str:
@@ -129,7 +92,7 @@ def _found(scene: Scene) -> FoundPattern:
     found = FoundPattern([], [], {})
     snapshot = scene.snapshot
     for cluster in clusters_of_goals(snapshot):
-        learned = (_again if _is_known(cluster, scene) else _learned)(cluster, scene)
+        learned = _learned(cluster, scene)
         if learned and snapshot.rejected and tombstone_id(learned.value()) in snapshot.rejected:
             found.refused.append(learned)
             learned = None
@@ -139,35 +102,7 @@ def _found(scene: Scene) -> FoundPattern:
     return found
 
 
-def _is_known(cluster: Sequence[Episode], scene: Scene) -> bool:
-    """Whether the last run saw a cluster as it is now, or a pattern says what it taught."""
-    ids = [one.id for one in cluster]
-    if scene.touched is None or scene.touched.holds(ids):
-        return False
-    if scene.touched.clusters is not None:
-        return mark(cluster) in scene.touched.clusters
-    known = scene.taught.get(ids[0])
-    return known is not None and known.source_episodes == newest(ids)
-
-
-def _again(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
-    """What a known cluster taught; what sets it apart depends on all the others."""
-    known = scene.taught.get(cluster[0].id)
-    if known is None or _is_over(known):
-        return None
-    conditions = scene.surroundings.conditions(cluster)
-    if known.origin == "owner" or conditions == known.conditions:
-        return known
-    return known.changed(conditions=conditions)
-
-
-def _is_over(pattern: Pattern) -> bool:
-    """Whether no cluster taught a pattern any more when it was last asked."""
-    is_retired = pattern.status == "retired" and not is_refuted(pattern)
-    return is_retired or _JOINED in replaced_because(pattern)
-
-
-def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
+def _learned(cluster: Sequence[EpisodeFeatures], scene: Scene) -> Pattern | None:
     taught = lessons(cluster, scene.snapshot.thresholds.pattern_episodes)
     if all(_BARE.match(one.remedy) for one in taught):
         return None  # the anti-pattern of the error shows the command or the change
@@ -176,9 +111,9 @@ def _learned(cluster: Sequence[Episode], scene: Scene) -> Pattern | None:
 
 
 def _fields(
-    cluster: Sequence[Episode], taught: list[Lesson], surroundings: Surroundings
+    cluster: Sequence[EpisodeFeatures], taught: list[Lesson], surroundings: Surroundings
 ) -> dict[str, Any]:
-    goal = common(episode_features(episode).goal for episode in cluster).rstrip(".:")
+    goal = common(episode.goal for episode in cluster).rstrip(".:")
     said = [f"{goal}: " + "; ".join(_told(one) for one in taught[:many]) for many in (2, 1)]
     return {
         "pattern": next((text for text in said if len(text) <= LONGEST), said[-1]),
@@ -192,9 +127,9 @@ def _told(lesson: Lesson) -> str:
     return f"{lesson.trouble} - {lesson.remedy}"
 
 
-def _record(cluster: Sequence[Episode], fields: dict[str, Any], scene: Scene) -> Pattern:
+def _record(cluster: Sequence[EpisodeFeatures], fields: dict[str, Any], scene: Scene) -> Pattern:
     """The pattern as it is now. Where a person put their name to it, only its evidence moves."""
-    category = category_of(cluster[0])
+    category = cluster[0].category
     identity = pattern_id(cluster[0].id, category)
     known = scene.snapshot.records.get(identity)
     if not isinstance(known, Pattern):
@@ -211,7 +146,7 @@ def _record(cluster: Sequence[Episode], fields: dict[str, Any], scene: Scene) ->
     return known.changed(**fields, **sources)
 
 
-def _provenance(cluster: Sequence[Episode]) -> dict[str, Any]:
+def _provenance(cluster: Sequence[EpisodeFeatures]) -> dict[str, Any]:
     """The episodes behind a pattern, and what follows from them: dates, and how far to trust it."""
     outcomes = {one.id: one.outcome for one in cluster}
     cited = newest(outcomes)
@@ -237,15 +172,6 @@ def _with_verdicts(sources: dict[str, Any], known: Pattern, scene: Scene) -> dic
     }
 
 
-def category_of(episode: Episode) -> str:
-    """What an episode is about: the language of most of its files, else its phase."""
-    endings = (_CATEGORIES.get(extension(path)) for path in sorted(episode.files()))
-    counted = Counter(filter(None, endings))
-    if counted:
-        return min(counted, key=lambda name: (-counted[name], name))
-    return (episode.context.phase or "general").lower()
-
-
 def _revived(
     taught: Pattern, found: FoundPattern, snapshot: Snapshot, touched: Touched | None
 ) -> Pattern:
@@ -254,7 +180,7 @@ def _revived(
     One that evidence retired speaks until evidence is weighed again, where it will be.
     """
     if taught.status == "retired" and taught.origin != "owner":
-        is_weighed = touched is None or touched.holds(taught.source_episodes)
+        is_weighed = touched is None or not touched.isdisjoint(taught.source_episodes)
         return taught.changed(status="candidate") if is_weighed else taught
     if taught.status != "superseded":
         return taught

@@ -16,12 +16,8 @@ After an episode was recorded only the first of them run, for what it met.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from loki_memory.consolidation.archive import forget
-from loki_memory.consolidation.clustering import clusters_of_goals, mark
 from loki_memory.consolidation.first_phases import EARLY
-from loki_memory.consolidation.habits import strangers, strata
 from loki_memory.consolidation.links import relate
 from loki_memory.consolidation.merge import merge
 from loki_memory.consolidation.patterns import patterns
@@ -29,7 +25,6 @@ from loki_memory.consolidation.pipeline import Phases
 from loki_memory.consolidation.reconcile import reconcile
 from loki_memory.consolidation.reflect import reflect
 from loki_memory.consolidation.skills import proceduralise
-from loki_memory.consolidation.snapshot import Snapshot, Touched
 
 (FIRST, FACTS, WEIGH) = EARLY
 ALL: Phases = (
@@ -44,20 +39,3 @@ ALL: Phases = (
     ("reflect", relate),
     ("forget", forget),
 )
-
-
-def looked_at(snapshot: Snapshot, changed: Collection[str] = ()) -> Touched:
-    """What a run over a snapshot has looked at, for the next one: nothing is new in it.
-
-    What was found of goals among whose episodes it changed some is found anew when it is needed.
-    """
-    marked = {stratum.mark: stratum for stratum in strata(snapshot)}
-    marks = frozenset((*map(mark, clusters_of_goals(snapshot)), *marked))
-    anywhere = strangers(snapshot)
-    chance = tuple(sorted(anywhere.chance.items()))
-    found = {
-        name: anywhere.found[name]
-        for name, stratum in marked.items()
-        if name in anywhere.found and not any(one.id in changed for one in stratum.episodes)
-    }
-    return Touched(frozenset(), marks, anywhere.mark, chance, found)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 
 from loki_memory.consolidation.lint import lint
+from loki_memory.consolidation.provenance import differs
 from loki_memory.consolidation.snapshot import BeliefChange, Memory, PhaseChanges, Snapshot, Touched
 from loki_memory.models import Belief, Episode, Link, Skill
 
@@ -48,7 +49,7 @@ def consolidate(
         steps += changes.steps
         if changes:
             made.update({one.id: one for one in changes.put})
-            touched = touched and touched.with_(_reached(changes, now))
+            touched = None if touched is None else touched.union(_reached(changes, now))
             now = now.with_changes(changes)
     return seal(snapshot, made, now.records.keys(), steps)
 
@@ -81,7 +82,7 @@ def _is_refused(record: Memory, snapshot: Snapshot) -> bool:
     if archived is None:
         return record.id not in snapshot.records and bool(lint(record))
     if isinstance(record, Skill):
-        return archived.document() == record.document()
+        return not differs(record, snapshot.archived)
     return not isinstance(record, Link)
 
 

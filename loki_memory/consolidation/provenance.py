@@ -8,8 +8,9 @@ from functools import lru_cache
 from math import exp, fsum, lgamma, log
 from typing import Any, get_args
 
-from loki_memory.consolidation.snapshot import Touched
-from loki_memory.models import Belief, Episode, LinkTo, Memory, Origin, Skill
+from loki_memory.consolidation.features import EpisodeFeatures
+from loki_memory.consolidation.snapshot import Record, Touched
+from loki_memory.models import Belief, LinkTo, Memory, Origin, Skill
 from loki_memory.models.confidence import is_produced
 
 TRUST: tuple[str, ...] = get_args(Origin)  # most trusted first
@@ -24,18 +25,18 @@ _CITED = 1000  # episodes
 _UNLIKELY = 0.60  # confidence below which a belief that is contradicted is disputed, or retired
 
 
-def least_trusted(records: Iterable[Memory]) -> str:
+def least_trusted(records: Iterable[Record]) -> str:
     """The origin of what is derived from records: at best an agent's, at worst their worst."""
     origins = {getattr(one, "origin", None) for one in records}
     return next((worst for worst in _WORSE if worst in origins), "agent")
 
 
-def is_live(record: Memory) -> bool:
+def is_live(record: Record) -> bool:
     """Whether a record still speaks: it was neither replaced nor taken back.
 
     What happened in an episode did happen, whatever somebody calls its status.
     """
-    if isinstance(record, Episode):
+    if isinstance(record, EpisodeFeatures):
         return True
     status = record.status if isinstance(record, Belief) else extra(record, "status")
     return status not in DEAD
@@ -123,16 +124,16 @@ def is_refuted(belief: Belief) -> bool:
 
 def is_touched(belief: Belief, touched: Touched | None) -> bool:
     """Whether a belief is new, or has evidence that is."""
-    if touched is None or belief.id in touched.ids:
+    if touched is None or belief.id in touched:
         return True
-    told, holds = belief.evidence, touched.holds
-    return holds(belief.source_episodes) or holds(told.for_) or holds(told.against)
+    named = (belief.source_episodes, belief.evidence.for_, belief.evidence.against)
+    return not all(map(touched.isdisjoint, named))
 
 
-def differs(record: Memory, known: Mapping[str, Memory]) -> bool:
+def differs(record: Memory, known: Mapping[str, Record]) -> bool:
     """Whether writing the record would change what memory says."""
     old = known.get(record.id)
-    return old is None or old.document() != record.document()
+    return not isinstance(old, Memory) or old.document() != record.document()
 
 
 def at_least(count: int, trials: int, chance: float) -> float:

@@ -15,8 +15,7 @@ from itertools import chain, takewhile
 from math import fsum
 from typing import Any
 
-from loki_memory.consolidation.failures import FailureResponse, setbacks
-from loki_memory.consolidation.features import episode_features
+from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.provenance import (
     at_least,
@@ -41,7 +40,6 @@ from loki_memory.consolidation.weigh import feedback, weigh
 from loki_memory.models import (
     AntiPattern,
     Belief,
-    Episode,
     Fact,
     Pattern,
     parse,
@@ -141,8 +139,7 @@ def _weighed(changed: Sequence[Belief], snapshot: Snapshot) -> list[Belief]:
     """As weighing will find them: so that the next run has nothing to add."""
     told = feedback(snapshot)
     names = {name for one in changed for name in _spoken_for(one).union(*told.get(one.id, ()))}
-    found = (snapshot.records.get(name) for name in sorted(names))
-    episodes = [one for one in found if isinstance(one, Episode)]
+    episodes = filter(None, map(snapshot.episode, sorted(names)))
     alone = Snapshot([*changed, *episodes], snapshot.day, snapshot.rejected, snapshot.thresholds)
     heavier = {one.id: one for one in weigh(alone).put if isinstance(one, Belief)}
     return [heavier.get(one.id, one) for one in changed]
@@ -220,7 +217,7 @@ def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Sna
     return _next_move(head, template, _newest(children, snapshot))
 
 
-def _newest(children: list[AntiPattern], snapshot: Snapshot) -> list[Episode]:
+def _newest(children: list[AntiPattern], snapshot: Snapshot) -> list[EpisodeFeatures]:
     """The newest episodes that met an error: what helped of late fits the code as it is."""
     place = _places(snapshot)
     met = place.keys() & chain.from_iterable(one.rests_on() for one in children)
@@ -233,7 +230,7 @@ def _places(snapshot: Snapshot) -> dict[str, int]:
     return {one.id: at for at, one in enumerate(snapshot.episodes)}
 
 
-def _next_move(head: str, template: str, episodes: Sequence[Episode]) -> str:
+def _next_move(head: str, template: str, episodes: Sequence[EpisodeFeatures]) -> str:
     """The move that most successes made right after the error, and failures did not."""
     solved = _tried(head, template, (one for one in episodes if one.outcome == "success"))
     made = (one for one in solved if one.head)
@@ -247,14 +244,14 @@ def _next_move(head: str, template: str, episodes: Sequence[Episode]) -> str:
     return f"`{usual.head}`{f' on a {usual.place} file' if usual.place else ''} before trying again"
 
 
-def _tried(head: str, template: str, episodes: Iterable[Episode]) -> Counter[Move]:
+def _tried(head: str, template: str, episodes: Iterable[EpisodeFeatures]) -> Counter[Move]:
     """How often each move was made right after an error."""
     return Counter(made for one in episodes for made in _after(one, head, template))
 
 
-def _after(episode: Episode, head: str, template: str) -> Iterator[Move]:
+def _after(episode: EpisodeFeatures, head: str, template: str) -> Iterator[Move]:
     """What was done after each occurrence of an error."""
-    for one in map(FailureResponse._make, setbacks(episode).responses):
+    for one in episode.failure_responses():
         # What a tool writes before the message is left out where an agent quotes it.
         if one.head == head and one.template.endswith(template):
             yield one.move()
@@ -413,7 +410,7 @@ def gathering(snapshot: Snapshot) -> Iterator[BeliefChange]:
         return
     counts = Counter(path for files in touching for path in files)
     often = {path: n for path, n in sorted(counts.items()) if n >= _GATHERED * len(touching)}
-    worked = [episode_features(one).paths for one in snapshot.episodes] if often else []
+    worked = [one.paths for one in snapshot.episodes] if often else []
     for path, count in often.items():
         usual = sum(path in files for files in worked) / len(worked)
         if at_least(count, len(touching), usual) < _CHANCE:
@@ -421,13 +418,11 @@ def gathering(snapshot: Snapshot) -> Iterator[BeliefChange]:
             yield BeliefChange("noticed", f"file:{path}", f"errors gather around {path}", (), why)
 
 
-def _files(recent: Mapping[str, Episode], episodes: Iterable[str]) -> set[str]:
-    return {
-        path for one in episodes if one in recent for path in episode_features(recent[one]).paths
-    }
+def _files(recent: Mapping[str, EpisodeFeatures], episodes: Iterable[str]) -> set[str]:
+    return {path for one in episodes if one in recent for path in recent[one].paths}
 
 
-def _recent(snapshot: Snapshot, first: int, last: int) -> list[Episode]:
+def _recent(snapshot: Snapshot, first: int, last: int) -> list[EpisodeFeatures]:
     """Episodes that are at least `first` and fewer than `last` days old."""
     ages = ((days_between(one.date, snapshot.day), one) for one in reversed(snapshot.episodes))
     young = takewhile(lambda aged: aged[0] < last, ages)  # all that come then are older

@@ -14,11 +14,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.editing.removal import archive, keep_copy
-from loki_memory.errors import InvalidRecord, NotFound, WouldLoseBeliefs
-from loki_memory.files.layout import place
-from loki_memory.home import parsed
+from loki_memory.errors import InvalidRecord, WouldLoseBeliefs
 from loki_memory.index.queries import unread_problems
-from loki_memory.models import Episode, Skill
+from loki_memory.models import Skill
 from loki_memory.team.ledgers import take_over_checkpoints
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
 _NAMED = 3  # files that cannot be read
 _SPAN, _HOURS = re.compile(r"(\d{1,5})([hd])"), {"h": 1, "d": 24}
-NO_FILE = "-"  # instead of an etag
 Etags = dict[str, tuple[str, str | None]]  # by id: the file, and what it was when it was read
 
 
@@ -90,23 +87,18 @@ def _consolidated(workspace: Workspace, asked: RunOptions) -> Report:
 
 
 def _run(workspace: Workspace, asked: RunOptions) -> Report:
-    """Read, think and write; keep what the next run need not look at again."""
+    """Read, think and write."""
     from loki_memory.consolidation import pipeline
-    from loki_memory.consolidation.input import RunInput
+    from loki_memory.consolidation.input import read_input
     from loki_memory.consolidation.phases import ALL
 
-    survey, day = RunInput(workspace), asked.day or ""
-    if not asked.since and (quiet := survey.quiet(day)):
-        return Report(quiet.day, asked.plan_only, quiet.episodes, [], 0, 0)
-    before = survey.snapshot(day)
-    touched = _since(asked.since, before) if asked.since else survey.touched
+    before, etags = read_input(workspace, asked.day or "")
+    touched = _since(asked.since, before) if asked.since else None
     plan = pipeline.consolidate(before, ALL, touched, asked.progress)
     if plan.lost:
         raise WouldLoseBeliefs(plan.lost)
     if not asked.plan_only:
-        written = apply(workspace, plan, survey.etags())
-        if not asked.since:
-            survey.settle(before, plan, written, day)
+        apply(workspace, plan, etags)
     counts = len(plan.put), len(plan.archive)
     return Report(plan.day, asked.plan_only, len(before.episodes), [*plan.steps], *counts)
 
@@ -140,9 +132,7 @@ def _name_unread(workspace: Workspace) -> None:
 
 
 def _since(moment: str, before: Snapshot) -> Touched:
-    from loki_memory.consolidation.snapshot import Touched
-
-    return Touched(frozenset(one.id for one in before.episodes if one.timestamp >= moment))
+    return frozenset(one.id for one in before.episodes if one.timestamp >= moment)
 
 
 def thresholds(config: Config) -> Thresholds:
@@ -167,57 +157,27 @@ def thresholds(config: Config) -> Thresholds:
     )
 
 
-def episode(workspace: Workspace, name: str) -> Episode:
-    """A whole episode, as the index has it."""
-    found = workspace.index.body(name)
-    record = parsed(*found) if found else None
-    if not isinstance(record, Episode):  # somebody removed it a moment ago
-        raise NotFound(name)
-    return record
-
-
-class Rewritten(NamedTuple):
-    """A record that was written, and the etag of its file before and after."""
-
-    id: str
-    before: str  # `-` if there was no such file
-    after: str
-
-
-class Written(NamedTuple):
-    """What a plan came to on disk."""
-
-    records: list[Rewritten]
-    archived: dict[str, str]  # the ids of records that went to the archive, by their files there
-
-
-def apply(workspace: Workspace, plan: Plan, etags: Etags) -> Written:
+def apply(workspace: Workspace, plan: Plan, etags: Etags) -> None:
     """Write a plan: all of it, or none. What somebody changed meanwhile is not overwritten.
 
     The index is brought up to date later.
     """
-    written = Written([], {})
     learned: list[Skill] = []
     if not (plan.put or plan.archive):
-        return written
+        return
     with workspace.store.change() as change:
         for record in plan.put:
             path, etag = etags.get(record.id, ("", None))
             if record.id in plan.whole:
-                written.archived[keep_copy(change, path)] = record.id
-            before = change.read(path or place(record))
+                keep_copy(change, path)
             stored = change.put(record, path, if_match=etag)
-            after = change.read(path or place(stored))
-            told = (one.etag if one else NO_FILE for one in (before, after))
-            written.records.append(Rewritten(record.id, *told))
             learned += [stored] if isinstance(stored, Skill) else []
         for name in plan.archive:
-            written.archived[archive(change, etags[name][0])] = name
+            archive(change, etags[name][0])
     if learned:
         from loki_memory.interop.publish_skills import accept
 
         accept(workspace.layout, *learned)
-    return written
 
 
 def _ago(span: str, now: str) -> str:

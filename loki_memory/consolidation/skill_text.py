@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from loki_memory.consolidation.features import episode_features
+from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.habits import PRIVATE, Habit, Stratum
 from loki_memory.consolidation.provenance import is_live
 from loki_memory.consolidation.snapshot import Snapshot
-from loki_memory.consolidation.step_sequences import Move, is_command, move
-from loki_memory.models import Action, AntiPattern, Episode
+from loki_memory.consolidation.step_sequences import Move
+from loki_memory.models import AntiPattern
 from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 
 _COMMON = 0.8  # of the evidence: what is called common
-_CHECK = re.compile(
-    r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|pytest|vitest|jest|eslint)\b"
-)
 _ERRORS = 3
 _TERSE = 2  # words: a fix of so few is a command, not what was changed
 _LINE = 160
@@ -35,42 +31,22 @@ class Procedure(NamedTuple):
 
 def procedure(stratum: Stratum, habit: Habit) -> Procedure:
     """The habit of a kind of goals in words."""
-    ran = checks(habit.evidence)
+    ran = _common(one.checks for one in habit.evidence)
     return Procedure(when(stratum), prerequisites(habit.evidence), steps(habit, ran), ran)
 
 
 def when(stratum: Stratum) -> str:
     """The trigger: the shared words, and the shortest goal as an example."""
-    goals = (episode_features(one).goal for one in stratum.successes)
+    goals = (one.goal for one in stratum.successes)
     shortest = min(goals, key=lambda goal: (len(goal), goal))
     return f"Use when the task is to {stratum.name.replace('-', ' ')}, such as: {_line(shortest)}"
 
 
-def prerequisites(evidence: Sequence[Episode]) -> list[str]:
+def prerequisites(evidence: Sequence[EpisodeFeatures]) -> list[str]:
     """Constraints that nearly all had, and files that nearly all started from."""
-    constraints = _common(one.context.constraints for one in evidence)
-    given = _common(
-        {*one.files_read, *one.context.files_involved, *_read_files(one)}
-        - {*one.artifacts_produced, *one.files_modified, *_made_files(one)}
-        for one in evidence
-    )
+    constraints = _common(one.constraints for one in evidence)
+    given = _common(one.needed for one in evidence)
     return [*map(_line, constraints), *(f"`{path}` exists" for path in given)]
-
-
-def _read_files(episode: Episode) -> set[str]:
-    return {
-        one.target
-        for one in episode.action_log
-        if one.target and one.action.lower().startswith("read") and move(one).place
-    }
-
-
-def _made_files(episode: Episode) -> set[str]:
-    """Files that an episode wrote before it did anything else with them."""
-    first: dict[str, str] = {}
-    for one in episode.action_log:
-        first.setdefault(one.target or "", one.action.lower())
-    return {path for path, action in first.items() if action.startswith(("write", "create"))}
 
 
 def _common(values: Iterable[Iterable[str]]) -> list[str]:
@@ -87,21 +63,16 @@ def steps(habit: Habit, checks: Iterable[str]) -> list[str]:
     return [_sentence(one, habit.evidence) for one in (*habit.moves, *besides)]
 
 
-def _sentence(wanted: Move, evidence: Sequence[Episode]) -> str:
+def _sentence(wanted: Move, evidence: Sequence[EpisodeFeatures]) -> str:
     """One step in words: what to run, or which tool to use on which file."""
-    made = [one for episode in evidence for one in _first_made(wanted, episode)]
-    targets = Counter((one.target or one.action).strip() for one in made)
-    if any(map(is_command, made)):
+    made = [one for episode in evidence for one in episode.first_actions(wanted)]
+    targets = Counter(one.done for one in made)
+    if any(one.is_command for one in made):
         return f"Run `{_usual(targets, len(made)) or wanted.head}`"
     verb = wanted.head.replace("_", " ").partition(" ")[0].capitalize()
     where = _usual(targets, len(made)) or _pattern_of(targets)
     named = f"`{where}`" if where else f"a {wanted.place} file" if wanted.place else "what it needs"
     return f"{verb} {named} ({wanted.head})"
-
-
-def _first_made(wanted: Move, episode: Episode) -> list[Action]:
-    """The first action of an episode that makes a move: one vote per episode."""
-    return next(([one] for one in episode.action_log if move(one) == wanted), [])
 
 
 def _usual(targets: Counter[str], total: int) -> str:
@@ -155,16 +126,6 @@ def _symptom(error: AntiPattern) -> str:
 
 def exit_criteria(checks: Iterable[str]) -> list[str]:
     return [f"`{check}` passes" for check in checks]
-
-
-def checks(evidence: Sequence[Episode]) -> list[str]:
-    """The tests, linters and builds that nearly all successes ran."""
-    return _common(_checks_of(one) for one in evidence)
-
-
-def _checks_of(episode: Episode) -> set[str]:
-    heads = (move(one).head for one in episode.action_log if is_command(one))
-    return {head for head in heads if _CHECK.search(head)}
 
 
 def _line(text: str) -> str:

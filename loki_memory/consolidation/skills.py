@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from loki_memory.consolidation.habits import (
     PROPOSAL,
-    Baseline,
     Habit,
     Stratum,
     best_habit,
@@ -21,10 +19,9 @@ from loki_memory.consolidation.habits import (
     strata,
 )
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.provenance import ids_in, least_trusted, newest
-from loki_memory.consolidation.skill_text import Procedure, Troubles, exit_criteria, procedure
+from loki_memory.consolidation.provenance import differs, ids_in, least_trusted, newest
+from loki_memory.consolidation.skill_text import Troubles, exit_criteria, procedure
 from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
-from loki_memory.consolidation.step_sequences import Move
 from loki_memory.consolidation.weigh import Feedback, feedback
 from loki_memory.models import Skill, tombstone_id
 from loki_memory.models.ids import digest
@@ -34,29 +31,25 @@ _SESSIONS = 3  # that did the same
 _NO_TASK = re.compile(r"\s*(?:/[\w-]|~|\[|<)")  # how a goal begins that names no work
 
 
-def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
-    """The skills that episodes teach; a kind of goal that is as it was teaches what it taught."""
-    anywhere = strangers(snapshot).knowing(touched)
+def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:  # noqa: ARG001 - a kind of goals depends on all of them
+    """The skills that episodes teach."""
+    anywhere = strangers(snapshot)
     troubles, written, told = Troubles(snapshot), WrittenSkill(snapshot), feedback(snapshot)
-    known = touched and KnownSkills(snapshot, touched, anywhere, troubles)
     put: list[Skill] = []
     taught: set[str] = set()
     archive: list[str] = []
     steps: list[BeliefChange] = []
     for stratum in strata(snapshot):
-        if known and known.has(stratum):
-            taught.update(_ids(stratum))
-            continue
-        found = practice(stratum, anywhere)
-        skill = found and _skill(stratum, found, snapshot, (troubles, told))
-        if not found or not skill or _is_unfit(found.habit) or lint(skill):
+        habit = best_habit(stratum, anywhere)
+        skill = habit and _skill(stratum, habit, snapshot, (troubles, told))
+        if not habit or not skill or _is_unfit(habit) or lint(skill):
             continue
         replaced = written.before(skill, stratum)
         taught.add(skill.id)
         old = snapshot.records.get(skill.id)
-        if old is None or old.document() != skill.document():
+        if differs(skill, snapshot.records):
             put.append(skill)
-            steps.append(_step(skill, old is None, found.habit))
+            steps.append(_step(skill, old is None, habit))
         archive += [one.id for one in replaced]
         steps += [
             BeliefChange("superseded", one.id, one.title(), (), f"now {skill.id}")
@@ -71,74 +64,10 @@ def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> PhaseCh
 
 
 def _is_unfit(habit: Habit) -> bool:
-    """Whether too few sessions did it, or what they asked for is no task: a command, a path."""
+    """Tell whether too few sessions did it, or their goals name no task but a command or path."""
     sessions = {one.session or one.id for one in habit.evidence}
     named = sum(_NO_TASK.match(one.goal) is not None for one in habit.evidence)
     return len(sessions) < _SESSIONS or 2 * named > len(habit.evidence)
-
-
-class Practice(NamedTuple):
-    """A habit, and what it comes to in words."""
-
-    habit: Habit
-    words: Procedure
-
-    def plain(self) -> tuple[Any, ...]:
-        """Nothing but what `marshal` knows: what it takes to make the same of the same goals."""
-        moves = tuple(tuple(one) for one in self.habit.moves)
-        return moves, tuple(one.id for one in self.habit.users), tuple(self.words)
-
-    @classmethod
-    def of(cls, stratum: Stratum, plain: tuple[Any, ...]) -> Practice:
-        moves, ids, words = plain
-        used = set(ids)
-        users = [one for one in stratum.episodes if one.id in used]
-        others = [one for one in stratum.episodes if one.id not in used]
-        return cls(Habit(tuple(map(Move._make, moves)), users, others), Procedure._make(words))
-
-
-def practice(stratum: Stratum, anywhere: Baseline) -> Practice | None:
-    """What successes of one kind do alike; it follows from episodes alone, and is found once."""
-    name = stratum.mark
-    if name not in anywhere.found:
-        habit = best_habit(stratum, anywhere)
-        made = habit and Practice(habit, procedure(stratum, habit))
-        anywhere.found[name] = made and made.plain()
-    plain = anywhere.found[name]
-    return Practice.of(stratum, plain) if plain else None
-
-
-class KnownSkills:
-    """The kinds of goals that the last run looked at, as they are now."""
-
-    def __init__(
-        self, snapshot: Snapshot, touched: Touched, anywhere: Baseline, troubles: Troubles
-    ) -> None:
-        self._touched = touched
-        self._is_same = touched.clusters is None or touched.strangers == anywhere.mark
-        self._skills = {one.id: one for one in snapshot.of(Skill) if is_ours(one)}
-        self._judged = feedback(snapshot, touched)
-        self._troubles = troubles
-
-    def has(self, stratum: Stratum) -> bool:
-        """Whether nothing is new: its episodes, what is said of its skill, what goes wrong."""
-        if not self._is_same or not self._saw(stratum):
-            return False
-        skills = [self._skills[name] for name in _ids(stratum) if name in self._skills]
-        if not skills:
-            return True
-        usual = self._troubles.of(stratum)
-        return all(one.id not in self._judged and one.common_errors == usual for one in skills)
-
-    def _saw(self, stratum: Stratum) -> bool:
-        if self._touched.clusters is None:
-            return not self._touched.holds(one.id for one in stratum.episodes)
-        return stratum.mark in self._touched.clusters
-
-
-def _ids(stratum: Stratum) -> tuple[str, str]:
-    """The skill of a stratum, and the proposal that stands beside one that a person wrote."""
-    return f"skill-{stratum.name}", f"skill-{stratum.name}{PROPOSAL}"
 
 
 def _untaught(done: set[str], snapshot: Snapshot) -> list[Skill]:
@@ -164,7 +93,7 @@ def _step(skill: Skill, is_new: bool, habit: Habit) -> BeliefChange:
 
 def _skill(
     stratum: Stratum,
-    found: Practice,
+    habit: Habit,
     snapshot: Snapshot,
     known: tuple[Troubles, Mapping[str, Feedback]],
 ) -> Skill | None:
@@ -176,7 +105,7 @@ def _skill(
             return None
     if {tombstone_id(stratum.name), tombstone_id(name)} & snapshot.rejected:
         return None
-    words = found.words
+    words = procedure(stratum, habit)
     written = Skill.from_sections(
         name,
         words.when,
@@ -185,7 +114,7 @@ def _skill(
         steps=words.steps,
         common_errors=troubles.of(stratum),
         exit_criteria=exit_criteria(words.checks),
-        metadata=_metadata(found.habit, told.get(f"skill-{name}", Feedback()), snapshot),
+        metadata=_metadata(habit, told.get(f"skill-{name}", Feedback()), snapshot),
     )
     marked = {**written.metadata, "loki-digest": digest("body", written.body)}
     return written.changed(metadata=marked | _reviewed(snapshot.records.get(written.id), written))

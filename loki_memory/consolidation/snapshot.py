@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from copy import copy
 from functools import wraps
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from loki_memory.consolidation.features import EpisodeFeatures, episode_features
 from loki_memory.models import AntiPattern, Episode, Fact, Learning, Link, Memory, Pattern, Skill
 
 if TYPE_CHECKING:
@@ -53,109 +52,92 @@ def cached_by_episodes(derive: Callable[[Snapshot], T]) -> Callable[[Snapshot], 
     return cached
 
 
-class Snapshot:
-    """Episodes and records by id, rejected values, and a day. Never changed: see `Changes`.
+Record = Memory | EpisodeFeatures
+Touched = frozenset[str]  # ids of what is new: a phase looks at no more
 
+
+class Snapshot:
+    """Records by id, rejected values, and a day. Never changed: see `PhaseChanges`.
+
+    An episode is there as its features; `whole` has those episodes that were given as they are.
     What is asked for by kind comes in the order of ids; `records` is for looking up.
     """
 
     def __init__(
         self,
-        records: Iterable[Memory],
+        records: Iterable[Record],
         day: str = "",
         rejected: Iterable[str] = (),
         thresholds: Thresholds = Thresholds(),  # noqa: B008 - a value
-        archived: Iterable[Memory] = (),
+        archived: Iterable[Record] = (),
+        whole: Iterable[Episode] = (),
     ) -> None:
-        kept = {one.id: one for one in archived}
-        both = {**kept, **{one.id: one for one in records}}
-        self.records: dict[str, Memory] = {name: both[name] for name in sorted(both)}
+        given, kept = [*records], {one.id: _seen(one) for one in archived}
+        both = {**kept, **{one.id: _seen(one) for one in given}}
+        self.records: dict[str, Record] = {name: both[name] for name in sorted(both)}
+        self.whole = _whole([*given, *whole])
         self._of: dict[type[Memory], list[Any]] = {}  # asked for again and again
-        self._types: dict[type[Memory], dict[str, Memory]] = defaultdict(dict)
-        for name, one in self.records.items():
-            self._types[type(one)][name] = one
         self.derived: dict[Callable[[Snapshot], Any], Any] = {}  # see `cached_by_episodes`
         # Episodes in the archive are evidence still; beliefs there are not made again.
         self.archived = {name: one for name, one in kept.items() if both[name] is one}
-        self.day = day or max((one.when()[:10] for one in self.episodes), default="")
+        self.day = day or max((one.date for one in self.episodes), default="")
         self.rejected = frozenset(rejected)  # ids of tombstones
         self.thresholds = thresholds
 
     def of(self, model: type[M]) -> list[M]:
-        """All records of a kind, in the order of their ids; of what was archived, only episodes."""
+        """All records of a kind that are not archived, in the order of their ids."""
         if model not in self._of:
-            found: dict[str, Memory] = {}
-            for kind in self._types:
-                if issubclass(kind, model):
-                    found.update(self._types[kind])
-            hidden = {
-                name
-                for name in found.keys() & self.archived
-                if not isinstance(found[name], Episode)
-            }
-            self._of[model] = [found[name] for name in sorted(found) if name not in hidden]
+            found = (one for one in self.records.values() if isinstance(one, model))
+            self._of[model] = sorted(
+                (one for one in found if one.id not in self.archived), key=lambda one: one.id
+            )
         return self._of[model]
 
     @property
     @cached_by_episodes
-    def episodes(self) -> list[Episode]:
-        """In the order of time, then of ids."""
-        return in_time(self.of(Episode))
+    def episodes(self) -> list[EpisodeFeatures]:
+        """In the order of time, then of ids; archived ones too."""
+        return in_time(one for one in self.records.values() if isinstance(one, EpisodeFeatures))
+
+    def episode(self, name: str) -> EpisodeFeatures | None:
+        """The episode of this id, if it is known."""
+        found = self.records.get(name)
+        return found if isinstance(found, EpisodeFeatures) else None
 
     def with_changes(self, changes: PhaseChanges) -> Snapshot:
         """The snapshot as it is once changes are made; what they do not concern is taken over."""
-        put = {one.id: one for one in changes.put}
-        names = dict.fromkeys((*changes.archive, *put))
-        gone = [self.records[name] for name in names if name in self.records]
+        put = {one.id: _seen(one) for one in changes.put}
+        gone = {*changes.archive}
+        changed = [one for name, one in self.records.items() if name in gone or name in put]
         after: Snapshot = copy(self)
-        after.records = {**self.records, **put}
-        for name in changes.archive:
-            after.records.pop(name, None)
+        after.records = {
+            name: one for name, one in {**self.records, **put}.items() if name not in gone
+        }
+        after.whole = {**self.whole, **_whole(changes.put)}
         after.archived = {name: one for name, one in self.archived.items() if name not in put}
-        after._regroup(gone, [one for name, one in put.items() if name in after.records])
-        if any(isinstance(one, Episode) for one in (*changes.put, *gone)):
+        kinds = {type(one) for one in (*put.values(), *changed)}
+        after._of = {
+            model: those
+            for model, those in self._of.items()
+            if not any(issubclass(kind, model) for kind in kinds)
+        }
+        if EpisodeFeatures in kinds:
             after.derived = {}
         return after
 
-    def _regroup(self, gone: Iterable[Memory], put: Iterable[Memory]) -> None:
-        kinds = {type(one) for one in (*gone, *put)}
-        self._types = defaultdict(dict, self._types)
-        self._types.update({kind: dict(self._types[kind]) for kind in kinds})
-        for one in gone:
-            del self._types[type(one)][one.id]
-        for one in put:
-            self._types[type(one)][one.id] = one
-        asked = self._of.items()
-        self._of = {
-            model: those
-            for model, those in asked
-            if not any(issubclass(kind, model) for kind in kinds)
-        }
+
+def _seen(record: Record) -> Record:
+    """A record as phases see it."""
+    return episode_features(record) if isinstance(record, Episode) else record
 
 
-def in_time(episodes: Iterable[Episode]) -> list[Episode]:
+def _whole(records: Iterable[Record]) -> dict[str, Episode]:
+    return {one.id: one for one in records if isinstance(one, Episode)}
+
+
+def in_time(episodes: Iterable[EpisodeFeatures]) -> list[EpisodeFeatures]:
     """In the order of time, then of ids."""
     return sorted(episodes, key=lambda one: (one.timestamp, one.id))
-
-
-class Touched(NamedTuple):
-    """What is new to memory that a run left as it should be: the next one looks at no more.
-
-    To a run that is not told, everything is new; it comes to the same.
-    """
-
-    ids: frozenset[str]  # of records that were added, and of those that this run has changed
-    clusters: frozenset[str] | None = None  # marks of those that the last run looked at; None: all
-    strangers: str = ""  # the mark of the episodes that stood for all others
-    chance: tuple[tuple[int, float], ...] = ()  # what as many of these share by chance is worth
-    found: Mapping[str, Any] = MappingProxyType({})  # what successes do alike and these do not
-    learned: frozenset[str] = frozenset()  # of the new ones: the first phases ran for these
-
-    def holds(self, ids: Iterable[str]) -> bool:
-        return not self.ids.isdisjoint(ids)
-
-    def with_(self, ids: Iterable[str]) -> Touched:
-        return self._replace(ids=self.ids.union(ids))
 
 
 class BeliefChange(NamedTuple):

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
+from loki_memory.consolidation.features import EpisodeFeatures, StatedSentence
 from loki_memory.consolidation.provenance import (
     DEAD,
     SAME,
@@ -29,13 +30,13 @@ from loki_memory.consolidation.similarity import content, marks, opposed
 from loki_memory.consolidation.snapshot import (
     BeliefChange,
     PhaseChanges,
+    Record,
     Snapshot,
     Touched,
     in_time,
 )
-from loki_memory.models import Episode, Fact, Memory, parse, tombstone_id
+from loki_memory.models import Fact, parse, tombstone_id
 from loki_memory.models.confidence import confidence
-from loki_memory.models.episode import Statement
 from loki_memory.models.ids import digest
 from loki_memory.models.text import normal
 
@@ -70,8 +71,8 @@ _OURS = (
 class Stated(NamedTuple):
     """One statement in one episode."""
 
-    episode: Episode
-    statement: Statement
+    episode: EpisodeFeatures
+    statement: StatedSentence
 
     @property
     def id(self) -> str:
@@ -81,7 +82,7 @@ class Stated(NamedTuple):
 def facts(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     """One fact per statement of the touched episodes, as all episodes make it."""
     shelf = _Shelf() if touched is None else _Shelf(filter(_is_live, snapshot.of(Fact)))
-    names = snapshot.records if touched is None else touched.ids - touched.learned
+    names = snapshot.records if touched is None else touched
     found: defaultdict[str, dict[str, Stated]] = defaultdict(dict)
     twins: dict[str, str] = {}
     for stated in _stated(_episodes(snapshot, names)):
@@ -150,7 +151,7 @@ def _renewed(
     yield _fact(snapshot, id_, list(by_episode.values()), fact, is_partial=is_partial)
 
 
-def _replaced(twin: Memory, heir: str) -> Fact:
+def _replaced(twin: Record | None, heir: str) -> Fact:
     """A fact that another one says too."""
     fact = parse(Fact, given_back(twin, {SAME})) if isinstance(twin, Fact) else None
     assert fact is not None  # noqa: S101 - its id says so
@@ -159,14 +160,14 @@ def _replaced(twin: Memory, heir: str) -> Fact:
     return fact.changed(status="superseded", links=links)
 
 
-def _episodes(snapshot: Snapshot, ids: Iterable[str]) -> list[Episode]:
+def _episodes(snapshot: Snapshot, ids: Iterable[str]) -> list[EpisodeFeatures]:
     records = (snapshot.records.get(name) for name in ids)
-    return in_time(record for record in records if isinstance(record, Episode))
+    return in_time(record for record in records if isinstance(record, EpisodeFeatures))
 
 
-def _stated(episodes: Iterable[Episode]) -> Iterator[Stated]:
+def _stated(episodes: Iterable[EpisodeFeatures]) -> Iterator[Stated]:
     for episode in episodes:
-        yield from (Stated(episode, statement) for statement in episode.statements)
+        yield from (Stated(episode, statement) for statement in episode.statements())
 
 
 def _is_refused(snapshot: Snapshot, stated: Mapping[str, Stated], old: object) -> bool:
@@ -223,7 +224,7 @@ def _known(snapshot: Snapshot, old: Fact | None, *, is_partial: bool) -> set[str
 def _sessions(snapshot: Snapshot, episodes: Iterable[str]) -> set[str]:
     records = ((name, snapshot.records.get(name)) for name in episodes)
     return {
-        (record.session if isinstance(record, Episode) else None) or name
+        (record.session if isinstance(record, EpisodeFeatures) else None) or name
         for name, record in records
     }
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from loki_memory.consolidation.provenance import extra
 from loki_memory.consolidation.step_sequences import move, runs
 from loki_memory.consolidation.work_context import head
 from loki_memory.models import Action, Episode
@@ -22,7 +21,7 @@ _LONG = 200  # characters of a target that a summary keeps
 
 def is_terse(episode: Episode) -> bool:
     """Whether an episode is a summary already, or a summary would not be shorter."""
-    return extra(episode, "detail") == SUMMARY or summary(episode) is None
+    return (episode.model_extra or {}).get("detail") == SUMMARY or summary(episode) is None
 
 
 def summary(episode: Episode) -> Episode | None:

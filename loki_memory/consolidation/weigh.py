@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from loki_memory.consolidation.failures import RULE
+from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.provenance import SAME, extra, is_touched, why
 from loki_memory.consolidation.snapshot import (
     BeliefChange,
@@ -28,7 +29,7 @@ from loki_memory.consolidation.snapshot import (
     Touched,
     cached_by_episodes,
 )
-from loki_memory.models import AntiPattern, Belief, Episode, Fact, Pattern
+from loki_memory.models import AntiPattern, Belief, Fact, Pattern
 from loki_memory.models.confidence import (
     SETTLED,
     UNSURE,
@@ -119,8 +120,7 @@ def feedback(snapshot: Snapshot, touched: Touched | None = None) -> dict[str, Fe
     """What episodes, or new ones alone, say about the memories that they were shown."""
     if touched is None:
         return _said_by_all(snapshot)
-    new = (snapshot.records.get(one) for one in sorted(touched.ids))
-    return _said(one for one in new if isinstance(one, Episode))
+    return _said(filter(None, map(snapshot.episode, sorted(touched))))
 
 
 @cached_by_episodes
@@ -128,13 +128,12 @@ def _said_by_all(snapshot: Snapshot) -> dict[str, Feedback]:
     return _said(snapshot.episodes)
 
 
-def _said(episodes: Iterable[Episode]) -> dict[str, Feedback]:
+def _said(episodes: Iterable[EpisodeFeatures]) -> dict[str, Feedback]:
     helped: dict[str, set[str]] = {}
     misled: dict[str, set[str]] = {}
     for episode in episodes:
-        for one in episode.recalled:
-            if one.helpful is not None:
-                (helped if one.helpful else misled).setdefault(one.id, set()).add(episode.id)
+        for name, is_helpful in episode.verdicts:
+            (helped if is_helpful else misled).setdefault(name, set()).add(episode.id)
     return {
         id_: Feedback(frozenset(helped.get(id_, ())), frozenset(misled.get(id_, ())))
         for id_ in {**helped, **misled}
@@ -187,13 +186,8 @@ def _case(snapshot: Snapshot, belief: Belief, told: Feedback) -> Case:
 
 def _helped(snapshot: Snapshot, name: str, episodes: frozenset[str]) -> frozenset[str]:
     """The episodes that say that a memory helped, whenever they said it."""
-    known = (snapshot.records.get(one) for one in episodes)
-    return frozenset(
-        one.id
-        for one in known
-        if isinstance(one, Episode)
-        and any(told.id == name and told.helpful for told in one.recalled)
-    )
+    known = filter(None, map(snapshot.episode, episodes))
+    return frozenset(one.id for one in known if (name, True) in map(tuple, one.verdicts))
 
 
 def _weighed(snapshot: Snapshot, old: Belief, own: Case, united: Case) -> Belief:
@@ -284,18 +278,16 @@ def _advises(belief: Belief) -> TypeGuard[AntiPattern]:
 
 def _weight(snapshot: Snapshot, id_: str, sure_ones: frozenset[str]) -> float:
     """One whole observation where it was followed by success; an archived one counts as it did."""
-    episode = snapshot.records.get(id_)
-    if id_ in sure_ones or not isinstance(episode, Episode) or episode.outcome == "success":
-        return 1.0
-    return UNSURE
+    episode = snapshot.episode(id_)
+    return 1.0 if id_ in sure_ones or not episode or episode.outcome == "success" else UNSURE
 
 
 def _sum(snapshot: Snapshot, weights: Mapping[str, float]) -> float:
     """At most one observation per session."""
     sessions: dict[str, float] = {}
     for id_, weight in sorted(weights.items()):
-        episode = snapshot.records.get(id_)
-        session = (episode.session if isinstance(episode, Episode) else None) or id_
+        episode = snapshot.episode(id_)
+        session = (episode.session if episode else None) or id_
         sessions[session] = min(1.0, sessions.get(session, 0.0) + weight)
     return sum(sessions.values())
 

@@ -1,21 +1,42 @@
-"""The work context of an episode: its files, its steps and its circumstances."""
+"""The work context of an episode: its files, steps, checks and circumstances."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
+from loki_memory.consolidation.step_sequences import is_command, move
 from loki_memory.models import Action, Episode
 
 _SHELLS = frozenset(
     ("bash", "sh", "shell", "run", "run_command", "command", "exec", "execute", "terminal")
 )
 _FLAG = re.compile(r"[-\d/.\"'$]")
-
-
-def files(episode: Episode) -> frozenset[str]:
-    """The names of an episode's files without their folders, and the endings of these."""
-    names = (path.replace("\\", "/").rpartition("/")[2].lower() for path in episode.files())
-    return frozenset(part for name in names for part in (name, extension(name)) if part)
+_CHECK = re.compile(
+    r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|pytest|vitest|jest|eslint)\b"
+)
+# What a file is written in says what a lesson is about; other files say less than the phase.
+_CATEGORIES = {
+    **dict.fromkeys((".ts", ".tsx"), "typescript"),
+    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), "javascript"),
+    **dict.fromkeys((".c", ".h"), "c"),
+    **dict.fromkeys((".cc", ".cpp", ".hpp"), "cpp"),
+    **dict.fromkeys((".sh", ".bash"), "shell"),
+    **dict.fromkeys((".yml", ".yaml", ".toml", ".ini"), "configuration"),
+    **dict.fromkeys((".md", ".rst"), "documentation"),
+    **dict.fromkeys((".css", ".scss", ".html"), "web"),
+    ".py": "python",
+    ".go": "go",
+    ".rs": "rust",
+    ".java": "java",
+    ".kt": "kotlin",
+    ".rb": "ruby",
+    ".php": "php",
+    ".cs": "csharp",
+    ".swift": "swift",
+    ".sql": "sql",
+    ".db": "sql",
+}
 
 
 def steps(episode: Episode) -> frozenset[str]:
@@ -45,3 +66,40 @@ def head(action: Action) -> str:
         return tool.lower()
     line = (rest or action.target or "").split()[:2]
     return " ".join(word for word in line if not _FLAG.match(word)).lower() or tool.lower()
+
+
+def category_of(episode: Episode) -> str:
+    """What an episode is about: the language of most of its files, else its phase."""
+    endings = (_CATEGORIES.get(extension(path)) for path in sorted(episode.files()))
+    counted = Counter(filter(None, endings))
+    if counted:
+        return min(counted, key=lambda name: (-counted[name], name))
+    return (episode.context.phase or "general").lower()
+
+
+def files_needed(episode: Episode) -> set[str]:
+    """The files that an episode started from: it named or read them, and did not make them."""
+    given = {*episode.files_read, *episode.context.files_involved, *_read_files(episode)}
+    return given - {*episode.artifacts_produced, *episode.files_modified, *_made_files(episode)}
+
+
+def _read_files(episode: Episode) -> set[str]:
+    return {
+        one.target
+        for one in episode.action_log
+        if one.target and one.action.lower().startswith("read") and move(one).place
+    }
+
+
+def _made_files(episode: Episode) -> set[str]:
+    """Files that an episode wrote before it did anything else with them."""
+    first: dict[str, str] = {}
+    for one in episode.action_log:
+        first.setdefault(one.target or "", one.action.lower())
+    return {path for path, action in first.items() if action.startswith(("write", "create"))}
+
+
+def checks(episode: Episode) -> set[str]:
+    """The tests, linters and builds that an episode ran."""
+    heads = (move(one).head for one in episode.action_log if is_command(one))
+    return {head for head in heads if _CHECK.search(head)}

@@ -20,7 +20,7 @@ from loki_memory.index.database import (
     open_for_writing,
     refuse_links,
 )
-from loki_memory.index.revision import COLUMNS, Rebuilding, Revision, Stamps
+from loki_memory.index.revision import COLUMNS, FeatureRow, Rebuilding, Revision, Stamps
 
 _BUSY_MS = int(BUSY_SECONDS * 1000)
 _IGNORED = b"*\n"  # all that `.gitignore` of the cache says
@@ -285,6 +285,19 @@ class Index:
 
     def note(self, name: str) -> str:
         return self.one("SELECT value FROM notes WHERE name = ?", name) or ""
+
+    def features(self, version: str) -> dict[str, FeatureRow]:
+        """The features of episodes that a version of the code extracted, by their files."""
+        sql = "SELECT path, etag, version, body FROM features WHERE version = ?"
+        return {row[0]: FeatureRow(*row) for row in self.ask(sql, version)}
+
+    def features_of(self, names: Sequence[str], version: str) -> Iterator[tuple[str, str]]:
+        """Ids and features of those of the project's episodes that are as they were extracted."""
+        sql = (
+            "SELECT id, f.body FROM memories AS m JOIN features AS f USING (path, etag) "
+            "WHERE id IN ({}) AND f.version = ? ORDER BY id"
+        )
+        return self.ask_of(names, sql, version)
 
     def fingerprint(self, kind: str) -> int:
         return self.one("SELECT value FROM fingerprints WHERE kind = ?", kind) or 0

@@ -50,17 +50,6 @@ class RecordKind(NamedTuple):
     kind: str
 
 
-class EpisodeOutline(NamedTuple):
-    """What the index knows of an episode without reading it."""
-
-    id: str
-    path: str
-    at: str
-    session: str
-    outcome: str
-    has_recalled: int  # whether it says which memories it was shown
-
-
 class RecordContent(NamedTuple):
     """What a row says that its file must say too."""
 
@@ -139,9 +128,9 @@ def titles(index: Index, ids: Sequence[str]) -> dict[str, str]:
     return dict(index.ask_of(ids, "SELECT id, title FROM memories WHERE id IN ({})"))
 
 
-def bodies(index: Index, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Kind and JSON of these memories, some at a time: all at once would fill the memory."""
-    yield from index.ask_of(ids, "SELECT kind, body FROM memories WHERE id IN ({})")
+def named_bodies(index: Index, ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Id, kind and JSON of these memories, some at a time: all at once would fill the memory."""
+    yield from index.ask_of(ids, "SELECT id, kind, body FROM memories WHERE id IN ({})")
 
 
 def origin(index: Index, memory_id: str) -> str:
@@ -192,15 +181,6 @@ def records(index: Index, kinds: Sequence[str]) -> list[RecordKind]:
     """The records of some kinds, wherever they stand."""
     sql = f"SELECT id, path, etag, kind FROM memories WHERE kind IN ({marks(kinds)})"  # noqa: S608
     return [RecordKind(*row) for row in index.ask(sql, *kinds)]
-
-
-def episode_outlines(index: Index, ids: Sequence[str]) -> list[EpisodeOutline]:
-    """The episodes among these memories, by id."""
-    sql = (
-        "SELECT id, path, at, session, outcome, EXISTS (SELECT 1 FROM edges WHERE source = id "
-        "AND relation = 'recalled') FROM memories WHERE id IN ({}) AND kind = 'episode'"
-    )
-    return sorted(EpisodeOutline(*row) for row in index.ask_of(ids, sql))
 
 
 def listed(index: Index, kind: Kind) -> list[Listed]:

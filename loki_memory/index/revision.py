@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,6 +70,15 @@ class _Hanging(NamedTuple):
     edges: list[EdgeRow]
     passages: list[PassageRow]
     marks: list[str]
+
+
+class FeatureRow(NamedTuple):
+    """The features of an episode as they are kept: of which file, and extracted by which code."""
+
+    path: str
+    etag: str
+    version: str
+    body: str
 
 
 class Revision:
@@ -200,6 +209,12 @@ class Revision:
                     "INSERT OR REPLACE INTO folders VALUES (?, ?, ?)",
                     (path, seen[0], marshal.dumps(seen[1], PACKING)),
                 )
+
+    def keep_features(self, version: str, rows: Iterable[FeatureRow], gone: Iterable[str]) -> None:
+        """Keep what this version of the code extracted; drop the rest, and that of some files."""
+        self._db.execute("DELETE FROM features WHERE version <> ?", (version,))
+        self._db.executemany("DELETE FROM features WHERE path = ?", ((path,) for path in gone))
+        self._db.executemany("INSERT OR REPLACE INTO features VALUES (?, ?, ?, ?)", rows)
 
     def set_note(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))

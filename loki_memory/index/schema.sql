@@ -137,6 +137,14 @@ CREATE TABLE fingerprints (
   value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- What consolidation compares episodes by, extracted once for each version of a file: without it, all files are read again.
+CREATE TABLE features (
+  path    TEXT PRIMARY KEY,                 -- the file of an episode, archived ones too
+  etag    TEXT NOT NULL,                    -- hash of the bytes that they were extracted from
+  version TEXT NOT NULL,                    -- of the code that extracted them
+  body    TEXT NOT NULL                     -- a JSON array, the fields of EpisodeFeatures
+) STRICT;
+
 -- Small facts about the index itself: when it last looked at every file, and where it was made.
 CREATE TABLE notes (
   name  TEXT PRIMARY KEY,
