@@ -490,19 +490,29 @@ class Workspace(Home):
         return close_handoff(self, self._changing(handoff_id), note, status)
 
     def consolidate(
-        self, day: str | None = None, plan_only: bool = False, since: str | None = None
+        self,
+        day: str | None = None,
+        plan_only: bool = False,
+        since: str | None = None,
+        *,
+        commit: bool = False,
     ) -> Report:
         """Turn episodes into anti-patterns, patterns, skills and links, and say what was learned.
 
         As of the day of the newest episode, unless `day` says otherwise. Run again, it changes
         nothing. `plan_only` writes nothing; `since` (`24h`, `7d` or a date) looks only at what
-        newer episodes touch.
+        newer episodes touch. `commit` also brings published skills in step and commits memory; what
+        came of that is among the notices.
 
-        >>> ws.consolidate().counts()  # doctest: +SKIP
+        >>> ws.consolidate(commit=True).counts()  # doctest: +SKIP
         """
         from loki_memory.consolidation.run import RunOptions, consolidate
 
-        return consolidate(self, RunOptions(day, plan_only, since, self.progress))
+        report = consolidate(self, RunOptions(day, plan_only, since, self.progress))
+        if commit and not plan_only:
+            self.keep_skills_in_step()
+            self.notices += self.commit().remarks()
+        return report
 
     def publish_skills(
         self,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import git, put_into_git
 from test_mcp_tools import LIMIT, Agent
 
 from loki_memory import Workspace
@@ -369,6 +370,14 @@ def test_loki_captures_sessions_and_consolidates_them(loki: Agent, ws: Workspace
     done = loki("loki_consolidate_memory", since_hours=24)
     assert done["episodes"] == 4
     assert loki("loki_consolidate_memory", since_hours=24)["steps"] == []
+
+
+def test_loki_commits_what_it_consolidated_as_the_command_does(example: Path) -> None:
+    put_into_git(example)
+    done = Agent(example, "loki")("loki_consolidate_memory", since_hours=24 * 365)
+    assert done["steps"]
+    assert git(example, "log", "-1", "--format=%h").strip() in "".join(done["notices"])
+    assert git(example, "status", "--porcelain", ".loki/memory") == ""
 
 
 def test_loki_lists_learnings(loki: Agent, ws: Workspace) -> None:

@@ -32,7 +32,8 @@ def commit_command(session: Session, message: str | None, agent: str | None, dry
     workspace = session.open()
     done = workspace.commit(agent or "", message or "", dry_run)
     session.show(done, lambda: _print(done, dry_run))
-    print_kept_out(done)
+    for text in done.left_out():
+        note(text)
     remarks(workspace)
 
 
@@ -48,25 +49,6 @@ def _print(done: Committed, dry_run: bool) -> None:
         if len(done.paths) > _SHOWN:
             say(f"… and {len(done.paths) - _SHOWN} more; --json has all")
         note("this is a plan; nothing was committed")
-
-
-def print_commit(done: Committed) -> None:
-    """Report a commit that another command made on the way; silent without git."""
-    if done.commit:
-        note(f"committed as {done.commit[:10]}")
-    if done.is_kept_in_git():
-        print_kept_out(done)
-
-
-def print_kept_out(done: Committed) -> None:
-    """Report what is not committed and why."""
-    if done.reason:
-        later = "; the next commit takes it along" if done.is_kept_in_git() else ""
-        note(f"memory is not committed: {done.reason}{later}")
-    for path, reason in done.kept_out:
-        note(f"{path} is not committed: it {reason}")
-    for text in done.notes:
-        note(text)
 
 
 @command("pull")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loki_memory.cli.commit import print_commit
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, say
 
@@ -32,12 +31,8 @@ def consolidate_command(session: Session, plan: bool, since: str | None, day: st
     """
     workspace = session.open()
     with progress_bar("consolidating") as workspace.progress:
-        report = workspace.consolidate(day, plan, since)
+        report = workspace.consolidate(day, plan, since, commit=True)
     session.show({**report._asdict(), "counts": report.counts()}, lambda: _print(report))
-    if not plan:
-        for step in workspace.keep_skills_in_step():
-            note(f"{step.where}: {step.what}")
-        print_commit(workspace.commit())
     remarks(workspace)
 
 

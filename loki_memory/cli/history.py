@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loki_memory.cli.commit import print_commit
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import (
     coloured_status,
@@ -160,7 +159,8 @@ def revert_command(session: Session, name: str) -> None:
     workspace = session.open()
     done = workspace.revert(name)
     session.show(done, lambda: _print_reverted(done))
-    print_commit(done.committed)
+    for text in done.committed.remarks():
+        note(text)
     remarks(workspace)
 
 

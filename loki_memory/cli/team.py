@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from loki_memory.cli.commit import print_commit
 from loki_memory.cli.common import Session, command, described, finish_writing, origin
 from loki_memory.cli.output import (
     HELP,
@@ -236,7 +235,8 @@ def create(
         _print_plan(session, workspace, handoff)
         return
     finish_writing(session, workspace, [handoff])
-    print_commit(workspace.commit(from_agent))
+    for text in workspace.commit(from_agent).remarks():
+        note(text)
 
 
 def _print_plan(session: Session, workspace: Workspace, planned: Handoff) -> None:

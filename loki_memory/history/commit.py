@@ -73,6 +73,18 @@ class Committed(NamedTuple):
         """Check if this workspace keeps memory in git at all."""
         return self.reason not in {_OFF, NO_REPOSITORY, NO_GIT}
 
+    def remarks(self) -> list[str]:
+        """Say how a commit went that was made by the way; nothing where there is no git."""
+        made = [f"committed as {self.commit[:10]}"] if self.commit else []
+        return made + (self.left_out() if self.is_kept_in_git() else [])
+
+    def left_out(self) -> list[str]:
+        """Say what is not committed, and why."""
+        later = "; the next commit takes it along" if self.is_kept_in_git() else ""
+        none = [f"memory is not committed: {self.reason}{later}"] if self.reason else []
+        kept_out = [f"{path} is not committed: it {reason}" for path, reason in self.kept_out]
+        return [*none, *kept_out, *self.notes]
+
 
 class CommitOptions(NamedTuple):
     """Options of a commit."""

@@ -74,9 +74,9 @@ def withdraw(workspace: Workspace, target: str, *, plan_only: bool = False) -> l
 
 
 def keep_in_step(workspace: Workspace) -> list[InstallStep]:
-    """Publish again where there are copies of ours; an error there is only a notice.
+    """Publish again wherever a copy of ours lies; trouble there is a notice and no error.
 
-    A skill that was not accepted here is a notice too.
+    Each change is a notice too, and so is a skill that nobody has accepted here.
     """
     steps: list[InstallStep] = []
     for target, folder in FOLDERS.items():
@@ -85,9 +85,10 @@ def keep_in_step(workspace: Workspace) -> list[InstallStep]:
                 steps += publish(workspace, target)
         except LokiMemoryError as error:
             workspace.notices.append(f"published skills are not in step: {error}")
+    done = [step for step in steps if step.did]
     withheld = (step for step in steps if step.what.startswith(_WITHHELD))
-    workspace.notices += [f"{step.where}: {step.what}" for step in withheld]
-    return [step for step in steps if step.did]
+    workspace.notices += [f"{step.where}: {step.what}" for step in (*done, *withheld)]
+    return done
 
 
 def _folder(target: str) -> str:

@@ -123,10 +123,13 @@ def capture(
 def consolidate(
     workspace: Workspace, since_hours: Hours = 24, cursor: Cursor = None
 ) -> Consolidated:
-    """Learn from the episodes: mistakes, patterns, skills and links; repeats change nothing."""
+    """Learn from the episodes: mistakes, patterns, skills and links; repeats change nothing.
+
+    In a git repository, what was learned is committed, and nothing else is.
+    """
     now = datetime.fromisoformat(workspace.now())
     since = f"{now - timedelta(hours=since_hours):%Y-%m-%dT%H:%M:%SZ}"
-    report = workspace.consolidate(since=since)
+    report = workspace.consolidate(since=since, commit=True)
     steps = [
         Step(what=step.what, id=step.id, title=line(step.title, WIDTH)) for step in report.steps
     ]
