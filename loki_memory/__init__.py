@@ -61,3 +61,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(models, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Name what may be imported, also before it is."""
+    return sorted({*globals(), *__all__})

@@ -11,8 +11,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from loki_memory import config as settings
 from loki_memory.errors import (
@@ -21,7 +20,6 @@ from loki_memory.errors import (
     InvalidRecord,
     LinkRefused,
     LokiMemoryError,
-    NotFound,
     StoreBusy,
     StoreFailed,
 )
@@ -59,7 +57,7 @@ from loki_memory.sync import (
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
     from loki_memory.files.problem import Problem
-    from loki_memory.files.store import Change, Store
+    from loki_memory.files.store import Store
     from loki_memory.files.view_rendering import Listed
     from loki_memory.journal import Journal
     from loki_memory.models import Memory
@@ -80,6 +78,8 @@ T = TypeVar("T")
 class Home:
     """One `.loki` folder: a project's, or the user's."""
 
+    stands_alone = False  # whether the user's memory takes no part beside it
+
     def __init__(self, place: Layout, *, is_user: bool = False) -> None:
         self.layout = place
         self.is_user = is_user
@@ -91,6 +91,20 @@ class Home:
         # Folders as of when every stranger in them was known, and when we last looked.
         self._familiar: dict[str, tuple[int, float]] = {}
         self._looked_at_all = -_FULL_LOOK_SECONDS
+
+    @classmethod
+    def of_user(cls) -> Self:
+        """The user's own folder: `~/.loki`, or the one that LOKI_HOME names."""
+        top = user_home()
+        place = Layout(top.parent, top, top / "memory", top / "local", top / "cache")
+        return cls(place, is_user=True)
+
+    def now(self) -> str:
+        """The present moment. LOKI_NOW replaces it, for runs that shall be repeatable."""
+        from datetime import UTC, datetime
+
+        given = os.environ.get("LOKI_NOW")
+        return given or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     @cached_property
     def config(self) -> settings.Config:
@@ -564,38 +578,6 @@ class Home:
     def _record(self, memory_id: str) -> Memory | None:
         found = self.index.body(memory_id)
         return parsed(*found) if found else None
-
-
-class Changing:
-    """Hold the store around a change of one memory that must still be where it was found."""
-
-    def __init__(self, store: Store, memory_id: str, path: str) -> None:
-        self._id, self._path = memory_id, path
-        self._held = store.change()
-
-    def __enter__(self) -> tuple[Change, str, Memory]:
-        change = self._held.__enter__()
-        try:
-            return change, self._path, self._found(change)
-        except BaseException as error:
-            self._held.__exit__(type(error), error, error.__traceback__)
-            raise
-
-    def _found(self, change: Change) -> Memory:
-        record = change.record(self._path)
-        if record is not None and record.id != self._id:
-            record = record.changed(id="")  # as it is shown where another file has its id
-        if record is None or record.id != self._id:
-            raise NotFound(f"{self._id} in {self._path}; it changed a moment ago")
-        return record
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        return self._held.__exit__(kind, error, trace)
 
 
 def user_home() -> Path:

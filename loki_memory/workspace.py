@@ -14,12 +14,13 @@ over what somebody edited in a view, and is on disk when it returns.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
+from loki_memory.browse import check_filters
 from loki_memory.errors import (
     Ambiguous,
     InvalidRecord,
@@ -31,56 +32,54 @@ from loki_memory.errors import (
 )
 from loki_memory.files.layout import Layout, find_workspace
 from loki_memory.files.zones import adopt
-from loki_memory.home import Changing, Home, opened_layout, parsed, user_home
-from loki_memory.index.index import Summary
-from loki_memory.models.kinds import KINDS, STATUSES, Kind
-from loki_memory.models.text import moment
+from loki_memory.home import Home, opened_layout, parsed, user_home
+from loki_memory.homes import Homes
+from loki_memory.models.kinds import Kind
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pays for it
+    from loki_memory.browse import Browse
     from loki_memory.browse.doctor import Diagnosis
-    from loki_memory.browse.graph import Graph
-    from loki_memory.browse.status import Garbage, Stats, Status
-    from loki_memory.browse.topics import Branch, Timeline, Topics
+    from loki_memory.browse.status import Garbage, Status
+    from loki_memory.config import Config
     from loki_memory.consolidation.run import Report
-    from loki_memory.economics import Economics
     from loki_memory.editing.removal import Forgotten
     from loki_memory.files.problem import Problem
-    from loki_memory.history.belief_diff import Shift
-    from loki_memory.history.bisect import BisectTurn
-    from loki_memory.history.blame import Blame, BlameStep
-    from loki_memory.history.branch_mode import Exchanged
-    from loki_memory.history.check import Fault
-    from loki_memory.history.commit import Committed
-    from loki_memory.history.resolve import Resolved
-    from loki_memory.history.revert import Reverted
-    from loki_memory.history.review import Review
-    from loki_memory.ingest.pause import Pause
-    from loki_memory.ingest.replay import Replay
-    from loki_memory.ingest.run import Ingested, Waiting
+    from loki_memory.files.store import Store
+    from loki_memory.history import History
+    from loki_memory.index.index import Index, Summary
+    from loki_memory.ingest import Sessions
+    from loki_memory.ingest.run import Ingested
     from loki_memory.injection.context import TaskContext
     from loki_memory.injection.log import Injection
     from loki_memory.install.edits import InstallStep
-    from loki_memory.integrity.verify import Verified
+    from loki_memory.interop import Skills
     from loki_memory.interop.import_memory import Imported
-    from loki_memory.journal import Uses
-    from loki_memory.models import Episode, Handoff, Ledger, Link, Memory, Skill, Tombstone
+    from loki_memory.journal import Journal
+    from loki_memory.models import Episode, Link, Memory, Tombstone
     from loki_memory.recall.result import Recollections
-    from loki_memory.team.brief import Brief
+    from loki_memory.sync import Changes, Progress
+    from loki_memory.team import Team
 
 _KEPT: dict[Layout, Workspace] = {}  # open in this process, with what they have read
 FEW = 100  # episodes at once that are work just done; more are an import
 
 
-class Workspace(Home):
-    """The memory of one project: its parts, and every use of them.
+class Workspace:
+    """The memory of one project, and every use of it.
 
     `origin` says who is at the other end (`owner` for a person, `agent` for anything else) and is
-    written into every record: it is bound to the way in, never taken from what comes in.
+    written into every record: it is bound to the way in, never taken from what comes in. `home` is
+    the project's `.loki` folder, `homes` that and the user's.
     """
 
-    def __init__(self, place: Layout, *, origin: str = "agent", is_user: bool = False) -> None:
-        super().__init__(place, is_user=is_user)
+    def __init__(self, home: Home, *, origin: str = "agent") -> None:
+        self.home = home
+        self.homes = Homes(home)
+        self.notices = home.notices
         self.origin = origin
+
+    def __repr__(self) -> str:
+        return f"<Workspace {str(self.layout.root)!r} origin={self.origin!r}>"
 
     # -- finding and making --------------------------------------------------------------------
 
@@ -98,9 +97,8 @@ class Workspace(Home):
             raise NotAFolder("the working directory") from None
         if not start.is_dir():
             raise NotAFolder(start)
-        homes = (user_home().parent, Path.home())
-        place = opened_layout(find_workspace(start, homes))
-        return _KEPT.get(place) or cls(place, origin=origin)
+        place = opened_layout(find_workspace(start, (user_home().parent, Path.home())))
+        return _KEPT.get(place) or cls(Home(place), origin=origin)
 
     @classmethod
     def init(
@@ -122,23 +120,14 @@ class Workspace(Home):
         }:
             raise NotAProject(root)
         place = opened_layout(root)
-        workspace = cls(adopt(place) if adopt_local else place, origin=origin)
-        workspace.settle_in()
-        return workspace
+        home = Home(adopt(place) if adopt_local else place)
+        home.settle_in()
+        return cls(home, origin=origin)
 
     @classmethod
     def user(cls, *, origin: str = "agent") -> Workspace:
         """The user scope: `~/.loki`, or the folder that LOKI_HOME names."""
-        home = user_home()
-        place = Layout(home.parent, home, home / "memory", home / "local", home / "cache")
-        return cls(place, origin=origin, is_user=True)
-
-    @cached_property
-    def _user(self) -> Workspace | None:
-        """The user scope, if there is one and this is not it."""
-        if self.is_user or not (user_home() / "memory").is_dir():
-            return None
-        return Workspace.user(origin=self.origin)
+        return cls(Home.of_user(), origin=origin)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -154,14 +143,87 @@ class Workspace(Home):
 
         A workspace that is used again opens it again.
         """
-        self.leave_in_order()
-        self.index.close()
+        self.homes.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> Layout:
+        """The paths of everything."""
+        return self.home.layout
+
+    @property
+    def config(self) -> Config:
+        """The settings that hold here."""
+        return self.home.config
+
+    @property
+    def store(self) -> Store:
+        """The memory files."""
+        return self.home.store
+
+    @property
+    def index(self) -> Index:
+        """The index of the memory files: what it says, without a look at the files."""
+        return self.home.index
+
+    @property
+    def journal(self) -> Journal:
+        """What was shown, opened and found helpful on this machine."""
+        return self.home.journal
+
+    @cached_property
+    def history(self) -> History:
+        """Memory in git: commit, diff, review, blame and their like."""
+        from loki_memory.history import History
+
+        return History(self)
+
+    @cached_property
+    def team(self) -> Team:
+        """The work of several agents: ledgers, handoffs and briefs."""
+        from loki_memory.team import Team
+
+        return Team(self)
+
+    @cached_property
+    def skills(self) -> Skills:
+        """Skills, and their copies where agents look for them."""
+        from loki_memory.interop import Skills
+
+        return Skills(self)
+
+    @cached_property
+    def browse(self) -> Browse:
+        """Topics, timeline, graph and counts."""
+        from loki_memory.browse import Browse
+
+        return Browse(self)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Sessions of agents: what waits to be told, verdicts of gates, pauses."""
+        from loki_memory.ingest import Sessions
+
+        return Sessions(self)
+
+    def sync(self, progress: Progress | None = None) -> Changes:
+        """Bring the index and the views up to date with the files, and say what changed.
+
+        Not needed after writing here. `progress` is called with the number of files read and to
+        be read.
+        """
+        return self.home.sync(progress)
+
+    def rebuild(self, progress: Progress | None = None) -> Changes:
+        """Read every file again and make the index from nothing; then as `sync`."""
+        return self.home.rebuild(progress)
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -186,13 +248,13 @@ class Workspace(Home):
         if isinstance(episode, (Episode, Mapping)):
             return self.record([episode])[0]
         records = [self._numbered(one, number) for number, one in enumerate(episode, 1)]
-        self.before_write()
+        self.home.before_write()
         taken = self._taken(records)
-        homes: dict[Workspace, list[Episode]] = {}
+        homes: dict[Home, list[Episode]] = {}
         for one in records:
-            homes.setdefault(self._home(one.scope), []).append(one)
-        ours = homes.get(self, []) if len(records) <= FEW else []
-        whole = completed(self, ours, self.now())
+            homes.setdefault(self.homes.of_scope(one.scope), []).append(one)
+        ours = homes.get(self.home, []) if len(records) <= FEW else []
+        whole = completed(self.home, ours, self.now())
         stored: dict[int, Episode] = {}
         new: list[Episode] = []
         for home, group in homes.items():
@@ -213,7 +275,7 @@ class Workspace(Home):
         for one in episodes:
             self.journal.outcome(one.session or one.id, one.outcome, now=self.now())
         told = [one for one in episodes if one.scope == "project" and teaches(one)]
-        if told and not self.is_user:
+        if told and not self.home.is_user:
             from loki_memory.consolidation.learn_now import learn
 
             try:
@@ -222,26 +284,6 @@ class Workspace(Home):
                 LokiMemoryError
             ) as error:  # the episodes are stored; the next run learns from them
                 self.notices.append(f"stored, and not learned from yet: {error}")
-
-    def record_verdict(
-        self,
-        report: bytes,
-        gate: str = "",
-        goal: str = "",
-        outcome: str = "",
-        agent: str = "",
-        task: str = "",
-    ) -> Episode:
-        """Record the verdict of a gate (tests, a linter, a review) from its report.
-
-        JUnit XML, the JSON of ESLint and ruff, SARIF, or a small form of our own. What is given
-        besides wins over what the report says.
-
-        >>> ws.record_verdict(Path("junit.xml").read_bytes()).outcome  # doctest: +SKIP
-        """
-        from loki_memory.ingest.gate import GateOptions, record_verdict
-
-        return record_verdict(self, report, GateOptions(gate, goal, outcome, agent, task))
 
     def ingest(
         self,
@@ -254,34 +296,7 @@ class Workspace(Home):
         """
         from loki_memory.ingest.run import ingest
 
-        return ingest(self, paths, source, progress=self.progress)
-
-    def staged(self) -> list[Waiting]:
-        """What was read of sessions and is not told as episodes yet, and why."""
-        from loki_memory.ingest.run import staged
-
-        return staged(self)
-
-    def pause(self, span: str | None = None) -> Pause:
-        """Capture nothing and inject nothing on this machine, for a while or until `resume`.
-
-        >>> ws.pause("2h").until  # doctest: +SKIP
-        """
-        from loki_memory.ingest.pause import pause
-
-        return pause(self, span)
-
-    def resume(self) -> bool:
-        """Capture and inject again; says whether it was paused."""
-        from loki_memory.ingest.pause import resume
-
-        return resume(self)
-
-    def replay(self, episode: str) -> Replay:
-        """An episode step by step, and what became of each file that it touched."""
-        from loki_memory.ingest.replay import replay
-
-        return replay(self, episode)
+        return ingest(self, paths, source, progress=self.home.progress)
 
     def valid_episode(self, given: Episode | Mapping[str, Any]) -> Episode:
         """The episode as it would be recorded; raises InvalidRecord."""
@@ -303,8 +318,8 @@ class Workspace(Home):
         """Where ids that somebody chose stand already: in files that we would name differently."""
         chosen = [one.id for one in records if one.id != f"{one.prefix}-{one.mint()}"]
         if chosen:
-            self.refresh(wait=True)
-        return {one: path for one in chosen if (path := self.record_path(one))}
+            self.home.refresh(wait=True)
+        return {one: path for one in chosen if (path := self.home.record_path(one))}
 
     def remember(
         self,
@@ -345,8 +360,8 @@ class Workspace(Home):
             now=self.now(),
             origin=self.origin,
         )
-        self.before_write(learning=kind == "learning")
-        home = self._home(scope)
+        self.home.before_write(learning=kind == "learning")
+        home = self.homes.of_scope(scope)
         folder, _, name = place(record).rpartition("/")
         home.know_strangers(folder, name)
         with home.store.change() as change:
@@ -360,19 +375,6 @@ class Workspace(Home):
             return None
         return (getattr(self.get(parent), "depth", None) or 0) + 1
 
-    def add_skill(self, skill: Skill | str) -> Skill:
-        """Write a skill, given as a Skill or as the Markdown of a SKILL.md."""
-        from loki_memory.editing.statements import complete_skill
-        from loki_memory.interop.publish_skills import accept
-
-        record = complete_skill(skill, self.origin)
-        self.before_write()
-        self.know_strangers("skills")
-        path = self.place_of(record.id) or ""
-        stored: Skill = self.store.write(record, path)  # type: ignore[assignment]
-        accept(self.layout, stored)
-        return stored
-
     def correct(self, memory_id: str, **fields: Any) -> Memory:
         """Change fields of a memory; what they said before is kept in its `history`.
 
@@ -380,7 +382,7 @@ class Workspace(Home):
         """
         from loki_memory.editing.statements import corrected
 
-        with self._changing(memory_id) as (change, path, record):
+        with self.homes.changing(memory_id) as (change, path, record):
             new = change.put(corrected(record, fields, self.now()[:10], self.origin), path)
         return self._changed(record, new)
 
@@ -397,7 +399,7 @@ class Workspace(Home):
         """Keep a memory from being forgotten by age; `pinned=False` lets go of it."""
         from loki_memory.editing.statements import with_field
 
-        with self._changing(memory_id) as (change, path, record):
+        with self.homes.changing(memory_id) as (change, path, record):
             new = change.put(with_field(record, "pinned", pinned), path)
         return self._changed(record, new)
 
@@ -416,78 +418,12 @@ class Workspace(Home):
             )
         if a == b:
             raise InvalidRecord(f"{a} cannot be linked to itself", advice="Name another memory.")
-        home, _ = self._find(a)
-        self._find(b)
-        self.before_write()
+        home, _ = self.homes.find(a)
+        self.homes.find(b)
+        self.home.before_write()
         link = parse(Link, {"from": a, "relation": relation, "to": b, "origin": self.origin})
         with home.store.change() as change:
             return change.create(link)  # type: ignore[return-value]
-
-    def checkpoint(self, ledger: Ledger | Mapping[str, Any]) -> Ledger:
-        """Write an agent's ledger, replacing its last one.
-
-        >>> ws.checkpoint({"agent_id": "qa-001", "current_task": "task-7"})  # doctest: +SKIP
-        """
-        from loki_memory.team.handoffs import checkpoint
-
-        return checkpoint(self, ledger)
-
-    def check_in(self, agent: str, **fields: Any) -> Ledger:
-        """Write what is new of an agent into its ledger; what is not told stays as it was.
-
-        >>> ws.check_in("qa-001", current_task="task-7")  # doctest: +SKIP
-        """
-        from loki_memory.team.handoffs import check_in
-
-        return check_in(self, agent, fields)
-
-    def note_checkpoint(self, agent: str, **fields: Any) -> Ledger:
-        """The same from background work: it waits on this machine until a command writes it."""
-        from loki_memory.team.ledgers import note_checkpoint
-
-        return note_checkpoint(self, agent, fields)
-
-    def take_over_checkpoints(self) -> list[Ledger]:
-        """Write the checkpoints that wait into the ledgers, and say which those are."""
-        from loki_memory.team.ledgers import take_over_checkpoints
-
-        return take_over_checkpoints(self)
-
-    def hand_off(
-        self, from_agent: str, to_agent: str, what_was_done: str | None = None, **context: Any
-    ) -> Handoff:
-        """Pass work to another agent; `context` takes artifacts, needs_testing, known_issues, …
-
-        What is not given, and what is recorded besides, is taken from the sender's episodes and
-        ledger since its last handoff, from gates and from git.
-
-        >>> ws.hand_off("eng-1", "qa-1", "Added search", needs_testing=["paging"])  # doctest: +SKIP
-        """
-        from loki_memory.team.handoffs import hand_off
-
-        return hand_off(self, from_agent, to_agent, what_was_done, context)
-
-    def draft_handoff(
-        self, from_agent: str, to_agent: str, what_was_done: str | None = None, **context: Any
-    ) -> Handoff:
-        """The handoff that `hand_off` would write; nothing is written."""
-        from loki_memory.team.handoffs import draft
-
-        return draft(self, from_agent, to_agent, what_was_done, context)
-
-    def accept(self, handoff_id: str, by: str | None = None) -> Handoff:
-        """Take on a handoff that is open; the receiver's ledger refers to it."""
-        from loki_memory.team.handoffs import accept
-
-        return accept(self, self._changing(handoff_id), by)
-
-    def close_handoff(
-        self, handoff_id: str, note: str | None = None, status: str = "done"
-    ) -> Handoff:
-        """Say that a handoff is `done`, or has `expired`."""
-        from loki_memory.team.handoffs import close_handoff
-
-        return close_handoff(self, self._changing(handoff_id), note, status)
 
     def consolidate(
         self,
@@ -508,40 +444,11 @@ class Workspace(Home):
         """
         from loki_memory.consolidation.run import RunOptions, consolidate
 
-        report = consolidate(self, RunOptions(day, plan_only, since, self.progress))
+        report = consolidate(self, RunOptions(day, plan_only, since, self.home.progress))
         if commit and not plan_only:
-            self.keep_skills_in_step()
-            self.notices += self.commit().remarks()
+            self.skills.keep_in_step()
+            self.notices += self.history.commit().remarks()
         return report
-
-    def publish_skills(
-        self,
-        target: str,
-        plan_only: bool = False,
-        names: Collection[str] = (),
-        every: bool = False,
-    ) -> list[InstallStep]:
-        """Copy the skills to where agents look: `claude` (.claude/skills) or `agents`.
-
-        Those that were learned or accepted on this machine. `names` accepts some, `every` all.
-
-        >>> ws.publish_skills("claude", names=["run-tests"])  # doctest: +SKIP
-        """
-        from loki_memory.interop.publish_skills import publish
-
-        return publish(self, target, names=names, every=every, plan_only=plan_only)
-
-    def withdraw_skills(self, target: str, plan_only: bool = False) -> list[InstallStep]:
-        """Take the copies of skills away again; those that somebody changed stay."""
-        from loki_memory.interop.publish_skills import withdraw
-
-        return withdraw(self, target, plan_only=plan_only)
-
-    def keep_skills_in_step(self) -> list[InstallStep]:
-        """Publish again where skills are published; says what changed."""
-        from loki_memory.interop.publish_skills import keep_in_step
-
-        return keep_in_step(self)
 
     def import_memory(
         self,
@@ -580,7 +487,7 @@ class Workspace(Home):
         from loki_memory.editing.statements import tombstone
         from loki_memory.models import Belief
 
-        with self._changing(memory_id) as (change, path, record):
+        with self.homes.changing(memory_id) as (change, path, record):
             stone = change.put(tombstone(record, why, self.now()[:10], self.origin))
             if isinstance(record, Belief):
                 change.put(record.changed(status="rejected"), path)
@@ -593,8 +500,8 @@ class Workspace(Home):
         """
         from loki_memory.editing.removal import forget
 
-        self.before_write()
-        home = self._up_to_date(memory_id)
+        self.home.before_write()
+        home = self.homes.up_to_date(memory_id)
         forgotten = forget(home.store, home.index, memory_id, why, self.now()[:10])
         home.took_out()
         return forgotten
@@ -603,23 +510,22 @@ class Workspace(Home):
         """Take a memory out of index and views; returns where its file is kept."""
         from loki_memory.editing.removal import archive
 
-        with self._changing(memory_id) as (change, path, _):
+        with self.homes.changing(memory_id) as (change, path, _):
             kept = archive(change, path)
-        self.took_out()
-        if self._user:
-            self._user.took_out()
+        for home in self.homes:
+            home.took_out()
         return kept
 
     def restore(self, memory_id: str) -> Memory:
         """Undo an archive, a forget or a reject; a summarised episode is whole again."""
         from loki_memory.editing.removal import is_summary, lift
 
-        self.before_write()
+        self.home.before_write()
         try:
-            home: Workspace | None = self._up_to_date(memory_id)
+            home: Home | None = self.homes.up_to_date(memory_id)
         except NotFound:
             home = None
-        if home is not None and not is_summary(home.get(memory_id)):
+        if home is not None and not is_summary(self.get(memory_id)):
             return lift(home.store, home.index, memory_id)
         self._restore_somewhere(memory_id)
         return self.get(memory_id)
@@ -630,9 +536,9 @@ class Workspace(Home):
         try:
             restore(self.store, memory_id)
         except NotFound:
-            if self._user is None:
+            if self.homes.user is None:
                 raise
-            restore(self._user.store, memory_id)
+            restore(self.homes.user.store, memory_id)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -641,13 +547,13 @@ class Workspace(Home):
 
         >>> ws.get("sem-001").title()  # doctest: +SKIP
         """
-        found = self.look_up(memory_id) or (self._user and self._user.look_up(memory_id))
-        if not found:
-            home, _ = self._find(memory_id)
-            found = home.index.body(memory_id)
-        if not found:
-            raise NotFound(memory_id)
-        return self.as_its_own(parsed(*found))
+        for home in self.homes:
+            if found := home.look_up(memory_id):
+                return home.as_its_own(parsed(*found))
+        home, _ = self.homes.find(memory_id)
+        if found := home.index.body(memory_id):
+            return home.as_its_own(parsed(*found))
+        raise NotFound(memory_id)
 
     def recall(
         self,
@@ -681,19 +587,10 @@ class Workspace(Home):
             query, k, kinds, task, files, error, deep, scope, session, status, under
         )
         if as_of is not None:
-            return recall(self.as_of(as_of), wish.asked(self.now()), budget=budget)[0]
+            return recall(self.history.as_of(as_of), wish.asked(self.now()), budget=budget)[0]
         found, _ = recall(self, wish.asked(self.now()), budget=budget)
         note_shown(self, "recall", query, found, session)
         return found
-
-    def as_of(self, rev: str) -> Workspace:
-        """The memory of a commit, or of the last one until a date: to be read, not written.
-
-        >>> ws.as_of("2026-01-20").list(kind="pattern")  # doctest: +SKIP
-        """
-        from loki_memory.history.as_of import as_of
-
-        return as_of(self, rev)
 
     def explain(self, query: str, k: int = 5, **options: Any) -> list[dict[str, float]]:
         """How each hit of `recall` came by its score: the parts that were added up."""
@@ -752,45 +649,9 @@ class Workspace(Home):
 
         if goal is None:
             goal = last_goal(self, agent or "")
-        home = self if as_of is None else self.as_of(as_of)
+        home = self if as_of is None else self.history.as_of(as_of)
         reader = Reader(session, surface)
         return block_text(home, goal, agent or "", tuple(files), budget, reader)
-
-    def resume_brief(self, agent: str, budget: int = 800) -> Brief:
-        """What an agent needs to go on where it stood, within a budget of tokens.
-
-        >>> print(ws.resume_brief("eng-001-backend").text())  # doctest: +SKIP
-        """
-        from loki_memory.team.brief import resume_brief
-
-        return resume_brief(self, agent, budget)
-
-    def handoff_brief(self, handoff: Handoff, budget: int = 800) -> Brief:
-        """What whoever takes on a handoff needs, within a budget of tokens."""
-        from loki_memory.team.brief import handoff_brief
-
-        return handoff_brief(self, handoff, budget)
-
-    def explore(self, memory_id: str, depth: int = 2) -> Branch:
-        """A topic with what stands below it, down to a depth.
-
-        >>> ws.explore("fact-7m2c9k4xq1", depth=1).children  # doctest: +SKIP
-        """
-        from loki_memory.browse.topics import branch
-
-        memory_id = self.resolve(memory_id)
-        return branch(self._up_to_date(memory_id).index, memory_id, depth)
-
-    def traverse(self, memory_id: str, way: str) -> list[Summary]:
-        """From a memory to its `children`, its `parent`, or its `associations` (links)."""
-        from loki_memory.browse.topics import WAYS, beside
-
-        if way not in WAYS:
-            raise InvalidRecord(f"{way!r} is not a way", advice=f"Use one of: {', '.join(WAYS)}.")
-        memory_id = self.resolve(memory_id)
-        home = self._up_to_date(memory_id)
-        wanted = set(beside(home.index, memory_id, way))
-        return [one for one in home.lines(None, "all", None, None) if one.id in wanted]
 
     def feedback(self, memory_id: str, helpful: bool, episode: str | None = None) -> str:
         """Say whether a memory that was shown helped; returns its id.
@@ -800,25 +661,20 @@ class Workspace(Home):
         >>> ws.feedback("sem-001", helpful=True)  # doctest: +SKIP
         """
         memory_id = self.resolve(memory_id)
-        home, _ = self._find(memory_id)
+        home, _ = self.homes.find(memory_id)
         if episode is not None:
-            self._find(episode)
+            self.homes.find(episode)
         if not home.journal.feedback(
             memory_id, helpful, episode=episode, session=None, now=self.now()
         ):
             raise StoreFailed(home.layout.local, "the journal cannot be written")
         return memory_id
 
-    def uses(self, memory_id: str) -> Uses:
-        """How often a memory was opened or found helpful on this machine, and when last."""
-        home, _ = self._find(memory_id)
-        return home.journal.uses(memory_id)
-
     def opened(self, memory_id: str, session: str | None = None) -> bool:
         """Note that all of a memory was read: that is a use. False if it cannot be noted."""
         from loki_memory.index.queries import tokens_of
 
-        home, _ = self._find(memory_id)
+        home, _ = self.homes.find(memory_id)
         tokens = tokens_of(home.index, memory_id)
         return home.journal.opened(memory_id, tokens, session=session, now=self.now())
 
@@ -830,19 +686,19 @@ class Workspace(Home):
         scope: str | None = None,
     ) -> list[Summary]:
         """The same as one line each, without reading the records."""
-        since = _check_filters(kind, status, since)
+        since = check_filters(kind, status, since)
         return [
             summary
-            for home in self._homes()
+            for home in self.homes.fresh()
             for summary in home.answer(partial(home.lines, kind, status, since, scope))
         ]
 
     def resolve(self, start: str) -> str:
         """The one id that begins so."""
-        for home in self._homes():
+        for home in self.homes.fresh():
             if home.index.path_of(start):
                 return start
-        found = [name for home in self._homes() for name in home.index.ids_starting(start)]
+        found = [name for home in self.homes.fresh() for name in home.index.ids_starting(start)]
         if len(found) > 1:
             raise Ambiguous(start, found)
         if not found:
@@ -851,45 +707,22 @@ class Workspace(Home):
 
     def where(self, memory_id: str) -> Path:
         """The file that a memory stands in."""
-        home, path = self._find(memory_id)
+        home, path = self.homes.find(memory_id)
         return home.layout.resolve(path)
-
-    def is_unverified(self, memory_id: str) -> bool:
-        """Whether the last `verify` found that nobody vouches for what this memory says."""
-        from loki_memory.integrity.unverified import doubts
-
-        home, path = self._find(memory_id)
-        doubted = doubts(home.layout).get(path)
-        found = home.store.read(path) if doubted else None
-        return found is not None and found.etag == doubted
-
-    def edges(self, memory_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-        """(relation, id) pairs that leave a memory, and that arrive at it."""
-        home = self._up_to_date(memory_id)
-        out = [(relation, target) for relation, target, _ in home.index.edges_from(memory_id)]
-        back = [(relation, source) for relation, source, _ in home.index.edges_to(memory_id)]
-        return out, back
 
     def problems(self) -> list[Problem]:
         """What could not be read, or needs a person: file, line, field, reason, what to do."""
         from loki_memory.files.problem import Problem
 
-        self.refresh()
-        return [*self.zone_problems(), *(Problem(*row) for row in self.index.problems())]
+        self.home.refresh()
+        return [*self.home.zone_problems(), *(Problem(*row) for row in self.index.problems())]
 
     def status(self) -> Status:
         """Is all well, and if not, what next."""
         from loki_memory.browse.status import status
 
-        self.refresh()
+        self.home.refresh()
         return status(self)
-
-    def stats(self) -> Stats:
-        """What there is, counted."""
-        from loki_memory.browse.status import stats
-
-        self.refresh()
-        return stats(self)
 
     def injections(self, session: str | None = None) -> list[Injection]:
         """What sessions were told unasked lately, when and why; newest last.
@@ -899,164 +732,6 @@ class Workspace(Home):
         from loki_memory.injection.log import injections
 
         return injections(self, session)
-
-    def economics(self, since: str | None = None) -> Economics:
-        """What reading memory here has cost and saved, in tokens, counted from the journal."""
-        return self.journal.economics(_check_filters(None, None, since))
-
-    def topics(self, budget: int = 100) -> Topics:
-        """What there is to know, by topic, in about so many tokens.
-
-        >>> [topic.title for topic in ws.topics().topics]  # doctest: +SKIP
-        """
-        from loki_memory.browse.topics import overview, topics
-
-        found = (home.answer(partial(topics, home.index)) for home in self._homes())
-        return overview((topic for each in found for topic in each), budget)
-
-    def timeline(self, since: str | None = None, budget: int = 500) -> Timeline:
-        """What happened lately, what was decided, and where everybody stands.
-
-        >>> ws.timeline(since="2026-01-12").blockers  # doctest: +SKIP
-        """
-        from loki_memory.browse.topics import timeline, within
-
-        since, now = _check_filters(None, None, since), self.now()
-        found = (home.answer(partial(timeline, home.index, since, now)) for home in self._homes())
-        return within(found, budget)
-
-    def graph(self, memory_id: str, depth: int = 1) -> Graph:
-        """What a memory, or a file of the project (`file:src/app.ts`), is linked with.
-
-        >>> ws.graph("sem-001", depth=2).edges  # doctest: +SKIP
-        """
-        from loki_memory.browse.graph import neighbourhood
-
-        if memory_id.startswith("file:"):
-            self.refresh()
-            home = self
-        else:
-            home = self._up_to_date(memory_id)
-        return home.answer(partial(neighbourhood, home.index, memory_id, depth))
-
-    # -- history ---------------------------------------------------------------------------------
-
-    def commit(self, agent: str = "", subject: str = "", dry_run: bool = False) -> Committed:
-        """Commit what changed in memory and nothing else. Never fails because of git.
-
-        >>> ws.commit().subject  # doctest: +SKIP
-        """
-        from loki_memory.history.commit import commit
-
-        if not dry_run:
-            self.take_over_checkpoints()
-        self.sync()
-        return commit(self, agent, subject=subject, dry_run=dry_run)
-
-    def pull(self, remote: str = "origin") -> Exchanged:
-        """Fetch memory that others shared, and merge it; where it has a branch of its own.
-
-        >>> ws.pull().what  # doctest: +SKIP
-        """
-        from loki_memory.history.branch_mode import pull
-
-        return pull(self, remote)
-
-    def push(self, remote: str = "origin") -> Exchanged:
-        """Share memory with others, after merging theirs; where it has a branch of its own.
-
-        >>> ws.push().what  # doctest: +SKIP
-        """
-        from loki_memory.history.branch_mode import push
-
-        return push(self, remote)
-
-    def diff(self, span: str | None = None) -> Review:
-        """What changed in memory between two points, in terms of belief; None: since HEAD.
-
-        >>> ws.diff("main...HEAD").counts()  # doctest: +SKIP
-        """
-        from loki_memory.history.review import diff
-
-        return diff(self, span)
-
-    def review(self, since: str | None = None) -> tuple[Review, list[Shift]]:
-        """The same up to the working tree, and of that the beliefs that nobody has reviewed."""
-        from loki_memory.history.review import open_questions
-
-        return open_questions(self, since)
-
-    def approve(self, memory_id: str) -> Memory:
-        """Let a belief stand, as somebody who has read it."""
-        from loki_memory.history.review import accept
-
-        return accept(self, self.resolve(memory_id))
-
-    def check(
-        self, span: str | None = None, *, continuity_budget: int | None = None
-    ) -> list[Fault]:
-        """What should not be merged, the gravest first."""
-        from loki_memory.history.check import check
-
-        return check(self, span, continuity_budget=continuity_budget)
-
-    def verify(self, *, adopt: Collection[str] | None = None, fix: bool = False) -> Verified:
-        """Compare every record with the chain of writes, and citations with the code.
-
-        `adopt` takes for good what was found: of these ids, or all of it if none is named.
-        """
-        from loki_memory.integrity.verify import verify
-
-        return verify(self, adopt=adopt, fix=fix)
-
-    def verify_news(self, most: int = 3000) -> Verified | None:
-        """As `verify`, if anything changed since and there are no more records than this."""
-        from loki_memory.integrity.verify import verify_news
-
-        return verify_news(self, most)
-
-    def mend_conflicts(self, *, plan_only: bool = False) -> list[Resolved]:
-        """Merge both sides of every memory file that a merge left with a conflict."""
-        from loki_memory.history.resolve import resolve
-
-        return resolve(self, plan_only=plan_only)
-
-    def blame(self, memory_id: str) -> Blame:
-        """Where a memory comes from: its episodes, their agents, and each commit that changed it.
-
-        >>> [source.agent for source in ws.blame("sem-001").sources]  # doctest: +SKIP
-        """
-        from loki_memory.history.blame import blame
-
-        return blame(self, self.resolve(memory_id))
-
-    def log(self, memory_id: str | None = None, limit: int | None = None) -> list[BlameStep]:
-        """The commits that changed memory, or one memory, newest first, in belief terms."""
-        from loki_memory.history.blame import log
-
-        return log(self, memory_id and self.resolve(memory_id), limit)
-
-    def bisect(
-        self,
-        query: str,
-        expect: str | None = None,
-        reject: str | None = None,
-        between: str | None = None,
-        k: int = 5,
-    ) -> BisectTurn:
-        """The commit at which a recall began to miss a memory, or to bring one up.
-
-        >>> ws.bisect("flaky tests", expect="sem-001").step.subject  # doctest: +SKIP
-        """
-        from loki_memory.history.bisect import bisect
-
-        return bisect(self, query, expect or reject or "", bool(expect), between, k)
-
-    def revert(self, name: str) -> Reverted:
-        """Undo what one run or commit did to beliefs, and commit that; later changes stay."""
-        from loki_memory.history.revert import revert
-
-        return revert(self, name)
 
     # -- care ------------------------------------------------------------------------------------
 
@@ -1078,53 +753,7 @@ class Workspace(Home):
 
     def now(self) -> str:
         """The present moment. LOKI_NOW replaces it, for runs that shall be repeatable."""
-        from datetime import UTC, datetime
-
-        given = os.environ.get("LOKI_NOW")
-        return given or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-    def _home(self, scope: str) -> Workspace:
-        """The workspace that records of a scope are written to."""
-        if scope != "user" or self.is_user:
-            return self
-        home = Workspace.user(origin=self.origin)
-        if not home.layout.memory.is_dir():
-            home.settle_in()
-            self.__dict__.pop("_user", None)
-        return home
-
-    def homes(self) -> list[Workspace]:
-        """This workspace, then the user scope, as they are."""
-        return [home for home in (self, self._user) if home is not None]
-
-    def _homes(self, *, wait: bool = False) -> Iterator[Workspace]:
-        """This workspace, then the user scope, each brought up to date."""
-        for home in self.homes():
-            home.refresh(wait=wait)
-            yield home
-
-    def _find(self, memory_id: str) -> tuple[Workspace, str]:
-        """Where a memory stands, by the cheapest look that is sure."""
-        for home in self.homes():
-            path = home.place_of(memory_id)
-            if path is not None:
-                return home, path
-        for home in self._homes(wait=True):
-            path = home.index.path_of(memory_id)
-            if path is not None:
-                return home, path
-        raise NotFound(memory_id)
-
-    def _up_to_date(self, memory_id: str) -> Workspace:
-        """The workspace of a memory, its whole index up to date: for what follows links."""
-        home, _ = self._find(memory_id)
-        home.refresh(wait=True)
-        return home
-
-    def _changing(self, memory_id: str) -> Changing:
-        self.before_write()
-        home, path = self._find(memory_id)
-        return Changing(home.store, memory_id, path)
+        return self.home.now()
 
     # Last, because its name hides the type of the same name from what follows in this class.
 
@@ -1139,24 +768,9 @@ class Workspace(Home):
 
         >>> [m.title() for m in ws.list(kind="pattern", since="2026-01-01")]  # doctest: +SKIP
         """
-        since = _check_filters(kind, status, since)
+        since = check_filters(kind, status, since)
         return [
             home.as_its_own(parsed(found, body))
-            for home in self._homes()
+            for home in self.homes.fresh()
             for found, body in home.answer(partial(home.bodies, kind, status, since, scope))
         ]
-
-
-def _check_filters(kind: str | None, status: str | None, since: str | None) -> str | None:
-    """Refuse what could never fit anything; returns `since` as it is compared."""
-    for name, value, known in (("kind", kind, KINDS), ("status", status, STATUSES)):
-        if value is not None and value not in known:
-            raise InvalidRecord(
-                f"{value!r} is not a {name}", advice=f"Use one of: {', '.join(known)}."
-            )
-    try:
-        return moment(since) if since else None
-    except ValueError as error:
-        raise InvalidRecord(
-            str(error), field="since", advice="Write 2026-01-20 or 2026-01-20T09:00:00Z."
-        ) from None

@@ -61,9 +61,9 @@ def put_into_git(example: Path) -> None:
     git(example, "init", "-q", "--bare", str(remote))
     git(example, "remote", "add", "origin", str(remote))
     (example / LATE).rename(example / "late.json")
-    Workspace.open(example).commit()
+    Workspace.open(example).history.commit()
     (example / "late.json").rename(example / LATE)
-    Workspace.open(example).commit()
+    Workspace.open(example).history.commit()
 
 
 def git(folder: Path, *arguments: str) -> str:

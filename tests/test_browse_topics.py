@@ -196,21 +196,23 @@ def test_a_timeline_since_a_day(todo: Workspace) -> None:
 
 
 def test_a_closed_handoff_blocks_nobody(ws: Workspace) -> None:
-    handoff = ws.hand_off("a", "b", "Added search", known_issues=["slow"], needs_testing=["paging"])
+    handoff = ws.team.hand_off(
+        "a", "b", "Added search", known_issues=["slow"], needs_testing=["paging"]
+    )
     ws.sync()
     found = timeline(ws.index, None, NOW)
     assert [item.text for item in found.blockers] == ["slow"]
     assert [item.text for item in found.next_up] == ["take over: Added search", "test: paging"]
-    ws.accept(handoff.id)
+    ws.team.accept(handoff.id)
     ws.sync()
     assert [item.text for item in timeline(ws.index, None, NOW).next_up] == ["test: paging"]
-    ws.close_handoff(handoff.id)
+    ws.team.close_handoff(handoff.id)
     ws.sync()
     assert timeline(ws.index, None, NOW)[2:5] == ([], [], [])
 
 
 def test_blockers_and_plans_that_agents_add_to_a_ledger_are_found(ws: Workspace) -> None:
-    ws.checkpoint(
+    ws.team.checkpoint(
         {
             "agent_id": "qa-1",
             "current_task": "task-7",

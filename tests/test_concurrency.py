@@ -95,7 +95,7 @@ def test_every_acknowledged_update_of_eight_processes_is_there(
 
 
 def test_a_counter_that_eight_processes_swap_ends_exact(ws: Workspace, project: Path) -> None:
-    ws.checkpoint({"agent_id": "counter", "tasks_completed": 0})
+    ws.team.checkpoint({"agent_id": "counter", "tasks_completed": 0})
     with _readers(project, "files") as found:
         _together("counter.py", project, "ledgers/counter.json", INCREMENTS)
     ledger = ws.get("ledger-counter")

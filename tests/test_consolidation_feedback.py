@@ -243,7 +243,7 @@ def test_the_same_episode_again_is_the_one_that_is_stored(
     clock(minutes=20)
     assert ws.record(other) == second
     assert ws.record([other] + [{"goal": f"Task {n}"} for n in range(101)])[0] == second
-    assert ws.economics().outcomes == {"unknown": 2}
+    assert ws.browse.economics().outcomes == {"unknown": 2}
 
 
 def test_another_episode_of_the_same_id_is_still_refused(ws: Workspace, clock: Clock) -> None:
@@ -447,7 +447,7 @@ def test_use_alone_changes_no_belief(ws: Workspace, clock: Clock) -> None:
         assert not any(recalled(stored).values())
     ws.consolidate()
     assert ws.get(name) == before
-    assert ws.uses(name).times == 12
+    assert ws.browse.uses(name).times == 12
 
 
 SAYINGS = st.lists(
@@ -479,7 +479,7 @@ def test_counters_equal_what_was_written(sayings: list[tuple[str, bool | None]])
                 assert isinstance(found, Belief)
                 assert set(found.evidence.for_) == said.get((name, True), set())
                 assert set(found.evidence.against) == said.get((name, False), set())
-                assert ws.uses(name).times == sum(one == kind for one, _ in sayings)
+                assert ws.browse.uses(name).times == sum(one == kind for one, _ in sayings)
             ws.consolidate()
 
 

@@ -46,13 +46,13 @@ def test_every_threshold_has_a_setting_and_every_setting_a_threshold() -> None:
 @pytest.mark.parametrize("setting", SHARED, ids=lambda setting: setting.name)
 def test_a_setting_changes_its_threshold_and_no_other(ws: Workspace, setting: Any) -> None:
     name = setting.name.removeprefix("consolidation.")
-    ws.set_config(setting.name, "9")
+    ws.home.set_config(setting.name, "9")
     expected = 0.09 if name in LIKENESS else 9
     assert thresholds(ws.config) == Thresholds()._replace(**{name: expected})
 
 
 def test_the_remedies_that_are_kept_are_as_many_as_set(ws: Workspace) -> None:
-    ws.set_config("consolidation.resolutions", "1")
+    ws.home.set_config("consolidation.resolutions", "1")
     for day, remedy in enumerate(["Rotate the token", "Clear the cache"], start=1):
         ws.record(met(day, "Registry refused the push of image api", remedy))
     (error,) = ws.list(kind="anti-pattern")
@@ -62,7 +62,7 @@ def test_the_remedies_that_are_kept_are_as_many_as_set(ws: Workspace) -> None:
 
 
 def test_a_belief_needs_as_many_sessions_as_set(ws: Workspace) -> None:
-    ws.set_config("consolidation.support", "3")
+    ws.home.set_config("consolidation.support", "3")
     for day in (1, 2):
         ws.record(met(day, "Registry refused the push of image api", "Rotate the token"))
     (error,) = ws.list(kind="anti-pattern")

@@ -67,7 +67,7 @@ def test_the_budget_is_kept(todo: Workspace) -> None:
     for budget in (150, 400, 1000):
         block = todo.continuity_block(goal=GOAL, budget=budget)
         assert len(block.encode()) <= 4 * budget
-    todo.set_config("continuity.budget", "200")
+    todo.home.set_config("continuity.budget", "200")
     assert len(todo.continuity_block(goal=GOAL).encode()) <= 800
 
 
@@ -221,7 +221,7 @@ def test_a_folder_that_may_not_be_written_is_named(todo: Workspace) -> None:
 
 def test_what_comes_from_outside_is_recalled_and_never_injected(ws: Workspace) -> None:
     for origin in ("import", "external", "agent"):
-        Workspace(ws.layout, origin=origin).remember(
+        Workspace(ws.home, origin=origin).remember(
             f"PATCH endpoints of todos, as the {origin} says", kind="pattern"
         )
     hits = {hit.title for hit in ws.recall("PATCH endpoints of todos")}
@@ -249,12 +249,12 @@ def test_git_ignores_it_unless_it_is_to_be_tracked(ws: Workspace) -> None:
     assert "/CONTINUITY.md\n" in ignored.read_text(encoding="utf-8")
     mine = "# mine\n/notes/\n"
     ignored.write_text(mine + ignored.read_text(encoding="utf-8"), encoding="utf-8")
-    ws.set_config("continuity.track", "true")
+    ws.home.set_config("continuity.track", "true")
     text = ignored.read_text(encoding="utf-8")
     assert "CONTINUITY.md" not in text
     assert "/cache/\n" in text
     assert text.startswith(mine)
-    ws.set_config("continuity.track", "false")
+    ws.home.set_config("continuity.track", "false")
     assert "/CONTINUITY.md\n" in ignored.read_text(encoding="utf-8")
 
 
@@ -262,7 +262,7 @@ def test_memory_that_is_turned_off_puts_nothing_before_agents(ws: Workspace) -> 
     ws.remember("Contract tests need the database running")
     goal = "run the contract tests"
     assert "Contract tests" in ws.continuity_block(goal=goal)
-    ws.set_config("memory.enabled", "false")
+    ws.home.set_config("memory.enabled", "false")
     assert "Contract tests" not in ws.continuity_block(goal=goal)
     assert "Contract tests" not in ws.continuity_block(goal="")
     assert ws.context(goal).text("detailed") == ""

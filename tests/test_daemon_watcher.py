@@ -65,7 +65,7 @@ class Rounds:
     def __init__(self, ws: Workspace) -> None:
         self.told: list[str] = []
         self.clock = 1000.0
-        self.workspace = Adding(ws.layout)
+        self.workspace = Workspace(Adding(ws.layout))
         self.background = Background(self.workspace, self.told.append, self.clock)
 
     def after(self, seconds: float) -> list[str]:
@@ -120,7 +120,7 @@ def test_an_episode_that_another_process_indexed_first_is_learned_from_too(
 
 
 def test_an_episode_that_comes_in_the_middle_of_a_round_is_not_passed_over(ws: Workspace) -> None:
-    workspace, told = Adding(ws.layout), list[str]()
+    workspace, told = Workspace(Adding(ws.layout)), list[str]()
 
     def tell(text: str) -> None:
         if text == "learned from 1 episode" and len(told) < 2:
@@ -284,7 +284,7 @@ def test_a_workspace_that_only_adds_refuses_to_change_what_git_tracks(project: P
     in_git(project)
     ws = Workspace.init(project)
     fact = ws.remember("Deploys are on Fridays")
-    adding = Adding(ws.layout)
+    adding = Workspace(Adding(ws.layout))
     adding.pin(fact.id)
     git(project, "add", "-A")
     git(project, "commit", "-qm", "a fact")
@@ -313,7 +313,7 @@ def test_sessions_that_rest_are_ingested_and_learned_from(
 
 
 def test_nothing_is_ingested_where_memory_is_off(ws: Workspace, project: Path) -> None:
-    ws.set_config("memory.enabled", "false")
+    ws.home.set_config("memory.enabled", "false")
     write_session(project)
     rounds = Rounds(ws)
     rounds.after(31)
@@ -321,7 +321,7 @@ def test_nothing_is_ingested_where_memory_is_off(ws: Workspace, project: Path) -
 
 
 def test_settings_are_obeyed_once_they_are_written(ws: Workspace, rounds: Rounds) -> None:
-    ws.set_config("watch.idle_seconds", "7")
+    ws.home.set_config("watch.idle_seconds", "7")
     rounds.after(1)
     assert rounds.workspace.config.get("watch.idle_seconds") == 7
 
@@ -440,7 +440,7 @@ def test_the_file_system_of_a_path_is_that_of_the_nearest_mount(path: str, kind:
 
 @contextmanager
 def watching(ws: Workspace) -> Iterator[Watcher]:
-    workspace = Adding(ws.layout)
+    workspace = Workspace(Adding(ws.layout))
     watcher = Watcher(workspace, lambda _: None, lambda: None)
     watcher.start()
     try:
@@ -472,7 +472,7 @@ def test_a_watcher_that_fails_says_that_it_ended(ws: Workspace) -> None:
 
     ended = Event()
     ws.remember("Something to tell of")
-    watcher = Watcher(Adding(ws.layout), tell, ended.set)
+    watcher = Watcher(Workspace(Adding(ws.layout)), tell, ended.set)
     watcher.start()
     assert ended.wait(PATIENCE)
     assert watcher.has_failed

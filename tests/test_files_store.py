@@ -596,9 +596,9 @@ WRITERS: dict[str, Callable[[Workspace], Any]] = {
     "remember for the user": lambda ws: ws.remember(f"Mine is {SECRET}", scope="user"),
     "correct": corrected,
     "reject": lambda ws: ws.reject(ws.remember("A").id, why=f"it shows {SECRET}"),
-    "checkpoint": lambda ws: ws.checkpoint({"agent_id": SECRET, "current_task": SECRET}),
-    "hand off": lambda ws: ws.hand_off("a", "b", f"Rotated {SECRET}", note=SECRET),
-    "add a skill": lambda ws: ws.add_skill(f"# Skill: Log in\n\n## Steps\n1. use {SECRET}\n"),
+    "checkpoint": lambda ws: ws.team.checkpoint({"agent_id": SECRET, "current_task": SECRET}),
+    "hand off": lambda ws: ws.team.hand_off("a", "b", f"Rotated {SECRET}", note=SECRET),
+    "add a skill": lambda ws: ws.skills.add(f"# Skill: Log in\n\n## Steps\n1. use {SECRET}\n"),
 }
 
 

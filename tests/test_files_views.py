@@ -374,7 +374,7 @@ def test_a_reader_lists_the_old_layout_and_writes_nothing(old: Workspace) -> Non
     assert old.get("sem-001").title() == PATTERN["pattern"]
     assert set(old.status().pending_views) == set(OLD_LAYOUT)
     assert old.problems() == []
-    old.stats()
+    old.browse.stats()
     old.doctor()
     assert tree(old) == before
 

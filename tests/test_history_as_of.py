@@ -108,7 +108,7 @@ def test_continuity_of_a_commit_tells_what_was_known_then(project: Path) -> None
 
 def test_the_past_is_not_written_to(project: Path) -> None:
     with pytest.raises(ReadOnlyPast, match="cannot be changed"):
-        as_of(Workspace.open(project), "v1").remember("Something new")
+        Workspace.open(project).history.as_of("v1").remember("Something new")
 
 
 def test_nothing_outside_the_cache_changes(project: Path) -> None:

@@ -258,14 +258,14 @@ def test_memory_on_a_branch_of_its_own_has_its_history_there(ws: Workspace) -> N
     (ws.layout.root / "app.py").write_text("x = 1\n")
     git(ws.layout.root, "add", "app.py")
     git(ws.layout.root, "commit", "-q", "-m", "code")
-    ws.set_config("git.mode", "branch")
+    ws.home.set_config("git.mode", "branch")
     fact = ws.remember("Handlers return numbers")
-    first = ws.commit().commit
+    first = ws.history.commit().commit
     ws.correct(fact.id, statement="Handlers return text")
-    assert [shift.what for shift in ws.diff().shifts] == ["corrected"]
-    second = ws.commit().commit
+    assert [shift.what for shift in ws.history.diff().shifts] == ["corrected"]
+    second = ws.history.commit().commit
     assert git(ws.layout.root, "log", "--format=%s") == "code"
-    assert [step.commit for step in ws.log(fact.id)] == [second, first]
-    assert ws.diff().shifts == []
+    assert [step.commit for step in ws.history.log(fact.id)] == [second, first]
+    assert ws.history.diff().shifts == []
     assert [hit.title for hit in ws.recall("handlers", as_of="HEAD")] == ["Handlers return text"]
     assert [hit.title for hit in ws.recall("handlers", as_of=first)] == ["Handlers return numbers"]

@@ -232,11 +232,11 @@ def test_files_that_were_cleaned_away_come_back_from_the_branch(ana: Workspace) 
     git(ana.layout.root, "clean", "-qfdx")
     assert not ana.layout.memory.exists()
     with Workspace.open(ana.layout.root) as again:
-        assert restore(again) > 0
+        assert restore(again.home) > 0
         assert statements(again) == ["Deploys happen on Fridays"]
         assert {p: p.read_bytes() for p in before} == before
         assert commit(again).paths == (), "and nothing counts as removed"
-        assert restore(again) == 0
+        assert restore(again.home) == 0
 
 
 def test_worktrees_do_not_undo_each_others_changes(ana: Workspace, tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_pull_and_push_are_for_memory_on_a_branch(
     ana: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOKI_GIT_MODE", "inline")
-    ana.__dict__.pop("config", None)
+    ana.home.__dict__.pop("config", None)
     for exchange in (pull, push):
         with pytest.raises(NotOnABranch, match="git pull"):
             exchange(ana)

@@ -552,20 +552,20 @@ def test_memory_that_git_ignores_is_told_apart_from_memory_that_did_not_change(
 def test_memory_is_not_committed_where_that_is_turned_off(
     made: Project, workspace: Workspace
 ) -> None:
-    workspace.set_config("git.mode", "off")
+    workspace.home.set_config("git.mode", "off")
     assert commit(workspace).reason == "git.mode is off"
     assert made.log() == ["first"]
 
 
 def test_a_mode_that_does_not_exist_is_refused(workspace: Workspace) -> None:
     with pytest.raises(InvalidConfig, match="inline, branch or off"):
-        workspace.set_config("git.mode", "sideways")
+        workspace.home.set_config("git.mode", "sideways")
 
 
 def test_another_commit_under_way_is_waited_for_and_then_told(workspace: Workspace) -> None:
     from loki_memory.files.lock import locked
 
-    workspace.set_config("store.lock_seconds", "0")
+    workspace.home.set_config("store.lock_seconds", "0")
     with locked(workspace.layout.local / "commit.lock", 0):
         assert commit(workspace).reason == "another process is committing or writing"
     assert commit(workspace).commit

@@ -397,7 +397,7 @@ def test_an_agent_that_accepts_is_noted_and_not_trusted_more(repo: Path) -> None
 
 
 def test_a_skill_keeps_its_reviews_in_its_metadata(ws: Workspace) -> None:
-    ws.add_skill(Skill.from_sections("deploy", "Deploy", steps=["push"]))
+    ws.skills.add(Skill.from_sections("deploy", "Deploy", steps=["push"]))
     assert [one.id for one in asked(ws)] == ["skill-deploy"]
     accept(ws, "skill-deploy")
     assert asked(ws) == []

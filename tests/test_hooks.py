@@ -293,7 +293,7 @@ def test_what_the_transcript_tells_is_not_noted(ws: Workspace, project: Path) ->
     fire(project, "UserPromptSubmit", prompt="Fix the cart")
     fire(project, "PostToolUse", tool_name="Bash", tool_input={"command": "ls"})
     fail(project)
-    assert ws.staged() == []
+    assert ws.sessions.staged() == []
 
 
 # -- a session without a transcript ----------------------------------------------------------------
@@ -360,7 +360,7 @@ def test_when_the_agent_rests_what_it_did_is_read_and_not_told_yet(
     ws: Workspace, project: Path, transcript: Path
 ) -> None:
     fire(project, "Stop", transcript_path=str(transcript))
-    assert [one.what for one in ws.staged()] == [SESSION]
+    assert [one.what for one in ws.sessions.staged()] == [SESSION]
     assert episodes(project) == []
     transcript.unlink()
     assert ws.ingest().episodes == 2  # months later: it rests
@@ -391,7 +391,7 @@ def test_a_session_that_began_elsewhere_is_not_taken(
     path = shop().write(tmp_path / "session.jsonl")  # in /home/ana/shop
     fire(project, "Stop", transcript_path=str(path))
     raw(project, "SessionEnd", {}, wait=True, transcript_path=str(path))
-    assert ws.staged() == []
+    assert ws.sessions.staged() == []
     assert episodes(project) == []
     assert "it did not begin in this repository" in logged(ws)
 
@@ -491,7 +491,7 @@ def test_where_memory_is_off_nothing_is_said_or_noted(
 ) -> None:
     learn(ws)
     if off == "pause":
-        ws.pause()
+        ws.sessions.pause()
     else:
         value = "false" if off == "setting" else "perhaps"
         config = ws.layout.loki / "config.toml"

@@ -19,7 +19,7 @@ from loki_memory.team.ledgers import waiting_checkpoints
 
 
 def test_an_agent_with_a_part_begins_with_what_waits_for_it(ws: Workspace, project: Path) -> None:
-    ws.hand_off("eng-001", "qa-001", "Added search", needs_testing=["paging"])
+    ws.team.hand_off("eng-001", "qa-001", "Added search", needs_testing=["paging"])
     told = fire(project, "SubagentStart", agent_type="qa-001")
     assert "Added search" in told
     assert "paging" in told
@@ -31,25 +31,25 @@ def test_a_helper_that_comes_and_goes_is_told_nothing_and_leaves_nothing(
     ws.remember("Two migrations at once lock the table", kind="anti-pattern")
     assert fire(project, "SubagentStart", agent_type="Explore") == ""
     fire(project, "SubagentStop", agent_type="Explore", last_assistant_message="Found it")
-    assert waiting_checkpoints(ws) == {}
+    assert waiting_checkpoints(ws.home) == {}
 
 
 def test_where_an_agent_stands_waits_until_somebody_writes_it(ws: Workspace, project: Path) -> None:
-    ws.checkpoint({"agent_id": "scribe", "current_task": "task-7"})
+    ws.team.checkpoint({"agent_id": "scribe", "current_task": "task-7"})
     ledger = ws.where("ledger-scribe").read_bytes()
     said = "\n\nThe docs are done.\nDetails follow."
     fire(project, "SubagentStop", agent_type="scribe", last_assistant_message=said)
-    waiting = waiting_checkpoints(ws)["scribe"].document()
+    waiting = waiting_checkpoints(ws.home)["scribe"].document()
     assert waiting["last_report"] == "The docs are done."
     assert ws.where("ledger-scribe").read_bytes() == ledger
     assert "a checkpoint of scribe waits" in logged(ws)
 
 
 def test_tasks_that_a_member_of_a_team_has_done_are_counted(ws: Workspace, project: Path) -> None:
-    ws.checkpoint({"agent_id": "ana", "tasks_completed": 4})
+    ws.team.checkpoint({"agent_id": "ana", "tasks_completed": 4})
     for task in ("Write the page", "Check the links"):
         fire(project, "TaskCompleted", teammate_name="ana", task_subject=task)
-    waiting = waiting_checkpoints(ws)["ana"].document()
+    waiting = waiting_checkpoints(ws.home)["ana"].document()
     assert waiting["tasks_completed"] == 6
     assert waiting["last_task"] == "Check the links"
 
@@ -61,7 +61,7 @@ def test_a_named_agent_that_is_compacted_leaves_a_checkpoint(
     bare = {"transcript_path": None}
     fire(project, "UserPromptSubmit", prompt="Move the cart\nto the new tables", **bare)
     fire(project, "PreCompact", trigger="auto", **bare)
-    waiting = waiting_checkpoints(ws)["eng-001"]
+    waiting = waiting_checkpoints(ws.home)["eng-001"]
     assert waiting.context.current_goal == "Move the cart to the new tables"
 
 
@@ -74,7 +74,7 @@ def worktree(ws: Workspace, project: Path) -> Path:
     git(project, "init", "-q", "-b", "main")
     ws.remember("A is known")
     ws.remember("B is known")
-    Workspace.init(project).commit()
+    Workspace.init(project).history.commit()
     git(project, "worktree", "add", "-q", "../wt", "-b", "agent")
     return project.parent / "wt"
 
@@ -117,7 +117,7 @@ def test_what_is_taken_here_is_laid_aside_and_nothing_is_overwritten(
 def test_what_a_worktree_committed_needs_no_salvage(worktree: Path, project: Path) -> None:
     with Workspace.open(worktree) as there:
         there.remember("C is new")
-        there.commit()
+        there.history.commit()
     assert left(worktree).err == ""
     assert facts(project) == {"A is known", "B is known"}
 
@@ -143,7 +143,7 @@ def test_links_in_a_worktree_are_not_followed(worktree: Path, project: Path) -> 
 
 def test_memory_is_kept_also_while_nothing_is_captured(worktree: Path, project: Path) -> None:
     Workspace.open(worktree).remember("C is new")
-    Workspace.open(project).pause()
+    Workspace.open(project).sessions.pause()
     left(worktree)
     assert "C is new" in facts(project)
 

@@ -26,9 +26,9 @@ def full(ws: Workspace) -> Workspace:
     ws.record({"goal": "Größe prüfen 一二三 🎉", "timestamp": "2026-01-07"})
     pattern = ws.layout.memory / "semantic" / "patterns" / "sem-001.json"
     pattern.write_text(json.dumps(PATTERN), encoding="utf-8")
-    ws.checkpoint(LEDGER)
-    ws.hand_off("eng", "qa", "Added search", relevant_patterns=["sem-001"])
-    ws.add_skill("# Skill: Run the tests\n\n## Steps\n1. pytest -q\n")
+    ws.team.checkpoint(LEDGER)
+    ws.team.hand_off("eng", "qa", "Added search", relevant_patterns=["sem-001"])
+    ws.skills.add("# Skill: Run the tests\n\n## Steps\n1. pytest -q\n")
     ws.remember("Run the contract tests first", kind="learning")
     ws.remember("Deploying on Friday", kind="anti-pattern")
     fact = ws.remember("The tests need a database", by="ana")
@@ -153,10 +153,10 @@ def test_parts_of_words_find_words(full: Workspace) -> None:
 
 
 def test_edges_come_from_records_and_from_links(full: Workspace) -> None:
-    _, back = full.edges("sem-001")
+    _, back = full.browse.edges("sem-001")
     relations = {relation for relation, _ in back}
     assert {"elaborates", "refers_to", "learned"} <= relations
-    out, _ = full.edges("sem-001")
+    out, _ = full.browse.edges("sem-001")
     assert ("derived_from", "ep-2026-01-06-001") in out
 
 
@@ -186,10 +186,17 @@ def test_each_kind_has_a_fingerprint_that_changes_with_it(full: Workspace) -> No
 def test_using_the_index_touches_no_memory_file(full: Workspace) -> None:
     full.sync()
     before = tree(full.layout.loki, full.layout.cache)
-    for use in (full.list, full.status, full.stats, full.problems, full.summaries, full.doctor):
+    for use in (
+        full.list,
+        full.status,
+        full.browse.stats,
+        full.problems,
+        full.summaries,
+        full.doctor,
+    ):
         use()
     full.get("sem-001")
-    full.edges("sem-001")
+    full.browse.edges("sem-001")
     assert tree(full.layout.loki, full.layout.cache) == before
 
 

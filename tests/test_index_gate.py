@@ -219,26 +219,26 @@ def test_a_ledger_from_outside_is_not_told(ws: Workspace, origin: str) -> None:
     told = brief(ws) + ws.continuity_block(agent="qa-001")
     assert "mirror" not in told
     with pytest.raises(NoLedger):
-        ws.resume_brief("qa-001")
-    assert "mirror" not in ws.draft_handoff("qa-001", "eng-001", "It").model_dump_json()
+        ws.team.resume_brief("qa-001")
+    assert "mirror" not in ws.team.draft_handoff("qa-001", "eng-001", "It").model_dump_json()
 
 
 @pytest.mark.parametrize("origin", ["import", "external"])
 def test_a_ledger_from_outside_is_not_told_for_what_was_added(ws: Workspace, origin: str) -> None:
     ledger = {"agent_id": "qa-001", "current_task": "Push to the mirror", "origin": origin}
     write(ws, "ledgers/ledger-qa-001", **ledger)
-    ws.note_checkpoint("qa-001", tasks_completed=3, blocked_by="the review")
+    ws.team.note_checkpoint("qa-001", tasks_completed=3, blocked_by="the review")
     assert "the review" in brief(ws), "what waits on this machine is this machine's"
     assert "mirror" not in brief(ws)
-    ws.take_over_checkpoints()
+    ws.team.take_over_checkpoints()
     assert "mirror" not in brief(ws)
 
 
 @pytest.mark.parametrize("origin", ["import", "external"])
 def test_a_handoff_from_outside_is_not_told(ws: Workspace, origin: str) -> None:
-    handoff = ws.hand_off("eng-001", "qa-001", "Rewrote the payment parser")
+    handoff = ws.team.hand_off("eng-001", "qa-001", "Rewrote the payment parser")
     assert "payment parser" in brief(ws)
-    assert "payment parser" in ws.resume_brief("qa-001").text()
+    assert "payment parser" in ws.team.resume_brief("qa-001").text()
     [path] = ws.layout.memory.glob("handoffs/*.json")
     document = orjson.loads(path.read_bytes())
     path.write_bytes(orjson.dumps({**document, "origin": origin}))

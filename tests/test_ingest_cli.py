@@ -65,7 +65,7 @@ def test_staged_says_what_waits_and_why(ws: Workspace, tmp_path: Path) -> None:
 
 
 def test_capture_that_is_off_says_so(ws: Workspace, tmp_path: Path) -> None:
-    ws.set_config("memory.enabled", "false")
+    ws.home.set_config("memory.enabled", "false")
     output = run(ws, ingest_command, str(shop().write(tmp_path / "a.jsonl"))).output
     assert output == "capture is off: memory.enabled is false\n"
 

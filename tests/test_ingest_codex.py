@@ -396,7 +396,7 @@ def test_a_rollout_that_an_older_version_read_is_read_again(ws: Workspace, tmp_p
     ingest(ws, [path])
     (episode,) = ws.list(kind="episode")
     shutil.rmtree(ws.layout.local / "ingest" / "sessions")
-    ws.layout.resolve(ws.record_path(episode.id) or "").unlink()
+    ws.layout.resolve(ws.home.record_path(episode.id) or "").unlink()
     assert ingest(ws, [path]).episodes == 0
     for mark in (ws.layout.local / "ingest").rglob("*.json"):
         mark.write_bytes(mark.read_bytes().replace(b',"reader":3', b""))

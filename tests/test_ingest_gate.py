@@ -310,7 +310,7 @@ def test_a_pass_tells_which_commit_resolved_the_failure(
     at(monkeypatch, 10)
     record_verdict(repo, broken("test_b"))
     second = commit(project, "Close the cursor")
-    repo.commit()  # memory's own commits resolve nothing
+    repo.history.commit()  # memory's own commits resolve nothing
     at(monkeypatch, 11)
     passed = record_verdict(repo, own(gate="pytest"))
     assert passed.outcome == "success"

@@ -40,8 +40,8 @@ def test_a_pause_holds_until_somebody_resumes(ws: Workspace, say: Any) -> None:
 def test_a_pause_ends_by_itself(ws: Workspace, say: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOKI_NOW", NOON)
     assert json.loads(say("pause", "--for", "2h", "--json")) == {"since": NOON, "until": LATER}
-    assert paused(ws, "2026-03-02T13:59:59Z") is not None
-    assert paused(ws, LATER) is None
+    assert paused(ws.home, "2026-03-02T13:59:59Z") is not None
+    assert paused(ws.home, LATER) is None
     assert why_off(ws) == f"capture is paused until {LATER}"
     monkeypatch.setenv("LOKI_NOW", LATER)
     assert why_off(ws) == ""
@@ -60,16 +60,16 @@ def test_a_span_is_a_number_with_its_unit(
     ws: Workspace, span: str, until: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOKI_NOW", NOON)
-    assert ws.pause(span).until == until
+    assert ws.sessions.pause(span).until == until
 
 
 @pytest.mark.parametrize("span", ["", "2", "h", "0h", "-1h", "2 hours", "99999d"])
 def test_what_is_no_span_is_refused(ws: Workspace, span: str) -> None:
     if not span:
-        assert ws.pause(span).until == ""
+        assert ws.sessions.pause(span).until == ""
         return
     with pytest.raises(InvalidRecord, match="2h"):
-        ws.pause(span)
+        ws.sessions.pause(span)
     assert why_off(ws) == ""
 
 
@@ -78,27 +78,27 @@ def test_a_pause_that_cannot_be_understood_is_one(ws: Workspace, text: str) -> N
     (ws.layout.local).mkdir(parents=True, exist_ok=True)
     (ws.layout.local / "paused").write_text(text, encoding="latin-1")
     assert why_off(ws) == "capture is paused until somebody resumes"
-    assert ws.resume()
+    assert ws.sessions.resume()
 
 
 def test_nothing_is_ingested_during_a_pause(ws: Workspace, tmp_path: Path) -> None:
     path = shop().write(tmp_path / "session.jsonl")
-    ws.pause()
+    ws.sessions.pause()
     assert ws.ingest([path]).off == "capture is paused until somebody resumes"
-    ws.resume()
+    ws.sessions.resume()
     assert ws.ingest([path]).episodes == 2
 
 
 def test_status_tells_that_capture_is_paused(ws: Workspace, say: Any) -> None:
     assert "sessions" not in say("status")
-    ws.pause()
+    ws.sessions.pause()
     assert "  sessions  capture is paused until somebody resumes\n" in say("status")
     assert json.loads(say("status", "--json"))["capture"].startswith("capture is paused")
 
 
 def test_who_asks_is_answered_during_a_pause(ws: Workspace) -> None:
     ws.remember(RULE, kind="pattern")
-    ws.pause()
+    ws.sessions.pause()
     assert ws.recall(RULE)
 
 

@@ -379,7 +379,7 @@ def test_a_session_without_a_prompt_waits(ws: Workspace, tmp_path: Path) -> None
 
 
 def test_capture_on_this_machine_only(ws: Workspace, tmp_path: Path) -> None:
-    ws.set_config("capture.scope", "local")
+    ws.home.set_config("capture.scope", "local")
     ingest(ws, [shop().write(tmp_path / "a.jsonl")])
     assert memory(ws) == {}
     assert {one.scope for one in told(ws)} == {"local"}

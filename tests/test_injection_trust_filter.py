@@ -107,8 +107,8 @@ def test_a_file_name_cannot_claim_a_review(workspace: Workspace, project: Path) 
 
 
 def test_handoffs_and_ledgers_are_held_back_too(workspace: Workspace) -> None:
-    workspace.hand_off("eng-001", "qa-001", "Rewrote the parser")
-    workspace.checkpoint({"agent_id": "eng-001", "current_task": "task-7"})
+    workspace.team.hand_off("eng-001", "qa-001", "Rewrote the parser")
+    workspace.team.checkpoint({"agent_id": "eng-001", "current_task": "task-7"})
     assert "parser" not in told(workspace)
     assert "task-7" not in told(workspace)
 
@@ -143,5 +143,5 @@ def test_a_warning_that_verify_doubts_is_not_told(ws: Workspace) -> None:
     assert "no rule to make target" in ws.continuity_block(GOAL)
     whole = path.read_text(encoding="utf-8")
     path.write_text(whole.replace("fix it", "run this as root"), encoding="utf-8")
-    ws.verify()
+    ws.history.verify()
     assert "run this as root" not in ws.continuity_block(GOAL)

@@ -610,12 +610,12 @@ def test_a_record_that_nobody_vouches_for_is_marked_and_not_injected(ws: Workspa
     one = ws.remember("We deploy the payment service on Fridays")
     assert not ws.recall("deploy the payment service")[0].unverified
     edit(ws, one, "Fridays", "Mondays")
-    ws.verify()
+    ws.history.verify()
     (hit,) = ws.recall("deploy the payment service")
     assert hit.unverified
-    assert ws.is_unverified(one.id)
+    assert ws.history.is_unverified(one.id)
     assert ws.context("deploy the payment service").relevant_patterns == []
-    ws.verify(adopt=[one.id])
+    ws.history.verify(adopt=[one.id])
     assert not ws.recall("deploy the payment service")[0].unverified
     assert ws.context("deploy the payment service").relevant_patterns
 

@@ -37,7 +37,7 @@ metadata:
 
 @pytest.fixture
 def skilled(ws: Workspace) -> Workspace:
-    ws.add_skill(SKILL)
+    ws.skills.add(SKILL)
     return ws
 
 
@@ -68,7 +68,7 @@ def test_a_skill_without_a_description_gets_its_title(ws: Workspace, project: Pa
 
 def test_a_copy_follows_its_skill(skilled: Workspace, project: Path) -> None:
     publish(skilled, "agents")
-    skilled.add_skill(SKILL.replace("npm test", "npm run check"))
+    skilled.skills.add(SKILL.replace("npm test", "npm run check"))
     assert [deed.where for deed in keep_in_step(skilled)] == [".agents/skills/run-tests/SKILL.md"]
     assert "npm run check" in copy_of(project, target="agents").read_text()
     assert not (project / ".claude").exists()  # nobody asked for it there
@@ -76,7 +76,7 @@ def test_a_copy_follows_its_skill(skilled: Workspace, project: Path) -> None:
 
 def test_a_new_skill_joins_those_that_are_published(skilled: Workspace, project: Path) -> None:
     publish(skilled, "claude")
-    skilled.add_skill(SKILL.replace("run-tests", "lint-code"))
+    skilled.skills.add(SKILL.replace("run-tests", "lint-code"))
     keep_in_step(skilled)
     assert copy_of(project, "lint-code").is_file()
 
@@ -87,7 +87,7 @@ def test_nothing_is_published_unasked(skilled: Workspace, project: Path) -> None
 
 
 def test_a_retired_skill_is_taken_away(skilled: Workspace, project: Path) -> None:
-    skilled.add_skill(SKILL.replace("run-tests", "lint-code"))
+    skilled.skills.add(SKILL.replace("run-tests", "lint-code"))
     publish(skilled, "claude")
     skilled.archive("skill-run-tests")
     (deed,) = keep_in_step(skilled)
@@ -103,7 +103,7 @@ def test_a_copy_that_somebody_changed_is_neither_overwritten_nor_removed(
     path = copy_of(project)
     path.write_text(path.read_text().replace("npm test", "npm test -- --watch"))
     mine = path.read_text()
-    skilled.add_skill(SKILL.replace("npm test", "npm run check"))
+    skilled.skills.add(SKILL.replace("npm test", "npm run check"))
     (deed,) = publish(skilled, "claude")
     assert deed.what.startswith("kept")
     skilled.archive("skill-run-tests")

@@ -155,7 +155,7 @@ def test_lore_goes_from_a_search_to_a_fragment_and_below_it(lore: Agent, ws: Wor
 def test_lore_reading_reinforces(lore: Agent, ws: Workspace) -> None:
     memory = ws.remember("We deploy on Mondays")
     first = lore("read", id=memory.id)["relevance"]
-    assert ws.uses(memory.id).times == 1
+    assert ws.browse.uses(memory.id).times == 1
     assert lore("read", id=memory.id)["relevance"] >= first > 0
 
 
@@ -280,9 +280,9 @@ def test_claude_flow_refuses_a_key_that_could_be_taken_for_another(
 def test_claude_flow_retrieving_what_a_search_found_is_feedback(flow: Agent, ws: Workspace) -> None:
     stored = flow("memory_store", key="deploy-day", value="Monday")
     flow("memory_search", query="deploy day")
-    assert ws.uses(stored["id"]).times == 0
+    assert ws.browse.uses(stored["id"]).times == 0
     flow("memory_retrieve", key="deploy-day")
-    assert ws.uses(stored["id"]).times == 1
+    assert ws.browse.uses(stored["id"]).times == 1
 
 
 def test_claude_flow_distils_a_lesson_from_a_trajectory(flow: Agent, ws: Workspace) -> None:

@@ -128,12 +128,12 @@ def test_opening_a_memory_shows_all_of_it_and_is_noted_as_a_use(
     other = ws.remember("The database runs in a container")
     ws.link(memory.id, "related_to", other.id)
     agent("memory_recall", query="contract tests")
-    assert ws.uses(memory.id).times == 0
+    assert ws.browse.uses(memory.id).times == 0
     found = agent("memory_get", memory_id=memory.id)
     assert found["record"] == ws.get(memory.id).document()
     assert {"relation": "related_to", "id": other.id} in found["links"]
     assert Path(found["path"]).is_file()
-    assert ws.uses(memory.id).times == 1
+    assert ws.browse.uses(memory.id).times == 1
 
 
 def test_a_memory_that_does_not_exist_is_refused_in_our_words(agent: Agent) -> None:
@@ -162,7 +162,7 @@ def test_a_record_that_is_too_long_is_opened_in_parts(agent: Agent, ws: Workspac
     assert all(page["record"] is None for page in pages)
     whole = json.loads("".join(page["text"] for page in pages))
     assert whole["record"] == episode.document()
-    assert ws.uses(episode.id).times == 1
+    assert ws.browse.uses(episode.id).times == 1
 
 
 def test_a_cursor_of_another_question_is_refused() -> None:
@@ -428,7 +428,7 @@ def test_resources_show_continuity_index_pending_work_and_records(
 ) -> None:
     monkeypatch.setenv("LOKI_WORKSPACE", str(project))
     memory = ws.remember("Contract tests need the database running", category="testing")
-    handoff = ws.hand_off("eng-1", "qa-1", "Added search")
+    handoff = ws.team.hand_off("eng-1", "qa-1", "Added search")
     listed = agent.ask(lambda client: client.list_resources()).resources
     assert {str(one.uri) for one in listed} == {
         "loki://state/continuity",
@@ -440,7 +440,7 @@ def test_resources_show_continuity_index_pending_work_and_records(
     assert json.loads(agent.read("loki://queue/pending"))["handoffs"][0]["id"] == handoff.id
     record = json.loads(agent.read(f"loki://memory/{memory.id}"))
     assert record == {"kind": "fact", **memory.document()}
-    assert ws.uses(memory.id).times == 1
+    assert ws.browse.uses(memory.id).times == 1
 
 
 def test_a_resource_of_another_project_is_named_by_its_folder(

@@ -111,7 +111,7 @@ def test_what_we_write_follows_the_agentskills_rules() -> None:
     "text", [REFERENCE, "# Deploy\n", "Just text.\n", "# Skill: " + "long " * 300, "一二三\n"]
 )
 def test_a_skill_that_is_added_has_a_name_and_a_description(ws: Workspace, text: str) -> None:
-    skill = ws.add_skill(text if text.isascii() else "---\nname: counting\n---\n" + text)
+    skill = ws.skills.add(text if text.isascii() else "---\nname: counting\n---\n" + text)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", skill.name)
     assert len(skill.name) <= 64
     assert 1 <= len(skill.description) <= 1024
@@ -299,13 +299,13 @@ def test_what_is_no_text_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize("body", ["x" * (1 << 20), "a\0b"], ids=["too large", "NUL"])
 def test_a_skill_that_could_not_be_read_again_is_not_written(ws: Workspace, body: str) -> None:
     with pytest.raises(InvalidRecord):
-        ws.add_skill(parse(Skill, {"name": "big", "description": "D", "body": body}))
+        ws.skills.add(parse(Skill, {"name": "big", "description": "D", "body": body}))
     assert list((ws.layout.memory / "skills").iterdir()) == []
 
 
 def test_a_skill_with_half_a_character_is_refused_in_words(ws: Workspace) -> None:
     with pytest.raises(InvalidRecord):
-        ws.add_skill("# A\n\ud800\n")
+        ws.skills.add("# A\n\ud800\n")
 
 
 def test_a_bad_skill_hides_no_good_one(ws: Workspace) -> None:

@@ -445,7 +445,7 @@ def test_candidates_and_disputed_beliefs_say_so(full: Workspace) -> None:
 
 
 def test_a_ledger_is_shown_to_who_asks_for_ledgers(full: Workspace) -> None:
-    full.checkpoint(LEDGER)
+    full.team.checkpoint(LEDGER)
     goal = full.recall("kind:ledger")[0].title
     assert "ledger" not in {hit.kind for hit in full.recall(goal, k=20)}
     assert [hit.kind for hit in full.recall(goal, kinds=["ledger"])] == ["ledger"]
@@ -742,7 +742,7 @@ def test_a_contradiction_that_is_not_among_the_hits_is_not_told(full: Workspace)
 def asked(full: Workspace) -> Workspace:
     """A workspace that was asked before, with a fact that its answers show."""
     write(full, "w", statement="The walnut token is blue")
-    wait_until_current(full)
+    wait_until_current(full.home)
     assert full.recall("walnut token")[0].title == "The walnut token is blue"
     return full
 
@@ -779,10 +779,10 @@ def test_a_file_that_was_deleted_is_gone(asked: Workspace) -> None:
 def test_files_of_the_project_and_of_the_user_are_both_looked_at(asked: Workspace) -> None:
     mine = asked.remember("My walnut token is yellow", scope="user")
     assert mine.id in ids(asked.recall("walnut token"))
-    user = asked.homes()[1]
+    _, user = asked.homes
     wait_until_current(user)
     overwrite(asked.layout.memory / "semantic/facts/w.json", statement="The walnut token is red")
-    overwrite(user.where(mine.id), statement="My walnut token is violet")
+    overwrite(asked.where(mine.id), statement="My walnut token is violet")
     hits = asked.recall("walnut token")
     assert of(hits, "fact-w").title == "The walnut token is red"
     assert of(hits, mine.id).title == "My walnut token is violet"
@@ -790,7 +790,7 @@ def test_files_of_the_project_and_of_the_user_are_both_looked_at(asked: Workspac
 
 def test_what_comes_instead_is_shown_as_it_is_too(asked: Workspace) -> None:
     write(asked, "v", statement="A walnut is green")
-    wait_until_current(asked)
+    wait_until_current(asked.home)
     assert ids(asked.recall("walnut token", k=1)) == ["fact-w"]
     overwrite(asked.layout.memory / "semantic/facts/w.json", statement="Whales are mammals")
     overwrite(asked.layout.memory / "semantic/facts/v.json", statement="A walnut is violet")
@@ -1070,8 +1070,8 @@ class Interrupted:
 
 def interrupted(ws: Workspace, model: Embedding) -> Workspace:
     """The workspace with a retriever that uses this model instead of the one it has loaded."""
-    assert ws.retriever.embedding.name == model.name
-    ws.retriever._embedding = model
+    assert ws.home.retriever.embedding.name == model.name
+    ws.home.retriever._embedding = model
     return ws
 
 

@@ -35,18 +35,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
             for text in STATEMENTS.values():
                 workspace.remember(text)
             workspace.list()
-            workspace.retriever.prepare()
+            workspace.home.retriever.prepare()
             yield workspace
 
 
 @pytest.fixture
 def lexicon(store: Workspace) -> Lexicon:
-    return Lexicon(store.index, store.retriever.prepare())
+    return Lexicon(store.index, store.home.retriever.prepare())
 
 
 def found(store: Workspace, word: Word) -> set[str]:
     """Names of the statements in which a word is found."""
-    corpus = store.retriever.prepare().corpus
+    corpus = store.home.retriever.prepare().corpus
     rows = set(corpus.row[corpus.document[word.passages]].tolist())
     names = {text: name for name, text in STATEMENTS.items()}
     return {
@@ -127,7 +127,7 @@ def test_no_words_find_nothing(lexicon: Lexicon) -> None:
 
 def test_an_empty_store_has_no_word(ws: Workspace) -> None:
     ws.list()
-    empty = Lexicon(ws.index, ws.retriever.prepare())
+    empty = Lexicon(ws.index, ws.home.retriever.prepare())
     assert [len(word.passages) for word in empty.words(["server", "schema"])] == [0, 0]
 
 
@@ -229,7 +229,7 @@ def test_the_weight_of_a_word_does_not_depend_on_who_else_is_in_the_index(ws: Wo
     """
     facts = [ws.remember(f"Fact {n} " + ("about engines" if n % 2 else "")) for n in range(20)]
     ws.list()
-    before = Lexicon(ws.index, ws.retriever.prepare()).words(["engines"])[0].scores.max()
+    before = Lexicon(ws.index, ws.home.retriever.prepare()).words(["engines"])[0].scores.max()
     for number, (a, b) in enumerate(pairwise(facts)):
         path = ws.layout.memory / "semantic" / "links" / f"l{number}.json"
         path.parent.mkdir(exist_ok=True)
@@ -238,5 +238,5 @@ def test_the_weight_of_a_word_does_not_depend_on_who_else_is_in_the_index(ws: Wo
             encoding="utf-8",
         )
     ws.list()
-    after = Lexicon(ws.index, ws.retriever.prepare()).words(["engines"])[0].scores.max()
+    after = Lexicon(ws.index, ws.home.retriever.prepare()).words(["engines"])[0].scores.max()
     assert after < 3 * before

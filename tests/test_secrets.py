@@ -125,7 +125,7 @@ def test_no_part_of_a_secret_in_a_transcript_is_kept(
     done = ingest(repo, [session(secret).write(tmp_path / "a.jsonl")])
     assert done.episodes > 5
     repo.sync()
-    assert repo.commit().commit
+    assert repo.history.commit().commit
     assert found(repo, secret) == []
     staged = next((repo.layout.local / "ingest" / "sessions").glob("*.jsonl"))
     assert b"[REDACTED:" in staged.read_bytes()
@@ -148,7 +148,7 @@ def test_no_part_of_a_secret_that_a_hook_sees_is_kept(repo: Workspace, secret: s
     fire(repo, "SessionEnd")
     assert ingest(repo).episodes
     repo.sync()
-    assert repo.commit().commit
+    assert repo.history.commit().commit
     assert found(repo, secret) == []
 
 
@@ -163,9 +163,9 @@ def test_no_part_of_a_secret_in_a_goal_is_kept(repo: Workspace, secret: str) -> 
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
 def test_no_part_of_a_secret_in_a_reason_or_a_message_is_kept(repo: Workspace, secret: str) -> None:
     fact = repo.remember("The cart rounds down")
-    repo.commit(subject=f"Remember {secret}")
+    repo.history.commit(subject=f"Remember {secret}")
     repo.forget(fact.id, why=f"It named {secret}")
-    repo.commit(subject=f"Forget {secret}")
+    repo.history.commit(subject=f"Forget {secret}")
     assert found(repo, secret) == []
 
 
@@ -175,9 +175,9 @@ def test_no_part_of_a_secret_in_a_report_is_kept(repo: Workspace, secret: str) -
     texts += [text for limit in (350,) for text in before_end(secret, limit)]
     failures = [{"name": f"test {number}", "message": text} for number, text in enumerate(texts)]
     report = {"gate": "pytest", "outcome": "failed", "failures": failures}
-    repo.record_verdict(json.dumps(report).encode())
+    repo.sessions.record_verdict(json.dumps(report).encode())
     repo.sync()
-    assert repo.commit().commit
+    assert repo.history.commit().commit
     assert found(repo, secret) == []
 
 
@@ -186,8 +186,8 @@ def test_no_part_of_a_secret_in_an_agents_report_is_kept(repo: Workspace, secret
     for text in around(secret.replace("\n", " "), 300):
         given = {"session_id": "s", "teammate_name": "eng-1", "task_subject": text}
         respond("TaskCompleted", json.dumps(given).encode(), {}, folder=str(repo.layout.root))
-    assert repo.take_over_checkpoints()
-    repo.commit()
+    assert repo.team.take_over_checkpoints()
+    repo.history.commit()
     assert found(repo, secret) == []
 
 
@@ -200,7 +200,7 @@ def test_no_part_of_a_secret_in_a_note_is_kept(repo: Workspace, secret: str) -> 
         repo.continuity(goal="x")
         path.write_text("", encoding="utf-8")
     assert repo.list()
-    repo.commit()
+    repo.history.commit()
     assert found(repo, secret) == []
 
 
@@ -208,10 +208,10 @@ def test_no_part_of_a_secret_in_a_note_is_kept(repo: Workspace, secret: str) -> 
 def test_no_part_of_a_secret_in_a_skill_is_kept(repo: Workspace, secret: str) -> None:
     """Its name and its description come from its title."""
     line = secret.replace("\n", " ")
-    repo.add_skill(f"# Deploy with {line}\n\n## Steps\n1. Deploy\n")
+    repo.skills.add(f"# Deploy with {line}\n\n## Steps\n1. Deploy\n")
     for text in around(line, 1024):
-        repo.add_skill(f"---\nname: deploy\n---\n# {text}\n\n## Steps\n1. Deploy\n")
-    repo.commit()
+        repo.skills.add(f"---\nname: deploy\n---\n# {text}\n\n## Steps\n1. Deploy\n")
+    repo.history.commit()
     assert found(repo, secret) == []
     lowered = {run.lower().decode() for run in runs(secret)}
     names = [path.name for path in repo.layout.loki.rglob("*")]
@@ -245,7 +245,7 @@ def test_no_part_of_a_secret_that_another_system_noted_is_kept(
     path.write_text(f"# Deploying\n{notes}\n## Use {line} here\n- It opens the gate\n")
     assert import_memory(repo, "claude-memory", path).facts
     repo.sync()
-    assert repo.commit().commit
+    assert repo.history.commit().commit
     assert found(repo, secret) == []
     lowered = {run.lower() for run in runs(secret)}
     assert not [path for path, data in written(repo) for run in lowered if run in data]

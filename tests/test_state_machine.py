@@ -189,7 +189,7 @@ class Memories(RuleBasedStateMachine):
         if one == other:
             return
         if self.changed_by(lambda: self.ws.link(one, relation, other), lambda p: "links/" in p):
-            assert (relation, other) in self.ws.edges(one)[0]
+            assert (relation, other) in self.ws.browse.edges(one)[0]
 
     def removable(self, *kinds: str) -> list[str]:
         return [i for i in self.ids(*kinds) if self.ws.get(i).title() != "The anchor"]

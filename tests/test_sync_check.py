@@ -47,27 +47,27 @@ def _replaced(ws: Workspace) -> None:
 
 
 def test_files_as_they_were_need_no_second_answer(settled: Workspace) -> None:
-    wait_until_current(settled)
+    wait_until_current(settled.home)
     paths = ["semantic/facts/a.json", "semantic/facts/b.json"]
     assert not check(settled.layout, settled.index, paths, NOW)
-    assert settled.is_as_shown(paths)
+    assert settled.home.is_as_shown(paths)
 
 
 @pytest.mark.parametrize("change", [_edited, _deleted, _replaced])
 def test_a_file_that_changed_is_taken_in_before_it_is_shown(
     settled: Workspace, change: object
 ) -> None:
-    wait_until_current(settled)
+    wait_until_current(settled.home)
     assert callable(change)
     change(settled)
-    assert not settled.is_as_shown(["semantic/facts/b.json", "semantic/facts/a.json"])
+    assert not settled.home.is_as_shown(["semantic/facts/b.json", "semantic/facts/a.json"])
     fresh = {memory.title() for memory in settled.list()}
     assert {title for (title,) in settled.index.ask("SELECT title FROM memories")} == fresh
     assert "Statement a" not in fresh
 
 
 def test_two_files_of_one_folder_are_both_taken_in(settled: Workspace) -> None:
-    wait_until_current(settled)
+    wait_until_current(settled.home)
     overwrite(fact(settled, "a"), statement="Changed a")
     overwrite(fact(settled, "c"), statement="Changed c")
     paths = ["semantic/facts/a.json", "semantic/facts/c.json"]

@@ -123,7 +123,7 @@ def test_of_two_checkpoints_the_later_has_the_word_and_what_was_learned_is_joine
 def test_a_checkpoint_that_waits_changes_no_tracked_file(ws: Workspace, project: Path) -> None:
     git(project, "init", "-q")
     ws = Workspace.init(project)
-    ws.checkpoint({"agent_id": "qa-1", "current_task": "task-1"})
+    ws.team.checkpoint({"agent_id": "qa-1", "current_task": "task-1"})
     git(project, "add", "-A")
     git(project, "commit", "-qm", "memory")
     note_checkpoint(ws, "qa-1", {"current_task": "task-2"})
@@ -143,22 +143,22 @@ def test_what_waits_is_seen_of_an_agent_that_has_no_ledger_yet(ws: Workspace) ->
     "write",
     [
         lambda ws: check_in(ws, "eng-1", {"current_task": "task-9"}),
-        lambda ws: ws.checkpoint({"agent_id": "eng-1"}),
-        lambda ws: ws.hand_off("eng-1", "qa", "Added search"),
-        lambda ws: ws.accept(ws.list(kind="handoff")[0].id),
-        lambda ws: ws.close_handoff(ws.list(kind="handoff")[0].id),
+        lambda ws: ws.team.checkpoint({"agent_id": "eng-1"}),
+        lambda ws: ws.team.hand_off("eng-1", "qa", "Added search"),
+        lambda ws: ws.team.accept(ws.list(kind="handoff")[0].id),
+        lambda ws: ws.team.close_handoff(ws.list(kind="handoff")[0].id),
         take_over_checkpoints,
     ],
     ids=["check in", "checkpoint", "hand off", "accept", "close", "take over"],
 )
 def test_whoever_writes_takes_over_what_waits(ws: Workspace, write: Any) -> None:
-    ws.hand_off("eng-1", "qa", "An earlier one")
+    ws.team.hand_off("eng-1", "qa", "An earlier one")
     note_checkpoint(ws, "ops-1", {"current_task": "task-1"})
     note_checkpoint(ws, "ops-1", {"tasks_completed": 4})
     write(ws)
     written = file_of(ws, "ledger-ops-1")
     assert (written["current_task"], written["tasks_completed"]) == ("task-1", 4)
-    assert waiting_checkpoints(ws) == {}
+    assert waiting_checkpoints(ws.home) == {}
     assert take_over_checkpoints(ws) == []
 
 
@@ -181,7 +181,7 @@ def test_half_a_line_of_a_killed_writer_is_passed_over(ws: Workspace) -> None:
     with file.open("ab") as torn:
         torn.write(b'{"agent_id": "qa-2", "curr')
     note_checkpoint(ws, "qa-3", {"current_task": "task-3"})
-    assert list(waiting_checkpoints(ws)) == ["qa-1", "qa-3"]
+    assert list(waiting_checkpoints(ws.home)) == ["qa-1", "qa-3"]
 
 
 def test_taking_over_again_after_a_crash_changes_nothing(ws: Workspace) -> None:
@@ -211,7 +211,7 @@ def test_a_ledger_that_cannot_be_read_keeps_its_checkpoint_waiting(ws: Workspace
     note_checkpoint(ws, "qa-1", {"current_task": "task-1"})
     note_checkpoint(ws, "qa-2", {"current_task": "task-2"})
     assert [one.agent_id for one in take_over_checkpoints(ws)] == ["qa-2"]
-    assert list(waiting_checkpoints(ws)) == ["qa-1"]
+    assert list(waiting_checkpoints(ws.home)) == ["qa-1"]
     assert any("qa-1" in notice for notice in ws.notices)
 
 
@@ -235,7 +235,7 @@ def test_a_link_in_place_of_the_folder_is_not_followed(ws: Workspace, tmp_path: 
 
 @pytest.mark.parametrize(
     "run",
-    [lambda ws: ws.consolidate(), lambda ws: ws.commit()],
+    [lambda ws: ws.consolidate(), lambda ws: ws.history.commit()],
     ids=["consolidate", "commit"],
 )
 def test_consolidation_and_commits_take_over_what_waits(ws: Workspace, run: Any) -> None:
@@ -246,51 +246,51 @@ def test_consolidation_and_commits_take_over_what_waits(ws: Workspace, run: Any)
 
 @pytest.mark.parametrize(
     "run",
-    [lambda ws: ws.consolidate(plan_only=True), lambda ws: ws.commit(dry_run=True)],
+    [lambda ws: ws.consolidate(plan_only=True), lambda ws: ws.history.commit(dry_run=True)],
     ids=["consolidate", "commit"],
 )
 def test_a_plan_leaves_what_waits(ws: Workspace, run: Any) -> None:
     note_checkpoint(ws, "ops-1", {"current_task": "task-1"})
     run(ws)
-    assert list(waiting_checkpoints(ws)) == ["ops-1"]
+    assert list(waiting_checkpoints(ws.home)) == ["ops-1"]
 
 
 # -- handoffs ------------------------------------------------------------------------------------
 
 
 def test_who_takes_on_a_handoff_has_it_in_the_ledger(ws: Workspace) -> None:
-    ws.checkpoint({"agent_id": "qa-001-testing", "current_task": "task-1"})
-    handoff = ws.hand_off("eng-1", "qa", "Added search")
-    ws.accept(handoff.id, by="qa-001-testing")
+    ws.team.checkpoint({"agent_id": "qa-001-testing", "current_task": "task-1"})
+    handoff = ws.team.hand_off("eng-1", "qa", "Added search")
+    ws.team.accept(handoff.id, by="qa-001-testing")
     written = file_of(ws, "ledger-qa-001-testing")
     assert written["context"]["handoffs"] == [handoff.id]
     assert written["current_task"] == "task-1"
-    assert ("refers_to", "ledger-qa-001-testing") in ws.edges(handoff.id)[1]
+    assert ("refers_to", "ledger-qa-001-testing") in ws.browse.edges(handoff.id)[1]
 
 
 def test_the_agent_that_is_named_need_not_say_who_it_is(ws: Workspace) -> None:
-    handoff = ws.hand_off("eng-1", "qa-001-testing", "Added search")
-    ws.accept(handoff.id)
+    handoff = ws.team.hand_off("eng-1", "qa-001-testing", "Added search")
+    ws.team.accept(handoff.id)
     assert file_of(ws, "ledger-qa-001-testing")["context"]["handoffs"] == [handoff.id]
 
 
 def test_a_role_has_no_ledger(ws: Workspace) -> None:
-    ws.accept(ws.hand_off("eng-1", "qa", "Added search").id)
+    ws.team.accept(ws.team.hand_off("eng-1", "qa", "Added search").id)
     assert ws.list(kind="ledger") == []
 
 
 def test_a_handoff_that_is_refused_leaves_no_trace_in_a_ledger(ws: Workspace) -> None:
-    handoff = ws.hand_off("eng-1", "qa-1", "Added search")
-    ws.close_handoff(handoff.id, status="expired")
+    handoff = ws.team.hand_off("eng-1", "qa-1", "Added search")
+    ws.team.close_handoff(handoff.id, status="expired")
     with pytest.raises(InvalidRecord, match="expired"):
-        ws.accept(handoff.id, by="qa-1")
+        ws.team.accept(handoff.id, by="qa-1")
     assert ws.list(kind="ledger") == []
 
 
 def test_handoffs_reach_the_agent_the_role_and_nobody_else(ws: Workspace) -> None:
-    one = ws.hand_off("eng-1", "qa", "One")
-    two = ws.hand_off("eng-1", "qa-001-testing", "Two")
-    three = ws.hand_off("eng-1", "ops-1", "Three")
+    one = ws.team.hand_off("eng-1", "qa", "One")
+    two = ws.team.hand_off("eng-1", "qa-001-testing", "Two")
+    three = ws.team.hand_off("eng-1", "ops-1", "Three")
     ws.sync()
     for agent, expected in {
         "qa-001-testing": {one.id, two.id},
@@ -302,12 +302,12 @@ def test_handoffs_reach_the_agent_the_role_and_nobody_else(ws: Workspace) -> Non
 
 
 def test_what_an_agent_took_on_stays_with_it_until_it_is_closed(ws: Workspace) -> None:
-    handoff = ws.hand_off("eng-1", "qa", "One")
-    ws.accept(handoff.id, by="qa-002")
+    handoff = ws.team.hand_off("eng-1", "qa", "One")
+    ws.team.accept(handoff.id, by="qa-002")
     ws.sync()
     assert [one.id for one in handoffs_to(ws, "qa-002")] == [handoff.id]
     assert handoffs_to(ws, "qa-001") == []
-    ws.close_handoff(handoff.id)
+    ws.team.close_handoff(handoff.id)
     ws.sync()
     assert handoffs_to(ws, "qa-002") == []
 
@@ -320,15 +320,15 @@ def test_a_handoff_from_outside_waits_until_it_is_asked_for(ws: Workspace) -> No
 
 
 def test_a_handoff_to_a_role_shows_up_in_the_continuity_of_its_agents(ws: Workspace) -> None:
-    handoff = ws.hand_off("eng-1", "qa", "Added search")
+    handoff = ws.team.hand_off("eng-1", "qa", "Added search")
     for agent, told in {"qa-001": True, "qa": True, "": True, "ops-1": False}.items():
         assert (f"[{handoff.id}]" in ws.continuity_block(agent=agent)) is told
 
 
 def test_many_handoffs_to_others_do_not_hide_ones_own(ws: Workspace) -> None:
-    own = ws.hand_off("eng-1", "qa-1", "Own")
+    own = ws.team.hand_off("eng-1", "qa-1", "Own")
     for number in range(12):
-        ws.hand_off("eng-1", "ops-1", f"Theirs {number}")
+        ws.team.hand_off("eng-1", "ops-1", f"Theirs {number}")
     assert f"[{own.id}]" in ws.continuity_block(agent="qa-1")
 
 

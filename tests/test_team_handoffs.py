@@ -65,7 +65,7 @@ def test_only_what_came_after_the_last_handoff_counts(
 ) -> None:
     worked(ws, "Add the route", 9)
     monkeypatch.setenv("LOKI_NOW", "2026-01-20T10:00:00Z")
-    ws.hand_off("eng-1", "qa")
+    ws.team.hand_off("eng-1", "qa")
     worked(ws, "Add paging", 11)
     assert drafted(ws).context.what_was_done == "Add paging"
 
@@ -74,7 +74,7 @@ def test_nothing_done_and_nothing_said_is_refused_and_says_since_when(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOKI_NOW", "2026-01-20T10:00:00Z")
-    ws.hand_off("eng-1", "qa", "Added search")
+    ws.team.hand_off("eng-1", "qa", "Added search")
     with pytest.raises(InvalidRecord, match=r"2026-01-20 10:00.*WHAT") as refused:
         drafted(ws)
     assert refused.value.field == "what_was_done"
@@ -125,7 +125,7 @@ def test_the_ledger_tells_files_and_patterns_unless_it_is_older_than_the_last_ha
     (project / "a.py").write_text("a\n", encoding="utf-8")
     fact = ws.remember("The database is reset every night")
     monkeypatch.setenv("LOKI_NOW", "2026-01-20T09:00:00Z")
-    ws.checkpoint(
+    ws.team.checkpoint(
         {
             "agent_id": "eng-1",
             "state": {"files_modified": ["a.py"]},
@@ -135,7 +135,7 @@ def test_the_ledger_tells_files_and_patterns_unless_it_is_older_than_the_last_ha
     context = drafted(ws, "Added search").context
     assert (context.artifacts, context.relevant_patterns) == (["a.py"], [fact.id])
     monkeypatch.setenv("LOKI_NOW", "2026-01-20T10:00:00Z")
-    ws.hand_off("eng-1", "qa", "Added search")
+    ws.team.hand_off("eng-1", "qa", "Added search")
     context = drafted(ws, "Nothing since").context
     assert (context.artifacts, context.relevant_patterns) == ([], [])
 
@@ -146,7 +146,7 @@ def test_an_agent_is_known_by_its_whole_name_and_by_the_short_one(
     worked(ws, "Add the route", 8, agent="eng-001-backend")
     assert draft(ws, "eng-001", "qa", None, {}).context.what_was_done == "Add the route"
     monkeypatch.setenv("LOKI_NOW", "2026-01-20T09:00:00Z")
-    ws.hand_off("eng-001-backend", "qa")
+    ws.team.hand_off("eng-001-backend", "qa")
     worked(ws, "Add paging", 10, agent="eng-001")
     assert draft(ws, "eng-001-backend", "qa", None, {}).context.what_was_done == "Add paging"
     assert draft(ws, "eng-001", "qa", None, {}).context.what_was_done == "Add paging"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -281,7 +282,7 @@ def test_origin_is_bound_to_the_way_in(project: Path) -> None:
     assert owner.record({"goal": "B", "origin": "external"}).origin == "owner"
     assert agent.remember("A").document()["origin"] == "agent"
     assert owner.remember("B").document()["origin"] == "owner"
-    assert agent.checkpoint({"agent_id": "x", "origin": "owner"}).origin == "agent"
+    assert agent.team.checkpoint({"agent_id": "x", "origin": "owner"}).origin == "agent"
 
 
 # -- remember ------------------------------------------------------------------------------------
@@ -380,7 +381,7 @@ def test_a_topic_tree_knows_its_depth(ws: Workspace) -> None:
     detail = ws.remember("They need a database", parent=concept.id)
     depths = [memory.document().get("depth") for memory in (topic, concept, detail)]
     assert depths == [None, 1, 2]
-    assert ws.edges(topic.id)[1] == [("part_of", concept.id)]
+    assert ws.browse.edges(topic.id)[1] == [("part_of", concept.id)]
 
 
 def test_an_unknown_parent_is_not_found(ws: Workspace) -> None:
@@ -466,15 +467,15 @@ def test_a_beginning_of_an_id_is_enough(ws: Workspace) -> None:
 WITH_AN_ID: dict[str, Callable[[Workspace, str], Any]] = {
     "get": lambda ws, name: ws.get(name),
     "where": lambda ws, name: ws.where(name),
-    "edges": lambda ws, name: ws.edges(name),
+    "edges": lambda ws, name: ws.browse.edges(name),
     "correct": lambda ws, name: ws.correct(name, category="x"),
     "pin": lambda ws, name: ws.pin(name),
     "reject": lambda ws, name: ws.reject(name),
     "forget": lambda ws, name: ws.forget(name),
     "archive": lambda ws, name: ws.archive(name),
     "restore": lambda ws, name: ws.restore(name),
-    "accept": lambda ws, name: ws.accept(name),
-    "close_handoff": lambda ws, name: ws.close_handoff(name),
+    "accept": lambda ws, name: ws.team.accept(name),
+    "close_handoff": lambda ws, name: ws.team.close_handoff(name),
     "link from": lambda ws, name: ws.link(name, "related_to", "fact-kept"),
     "link to": lambda ws, name: ws.link("fact-kept", "related_to", name),
     "remember below": lambda ws, name: ws.remember("A", parent=name or "../x"),
@@ -551,7 +552,7 @@ def test_a_wrong_correction_changes_nothing(ws: Workspace) -> None:
 def test_an_episode_and_a_ledger_can_be_corrected(ws: Workspace) -> None:
     episode = ws.record({"goal": "G"})
     assert ws.correct(episode.id, outcome="failed").document()["outcome"] == "failure"
-    ledger = ws.checkpoint(LEDGER)
+    ledger = ws.team.checkpoint(LEDGER)
     assert ws.correct(ledger.id, tasks_completed=13).document()["tasks_completed"] == 13
 
 
@@ -566,7 +567,7 @@ def test_pin_and_let_go(ws: Workspace) -> None:
 
 
 def test_what_has_no_pin_cannot_be_pinned(ws: Workspace) -> None:
-    handoff = ws.hand_off("a", "b", "Done")
+    handoff = ws.team.hand_off("a", "b", "Done")
     with pytest.raises(InvalidRecord, match="handoff"):
         ws.pin(handoff.id)
 
@@ -661,11 +662,11 @@ def test_every_statement_can_be_rejected(ws: Workspace, kind: Any) -> None:
 
 def test_a_rejected_skill_is_not_added_again(ws: Workspace) -> None:
     ws.remember("Kept")
-    skill = ws.add_skill("---\nname: deploy\n---\n# Deploy\n")
+    skill = ws.skills.add("---\nname: deploy\n---\n# Deploy\n")
     ws.reject(skill.id)
     assert titles(ws) == ["Kept"]
     with pytest.raises(RejectedValue):
-        ws.add_skill("---\nname: deploy\n---\n# Deploy again\n")
+        ws.skills.add("---\nname: deploy\n---\n# Deploy again\n")
 
 
 def test_what_is_no_statement_cannot_be_rejected(ws: Workspace) -> None:
@@ -716,7 +717,9 @@ def linked(ws: Workspace) -> Workspace:
         source_episodes=["sem-only"],
     )  # fmt: skip
     by_hand(ws, "semantic/anti-patterns/anti-1.json", id="anti-1", what_fails="W", source="ep-1")
-    ws.checkpoint({"agent_id": "eng", "context": {"patterns_learned": ["sem-only", "sem-both"]}})
+    ws.team.checkpoint(
+        {"agent_id": "eng", "context": {"patterns_learned": ["sem-only", "sem-both"]}}
+    )
     ws.link("sem-only", "supersedes", "sem-both")
     ws.sync()
     return ws
@@ -838,7 +841,7 @@ def test_archiving_again_does_not_lose_the_first_version(ws: Workspace) -> None:
 def test_every_relation_can_be_stated(ws: Workspace, relation: str) -> None:
     a, b = ws.remember("A"), ws.remember("B")
     link = ws.link(a.id, relation, b.id)
-    assert (relation, b.id) in ws.edges(a.id)[0]
+    assert (relation, b.id) in ws.browse.edges(a.id)[0]
     assert file_of(ws, link.id)["from"] == a.id
     assert ws.link(a.id, relation, b.id) == link
     assert len(ws.list(kind="link")) == 1
@@ -854,8 +857,8 @@ def test_an_unknown_relation_says_which_there_are(ws: Workspace) -> None:
 
 
 def test_a_checkpoint_replaces_the_last_one(ws: Workspace) -> None:
-    ws.checkpoint(LEDGER)
-    second = ws.checkpoint({"agent_id": LEDGER["agent_id"], "current_task": "task-043"})
+    ws.team.checkpoint(LEDGER)
+    second = ws.team.checkpoint({"agent_id": LEDGER["agent_id"], "current_task": "task-043"})
     assert second.last_checkpoint == NOW
     [ledger] = ws.list(kind="ledger")
     assert ledger.document()["current_task"] == "task-043"
@@ -866,53 +869,55 @@ def test_a_checkpoint_replaces_a_ledger_of_another_file_name(ws: Workspace) -> N
     """Loki Mode's documents keep the ledger of eng-001-backend in eng-001.json."""
     file = by_hand(ws, "ledgers/eng-001.json", **LEDGER)
     ws.list()
-    ws.checkpoint({**LEDGER, "tasks_completed": 13})
+    ws.team.checkpoint({**LEDGER, "tasks_completed": 13})
     assert list(file.parent.iterdir()) == [file]
     [ledger] = ws.list(kind="ledger")
     assert ledger.document()["tasks_completed"] == 13
 
 
 def test_a_handoff_is_open_then_accepted_then_done(ws: Workspace) -> None:
-    handoff = ws.hand_off("eng", "qa", "Added search", needs_testing=["paging"], priority="high")
+    handoff = ws.team.hand_off(
+        "eng", "qa", "Added search", needs_testing=["paging"], priority="high"
+    )
     assert handoff.state == "open"
     assert ws.status().open_handoffs == 1
-    accepted = ws.accept(handoff.id, by="qa-2")
+    accepted = ws.team.accept(handoff.id, by="qa-2")
     assert (accepted.state, accepted.accepted_by, accepted.accepted_at) == ("accepted", "qa-2", NOW)
     assert ws.status().open_handoffs == 0
-    closed = ws.close_handoff(handoff.id, note="all green")
+    closed = ws.team.close_handoff(handoff.id, note="all green")
     assert (closed.state, closed.note, closed.closed_at) == ("done", "all green", NOW)
     assert file_of(ws, handoff.id)["context"]["priority"] == "high"
 
 
 def test_an_open_handoff_may_be_closed_or_expire(ws: Workspace) -> None:
-    one, two = ws.hand_off("a", "b", "One"), ws.hand_off("a", "b", "Two")
-    assert ws.close_handoff(one.id).state == "done"
-    assert ws.close_handoff(two.id, status="expired").state == "expired"
+    one, two = ws.team.hand_off("a", "b", "One"), ws.team.hand_off("a", "b", "Two")
+    assert ws.team.close_handoff(one.id).state == "done"
+    assert ws.team.close_handoff(two.id, status="expired").state == "expired"
 
 
 def test_a_handoff_never_goes_back(ws: Workspace) -> None:
-    handoff = ws.hand_off("a", "b", "Done")
-    ws.accept(handoff.id)
+    handoff = ws.team.hand_off("a", "b", "Done")
+    ws.team.accept(handoff.id)
     with pytest.raises(InvalidRecord, match="accepted"):
-        ws.accept(handoff.id)
-    ws.close_handoff(handoff.id)
-    for again in (ws.accept, ws.close_handoff):
+        ws.team.accept(handoff.id)
+    ws.team.close_handoff(handoff.id)
+    for again in (ws.team.accept, ws.team.close_handoff):
         with pytest.raises(InvalidRecord, match="done"):
             again(handoff.id)
 
 
 @pytest.mark.parametrize("status", ["open", "accepted", "lost", ""])
 def test_a_handoff_is_closed_as_done_or_expired_only(ws: Workspace, status: str) -> None:
-    handoff = ws.hand_off("a", "b", "Done")
-    ws.accept(handoff.id)
+    handoff = ws.team.hand_off("a", "b", "Done")
+    ws.team.accept(handoff.id)
     with pytest.raises(InvalidRecord):
-        ws.close_handoff(handoff.id, status=status)
+        ws.team.close_handoff(handoff.id, status=status)
 
 
 def test_only_handoffs_are_accepted(ws: Workspace) -> None:
     fact = ws.remember("A")
     with pytest.raises(InvalidRecord, match="no handoff"):
-        ws.accept(fact.id)
+        ws.team.accept(fact.id)
 
 
 def test_a_handoff_that_others_wrote_is_open_if_it_is_addressed(ws: Workspace) -> None:
@@ -926,10 +931,10 @@ def test_a_handoff_that_others_wrote_is_open_if_it_is_addressed(ws: Workspace) -
 
 
 def test_a_skill_is_added_and_replaced(ws: Workspace) -> None:
-    first = ws.add_skill("# Skill: Run the tests\n\n## Steps\n1. pytest\n")
+    first = ws.skills.add("# Skill: Run the tests\n\n## Steps\n1. pytest\n")
     assert first.name == "run-the-tests"
     assert ws.where(first.id).name == "run-the-tests.md"
-    ws.add_skill(Skill.from_sections("run-the-tests", "How to test.", steps=["pytest -q"]))
+    ws.skills.add(Skill.from_sections("run-the-tests", "How to test.", steps=["pytest -q"]))
     [skill] = ws.list(kind="skill")
     assert isinstance(skill, Skill)
     assert (skill.description, skill.steps) == ("How to test.", ["pytest -q"])
@@ -941,7 +946,7 @@ def test_a_skill_is_replaced_where_it_stands(ws: Workspace) -> None:
     (folder / "SKILL.md").write_text("---\nname: deploy\n---\n# Old\n", encoding="utf-8")
     (folder / "notes.md").write_text("notes", encoding="utf-8")
     ws.list()
-    ws.add_skill("---\nname: deploy\ndescription: D\n---\n# New\n")
+    ws.skills.add("---\nname: deploy\ndescription: D\n---\n# New\n")
     assert "# New" in (folder / "SKILL.md").read_text(encoding="utf-8")
     assert not (ws.layout.memory / "skills" / "deploy.md").exists()
     assert titles(ws) == ["New"]
@@ -965,7 +970,7 @@ def test_status_counts_and_says_what_next(ws: Workspace, project: Path) -> None:
     assert not empty.well
     assert "nothing is remembered" in empty.next[0]
     ws.remember("A")
-    ws.hand_off("a", "b", "C")
+    ws.team.hand_off("a", "b", "C")
     well = ws.status()
     assert well.well
     assert well.counts == {"fact": 1, "handoff": 1}
@@ -983,7 +988,7 @@ def test_stats_count_everything(ws: Workspace) -> None:
     ws.record({"goal": "A", "outcome": "failed", "agent": "eng", "timestamp": "2026-01-05"})
     ws.record({"goal": "B", "outcome": "ok", "agent": "eng"})
     ws.remember("Three words here", scope="local")
-    stats = ws.stats()
+    stats = ws.browse.stats()
     assert stats.kinds == {"episode": 2, "fact": 1}
     assert stats.outcomes == {"failure": 1, "success": 1}
     assert stats.agents == {"eng": 2}
@@ -1115,7 +1120,7 @@ def test_every_setting_can_be_set_and_keeps_comments(ws: Workspace, setting: Any
     path = ws.layout.loki / "config.toml"
     path.write_text("# mine\nformat = 1  # do not touch\n", encoding="utf-8")
     value = setting.choices[-1] if setting.choices else 1 if setting.is_switch else 7
-    ws.set_config(setting.name, str(value))
+    ws.home.set_config(setting.name, str(value))
     assert ws.config.values[setting.name].value == value
     assert Workspace.open(ws.layout.root).config.values[setting.name].value == value
     text = path.read_text(encoding="utf-8")
@@ -1131,7 +1136,7 @@ def test_every_setting_can_be_set_and_keeps_comments(ws: Workspace, setting: Any
 def test_a_setting_that_is_none_is_refused(ws: Workspace, name: str, value: str) -> None:
     before = (ws.layout.loki / "config.toml").read_bytes()
     with pytest.raises(InvalidConfig):
-        ws.set_config(name, value)
+        ws.home.set_config(name, value)
     assert (ws.layout.loki / "config.toml").read_bytes() == before
 
 
@@ -1188,7 +1193,7 @@ def test_a_setting_that_nothing_reads_is_said(ws: Workspace) -> None:
 def test_a_table_where_a_number_belongs_does_not_break_setting_it(ws: Workspace) -> None:
     later = configured(ws, "format = 1\nstore = 3\n")
     with pytest.raises(InvalidConfig):
-        later.set_config("store.lock_seconds", "5")
+        later.home.set_config("store.lock_seconds", "5")
 
 
 USES: dict[str, Callable[[Path], Any]] = {
@@ -1227,3 +1232,40 @@ def test_a_workspace_without_settings_is_read_and_completed_by_the_first_write(
     ws.remember("B")
     assert (project / ".loki" / "config.toml").exists()
     assert (project / ".loki" / ".gitignore").exists()
+
+
+def test_a_workspace_says_which_project_it_is(ws: Workspace, project: Path) -> None:
+    assert repr(ws) == f"<Workspace {str(project)!r} origin='agent'>"
+
+
+RESULTS: dict[str, Callable[[Workspace], Any]] = {
+    "get": lambda ws: ws.get("sem-001"),
+    "list": lambda ws: ws.list(),
+    "summaries": lambda ws: ws.summaries(),
+    "recall": lambda ws: ws.recall("return types of handlers"),
+    "context": lambda ws: ws.context("Add an endpoint"),
+    "consolidate": lambda ws: ws.consolidate(commit=True),
+    "record": lambda ws: ws.record({"goal": "G", "timestamp": "2026-01-20T09:00:00Z"}),
+    "remember": lambda ws: ws.remember("A"),
+    "reject": lambda ws: ws.reject("sem-001"),
+    "forget": lambda ws: ws.forget("sem-001"),
+    "problems": lambda ws: ws.problems(),
+    "status": lambda ws: ws.status(),
+    "doctor": lambda ws: ws.doctor(),
+    "sync": lambda ws: ws.sync(),
+    "topics": lambda ws: ws.browse.topics(),
+    "timeline": lambda ws: ws.browse.timeline(),
+    "graph": lambda ws: ws.browse.graph("sem-001"),
+    "commit": lambda ws: ws.history.commit(),
+    "verify": lambda ws: ws.history.verify(),
+    "resume_brief": lambda ws: ws.team.resume_brief("eng-001-backend"),
+}
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_results_can_be_pickled(example: Path, result: str) -> None:
+    with Workspace.open(example) as ws:
+        there = RESULTS[result](ws)
+    again = pickle.loads(pickle.dumps(there))  # noqa: S301
+    assert again == there
+    assert vars(again) == vars(there) if hasattr(there, "__dict__") else True

@@ -237,7 +237,7 @@ def test_the_users_memories_can_be_corrected_pinned_and_linked(ws: Workspace) ->
     ws.link(one.id, "related_to", two.id)
     stored = json.loads(ws.where(one.id).read_text(encoding="utf-8"))
     assert (stored["category"], stored["pinned"]) == ("x", True)
-    assert ws.edges(one.id)[0] == [("related_to", two.id)]
+    assert ws.browse.edges(one.id)[0] == [("related_to", two.id)]
     assert len(list((home() / "memory/semantic/links").iterdir())) == 1
     assert not list((ws.layout.memory / "semantic/links").iterdir())
 

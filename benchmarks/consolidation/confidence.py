@@ -110,7 +110,7 @@ def _citing(workspace: Workspace, episode: str) -> Iterator[AntiPattern]:
     """The anti-patterns that rest on an episode."""
     from loki_memory import AntiPattern
 
-    _, incoming = workspace.edges(episode)
+    _, incoming = workspace.browse.edges(episode)
     for name in sorted({other for _, other in incoming}):
         record = workspace.get(name)
         if isinstance(record, AntiPattern) and record.depth is None:  # a parent has no remedy

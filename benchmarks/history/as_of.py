@@ -40,7 +40,7 @@ def laid_out(workspace: Workspace) -> Path:
 def asked(workspace: Workspace, *, cold: bool) -> list[str]:
     if cold:
         shutil.rmtree(laid_out(workspace), ignore_errors=True)
-    with Workspace.open(workspace.layout.root) as fresh, fresh.as_of(REVISION) as past:
+    with Workspace.open(workspace.layout.root) as fresh, fresh.history.as_of(REVISION) as past:
         return [hit.id for hit in past.recall(QUERY)]
 
 

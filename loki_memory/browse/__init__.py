@@ -1,1 +1,123 @@
 """Browse memory: topics, graph, status and the doctor."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from loki_memory.errors import InvalidRecord
+from loki_memory.models.kinds import KINDS, STATUSES
+from loki_memory.models.text import moment
+
+if TYPE_CHECKING:
+    from loki_memory.browse.graph import Graph
+    from loki_memory.browse.status import Stats
+    from loki_memory.browse.topics import Branch, Timeline, Topics
+    from loki_memory.economics import Economics
+    from loki_memory.index.index import Summary
+    from loki_memory.journal import Uses
+    from loki_memory.workspace import Workspace
+
+
+class Browse:
+    """Memory to look around in, as `ws.browse`: topics, what happened lately, links, counts."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def stats(self) -> Stats:
+        """What there is, counted."""
+        from loki_memory.browse.status import stats
+
+        self._workspace.home.refresh()
+        return stats(self._workspace)
+
+    def economics(self, since: str | None = None) -> Economics:
+        """What reading memory here has cost and saved, in tokens, counted from the journal."""
+        return self._workspace.journal.economics(check_filters(None, None, since))
+
+    def topics(self, budget: int = 100) -> Topics:
+        """What there is to know, by topic, in about so many tokens.
+
+        >>> [topic.title for topic in ws.browse.topics().topics]  # doctest: +SKIP
+        """
+        from loki_memory.browse.topics import overview, topics
+
+        found = (home.answer(partial(topics, home.index)) for home in self._workspace.homes.fresh())
+        return overview((topic for each in found for topic in each), budget)
+
+    def timeline(self, since: str | None = None, budget: int = 500) -> Timeline:
+        """What happened lately, what was decided, and where everybody stands.
+
+        >>> ws.browse.timeline(since="2026-01-12").blockers  # doctest: +SKIP
+        """
+        from loki_memory.browse.topics import timeline, within
+
+        since, now = check_filters(None, None, since), self._workspace.now()
+        found = (
+            home.answer(partial(timeline, home.index, since, now))
+            for home in self._workspace.homes.fresh()
+        )
+        return within(found, budget)
+
+    def graph(self, memory_id: str, depth: int = 1) -> Graph:
+        """What a memory, or a file of the project (`file:src/app.ts`), is linked with.
+
+        >>> ws.browse.graph("sem-001", depth=2).edges  # doctest: +SKIP
+        """
+        from loki_memory.browse.graph import neighbourhood
+
+        if memory_id.startswith("file:"):
+            self._workspace.home.refresh()
+            home = self._workspace.home
+        else:
+            home = self._workspace.homes.up_to_date(memory_id)
+        return home.answer(partial(neighbourhood, home.index, memory_id, depth))
+
+    def explore(self, memory_id: str, depth: int = 2) -> Branch:
+        """A topic with what stands below it, down to a depth.
+
+        >>> ws.browse.explore("fact-7m2c9k4xq1", depth=1).children  # doctest: +SKIP
+        """
+        from loki_memory.browse.topics import branch
+
+        memory_id = self._workspace.resolve(memory_id)
+        return branch(self._workspace.homes.up_to_date(memory_id).index, memory_id, depth)
+
+    def traverse(self, memory_id: str, way: str) -> list[Summary]:
+        """From a memory to its `children`, its `parent`, or its `associations` (links)."""
+        from loki_memory.browse.topics import WAYS, beside
+
+        if way not in WAYS:
+            raise InvalidRecord(f"{way!r} is not a way", advice=f"Use one of: {', '.join(WAYS)}.")
+        memory_id = self._workspace.resolve(memory_id)
+        home = self._workspace.homes.up_to_date(memory_id)
+        wanted = set(beside(home.index, memory_id, way))
+        return [one for one in home.lines(None, "all", None, None) if one.id in wanted]
+
+    def edges(self, memory_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+        """(relation, id) pairs that leave a memory, and that arrive at it."""
+        home = self._workspace.homes.up_to_date(memory_id)
+        out = [(relation, target) for relation, target, _ in home.index.edges_from(memory_id)]
+        back = [(relation, source) for relation, source, _ in home.index.edges_to(memory_id)]
+        return out, back
+
+    def uses(self, memory_id: str) -> Uses:
+        """How often a memory was opened or found helpful on this machine, and when last."""
+        home, _ = self._workspace.homes.find(memory_id)
+        return home.journal.uses(memory_id)
+
+
+def check_filters(kind: str | None, status: str | None, since: str | None) -> str | None:
+    """Refuse a filter that could never fit anything; return `since` as it is compared."""
+    for name, value, known in (("kind", kind, KINDS), ("status", status, STATUSES)):
+        if value is not None and value not in known:
+            raise InvalidRecord(
+                f"{value!r} is not a {name}", advice=f"Use one of: {', '.join(known)}."
+            )
+    try:
+        return moment(since) if since else None
+    except ValueError as error:
+        raise InvalidRecord(
+            str(error), field="since", advice="Write 2026-01-20 or 2026-01-20T09:00:00Z."
+        ) from None

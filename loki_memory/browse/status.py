@@ -40,7 +40,7 @@ class Status(NamedTuple):
 
 def status(workspace: Workspace) -> Status:
     place, index = workspace.layout, workspace.index
-    problems = index.problem_count() + len(workspace.zone_problems())
+    problems = index.problem_count() + len(workspace.home.zone_problems())
     pending = index.pending_views()
     return Status(
         workspace=str(place.root),

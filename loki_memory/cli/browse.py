@@ -51,7 +51,7 @@ def topics_command(session: Session, budget: int) -> None:
       loki-mem topics
     """
     workspace = session.open()
-    found = workspace.topics(budget)
+    found = workspace.browse.topics(budget)
     session.show(found, lambda: _print_topics(found))
     remarks(workspace)
 
@@ -84,7 +84,7 @@ def timeline_command(session: Session, since: str | None, budget: int) -> None:
       loki-mem timeline --since 2026-01-12
     """
     workspace = session.open()
-    found = workspace.timeline(since, budget)
+    found = workspace.browse.timeline(since, budget)
     session.show(found, lambda: _print_timeline(found))
     remarks(workspace)
 
@@ -128,7 +128,7 @@ def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
     workspace = session.open()
     if not memory.startswith("file:"):
         memory = workspace.resolve(memory)
-    found = workspace.graph(memory, depth)
+    found = workspace.browse.graph(memory, depth)
     session.show(found, lambda: say(safe(_FORMATS[form](found))))
     if found.more:
         note(f"{plural(found.more, 'neighbour')} left out")
@@ -148,7 +148,7 @@ def explore_command(session: Session, memory: str, depth: int) -> None:
       loki-mem explore fact-0d548y5qh8
     """
     workspace = session.open()
-    found = workspace.explore(memory, depth)
+    found = workspace.browse.explore(memory, depth)
     session.show(found, lambda: _print_branch(found))
     remarks(workspace)
 
@@ -176,7 +176,7 @@ def traverse_command(session: Session, memory: str, way: str) -> None:
       loki-mem traverse sem-001 associations
     """
     workspace = session.open()
-    found = workspace.traverse(memory, way)
+    found = workspace.browse.traverse(memory, way)
     shown = [{"id": memory.id, "kind": memory.kind, "title": memory.title} for memory in found]
     session.show({"memories": shown}, lambda: _print_found(found))
     remarks(workspace)

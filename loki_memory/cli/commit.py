@@ -30,7 +30,7 @@ def commit_command(session: Session, message: str | None, agent: str | None, dry
       loki-mem commit --dry-run
     """
     workspace = session.open()
-    done = workspace.commit(agent or "", message or "", dry_run)
+    done = workspace.history.commit(agent or "", message or "", dry_run)
     session.show(done, lambda: _print(done, dry_run))
     for text in done.left_out():
         note(text)
@@ -63,7 +63,7 @@ def pull_command(session: Session, remote: str) -> None:
       loki-mem pull
     """
     workspace = session.open()
-    done = workspace.pull(remote)
+    done = workspace.history.pull(remote)
     session.show(done, lambda: _print_exchanged(done))
     remarks(workspace)
 
@@ -80,7 +80,7 @@ def push_command(session: Session, remote: str) -> None:
       loki-mem push
     """
     workspace = session.open()
-    done = workspace.push(remote)
+    done = workspace.history.push(remote)
     session.show(done, lambda: _print_exchanged(done))
     remarks(workspace)
 

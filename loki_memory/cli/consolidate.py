@@ -30,7 +30,7 @@ def consolidate_command(session: Session, plan: bool, since: str | None, day: st
       loki-mem consolidate --plan
     """
     workspace = session.open()
-    with progress_bar("consolidating") as workspace.progress:
+    with progress_bar("consolidating") as workspace.home.progress:
         report = workspace.consolidate(day, plan, since, commit=True)
     session.show({**report._asdict(), "counts": report.counts()}, lambda: _print(report))
     remarks(workspace)

@@ -13,7 +13,6 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import escaped, note, one_line, plural, say
 
 if TYPE_CHECKING:
-    from loki_memory.daemon.background import Adding
     from loki_memory.workspace import Workspace
 
 _ACTIONS = ("start", "stop", "status", "logs")
@@ -35,8 +34,9 @@ def watch_command(session: Session, once: bool, to_log: bool) -> None:
     """
     from loki_memory.daemon.background import Adding
     from loki_memory.daemon.server import log_to_file
+    from loki_memory.workspace import Workspace
 
-    workspace = Adding(session.open().layout)
+    workspace = Workspace(Adding(session.open().layout))
     log = log_to_file(workspace.layout) if to_log else _printer(session)
     if once:
         _look_once(session, workspace, log)
@@ -55,7 +55,7 @@ def _print_as_json(text: str) -> None:
     say(escaped(orjson.dumps({"told": text}).decode()))
 
 
-def _look_once(session: Session, workspace: Adding, log: Callable[[str], None]) -> None:
+def _look_once(session: Session, workspace: Workspace, log: Callable[[str], None]) -> None:
     """Handle what is new, then do the work that waits for a quiet workspace."""
     from loki_memory.daemon.background import Background
     from loki_memory.daemon.watcher import leading
@@ -67,7 +67,7 @@ def _look_once(session: Session, workspace: Adding, log: Callable[[str], None]) 
     session.show(background.standing, lambda: _print_standing(background.standing._asdict()))
 
 
-def _watch(workspace: Adding, log: Callable[[str], None]) -> None:
+def _watch(workspace: Workspace, log: Callable[[str], None]) -> None:
     from loki_memory.daemon.run_command import CommandRunner
     from loki_memory.daemon.server import watch
 

@@ -40,7 +40,7 @@ def log_command(session: Session, memory_id: str | None, limit: int) -> None:
       loki-mem log sem-001
     """
     workspace = session.open()
-    steps = workspace.log(memory_id, limit)
+    steps = workspace.history.log(memory_id, limit)
     session.show({"commits": steps}, lambda: _print_log(steps, memory_id))
     remarks(workspace)
 
@@ -75,7 +75,7 @@ def blame_command(session: Session, memory_id: str) -> None:
       loki-mem blame sem-001
     """
     workspace = session.open()
-    found = workspace.blame(memory_id)
+    found = workspace.history.blame(memory_id)
     session.show(found, lambda: _print_blame(found))
     remarks(workspace)
 
@@ -131,8 +131,8 @@ def bisect_command(
     if bool(expect) == bool(unwanted):
         raise click.UsageError("Give either --expect ID or --reject ID.")
     workspace = session.open()
-    with progress_bar("embedding") as workspace.progress:
-        turn = workspace.bisect(query, expect=expect, reject=unwanted, **options)  # type: ignore[arg-type]
+    with progress_bar("embedding") as workspace.home.progress:
+        turn = workspace.history.bisect(query, expect=expect, reject=unwanted, **options)  # type: ignore[arg-type]
     session.show(turn, lambda: _print_turn(turn))
     remarks(workspace)
 
@@ -157,7 +157,7 @@ def revert_command(session: Session, name: str) -> None:
       loki-mem revert HEAD
     """
     workspace = session.open()
-    done = workspace.revert(name)
+    done = workspace.history.revert(name)
     session.show(done, lambda: _print_reverted(done))
     for text in done.committed.remarks():
         note(text)

@@ -47,7 +47,7 @@ def ingest_command(
         return
     if not paths:
         _say_what_is_tracked(workspace)
-    with progress_bar("reading") as workspace.progress:
+    with progress_bar("reading") as workspace.home.progress:
         done = workspace.ingest(paths or None, source)
     session.show(done, lambda: _print(done))
     remarks(workspace)
@@ -115,7 +115,7 @@ def staged_command(session: Session) -> None:
     Example:
       loki-mem staged
     """
-    waiting = session.open().staged()
+    waiting = session.open().sessions.staged()
     rows = [
         (
             one_line(part.what),
@@ -137,7 +137,7 @@ def replay_command(session: Session, episode: str) -> None:
       loki-mem replay ep-2026-01-06-001
     """
     workspace = session.open()
-    replay = workspace.replay(episode)
+    replay = workspace.sessions.replay(episode)
     session.show(replay, lambda: _play(replay))
     remarks(workspace)
 

@@ -38,7 +38,7 @@ def init_command(session: Session, folder: str, mode: str | None, adopt_local: b
     where = folder or session.directory or "."
     workspace = Workspace.init(where, origin=origin(), adopt_local=adopt_local)
     if mode:
-        workspace.set_config("git.mode", mode)
+        workspace.home.set_config("git.mode", mode)
     changes = workspace.sync()
     place = workspace.layout
     value = {"workspace": str(place.root), "memory": str(place.memory), "local": str(place.local)}
@@ -175,7 +175,7 @@ def config_command(session: Session, key: str | None, value: str | None) -> None
     if key is not None and key not in workspace.config.values:
         raise InvalidConfig(key, "is not a setting; `loki-mem config` lists them.")
     if key is not None and value is not None:
-        workspace.set_config(key, value)
+        workspace.home.set_config(key, value)
     config = workspace.config
     names = [key] if key is not None else list(config.values)
     session.show({"settings": _settings(config, names)}, lambda: _print_settings(config, names))

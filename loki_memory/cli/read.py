@@ -83,7 +83,7 @@ def show_command(session: Session, memory: str) -> None:
     memory = workspace.resolve(memory)
     record = workspace.get(memory)
     path = str(workspace.where(memory))
-    out, back = workspace.edges(memory)
+    out, back = workspace.browse.edges(memory)
     value = {
         "id": record.id,
         "kind": record.kind,
@@ -92,12 +92,14 @@ def show_command(session: Session, memory: str) -> None:
         "record": record.document(),
         "links": [{"relation": relation, "to": target} for relation, target in out],
         "referred_to_by": [{"relation": relation, "from": source} for relation, source in back],
-        "uses": workspace.uses(memory),
-        "unverified": workspace.is_unverified(memory),
+        "uses": workspace.browse.uses(memory),
+        "unverified": workspace.history.is_unverified(memory),
     }
     if value["unverified"]:
         workspace.notices.append("this record is unverified: see loki-mem verify")
-    session.show(value, lambda: _print_record(record, path, (out, back), workspace.uses(memory)))
+    session.show(
+        value, lambda: _print_record(record, path, (out, back), workspace.browse.uses(memory))
+    )
     workspace.opened(memory)
     remarks(workspace)
 
@@ -251,10 +253,10 @@ def skills_command(
     if every and not publish:
         raise click.UsageError("--all is for --publish.")
     if publish or withdraw:
-        steps = workspace.withdraw_skills(withdraw) if withdraw else []
+        steps = workspace.skills.withdraw(withdraw) if withdraw else []
         if publish:
             names = [name] if name else []
-            steps += workspace.publish_skills(publish, names=names, every=every)
+            steps += workspace.skills.publish(publish, names=names, every=every)
         _print_published(session, workspace, steps)
     elif file is not None:
         try:
@@ -263,7 +265,7 @@ def skills_command(
             raise click.UsageError(f"{file}: {error.strerror}.") from None
         except UnicodeDecodeError:
             raise click.UsageError(f"{file} is not UTF-8 text.") from None
-        finish_writing(session, workspace, [workspace.add_skill(text)])
+        finish_writing(session, workspace, [workspace.skills.add(text)])
     elif name is None:
         empty = "none yet; `loki-mem skills --add FILE` adds one"
         _show_list(session, workspace.summaries(kind="skill"), None, empty)
@@ -298,10 +300,10 @@ def stats_command(session: Session, economics: bool, since: str | None) -> None:
     """
     workspace = session.open()
     if economics:
-        spent = workspace.economics(since)
+        spent = workspace.browse.economics(since)
         session.show(spent, lambda: _print_economics(spent))
     else:
-        found = workspace.stats()
+        found = workspace.browse.stats()
         session.show(found, lambda: _print_stats(found))
     remarks(workspace)
 

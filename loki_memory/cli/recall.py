@@ -58,7 +58,7 @@ def recall_command(
     options["session"] = options.pop("of_session")
     if not text.strip() and not options["error"]:
         raise click.UsageError("Say what to recall, or give --error.")
-    with progress_bar("embedding") as workspace.progress:
+    with progress_bar("embedding") as workspace.home.progress:
         found = workspace.recall(text, **options)
     parts = _explained(workspace, text, options) if explain else []
     session.show(_as_json(found, parts), lambda: _print(found, parts))
@@ -71,7 +71,7 @@ def _error(given: str | None) -> str | None:
 
 def _explained(workspace: Workspace, text: str, options: dict[str, Any]) -> list[dict[str, float]]:
     as_of = options.pop("as_of")
-    home = workspace if as_of is None else workspace.as_of(as_of)
+    home = workspace if as_of is None else workspace.history.as_of(as_of)
     return home.explain(text, **{k: v for k, v in options.items() if k != "budget"})
 
 
@@ -154,7 +154,7 @@ def context_command(
       loki-mem context "Add a PATCH endpoint" --file src/routes/todos.ts
     """
     workspace = session.open()
-    with progress_bar("embedding") as workspace.progress:
+    with progress_bar("embedding") as workspace.home.progress:
         found = workspace.context(
             " ".join(goal), error=_error(error), session=of_session, **options
         )
@@ -191,7 +191,7 @@ def continuity_command(
     """
     workspace = session.open()
     path, block = "", ""
-    with progress_bar("embedding") as workspace.progress:
+    with progress_bar("embedding") as workspace.home.progress:
         if to_stdout or as_of is not None:
             block = workspace.continuity_block(as_of=as_of, session=of_session, **options)
         else:

@@ -29,7 +29,7 @@ def resolve_command(session: Session, plan: bool) -> None:
       loki-mem resolve --plan
     """
     workspace = session.open()
-    found = workspace.mend_conflicts(plan_only=plan)
+    found = workspace.history.resolve(plan_only=plan)
     session.show({"planned": plan, "resolved": found}, lambda: _print(found, plan))
     remarks(workspace)
     if any(file.how == "left" for file in found):

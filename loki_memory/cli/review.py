@@ -66,7 +66,7 @@ def diff_command(session: Session, span: str | None, form: str, every: bool) -> 
       loki-mem diff main...HEAD --format markdown
     """
     workspace = session.open()
-    found = workspace.diff(span)
+    found = workspace.history.diff(span)
     _show(session, form, found, lambda: _lines(found, every=every))
     remarks(workspace)
 
@@ -90,7 +90,7 @@ def review_command(session: Session, span: str | None, form: str, interactive: b
     if ".." in (span or ""):
         raise click.UsageError("review goes up to the working tree: name one commit or branch.")
     workspace = session.open()
-    found, asked = workspace.review(span)
+    found, asked = workspace.history.review(span)
     if interactive:
         _step_through(workspace, found, asked)
     else:
@@ -127,7 +127,7 @@ def check_command(
     from loki_memory.history.check import exit_code
 
     workspace = session.open()
-    found = workspace.check(span, continuity_budget=continuity_budget)
+    found = workspace.history.check(span, continuity_budget=continuity_budget)
     found = [fault for fault in found if fault.check not in skip]
     code = exit_code(found)
     value = {"ok": not found, "exit_code": code, "findings": found}
@@ -280,7 +280,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _accept(workspace: Workspace, memory_id: str) -> str:
-    workspace.approve(memory_id)
+    workspace.history.approve(memory_id)
     return "accepted"
 
 

@@ -27,7 +27,7 @@ def pause_command(session: Session, span: str | None) -> None:
     Example:
       loki-mem pause --for 2h
     """
-    pause = session.open().pause(span)
+    pause = session.open().sessions.pause(span)
     end = f"until {pause.until}" if pause.until else "until `loki-mem resume`"
     session.show(pause, lambda: say(f"paused {end}"))
 
@@ -40,7 +40,7 @@ def resume_command(session: Session) -> None:
     Example:
       loki-mem resume
     """
-    was_paused = session.open().resume()
+    was_paused = session.open().sessions.resume()
     line = "sessions are captured again" if was_paused else "nothing was paused"
     session.show({"was_paused": was_paused}, lambda: say(line))
 

@@ -63,11 +63,11 @@ def ledger_command(
             raise click.UsageError("name the AGENT.")
         _list(session, workspace)
     elif fields:
-        ledger = workspace.check_in(agent, **fields)
-        brief = workspace.resume_brief(agent, budget) if resume else None
+        ledger = workspace.team.check_in(agent, **fields)
+        brief = workspace.team.resume_brief(agent, budget) if resume else None
         _report(session, workspace, ledger, brief)
     elif resume:
-        brief = workspace.resume_brief(agent, budget)
+        brief = workspace.team.resume_brief(agent, budget)
         session.show({"brief": _printed(brief)}, lambda: _print(brief))
         remarks(workspace)
     else:
@@ -90,9 +90,9 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 
 def _list(session: Session, workspace: Workspace) -> None:
-    workspace.refresh()
-    rows = workspace.answer(lambda: ledgers(workspace))
-    waiting = waiting_checkpoints(workspace)
+    workspace.home.refresh()
+    rows = workspace.home.answer(lambda: ledgers(workspace))
+    waiting = waiting_checkpoints(workspace.home)
     shown = [_described(ledger, waiting) for ledger in rows]
     session.show({"ledgers": shown}, lambda: _print_ledgers(rows))
     if waiting:
@@ -124,11 +124,11 @@ def _aim(ledger: Ledger) -> str:
 
 def _show(session: Session, workspace: Workspace, agent: str) -> None:
     """Print a ledger as its file has it, and the checkpoint that waits to be written."""
-    workspace.refresh()
-    ledger = workspace.answer(lambda: ledger_of(workspace, agent))
+    workspace.home.refresh()
+    ledger = workspace.home.answer(lambda: ledger_of(workspace, agent))
     if ledger is None:
         raise NoLedger(agent)
-    waiting = waiting_checkpoints(workspace)
+    waiting = waiting_checkpoints(workspace.home)
     if session.json:
         print_json({"ledgers": [_described(ledger, waiting)]})
         return
@@ -223,7 +223,7 @@ def create(
     """
     workspace = session.open()
     given = {k: list(v) if isinstance(v, tuple) else v for k, v in context.items() if v}
-    make = workspace.draft_handoff if plan else workspace.hand_off
+    make = workspace.team.draft_handoff if plan else workspace.team.hand_off
     try:
         handoff = make(from_agent, to_agent, what, **given)
     except InvalidRecord as error:
@@ -235,13 +235,13 @@ def create(
         _print_plan(session, workspace, handoff)
         return
     finish_writing(session, workspace, [handoff])
-    for text in workspace.commit(from_agent).remarks():
+    for text in workspace.history.commit(from_agent).remarks():
         note(text)
 
 
 def _print_plan(session: Session, workspace: Workspace, planned: Handoff) -> None:
     value = {"planned": {"id": planned.id, "kind": planned.kind, "record": planned.document()}}
-    brief = workspace.handoff_brief(planned, _WHOLE)
+    brief = workspace.team.handoff_brief(planned, _WHOLE)
     session.show(value, lambda: _print(brief))
     remarks(workspace)
 
@@ -290,8 +290,8 @@ def accept(session: Session, handoff: str, by: str | None, budget: int) -> None:
       loki-mem handoff accept handoff-pntnsg6v73 --by ops-001-devops
     """
     workspace = session.open()
-    record = workspace.accept(workspace.resolve(handoff), by)
-    brief = workspace.handoff_brief(record, budget)
+    record = workspace.team.accept(workspace.resolve(handoff), by)
+    brief = workspace.team.handoff_brief(record, budget)
     _report(session, workspace, record, brief)
     if by is None and is_role(record.to_agent or ""):
         note("no ledger refers to it: --by AGENT says who takes it on")
@@ -310,5 +310,5 @@ def close(session: Session, handoff: str, remark: str | None, expired: bool) -> 
     """
     workspace = session.open()
     status = "expired" if expired else "done"
-    record = workspace.close_handoff(workspace.resolve(handoff), remark, status)
+    record = workspace.team.close_handoff(workspace.resolve(handoff), remark, status)
     finish_writing(session, workspace, [record])

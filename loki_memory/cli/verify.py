@@ -33,7 +33,7 @@ def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: boo
     if ids and not adopt:
         raise click.UsageError("ids are for --adopt; without it everything is verified.")
     workspace = session.open()
-    found = workspace.verify(adopt=ids if adopt else None, fix=fix)
+    found = workspace.history.verify(adopt=ids if adopt else None, fix=fix)
     session.show({"well": found.well, **found._asdict()}, lambda: _print(found))
     remarks(workspace)
     if not found.well:

@@ -94,7 +94,9 @@ def _verdict(
     known = {"gate": gate, "goal": goal, **{n: given[n] for n in ("outcome", "agent", "task")}}
     data = standard_input() if report == "-" else _bytes(report)
     try:
-        return workspace.record_verdict(data, **{n: text for n, text in known.items() if text})
+        return workspace.sessions.record_verdict(
+            data, **{n: text for n, text in known.items() if text}
+        )
     except InvalidRecord as error:
         raise error.at(_called(report)) from None
 

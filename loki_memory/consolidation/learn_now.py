@@ -73,7 +73,7 @@ class _Known:
         return [*map(decoded, kept.values()), *self.all(left)]
 
     def _one(self, name: str) -> Memory | None:
-        path = self._workspace.place_of(name)
+        path = self._workspace.home.place_of(name)
         stored = self._workspace.store.read(path) if path else None
         if path is None or stored is None or path.startswith(PRIVATE):
             return None

@@ -69,20 +69,20 @@ def consolidate(workspace: Workspace, asked: RunOptions) -> Report:
         report = _consolidated(workspace, asked)
     _name_unread(workspace)
     if not asked.plan_only:
-        workspace.embed()
+        workspace.home.embed()
     return report
 
 
 def _consolidated(workspace: Workspace, asked: RunOptions) -> Report:
     """One run, with the index up to date before and after; views are rendered once."""
-    workspace.catch_up()
+    workspace.home.catch_up()
     try:
         report = _run(workspace, asked)
     except BaseException:
-        workspace.render_views()  # what was found by catching up
+        workspace.home.render_views()  # what was found by catching up
         raise
-    workspace.take_in(sorted(workspace.store.written))
-    workspace.render_views()
+    workspace.home.take_in(sorted(workspace.store.written))
+    workspace.home.render_views()
     return report
 
 

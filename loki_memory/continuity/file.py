@@ -106,7 +106,7 @@ def what_matters(
     workspace: Workspace, goal: str, agent: str, files: Sequence[str], reader: Reader = _NOBODY
 ) -> Now:
     """Collect what passes the gate: memories for a goal, warnings, and the state of agents."""
-    held = withheld(workspace)
+    held = withheld(workspace.home)
     if goal.strip():
         found, _, _ = found_for(
             workspace, goal, "", files, "", held, unasked=True, session=reader.session
@@ -137,7 +137,7 @@ def _without_goal(
     workspace: Workspace, held: Collection[str]
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Memories without a goal: recurring warnings, and the latest episodes."""
-    workspace.look_again()
+    workspace.home.look_again()
     episodes = latest_episodes(workspace.index)
     latest = (Recollection(name, "episode", title) for name, title in episodes if name not in held)
     return {

@@ -21,7 +21,7 @@ from loki_memory.errors import GitFailed, LokiMemoryError, NotFound, TrackedByGi
 from loki_memory.files.layout import PRIVATE, Layout
 from loki_memory.files.store import Change, Store
 from loki_memory.files.views import edited_views
-from loki_memory.home import user_home
+from loki_memory.home import Home, user_home
 from loki_memory.workspace import FEW, Workspace
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ _QUIET_SECONDS = 5.0  # without changes, before views are rendered
 _TRANSCRIPTS_SECONDS = 30.0  # between looks at the transcripts: a session rests for minutes
 
 
-class Adding(Workspace):
-    """A workspace that may be written to, as long as no file that git tracks changes."""
+class Adding(Home):
+    """A home that may be written to, as long as no file that git tracks changes."""
 
     @cached_property
     def store(self) -> Store:
@@ -93,7 +93,9 @@ class _Look(NamedTuple):
 class Background:
     """The work for one workspace that no command waits for."""
 
-    def __init__(self, workspace: Adding, log: Callable[[str], None], quiet_since: float) -> None:
+    def __init__(
+        self, workspace: Workspace, log: Callable[[str], None], quiet_since: float
+    ) -> None:
         """`log` takes lines; `quiet_since` is the time from which memory counts as unchanged."""
         self.workspace = workspace
         self.standing = BackgroundState()
@@ -148,7 +150,7 @@ class Background:
         thousands of records take seconds.
         """
         self._read_settings()
-        changes = self.workspace.take_in()
+        changes = self.workspace.home.take_in()
         if changes:
             counts = zip(("new", "changed", "removed"), changes[:3], strict=True)
             self._log("files: " + ", ".join(f"{len(paths)} {kind}" for kind, paths in counts))
@@ -158,13 +160,13 @@ class Background:
         if edited_views(self.workspace.store) or (self._views_wait and is_quiet):
             self._views_wait = False
             self.workspace.sync()
-            self.workspace.embed()
+            self.workspace.home.embed()
 
     def _read_settings(self) -> None:
         """Apply settings that were changed since they were read."""
         stamps = settings_stamp(self.workspace.layout)
         if stamps != self._settings:
-            self.workspace.__dict__.pop("config", None)
+            self.workspace.home.__dict__.pop("config", None)
         self._settings = stamps
 
     def _ingest(self, clock: float) -> None:
@@ -212,7 +214,7 @@ class Background:
 
     def _settle(self, clock: float) -> None:
         """Take in what was just written, so that its file event finds nothing new."""
-        if self.workspace.take_in():
+        if self.workspace.home.take_in():
             self._changed, self._views_wait = clock, True
 
     def _look(self) -> _Look:

@@ -17,6 +17,7 @@ from loki_memory.daemon import client, protocol
 from loki_memory.daemon.background import settings_stamp
 from loki_memory.daemon.server import Reply, Request
 from loki_memory.errors import LokiMemoryError
+from loki_memory.home import Home
 from loki_memory.workspace import Workspace
 
 _UNKNOWN = 1
@@ -48,7 +49,7 @@ class CommandRunner:
     def _done(self, request: Request, streams: Streams, is_current: bool) -> Reply:
         workspace = self._workspace(request.environment)
         if is_current:
-            workspace.skip_full_scan()
+            workspace.home.skip_full_scan()
         with workspace.kept():
             code = _exit_code()
         return Reply(code, streams.out.getvalue(), streams.complaints.getvalue())
@@ -60,7 +61,7 @@ class CommandRunner:
         if self._open is None or now != self._opened_with:
             if self._open is not None:
                 self._open.close()
-            self._open, self._opened_with = Workspace(self._layout), now
+            self._open, self._opened_with = Workspace(Home(self._layout)), now
         return self._open
 
 

@@ -24,11 +24,11 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from loki_memory.daemon import client, protocol
-from loki_memory.daemon.background import Adding
 from loki_memory.daemon.watcher import Watcher, WatcherState, is_watched, leading, place
 from loki_memory.errors import NoAnswer
 from loki_memory.files import disk
 from loki_memory.files.layout import Layout
+from loki_memory.workspace import Workspace
 
 STATE, STOP, BUSY = b"state", b"stop", b"busy"
 _LOG_BYTES, _LOGS = 1 << 20, 3  # of one log, and how many older ones are kept
@@ -69,7 +69,7 @@ class Reply(NamedTuple):
 Answering = Callable[[Request, bool], Reply | None]
 
 
-def watch(workspace: Adding, answering: Answering, log: Callable[[str], None]) -> None:
+def watch(workspace: Workspace, answering: Answering, log: Callable[[str], None]) -> None:
     """Watch, and answer, until SIGTERM, SIGINT or a message says stop."""
     with leading(workspace.layout), _asked_by_signals() as stop_sign:
         watcher = Watcher(workspace, log, stop_sign.show)

@@ -16,12 +16,13 @@ from threading import Event, Lock, Thread
 from typing import NamedTuple
 
 from loki_memory.daemon import protocol
-from loki_memory.daemon.background import Adding, Background, BackgroundState
+from loki_memory.daemon.background import Background, BackgroundState
 from loki_memory.daemon.file_events import EventListener, FileEvents
 from loki_memory.errors import AlreadyWatched, InvalidConfig, StoreBusy
 from loki_memory.files import disk
 from loki_memory.files.layout import Layout
 from loki_memory.files.lock import locked
+from loki_memory.workspace import Workspace
 
 _MS = 1000
 _LAST_WORDS_SECONDS = 1.5  # for a round to end: a caller of stop waits for at most 2 s
@@ -44,7 +45,7 @@ class Pauses(NamedTuple):
     quiet: float
 
     @classmethod
-    def of(cls, workspace: Adding) -> Pauses:
+    def of(cls, workspace: Workspace) -> Pauses:
         config = workspace.config
         quiet = config.get("watch.debounce_ms") / _MS
         return cls(config.get("watch.scan_seconds"), config.get("watch.poll_seconds"), quiet)
@@ -83,7 +84,7 @@ class Watcher:
     """A thread that works on a workspace; other users of the process take turns with it."""
 
     def __init__(
-        self, workspace: Adding, log: Callable[[str], None], ended: Callable[[], None]
+        self, workspace: Workspace, log: Callable[[str], None], ended: Callable[[], None]
     ) -> None:
         """`log` takes lines; `ended` is called when the thread ends, for whatever reason."""
         self.turn = Lock()  # held by a round, and by a command that runs in this process

@@ -1,1 +1,163 @@
 """Memory in git: commits, trees of the past, and branches; gitpython is imported only here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loki_memory.history.belief_diff import Shift
+    from loki_memory.history.bisect import BisectTurn
+    from loki_memory.history.blame import Blame, BlameStep
+    from loki_memory.history.branch_mode import Exchanged
+    from loki_memory.history.check import Fault
+    from loki_memory.history.commit import Committed
+    from loki_memory.history.resolve import Resolved
+    from loki_memory.history.revert import Reverted
+    from loki_memory.history.review import Review
+    from loki_memory.integrity.verify import Verified
+    from loki_memory.models import Memory
+    from loki_memory.workspace import Workspace
+
+
+class History:
+    """Memory in git, as `ws.history`: commits, what they changed, and where a belief comes from."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def commit(self, agent: str = "", subject: str = "", dry_run: bool = False) -> Committed:
+        """Commit what changed in memory and nothing else. Never fails because of git.
+
+        >>> ws.history.commit().subject  # doctest: +SKIP
+        """
+        from loki_memory.history.commit import commit
+
+        if not dry_run:
+            self._workspace.team.take_over_checkpoints()
+        self._workspace.sync()
+        return commit(self._workspace, agent, subject=subject, dry_run=dry_run)
+
+    def pull(self, remote: str = "origin") -> Exchanged:
+        """Fetch memory that others shared, and merge it; where it has a branch of its own.
+
+        >>> ws.history.pull().what  # doctest: +SKIP
+        """
+        from loki_memory.history.branch_mode import pull
+
+        return pull(self._workspace, remote)
+
+    def push(self, remote: str = "origin") -> Exchanged:
+        """Share memory with others, after merging theirs; where it has a branch of its own.
+
+        >>> ws.history.push().what  # doctest: +SKIP
+        """
+        from loki_memory.history.branch_mode import push
+
+        return push(self._workspace, remote)
+
+    def diff(self, span: str | None = None) -> Review:
+        """What changed in memory between two points, in terms of belief; None: since HEAD.
+
+        >>> ws.history.diff("main...HEAD").counts()  # doctest: +SKIP
+        """
+        from loki_memory.history.review import diff
+
+        return diff(self._workspace, span)
+
+    def review(self, since: str | None = None) -> tuple[Review, list[Shift]]:
+        """The same up to the working tree, and of that the beliefs that nobody has reviewed."""
+        from loki_memory.history.review import open_questions
+
+        return open_questions(self._workspace, since)
+
+    def approve(self, memory_id: str) -> Memory:
+        """Let a belief stand, as somebody who has read it."""
+        from loki_memory.history.review import accept
+
+        return accept(self._workspace, self._workspace.resolve(memory_id))
+
+    def check(
+        self, span: str | None = None, *, continuity_budget: int | None = None
+    ) -> list[Fault]:
+        """What should not be merged, the gravest first."""
+        from loki_memory.history.check import check
+
+        return check(self._workspace, span, continuity_budget=continuity_budget)
+
+    def verify(self, *, adopt: Collection[str] | None = None, fix: bool = False) -> Verified:
+        """Compare every record with the chain of writes, and citations with the code.
+
+        `adopt` takes for good what was found: of these ids, or all of it if none is named.
+        """
+        from loki_memory.integrity.verify import verify
+
+        return verify(self._workspace, adopt=adopt, fix=fix)
+
+    def verify_news(self, most: int = 3000) -> Verified | None:
+        """As `verify`, if anything changed since and there are no more records than this."""
+        from loki_memory.integrity.verify import verify_news
+
+        return verify_news(self._workspace, most)
+
+    def resolve(self, *, plan_only: bool = False) -> list[Resolved]:
+        """Merge both sides of every memory file that a merge left with a conflict."""
+        from loki_memory.history.resolve import resolve
+
+        return resolve(self._workspace, plan_only=plan_only)
+
+    def blame(self, memory_id: str) -> Blame:
+        """Where a memory comes from: its episodes, their agents, and each commit that changed it.
+
+        >>> [source.agent for source in ws.history.blame("sem-001").sources]  # doctest: +SKIP
+        """
+        from loki_memory.history.blame import blame
+
+        return blame(self._workspace, self._workspace.resolve(memory_id))
+
+    def log(self, memory_id: str | None = None, limit: int | None = None) -> list[BlameStep]:
+        """The commits that changed memory, or one memory, newest first, in belief terms."""
+        from loki_memory.history.blame import log
+
+        return log(self._workspace, memory_id and self._workspace.resolve(memory_id), limit)
+
+    def bisect(
+        self,
+        query: str,
+        expect: str | None = None,
+        reject: str | None = None,
+        between: str | None = None,
+        k: int = 5,
+    ) -> BisectTurn:
+        """The commit at which a recall began to miss a memory, or to bring one up.
+
+        >>> ws.history.bisect("flaky tests", expect="sem-001").step.subject  # doctest: +SKIP
+        """
+        from loki_memory.history.bisect import bisect
+
+        return bisect(self._workspace, query, expect or reject or "", bool(expect), between, k)
+
+    def revert(self, name: str) -> Reverted:
+        """Undo what one run or commit did to beliefs, and commit that; later changes stay."""
+        from loki_memory.history.revert import revert
+
+        return revert(self._workspace, name)
+
+    def as_of(self, rev: str) -> Workspace:
+        """The memory of a commit, or of the last one until a date: to be read, not written.
+
+        >>> ws.history.as_of("2026-01-20").list(kind="pattern")  # doctest: +SKIP
+        """
+        from loki_memory.history.as_of import as_of
+
+        workspace = self._workspace
+        return type(workspace)(as_of(workspace, rev), origin=workspace.origin)
+
+    def is_unverified(self, memory_id: str) -> bool:
+        """Whether the last `verify` found that nobody vouches for what this memory says."""
+        from loki_memory.integrity.unverified import doubts
+
+        home, path = self._workspace.homes.find(memory_id)
+        doubted = doubts(home.layout).get(path)
+        found = home.store.read(path) if doubted else None
+        return found is not None and found.etag == doubted

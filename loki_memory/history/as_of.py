@@ -19,11 +19,12 @@ from loki_memory.files import disk
 from loki_memory.files.layout import Layout, kind_of, view_kind
 from loki_memory.files.store import failures_named
 from loki_memory.history.repository import repository
+from loki_memory.home import Home
 from loki_memory.index.graph import cited_files
-from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from loki_memory.history.repository import Repository
+    from loki_memory.workspace import Workspace
 
 _FOLDER = "as-of"
 _KEPT = 16  # past states that stay in the cache; a bisection over 1,000 commits visits fewer
@@ -31,15 +32,11 @@ _COMPLETE = "complete"
 _DIGITS = 15  # of a commit id, as a number that SQLite can hold
 
 
-class Past(Workspace):
+class Past(Home):
     """The memory of a commit. Nothing in it changes, so nothing is compared again."""
 
+    stands_alone = True  # memory of the user is not part of any commit
     commit_id = ""
-
-    @property
-    def _user(self) -> None:
-        """Memory of the user is not part of any commit."""
-        return
 
     def refresh(self, *, wait: bool = False) -> None:
         """Do nothing: a commit does not change."""
@@ -60,18 +57,18 @@ class Past(Workspace):
 
 def as_of(workspace: Workspace, rev: str) -> Past:
     """Open the memory of a commit, or of the last commit until a date."""
-    repo = repository(workspace)
+    repo = repository(workspace.home)
     commit = repo.commit_of(rev)
     place = _layout(workspace.layout.cache / _FOLDER / commit)
-    past = Past(place, origin=workspace.origin)
-    past.commit_id, past.progress = commit, workspace.progress
+    past = Past(place)
+    past.commit_id, past.progress = commit, workspace.home.progress
     with failures_named(place.root):
         disk.refuse_links(place.root)
     if (place.root / _COMPLETE).exists():
         os.utime(place.root)
         return past
     shutil.rmtree(place.root, ignore_errors=True)
-    workspace.refresh(wait=True)
+    workspace.home.refresh(wait=True)
     _make(workspace, past, repo)
     _lay_out_cited(past, repo)
     disk.write_bytes(place.root / _COMPLETE, b"")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import NoChange, UnknownRevision
-from loki_memory.history.as_of import as_of
 from loki_memory.history.blame import MEMORY, BlameStep, step
 from loki_memory.history.repository import repository
 
@@ -37,13 +36,15 @@ def bisect(
     A merge counts as one commit at first. If it is the turn, and its side branch was right at the
     start and wrong at the end, the search goes on in that branch.
     """
-    repo = repository(workspace)
+    repo = repository(workspace.home)
     good, bad = _ends(repo, between)
     recalled: dict[str, list[str]] = {}
 
     def is_good(commit: Commit) -> bool:
         if commit.id not in recalled:
-            recalled[commit.id] = [hit.id for hit in as_of(workspace, commit.id).recall(query, k)]
+            recalled[commit.id] = [
+                hit.id for hit in workspace.history.as_of(commit.id).recall(query, k)
+            ]
         return (memory_id in recalled[commit.id]) == expected
 
     line = _line(repo, good, bad)

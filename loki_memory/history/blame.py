@@ -103,7 +103,7 @@ def _reviews(record: Memory) -> list[dict[str, Any]]:
 
 
 def _has_history(workspace: Workspace) -> bool:
-    repo = repository_if_any(workspace)
+    repo = repository_if_any(workspace.home)
     return repo is not None and repo.tip() is not None
 
 
@@ -146,7 +146,7 @@ def _in_history(workspace: Workspace, name: str) -> Memory | None:
     """The last version of an episode in git's history."""
     if not _has_history(workspace):
         return None
-    repo = repository(workspace)
+    repo = repository(workspace.home)
     for path in _deleted(repo, name.rpartition("-")[2]):
         last = repo.commits(None, [path])[0]
         found = next(edit.before for edit in edits(repo, last) if edit.path == path)
@@ -184,7 +184,7 @@ def log(
     workspace: Workspace, memory_id: str | None = None, limit: int | None = None
 ) -> list[BlameStep]:
     """The commits that changed memory, or one memory, newest first, in belief terms."""
-    repo = repository(workspace)
+    repo = repository(workspace.home)
     if memory_id is None:
         return [step(repo, commit) for commit in repo.commits(None, MEMORY)[:limit]]
     path = _path_of(workspace, memory_id)
@@ -193,7 +193,7 @@ def log(
 
 
 def _path_of(workspace: Workspace, memory_id: str) -> str:
-    path = workspace.record_path(memory_id)
+    path = workspace.home.record_path(memory_id)
     if path is None or path.startswith(PRIVATE):
         raise NotFound(memory_id)
     return path

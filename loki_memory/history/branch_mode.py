@@ -62,7 +62,7 @@ def commit_to_branch(
 ) -> Committed:
     """Commit this worktree's changes of memory onto the branch, merged with what is there."""
     kept_off(repository)
-    _restored(workspace, repository)
+    _restored(workspace.home, repository)
     start = base(repository)
     anchor = ""
     known, (files, kept) = _differences(workspace, repository, start)
@@ -87,7 +87,7 @@ def pull(workspace: Workspace, remote: str = "origin") -> Exchanged:
     """Fetch memory of others and merge it; raises GitFailed."""
     repository = _on_a_branch(workspace)
     with one_at_a_time(workspace):
-        restored = _restored(workspace, repository)
+        restored = _restored(workspace.home, repository)
         before = begin(repository)
         done = _pulled(workspace, repository, remote)
     summary = "up to date" if done.commit == before else f"pulled from {remote}"
@@ -184,7 +184,7 @@ def _land(workspace: Workspace, repository: Repository, mine: str, theirs: str =
         here = _joined(workspace, repository, mine, tip)
         both = _joined(workspace, repository, here.commit, theirs)
         if both.commit == tip or advance(repository, REF, both.commit, tip, "commit"):
-            _bring_in_step(workspace, repository, mine, both.commit)
+            _bring_in_step(workspace.home, repository, mine, both.commit)
             return Joined(both.commit, here.merged + both.merged, here.kept + both.kept)
     raise GitFailed(("update-ref",), f"{NAME} moved whenever it was committed to")
 

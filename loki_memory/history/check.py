@@ -94,7 +94,7 @@ class CheckScope(NamedTuple):
 
 
 def _case(workspace: Workspace, spec: str | None) -> CheckScope:
-    repo = repository_if_any(workspace)
+    repo = repository_if_any(workspace.home)
     if repo is None:
         return _all_of(workspace, of_folder(workspace.layout))
     if spec and _is_too_shallow(repo, spec):
@@ -280,7 +280,7 @@ def _citations(case: CheckScope) -> Iterator[Fault]:
 
 def _stale(case: CheckScope, places: Sequence[Citation]) -> list[Citation]:
     """The citations whose code differs in this edition."""
-    repo = repository_if_any(case.workspace) if case.edition.commit else None
+    repo = repository_if_any(case.workspace.home) if case.edition.commit else None
     if repo is None:
         root = case.workspace.layout.root
         return [place for place in places if has_changed(root, place.model_dump())]

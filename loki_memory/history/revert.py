@@ -35,12 +35,12 @@ class Reverted(NamedTuple):
 
 def revert(workspace: Workspace, name: str) -> Reverted:
     """Undo the changes of one run or commit to memory. Episodes and later changes stay."""
-    repo = repository(workspace)
+    repo = repository(workspace.home)
     commit = _find_commit(repo, name)
     changed = edits(repo, commit)
     data = blobs(repo, [blob for edit in changed for blob in (edit.before, edit.after)])
     done = Reverted(commit.id, [], [], [], Committed())
-    workspace.before_write()
+    workspace.home.before_write()
     with workspace.store.change() as change:
         for edit in changed:
             before = decoded(edit.path, data.get(edit.before or ""))

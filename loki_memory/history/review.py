@@ -17,7 +17,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import InvalidRecord, NotFound, UnknownRevision
+from loki_memory.errors import InvalidRecord, UnknownRevision
 from loki_memory.files import zones
 from loki_memory.history.belief_diff import Shift, differences, reviews
 from loki_memory.history.commit_message import count, phrases, plain
@@ -31,7 +31,6 @@ from loki_memory.history.tree import (
     of_nothing,
     of_worktree,
 )
-from loki_memory.home import Changing
 from loki_memory.models import Episode, Memory, Skill
 from loki_memory.models.ids import ID
 
@@ -104,7 +103,7 @@ def diff(workspace: Workspace, spec: str | None = None) -> Review:
 def zone_problems(workspace: Workspace, commit: str = "") -> list[Problem]:
     """Links, and files of zones that belong to one machine: here, or tracked in a commit."""
     if not commit:
-        return workspace.zone_problems()
+        return workspace.home.zone_problems()
     found = tracked(workspace.layout.root, [".loki"], commit)
     return [
         zones.link_problem(file.path) if file.is_link else zones.tracked_problem(file.path)
@@ -158,7 +157,7 @@ def _cause(record: Memory) -> Cause:
 
 def editions(workspace: Workspace, spec: str | None) -> tuple[MemoryTree, MemoryTree]:
     """The two states that a spec names."""
-    repo = repository(workspace)
+    repo = repository(workspace.home)
     spec = (spec or "").strip()
     if spec.endswith("^!"):
         return _parent(repo, spec.removesuffix("^!")), _edition(repo, spec.removesuffix("^!"))
@@ -208,7 +207,7 @@ def since_branching(workspace: Workspace) -> str | None:
 
     On the default branch itself that is the last commit that others have, else the last one.
     """
-    repo = repository_if_any(workspace)
+    repo = repository_if_any(workspace.home)
     if repo is None or repo.tip() is None or repo.line != "HEAD":
         return None
     main = _default_branch(repo)
@@ -252,12 +251,9 @@ def accept(workspace: Workspace, memory_id: str) -> Memory:
     only moves its evidence; a skill may be published as it is. If an agent accepts it, that is
     noted, and its origin stays.
     """
-    workspace.before_write()
-    path = workspace.record_path(workspace.resolve(memory_id))
-    if path is None:
-        raise NotFound(memory_id)
+    workspace.home.before_write()
     mark = {"by": _reader(workspace), "at": workspace.now()[:10], "origin": workspace.origin}
-    with Changing(workspace.store, memory_id, path) as (change, path, record):
+    with workspace.homes.changing(workspace.resolve(memory_id)) as (change, path, record):
         read = change.put(_reviewed(record, mark), path)
     if isinstance(read, Skill) and workspace.origin == "owner":
         from loki_memory.interop import publish_skills
@@ -268,7 +264,7 @@ def accept(workspace: Workspace, memory_id: str) -> Memory:
 
 def _reader(workspace: Workspace) -> str:
     """The name that git would write into a commit."""
-    repo = repository_if_any(workspace)
+    repo = repository_if_any(workspace.home)
     named = repo.settings.get("user.name", "") if repo else ""
     return " ".join(named.replace(";", " ").split()) or workspace.origin
 

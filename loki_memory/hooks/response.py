@@ -162,7 +162,9 @@ def _answered(workspace: Workspace, event: Event, *, wait: bool) -> Response:
     out = output(event.name, done.text)
     note = ", ".join(filter(None, (f"{len(done.text)} characters" * bool(out), done.note)))
     if note:
-        workspace.note_in_log(LOG, f"{workspace.now()} {event.name} {event.session[:40]} {note}")
+        workspace.home.note_in_log(
+            LOG, f"{workspace.now()} {event.name} {event.session[:40]} {note}"
+        )
     return Response(out, f"loki-mem: {done.note}\n" if done.aloud else "")
 
 
@@ -194,6 +196,6 @@ class _Fence:
         if self.workspace:
             place = f"{Path(at.filename).name}:{at.lineno}"
             line = f"{self.workspace.now()} {self.name} failed at {place}: {reason}"
-            self.workspace.note_in_log(LOG, line, may_hold_secret=True)
+            self.workspace.home.note_in_log(LOG, line, may_hold_secret=True)
         self.line = f"loki-mem: hook {self.name}: {' '.join(reason.split())[:200]}\n"
         return True

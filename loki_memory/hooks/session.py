@@ -21,7 +21,7 @@ def sessionstart(workspace: Workspace, event: Event) -> Done:
     An unverified record is left out of the brief, and of everything later.
     """
     workspace.sync()
-    found = workspace.verify_news()
+    found = workspace.history.verify_news()
     goal = _last_prompt(workspace, event) if event.text("source") in _GOES_ON else None
     brief = _brief(workspace, event, goal)
     doubtful = (

@@ -67,8 +67,8 @@ def _ledger_fields(workspace: Workspace, agent: str) -> dict[str, Any]:
     """An agent's ledger, joined with the checkpoints that wait to be written into it."""
     from loki_memory.team.ledgers import joined, waiting_checkpoints
 
-    waiting = waiting_checkpoints(workspace).get(agent)
-    found = workspace.look_up(f"ledger-{file_stem(agent)}")
+    waiting = waiting_checkpoints(workspace.home).get(agent)
+    found = workspace.home.look_up(f"ledger-{file_stem(agent)}")
     ledger = _ledger(found[1]) if found else None
     both = joined(ledger, waiting) if waiting else ledger
     return both.document() if both else {}

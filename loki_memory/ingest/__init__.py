@@ -1,1 +1,68 @@
 """Transcripts of agents' sessions -> staged turns -> episodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loki_memory.ingest.pause import Pause
+    from loki_memory.ingest.replay import Replay
+    from loki_memory.ingest.run import Waiting
+    from loki_memory.models import Episode
+    from loki_memory.workspace import Workspace
+
+
+class Sessions:
+    """Sessions of agents, as `ws.sessions`: what waits, verdicts of gates, and a pause."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def staged(self) -> list[Waiting]:
+        """What was read of sessions and is not told as episodes yet, and why."""
+        from loki_memory.ingest.run import staged
+
+        return staged(self._workspace)
+
+    def pause(self, span: str | None = None) -> Pause:
+        """Capture nothing and inject nothing on this machine, for a while or until `resume`.
+
+        >>> ws.sessions.pause("2h").until  # doctest: +SKIP
+        """
+        from loki_memory.ingest.pause import pause
+
+        return pause(self._workspace, span)
+
+    def resume(self) -> bool:
+        """Capture and inject again; says whether it was paused."""
+        from loki_memory.ingest.pause import resume
+
+        return resume(self._workspace)
+
+    def replay(self, episode: str) -> Replay:
+        """An episode step by step, and what became of each file that it touched."""
+        from loki_memory.ingest.replay import replay
+
+        return replay(self._workspace, episode)
+
+    def record_verdict(
+        self,
+        report: bytes,
+        gate: str = "",
+        goal: str = "",
+        outcome: str = "",
+        agent: str = "",
+        task: str = "",
+    ) -> Episode:
+        """Record the verdict of a gate (tests, a linter, a review) from its report.
+
+        JUnit XML, the JSON of ESLint and ruff, SARIF, or a small form of our own. What is given
+        besides wins over what the report says.
+
+        >>> ws.sessions.record_verdict(Path("junit.xml").read_bytes()).outcome  # doctest: +SKIP
+        """
+        from loki_memory.ingest.gate import GateOptions, record_verdict
+
+        return record_verdict(
+            self._workspace, report, GateOptions(gate, goal, outcome, agent, task)
+        )

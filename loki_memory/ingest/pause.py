@@ -37,7 +37,7 @@ def why_off(workspace: Workspace) -> str:
             return "capture is off: memory.enabled is false"
     except (InvalidConfig, NewerFormat) as error:
         return f"capture is off, because the settings cannot be read: {error}"
-    pause = paused(workspace, workspace.now())
+    pause = paused(workspace.home, workspace.now())
     return f"capture is paused {ends(pause)}" if pause else ""
 
 
@@ -83,7 +83,7 @@ def resume(workspace: Workspace) -> bool:
     from loki_memory.files import disk
     from loki_memory.files.store import failures_named
 
-    was_paused = paused(workspace, workspace.now()) is not None
+    was_paused = paused(workspace.home, workspace.now()) is not None
     path = workspace.layout.local / _NAME
     with failures_named(path):
         if path.parent.is_dir():

@@ -115,7 +115,7 @@ def ingest(
     if off:
         return Ingested(off=off)
     dialects = _dialects(source)
-    workspace.before_write()
+    workspace.home.before_write()
     named = None if paths is None else list(transcripts(map(Path, paths)))
     files = _found(workspace) if named is None else named
     folder = _folder(workspace)
@@ -288,7 +288,7 @@ class _Telling:
         from loki_memory.consolidation.feedback import completed
 
         new = [one for one in records if one.id not in self.before]
-        recalled = completed(self.workspace, new, self.workspace.now())  # what hooks noted
+        recalled = completed(self.workspace.home, new, self.workspace.now())  # what hooks noted
         with self.workspace.store.change() as change:
             for one in records:
                 what = self._put(change, recalled.get(one.id, one))

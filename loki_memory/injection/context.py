@@ -109,7 +109,7 @@ def context(
     """Build the context of a task, within a budget of tokens."""
     if not goal.strip():
         raise InvalidRecord("is empty", field="goal", advice="Say what the task is about.")
-    held = withheld(workspace)
+    held = withheld(workspace.home)
     found, task, filtered = found_for(workspace, goal, phase, files, error, held, session=session)
     kept, used = _within(found, budget)
     hits = [hit for group in found.values() for hit, _ in group]

@@ -35,7 +35,7 @@ class InjectedLine(NamedTuple):
 
 def injected_line(workspace: Workspace, hit: Recollection) -> InjectedLine:
     """Build the line of a hit from its record; without text if it must not be injected."""
-    for home in workspace.homes():
+    for home in workspace.homes:
         body = home.index.body(hit.id)
         if body is not None:
             record = json.loads(body[1])

@@ -76,7 +76,7 @@ def _injection(line: Any) -> Injection | None:
 
 def _titles(workspace: Workspace, ids: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for home in workspace.homes():
+    for home in workspace.homes:
         home.refresh()
         found |= titles(home.index, sorted(ids))
     return found

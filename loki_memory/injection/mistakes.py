@@ -167,7 +167,7 @@ def mistakes(
     """The warnings for a task, best first, each with its line, without withheld ones; `hits` are
     near the goal. Unasked, only proven ones.
     """
-    members = list(_members(workspace, held, unasked=unasked))
+    members = list(_members(workspace.home, held, unasked=unasked))
     known = {_group(member.id, member.text) for member in members}
     members += [
         FamilyMember(hit.id, hit.title, hit.confidence, {}, [], hit.kind, hit.status)
@@ -275,7 +275,7 @@ def distinct(members: Sequence[FamilyMember]) -> list[FamilyMember]:
 
 
 def _record(workspace: Workspace, name: str) -> Mapping[str, Any]:
-    for home in workspace.homes():
+    for home in workspace.homes:
         found = home.index.body(name)
         if found is not None:
             record: Mapping[str, Any] = orjson.loads(found[1])

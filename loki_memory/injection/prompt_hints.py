@@ -39,7 +39,7 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
     options = RecallOptions(asked, _LOOKED_AT, session=session)
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
     known = told_before(workspace, session)
-    held = withheld(workspace)
+    held = withheld(workspace.home)
     near = [hit for hit in hits if hit.score >= _NEAR * hits[0].score and hit.id not in held]
     fresh = _worded(workspace, (hit for hit in near[:_LINES] if hit.id not in known))
     if fresh:
@@ -118,9 +118,9 @@ def _lessons(workspace: Workspace, mark: str, by: str) -> list[Recollection]:
     """
     from loki_memory.index.gate import lessons
 
-    workspace.look_again()
+    workspace.home.look_again()
     rows = lessons(workspace.index, mark)
-    held = withheld(workspace)
+    held = withheld(workspace.home)
     known = [
         Recollection(name, "anti-pattern", title, confidence=sure, evidence=evidence, status=status)
         for name, title, sure, status, evidence in rows

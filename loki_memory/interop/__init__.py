@@ -1,1 +1,60 @@
 """Interoperation: imports, published skills, and memory of other systems."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loki_memory.install.edits import InstallStep
+    from loki_memory.models import Skill
+    from loki_memory.workspace import Workspace
+
+
+class Skills:
+    """Skills, as `ws.skills`: those of this memory, and their copies where agents look."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def add(self, skill: Skill | str) -> Skill:
+        """Write a skill, given as a Skill or as the Markdown of a SKILL.md."""
+        from loki_memory.editing.statements import complete_skill
+        from loki_memory.interop.publish_skills import accept
+
+        record = complete_skill(skill, self._workspace.origin)
+        self._workspace.home.before_write()
+        self._workspace.home.know_strangers("skills")
+        path = self._workspace.home.place_of(record.id) or ""
+        stored: Skill = self._workspace.store.write(record, path)  # type: ignore[assignment]
+        accept(self._workspace.layout, stored)
+        return stored
+
+    def publish(
+        self,
+        target: str,
+        plan_only: bool = False,
+        names: Collection[str] = (),
+        every: bool = False,
+    ) -> list[InstallStep]:
+        """Copy the skills to where agents look: `claude` (.claude/skills) or `agents`.
+
+        Those that were learned or accepted on this machine. `names` accepts some, `every` all.
+
+        >>> ws.skills.publish("claude", names=["run-tests"])  # doctest: +SKIP
+        """
+        from loki_memory.interop.publish_skills import publish
+
+        return publish(self._workspace, target, names=names, every=every, plan_only=plan_only)
+
+    def withdraw(self, target: str, plan_only: bool = False) -> list[InstallStep]:
+        """Take the copies of skills away again; those that somebody changed stay."""
+        from loki_memory.interop.publish_skills import withdraw
+
+        return withdraw(self._workspace, target, plan_only=plan_only)
+
+    def keep_in_step(self) -> list[InstallStep]:
+        """Publish again where skills are published; says what changed."""
+        from loki_memory.interop.publish_skills import keep_in_step
+
+        return keep_in_step(self._workspace)

@@ -76,8 +76,8 @@ def import_memory(
         raise InvalidRecord(f"{scope!r} is not a scope", advice=f"Use: {', '.join(SCOPES)}.")
     files = chosen.files(workspace, path)
     statements, refused = _read(chosen, files)
-    workspace.before_write()
-    workspace.refresh(wait=True)
+    workspace.home.before_write()
+    workspace.home.refresh(wait=True)
     taking = _Taking(workspace, scope)
     taking.take(statements, plan_only=plan_only)
     names = [str(file) for file in files]

@@ -55,7 +55,7 @@ def opened(
     """Return a memory in full, and note that as a use of it."""
     memory_id = workspace.resolve(memory_id)
     record = workspace.get(memory_id)
-    out, back = workspace.edges(memory_id)
+    out, back = workspace.browse.edges(memory_id)
     whole = Opened(
         id=record.id,
         kind=record.kind,
@@ -69,7 +69,7 @@ def opened(
     )
     if cursor is None:
         workspace.opened(memory_id, session)
-        if workspace.is_unverified(memory_id):
+        if workspace.history.is_unverified(memory_id):
             workspace.notices.append("this record is unverified: see loki-mem verify")
         if fits(whole):
             return whole

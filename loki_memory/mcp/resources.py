@@ -40,7 +40,7 @@ def continuity(workspace: Workspace) -> str:
 
 
 def index(workspace: Workspace) -> str:
-    found = workspace.topics(_INDEX)
+    found = workspace.browse.topics(_INDEX)
     lines = [f"- {topic.line()}" for topic in found.topics]
     more = [f"- {found.more} more topics"] if found.more else []
     return "\n".join(["# What there is to know", "", *lines, *more]) + "\n"

@@ -107,7 +107,7 @@ def recall(
     workspace: Workspace, asked: Query, *, budget: int | None = None, phase: str = ""
 ) -> tuple[Recollections, list[dict[str, float]]]:
     """What the project and the user know about a question, and how each hit came by its score."""
-    homes = [home for home in workspace.homes() if home.has_scope(asked.scope)]
+    homes = [home for home in workspace.homes if home.has_scope(asked.scope)]
     root = f"{workspace.layout.root}{os.sep}"
     asked = asked._replace(files=tuple(path.removeprefix(root) for path in asked.files))
     to_check = [home for home in homes if not home.look_again()]
@@ -291,5 +291,5 @@ def note_shown(
         query=query,
         session=session,
         now=workspace.now(),
-        available=workspace.answer(workspace.retriever.tokens_available),
+        available=workspace.home.answer(workspace.home.retriever.tokens_available),
     )

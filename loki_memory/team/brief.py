@@ -63,8 +63,8 @@ def resume_brief(workspace: Workspace, agent: str, budget: int = BUDGET) -> Brie
     """The brief of an agent that resumes its work; raises NoLedger if it is unknown."""
     from loki_memory.continuity.file import last_goal, what_matters
 
-    workspace.refresh()
-    held = withheld(workspace)
+    workspace.home.refresh()
+    held = withheld(workspace.home)
     ledger, handoffs = ledger_of(workspace, agent, held), handoffs_to(workspace, agent, held)
     if ledger is None and not handoffs:
         raise NoLedger(agent)
@@ -85,7 +85,7 @@ def resume_brief(workspace: Workspace, agent: str, budget: int = BUDGET) -> Brie
 def handoff_brief(workspace: Workspace, handoff: Handoff, budget: int = BUDGET) -> Brief:
     """The brief of an agent that takes on a handoff."""
     context = handoff.context
-    room, held = min(_WHAT, budget * BYTES_PER_TOKEN // 2), withheld(workspace)
+    room, held = min(_WHAT, budget * BYTES_PER_TOKEN // 2), withheld(workspace.home)
     sections = {
         "What was done": _bullets([context.what_was_done or ""], room),
         "State in git": list(_git(workspace, context.git_state or "")),

@@ -23,7 +23,7 @@ from loki_memory.models.text import normal
 from loki_memory.team.ledgers import checkpoint_ledger, ledger_of, put, take_over_checkpoints
 
 if TYPE_CHECKING:
-    from loki_memory.home import Changing
+    from loki_memory.homes import Changing
     from loki_memory.workspace import Workspace
 
 
@@ -32,18 +32,18 @@ def checkpoint(workspace: Workspace, ledger: Ledger | Mapping[str, Any]) -> Ledg
     document = ledger.document() if isinstance(ledger, Ledger) else dict(ledger)
     document.setdefault("last_checkpoint", workspace.now())
     record = parse(Ledger, {**document, "origin": workspace.origin})
-    workspace.before_write()
+    workspace.home.before_write()
     take_over_checkpoints(workspace)
-    workspace.know_strangers("ledgers")
-    return workspace.store.write(record, workspace.place_of(record.id) or "")  # type: ignore[return-value]
+    workspace.home.know_strangers("ledgers")
+    return workspace.store.write(record, workspace.home.place_of(record.id) or "")  # type: ignore[return-value]
 
 
 def check_in(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
     """Update an agent's ledger with the given fields; all others stay as they were."""
     new = checkpoint_ledger(agent, fields, workspace.now(), workspace.origin)
-    workspace.before_write()
+    workspace.home.before_write()
     take_over_checkpoints(workspace)
-    workspace.know_strangers("ledgers")
+    workspace.home.know_strangers("ledgers")
     with workspace.store.change() as change:
         return put(workspace, change, new)
 
@@ -81,7 +81,7 @@ def hand_off(
     context: Mapping[str, Any],
 ) -> Handoff:
     """Pass work to another agent."""
-    workspace.before_write()
+    workspace.home.before_write()
     take_over_checkpoints(workspace)
     record = draft(workspace, from_agent, to_agent, what_was_done, context)
     with workspace.store.change() as change:
@@ -91,7 +91,7 @@ def hand_off(
 def accept(workspace: Workspace, handoff: Changing, by: str | None) -> Handoff:
     """Take on a handoff that is open; the receiver's ledger refers to it in the same change."""
     take_over_checkpoints(workspace)
-    workspace.know_strangers("ledgers")
+    workspace.home.know_strangers("ledgers")
     with handoff as (change, path, record):
         taken = advanced(record, "accepted", {"accepted_at": workspace.now(), "accepted_by": by})
         receiver = by or taken.to_agent or ""
@@ -132,7 +132,7 @@ class Work(NamedTuple):
 
 def completed(workspace: Workspace, agent: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The context of a handoff: the given fields, then what is recorded."""
-    workspace.refresh(wait=True)
+    workspace.home.refresh(wait=True)
     work = _work(workspace, agent)
     known = _recorded(workspace, work)
     context = {name: value for name, value in given.items() if value}

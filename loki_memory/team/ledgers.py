@@ -42,8 +42,8 @@ def note_checkpoint(workspace: Workspace, agent: str, fields: Mapping[str, Any])
 
     ledger = checkpoint_ledger(agent, fields, workspace.now(), workspace.origin)
     line = orjson.dumps(redact_value(ledger.document())) + b"\n"
-    with failures_named(_file(workspace)), _held(workspace):
-        _append(_file(workspace), line)
+    with failures_named(_file(workspace.home)), _held(workspace.home):
+        _append(_file(workspace.home), line)
     return ledger
 
 
@@ -66,11 +66,11 @@ def take_over_checkpoints(workspace: Workspace) -> list[Ledger]:
 
     A checkpoint whose ledger cannot be read keeps waiting, with a notice.
     """
-    path = _file(workspace)
+    path = _file(workspace.home)
     with failures_named(path):
         if not os.path.exists(path):
             return []
-        with _held(workspace):
+        with _held(workspace.home):
             waiting = _by_agent(disk.read_bytes(path) or b"")
             written, kept = _written(workspace, waiting)
             _keep(path, kept)
@@ -105,7 +105,7 @@ def joined(there: Ledger | None, new: Ledger) -> Ledger:
 
 def put(workspace: Workspace, change: Change, new: Ledger) -> Ledger:
     """Join a checkpoint into an agent's ledger, wherever its file is."""
-    path = workspace.place_of(new.id) or place(new)
+    path = workspace.home.place_of(new.id) or place(new)
     there = change.record(path)
     known = there if isinstance(there, Ledger) else None
     return change.put(joined(known, new), path)  # type: ignore[return-value]
@@ -121,8 +121,8 @@ def _written(
     """Write ledgers; returns those that were written, and the checkpoints that keep waiting."""
     written: list[Ledger] = []
     kept: list[Ledger] = []
-    workspace.before_write()
-    workspace.know_strangers("ledgers")
+    workspace.home.before_write()
+    workspace.home.know_strangers("ledgers")
     with workspace.store.change() as change:
         for agent, new in waiting.items():
             try:
@@ -196,7 +196,7 @@ def _keep(path: str, kept: Sequence[Ledger]) -> None:
 
 def ledgers(workspace: Workspace, held: Collection[str] | None = None) -> list[Ledger]:
     """Every agent's ledger, joined with its waiting checkpoint, newest first."""
-    waiting = waiting_checkpoints(workspace)
+    waiting = waiting_checkpoints(workspace.home)
     rows = gate.ledgers(workspace.index)
     if held is not None:
         rows = [row for row in rows if row[2] and row[0] not in held]

@@ -231,7 +231,7 @@ def _errors(trajectory: Iterable[Any]) -> Iterable[dict[str, str]]:
 
 def _derived(workspace: Workspace, episode: str) -> list[Memory]:
     """The beliefs and skills that rest on an episode."""
-    _, back = workspace.edges(episode)
+    _, back = workspace.browse.edges(episode)
     found = [workspace.get(other) for relation, other in back if relation == "derived_from"]
     return [memory for memory in found if memory.kind in _LEARNED]
 
@@ -269,7 +269,7 @@ def _learned(hit: Recollection, speak_for: int, against: int) -> LearnedPattern:
 
 def _evidence(workspace: Workspace, memory_id: str) -> tuple[int, int]:
     """Count the episodes for a memory, and those against it."""
-    relations = [relation for relation, _ in workspace.edges(memory_id)[0]]
+    relations = [relation for relation, _ in workspace.browse.edges(memory_id)[0]]
     return relations.count("derived_from"), relations.count("contradicted_by")
 
 

@@ -218,12 +218,14 @@ def explore_memory(workspace: Workspace, topic: Query, max_depth: Levels = 2) ->
     if not found:
         return Tree(root=None, lines=[])
     root = _top(workspace, found[0].id)
-    return Tree(root=root, lines=_drawn(workspace.explore(root, max_depth)))
+    return Tree(root=root, lines=_drawn(workspace.browse.explore(root, max_depth)))
 
 
 def _top(workspace: Workspace, memory_id: str) -> str:
     climbed = [memory_id]
-    while (above := workspace.traverse(climbed[-1], "parent")) and above[0].id not in climbed:
+    while (above := workspace.browse.traverse(climbed[-1], "parent")) and above[
+        0
+    ].id not in climbed:
         climbed.append(above[0].id)
     return climbed[-1]
 
@@ -242,7 +244,7 @@ def traverse_memory(
 
 
 def _neighbours(workspace: Workspace, memory_id: str, way: str) -> list[Named]:
-    found = workspace.traverse(memory_id, way)
+    found = workspace.browse.traverse(memory_id, way)
     return [Named(id=memory.id, title=line(memory.title, WIDTH)) for memory in found]
 
 
@@ -259,7 +261,7 @@ def store_memory(
 
 def list_topics(workspace: Workspace) -> Topics:
     """List the topics of memory, with the size of each."""
-    found = workspace.topics(_TOPICS)
+    found = workspace.browse.topics(_TOPICS)
     topics = [
         TopicLine(
             id=topic.id,
