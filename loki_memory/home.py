@@ -71,7 +71,6 @@ _LOOK_AGAIN_SECONDS = 0.1
 _FULL_LOOK_SECONDS = 2.0
 # A line behind ours that would let git track what belongs to one machine.
 _SHOWS_ZONES = re.compile(rb"^!.*(?:local|cache|\*)", re.MULTILINE)
-_TAKEN_IN = 1000  # files that are taken in when a workspace is closed
 T = TypeVar("T")
 
 
@@ -259,18 +258,26 @@ class Home:
             now, store = time.time_ns(), self.store
             return self._guarded(lambda: take_in(self.layout, self.index, paths, now, store=store))
 
-    def leave_in_order(self) -> None:
-        """Take in what this process wrote, so that whoever asks next need not.
+    def flush(self, *, wait: bool = True) -> None:
+        """Bring index and views up to date, if this process wrote anything since they were.
 
-        Where that is not to be had at once, or much was written, the next look does it.
+        What was written is on disk already, and the next look finds it: trouble is a notice.
+        Without `wait`, it is left to that look where another process is at the index, or there
+        is no index yet.
         """
-        written = sorted(self._written)
-        self._written.clear()
-        if not 0 < len(written) <= _TAKEN_IN or self.index.path is None:
+        if not self._written:
             return
-        if self.index.path.exists():
-            with suppress(sqlite3.Error, LokiMemoryError, OSError):
-                take_in(self.layout, self.index, written, time.time_ns(), wait=False)
+        try:
+            if wait or self._is_free():
+                self.sync()
+        except LokiMemoryError as error:
+            self._written.clear()
+            self.notices.append(f"stored, but index and views are not up to date: {error}")
+
+    def _is_free(self) -> bool:
+        """Whether there is an index that nobody else is at; then it is up to date."""
+        there = self.index.path is not None and self.index.path.exists()
+        return there and not self._sync(full=True, wait=False).stale
 
     def rebuild(self, progress: Progress | None = None) -> Changes:
         """Read every file again and make the index from nothing; then as `sync`."""
@@ -559,6 +566,7 @@ class Home:
         rejected = self.index.fingerprint("tombstone")  # what it names leaves the views
         prints = {kind: self.index.fingerprint(kind) ^ rejected for kind in views.SHOWN}
         written: list[str] = []
+        records = frozenset(self._written)
         try:
             for kind in views.to_render(self.store, prints):
                 with suppress(FileChanged):  # an edit of this moment: the next sync takes it over
@@ -566,6 +574,7 @@ class Home:
             views.note_state(self.store, prints, written)
         except LinkRefused as error:  # memory is all there without its views
             self.notices.append(str(error))
+        self._written.intersection_update(records)  # views are nothing to take in
 
     def _for_view(self, kind: Kind) -> Iterator[Listed]:
         """Everything of a kind that stands in tracked files and was not rejected."""

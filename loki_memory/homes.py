@@ -74,12 +74,16 @@ class Homes:
         home, path = self.find(memory_id)
         return Changing(home.store, memory_id, path)
 
+    def flush(self) -> None:
+        """Bring index and views of every home up to date with what was written here."""
+        for home in filter(None, (self._project, self._user)):
+            home.flush()
+
     def close(self) -> None:
-        """Let go of every index that was opened, once it knows what was written here."""
-        for home in (self._project, self._user):
-            if home is not None:
-                home.leave_in_order()
-                home.index.close()
+        """Flush as far as that takes no waiting, and let go of every index that was opened."""
+        for home in filter(None, (self._project, self._user)):
+            home.flush(wait=False)
+            home.index.close()
 
 
 class Changing:

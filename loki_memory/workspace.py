@@ -138,8 +138,17 @@ class Workspace:
         finally:
             del _KEPT[self.layout]
 
+    def flush(self) -> None:
+        """Bring index and views up to date with what was written here.
+
+        A write is on disk when it returns, and reading sees it at once. Views are files that all
+        writes of a while share, so they follow here, when the workspace is closed, or at the end of
+        a command.
+        """
+        self.homes.flush()
+
     def close(self) -> None:
-        """Let go of the index, once it knows what was written here.
+        """Flush as far as that takes no waiting, and let go of the index.
 
         A workspace that is used again opens it again.
         """
@@ -216,8 +225,8 @@ class Workspace:
     def sync(self, progress: Progress | None = None) -> Changes:
         """Bring the index and the views up to date with the files, and say what changed.
 
-        Not needed after writing here. `progress` is called with the number of files read and to
-        be read.
+        Needed for files that others wrote, not for what was written here. `progress` is called
+        with the number of files read and to be read.
         """
         return self.home.sync(progress)
 
@@ -302,6 +311,8 @@ class Workspace:
         """The episode as it would be recorded; raises InvalidRecord."""
         from loki_memory.models import Episode, parse
 
+        if isinstance(given, Episode) and given.origin == self.origin and given.timestamp:
+            return given
         if not isinstance(given, (Episode, Mapping)):
             raise InvalidRecord("is not a JSON object", advice="An episode is one {…}.")
         document = given.document() if isinstance(given, Episode) else dict(given)

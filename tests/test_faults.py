@@ -185,6 +185,7 @@ def test_an_error_while_reading_makes_a_problem_that_goes_away_again(
     ws.remember("Fact 1")
     path = ws.where(ws.remember("Fact 2").id)
     ws.close()
+    shutil.rmtree(ws.layout.cache)
     list_ids = partial(_titles_and_problems, ws)
     failed = traced(list_ids, "read", "error=EIO", log, only=path)
     assert failed.injected

@@ -156,7 +156,7 @@ def test_a_commit_is_not_signed_unless_that_is_wanted(
     monkeypatch.setenv("LOKI_GIT_SIGN", "false")
     repository = use(project, new_key(tmp_path, "key"))
     allow(project, tmp_path / "key")
-    workspace.__dict__.pop("config", None)
+    workspace.home.__dict__.pop("config", None)
     done = commit(workspace)
     assert done.notes == ()
     assert not is_signed(repository, done.commit)

@@ -197,13 +197,18 @@ def test_who_closes_a_workspace_leaves_what_they_wrote_in_the_index(three: Works
     assert three.index.digest() == digest_from_nothing(three)
 
 
-def test_what_others_wrote_is_left_to_who_looks(three: Workspace) -> None:
+def test_who_closes_a_workspace_takes_in_what_others_wrote_meanwhile(three: Workspace) -> None:
     three.remember("Statement d")
     by_hand(three, "e", "Statement e")
     three.close()
-    assert "Statement e" not in indexed(three)
-    three.sync()
     assert "Statement e" in indexed(three)
+    assert three.index.digest() == digest_from_nothing(three)
+
+
+def test_closing_does_not_look_at_files_if_nothing_was_written(three: Workspace) -> None:
+    by_hand(three, "e", "Statement e")
+    three.close()
+    assert "Statement e" not in indexed(three)
 
 
 def test_closing_does_not_wait_for_who_is_at_the_index(three: Workspace) -> None:

@@ -27,6 +27,7 @@ from loki_memory.errors import (
     RejectedValue,
     SymlinkedRoot,
 )
+from loki_memory.index.index import Index
 from loki_memory.models import RELATIONS, parse
 
 NOW = "2026-01-06T12:00:00Z"
@@ -1269,3 +1270,35 @@ def test_results_can_be_pickled(example: Path, result: str) -> None:
     again = pickle.loads(pickle.dumps(there))  # noqa: S301
     assert again == there
     assert vars(again) == vars(there) if hasattr(there, "__dict__") else True
+
+
+def test_flushing_and_closing_leave_index_and_views_right(ws: Workspace, project: Path) -> None:
+    ws.remember("Deploys happen on Fridays")
+    ws.remember("I prefer tabs", scope="user")
+    ws.flush()
+    ws.remember("Deploys are announced")
+    ws.close()
+    view = json.loads((ws.layout.memory / "semantic/facts.json").read_text())
+    stated = {fact["statement"] for fact in view["facts"]}
+    assert stated == {"Deploys happen on Fridays", "Deploys are announced"}
+    later = Workspace.open(project)
+    assert [len(home.index.summaries(None, None, None, None)) for home in later.homes] == [2, 1]
+
+
+def test_a_flush_that_fails_is_a_notice(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    ws.list()
+    kept = ws.remember("Deploys happen on Fridays")
+    with Index(ws.layout.cache / "index.db").change():
+        monkeypatch.setattr("loki_memory.index.database.BUSY_SECONDS", 0.01)
+        ws.index.close()
+        ws.flush()
+    assert [notice for notice in ws.notices if notice.startswith("stored, but index and views")]
+    assert ws.get(kept.id) == kept
+
+
+def test_a_valid_episode_is_not_parsed_again(ws: Workspace) -> None:
+    episode = ws.valid_episode({"goal": "Add search", "timestamp": "2026-01-06T10:00:00Z"})
+    assert ws.valid_episode(episode) is episode
+    assert ws.record(episode) == episode
+    other = Workspace(ws.home, origin="owner")
+    assert other.valid_episode(episode).origin == "owner"

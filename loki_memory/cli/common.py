@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loki_memory.cli.output import HELP, note, one_line, print_json, remarks, say
+from loki_memory.cli.output import HELP, one_line, print_json, remarks, say
 from loki_memory.errors import LokiMemoryError
 from loki_memory.workspace import Workspace
 
@@ -23,10 +23,19 @@ class Session:
     def __init__(self, directory: str | None, as_json: bool) -> None:
         self.directory = directory
         self.json = as_json
+        self._opened: list[Workspace] = []
 
     def open(self) -> Workspace:
         """Open the workspace of this run. A user at a terminal counts as its owner."""
-        return Workspace.open(self.directory, origin=origin())
+        self._opened.append(Workspace.open(self.directory, origin=origin()))
+        return self._opened[-1]
+
+    def end(self, *, well: bool) -> None:
+        """Flush what was written; after a command that succeeded, print what that noticed."""
+        for workspace in self._opened:
+            workspace.flush()
+            if well:
+                remarks(workspace)
 
     def show(self, value: Any, otherwise: Callable[[], object]) -> None:
         """Print a result: as JSON if that was asked for, else for people."""
@@ -49,7 +58,13 @@ def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
         def run(ctx: click.Context, /, *args: Any, as_json: bool, **options: Any) -> Any:
             given = ctx.find_root().obj
             session = Session(given["directory"], as_json or given["json"])
-            return function(session, *args, **options)
+            well = False
+            try:
+                result = function(session, *args, **options)
+                well = True
+            finally:
+                session.end(well=well)
+            return result
 
         option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
         return click.command(name, context_settings=HELP)(option(run))
@@ -65,15 +80,8 @@ def standard_input() -> bytes:
 def finish_writing(
     session: Session, workspace: Workspace, records: Iterable[Memory], remark: str = ""
 ) -> None:
-    """Report what was stored; then bring index and views up to date.
-
-    The records are on disk already: if bringing up to date fails, that is only a note.
-    """
+    """Report what was stored."""
     stored = list(records)
-    try:
-        workspace.sync()
-    except LokiMemoryError as error:
-        note(f"stored, but index and views are not up to date: {error}")
     session.show(
         {"stored": [described(workspace, r) for r in stored]}, lambda: _print(stored, remark)
     )

@@ -48,8 +48,6 @@ def import_command(
         raise click.UsageError(f"{source!r} is not one of: {', '.join(SOURCES)}.")
     workspace = session.open()
     found = workspace.import_memory(source, path, scope, plan)
-    if not plan:
-        workspace.sync()
     step = workspace.tell_back(source, path, plan) if write_back else None
     facts = [described(workspace, fact) for fact in found.facts]
     value = {**found._asdict(), "facts": facts, "written_back": step}

@@ -247,17 +247,14 @@ def _step_through(workspace: Workspace, found: Review, asked: list[Shift]) -> No
         say("every new belief is reviewed")
         return
     done: dict[str, int] = {}
-    try:
-        for number, shift in enumerate(asked, 1):
-            say(f"\n{number} of {len(asked)}  {_word(shift.what)}  {shift.kind}")
-            for line in _shift(found, shift, 0 if shift.caused_by else None):
-                say(line)
-            verdict = _decide(workspace, found, shift)
-            if verdict == "quit":
-                break
-            done[verdict] = done.get(verdict, 0) + 1
-    finally:
-        workspace.sync()
+    for number, shift in enumerate(asked, 1):
+        say(f"\n{number} of {len(asked)}  {_word(shift.what)}  {shift.kind}")
+        for line in _shift(found, shift, 0 if shift.caused_by else None):
+            say(line)
+        verdict = _decide(workspace, found, shift)
+        if verdict == "quit":
+            break
+        done[verdict] = done.get(verdict, 0) + 1
     say(", ".join(f"{count} {verdict}" for verdict, count in done.items()) or "nothing decided")
 
 

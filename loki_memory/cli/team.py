@@ -21,7 +21,7 @@ from loki_memory.cli.output import (
     table,
 )
 from loki_memory.cli.read import show_command
-from loki_memory.errors import InvalidRecord, LokiMemoryError, NoLedger, NotFound
+from loki_memory.errors import InvalidRecord, NoLedger, NotFound
 from loki_memory.models import Handoff, Ledger, Memory
 from loki_memory.models.team import is_addressed, is_role
 from loki_memory.team.brief import BUDGET, Brief
@@ -160,10 +160,6 @@ def _report(session: Session, workspace: Workspace, record: Memory, brief: Brief
         if brief is not None:
             _print(brief)
         return
-    try:
-        workspace.sync()
-    except LokiMemoryError as error:
-        note(f"stored, but index and views are not up to date: {error}")
     print_json({"stored": [described(workspace, record)], "brief": _printed(brief)})
     remarks(workspace)
 

@@ -151,7 +151,6 @@ def _bytes(name: str) -> bytes:
 def _report(
     session: Session, workspace: Workspace, stored: list[Episode], refused: list[RefusedInput]
 ) -> None:
-    workspace.sync()
     if session.json:
         print_json({"stored": [described(workspace, r) for r in stored], "refused": refused})
     else:
@@ -262,7 +261,6 @@ def forget_command(session: Session, memory: str, why: str) -> None:
     """
     workspace = session.open()
     gone = workspace.forget(workspace.resolve(memory), why)
-    workspace.sync()
 
     def show() -> None:
         for name in gone.removed:
@@ -307,7 +305,6 @@ def archive_command(session: Session, memory: str) -> None:
     workspace = session.open()
     memory = workspace.resolve(memory)
     path = workspace.archive(memory)
-    workspace.sync()
     value = {"id": memory, "path": str(workspace.layout.resolve(path))}
     session.show(value, lambda: say(f"{memory} is kept in {one_line(path)}"))
     remarks(workspace)

@@ -159,6 +159,7 @@ def _answered(workspace: Workspace, event: Event, *, wait: bool) -> Response:
     name = event.name.lower() + ("_afterwards" if wait and event.name in HANDED_OVER else "")
     listener: EventFunction = getattr(module, name)
     done = listener(workspace, event)
+    workspace.flush()
     out = output(event.name, done.text)
     note = ", ".join(filter(None, (f"{len(done.text)} characters" * bool(out), done.note)))
     if note:

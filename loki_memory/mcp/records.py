@@ -91,14 +91,7 @@ def _in_parts(whole: Opened, cursor: str | None) -> Opened:
 
 
 def stored(workspace: Workspace, record: Memory) -> Stored:
-    """Bring index and views up to date with a record that was written, and describe it.
-
-    The record is on disk already: if the update fails, that is only a notice.
-    """
-    try:
-        workspace.sync()
-    except LokiMemoryError as error:
-        workspace.notices.append(f"stored, but index and views are not up to date: {error}")
+    """Describe a record that was written."""
     return Stored(
         id=record.id,
         kind=record.kind,
@@ -130,5 +123,4 @@ def reworded(workspace: Workspace, memory_id: str, text: str) -> Stored:
 def forgotten(workspace: Workspace, memory_id: str) -> list[str]:
     """Forget a memory, and return all ids that went with it. `loki-mem restore` undoes it."""
     gone = workspace.forget(workspace.resolve(memory_id), why="an agent asked for it")
-    workspace.sync()
     return gone.removed

@@ -75,6 +75,7 @@ def called(tool: Tool, projects: Projects) -> Callable[..., CallToolResult]:
         try:
             with projects.at(project) as workspace:
                 answer = {**tool.function(workspace, **given)}
+                workspace.flush()
                 answer["notices"] = list(workspace.notices)
         except LokiMemoryError as error:
             return _answer(str(error), is_error=True)
