@@ -561,7 +561,7 @@ class Workspace:
         for home in self.homes:
             if found := home.look_up(memory_id):
                 return home.as_its_own(parsed(*found))
-        home, _ = self.homes.find(memory_id)
+        home = self.homes.up_to_date(memory_id)
         if found := home.index.body(memory_id):
             return home.as_its_own(parsed(*found))
         raise NotFound(memory_id)

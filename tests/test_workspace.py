@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -1302,3 +1303,11 @@ def test_a_valid_episode_is_not_parsed_again(ws: Workspace) -> None:
     assert ws.record(episode) == episode
     other = Workspace(ws.home, origin="owner")
     assert other.valid_episode(episode).origin == "owner"
+
+
+def test_a_change_is_read_though_the_cache_was_deleted_under_an_open_index(ws: Workspace) -> None:
+    memory = ws.remember("Deploys happen on Fridays")
+    ws.sync()
+    shutil.rmtree(ws.layout.cache)
+    ws.pin(memory.id)
+    assert ws.get(memory.id).document()["pinned"]
