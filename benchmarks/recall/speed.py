@@ -155,7 +155,7 @@ def _write_for_peers(folder: Path, texts: Sequence[str], queries: Sequence[str])
 
 
 def _sizes_in(cache: Path) -> tuple[int, int]:
-    """Bytes of the index, and of all else in the cache: vectors, and what ranking needs."""
+    """Bytes of the index, and of all else: the mapped cache of vectors, and what ranking needs."""
     files = [path for path in cache.rglob("*") if path.is_file()]
     index = sum(path.stat().st_size for path in files if path.name.startswith("index.db"))
     return index, sum(path.stat().st_size for path in files) - index
@@ -404,7 +404,7 @@ def growth(found: Sequence[Measured]) -> dict[str, list[str]]:
         "first recall of all": [_ms(one.built.first) for one in found],
         "files and index written": [f"{one.built.written:.1f} s" for one in found],
         "index": [_mb(one.built.index_bytes) for one in found],
-        "vectors and catalogue": [_mb(one.built.vector_bytes) for one in found],
+        "cache of vectors, catalogue": [_mb(one.built.vector_bytes) for one in found],
         "peak memory, warm": [_mb(one.warm.peaks["ours"]) for one in found],
         "peak memory, cold": [_mb(one.cold_peak) for one in found],
         **{
