@@ -12,10 +12,12 @@ What hooks, CONTINUITY.md and briefs say unasked passes two conditions first:
              of their episodes calls them candidates;
            - anti-patterns that consolidation made of an error for which nobody knows a remedy;
            - facts about a defect that was mended;
+           - episodes that were made from a transcript: their goal is a prompt, word for word, and
+             what they found out is told as facts and anti-patterns;
            - learnings that consolidation wrote: they repeat an error and what resolved it on one
              day, which is told as soon as the anti-pattern of that error is active;
            - topics, which quote their members, candidates among them.
-           Episodes, ledgers and handoffs are no beliefs and are not asked this.
+           Other episodes, ledgers and handoffs are no beliefs and are not asked this.
 
 One exception: right after an error, a candidate is told that knows this very error and what mended
 it (`MENDED`).
@@ -53,6 +55,7 @@ PROVEN = f"""CASE
   WHEN m.status = 'candidate' THEN coalesce(({_ACCEPTED}) OR ({_WORDED}), 0)
   WHEN m.kind = 'anti-pattern' AND json_extract(m.body, '$.key') IS NOT NULL
     THEN json_extract(m.body, '$.prevention') IS NOT NULL OR {MENDED}
+  WHEN m.kind = 'episode' THEN json_extract(m.body, '$.captured') IS NULL
   WHEN m.kind = 'learning' THEN NOT coalesce({_REPEATED}, 0)
   WHEN m.kind = 'fact' THEN json_extract(m.body, '$.key.topic') IS NULL
   ELSE 1 END"""

@@ -153,6 +153,7 @@ def _head(stretch: Stretch, kind: str) -> dict[str, Any]:
         "timestamp": at,
         "agent": first.agent,
         "session": first.session,
+        "captured": True,
     }
 
 

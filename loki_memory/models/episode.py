@@ -126,6 +126,7 @@ class Episode(Memory):
     importance: Score | None = None
     scope: Scope = "project"
     tags: TextSet = Field(default_factory=list)
+    captured: bool = False  # made from a transcript: the goal is a user's prompt, word for word
     pinned: bool = False
     origin: Origin | None = None
     links: Links = Field(default_factory=list)

@@ -1,0 +1,136 @@
+"""Statements of sessions become facts: which say the same, when one is told, what is resolved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loki_memory import Workspace
+from loki_memory.consolidation.features import EpisodeFeatures, episode_features
+from loki_memory.consolidation.snapshot import Record, Snapshot
+from loki_memory.consolidation.statements import facts
+from loki_memory.models import Episode, Fact, parse, tombstone_id
+
+GOTCHA = "go-git doesn't read global gitignore files, so `git status` and the CLI disagree."
+AGAIN = "go-git doesn't read the global gitignore files, so the CLI and `git status` disagree."
+
+
+def session(number: int, *stated: str, **fields: Any) -> EpisodeFeatures:
+    """An episode of a session of its own, with statements of a middling score."""
+    known = {"type": "gotcha", "source": "say", "score": 0.5, **fields}
+    episode = {
+        "id": f"ep-2026-01-{number:02}-001",
+        "timestamp": f"2026-01-{number:02}T10:00:00Z",
+        "session": f"s{number}",
+        "context": {"goal": "Fix the ignored files"},
+        "statements": [{"text": text, **known} for text in stated],
+        "origin": "agent",
+    }
+    return episode_features(parse(Episode, episode))
+
+
+def learned(*records: Record, **fields: Any) -> list[Fact]:
+    return [one for one in facts(Snapshot(records, **fields)).put if isinstance(one, Fact)]
+
+
+def test_a_statement_of_one_session_is_a_candidate() -> None:
+    (fact,) = learned(session(1, GOTCHA))
+    assert (fact.statement, fact.type, fact.status) == (GOTCHA, "gotcha", "candidate")
+    assert fact.evidence.for_ == ["ep-2026-01-01-001"]
+
+
+def test_two_sessions_make_a_fact_active_and_surer() -> None:
+    (once,) = learned(session(1, GOTCHA))
+    (twice,) = learned(session(1, GOTCHA), session(2, GOTCHA))
+    assert twice.status == "active"
+    assert (twice.confidence or 0) > (once.confidence or 0)
+
+
+def test_other_words_for_the_same_join_the_evidence() -> None:
+    (fact,) = learned(session(1, GOTCHA), session(2, AGAIN))
+    assert len(fact.evidence.for_) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "go-git does read global gitignore files, so `git status` and the CLI agree.",
+        "The cart keeps its items in the order in which they were added to it.",
+    ],
+)
+def test_what_is_denied_or_something_else_is_a_fact_of_its_own(other: str) -> None:
+    assert len(learned(session(1, GOTCHA), session(2, other))) == 2
+
+
+def test_a_high_score_makes_one_session_enough() -> None:
+    (fact,) = learned(session(1, GOTCHA, score=0.7))
+    assert fact.status == "active"
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("Please use the British spelling in messages", "candidate"),
+        ("Please use the British spelling everywhere", "active"),
+    ],
+)
+def test_a_preference_counts_from_one_session_if_it_holds_everywhere(
+    text: str, status: str
+) -> None:
+    (fact,) = learned(session(1, text, type="preference", source="user", score=0.9))
+    assert fact.status == status
+
+
+def test_what_was_done_is_not_told_however_often() -> None:
+    text = "Added `branchExistsCLI()` because `repo.Reference()` returns stale data."
+    (fact,) = learned(session(1, text, score=0.9), session(2, text, score=0.9))
+    assert fact.status == "candidate"
+
+
+def test_a_defect_that_its_session_mended_is_resolved() -> None:
+    (fact,) = learned(session(1, GOTCHA, resolved=True))
+    assert fact.status == "resolved"
+
+
+def test_sessions_one_by_one_give_the_same_facts_as_all_at_once() -> None:
+    sessions = [session(1, GOTCHA), session(2, AGAIN, score=0.8), session(3, "The cart is sorted.")]
+    at_once = {one.id: one.document() for one in learned(*sessions)}
+    known = Snapshot(())
+    for one in sessions:
+        known = Snapshot([*known.records.values(), one])
+        known = known.with_changes(facts(known, frozenset({one.id})))
+    assert {one.id: one.document() for one in known.of(Fact)} == at_once
+
+
+def test_a_second_run_changes_nothing() -> None:
+    known = Snapshot([session(1, GOTCHA), session(2, AGAIN)])
+    known = known.with_changes(facts(known))
+    assert not facts(known)
+
+
+def test_what_a_person_rejected_is_not_learned_again() -> None:
+    assert learned(session(1, GOTCHA), rejected={tombstone_id(GOTCHA)}) == []
+
+
+def test_a_fact_of_the_same_words_that_somebody_wrote_stays_theirs() -> None:
+    (fact,) = learned(session(1, GOTCHA))
+    theirs = parse(Fact, {"id": fact.id, "statement": GOTCHA, "confidence": 0.95})
+    assert learned(theirs, session(1, GOTCHA), session(2, GOTCHA)) == []
+
+
+def test_consolidating_a_workspace_writes_the_facts(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path) as ws:
+        for number in (1, 2):
+            ws.record(
+                {
+                    "goal": f"Fix the ignored files of part {number}",
+                    "session": f"s{number}",
+                    "timestamp": f"2026-01-0{number}T10:00:00Z",
+                    "statements": [GOTCHA],
+                }
+            )
+        ws.consolidate()
+        (fact,) = [one for one in ws.list(kind="fact") if isinstance(one, Fact)]
+        assert (fact.statement, fact.status) == (GOTCHA, "active")
