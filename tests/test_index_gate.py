@@ -252,3 +252,13 @@ def test_who_asks_is_shown_every_ledger(ws: Workspace) -> None:
 
     write(ws, "ledgers/ledger-qa-001", agent_id="qa-001", current_task="t", origin="external")
     assert [one.agent_id for one in ledgers(ws)] == ["qa-001"]
+
+
+@UNASKED
+def test_an_episode_that_was_made_from_a_transcript_is_not_told(
+    ws: Workspace, surface: Surface
+) -> None:
+    """Its goal is a prompt, word for word."""
+    ws.record({"goal": "yes, deploy the payment service", "captured": True})
+    (episode,) = ws.list(kind="episode")
+    assert episode.id not in surface(ws)

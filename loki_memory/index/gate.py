@@ -125,9 +125,9 @@ def lessons(index: Index, mark: str) -> list[ErrorLesson]:
 
 
 def latest_episodes(index: Index) -> list[tuple[str, str]]:
-    """(id, title) of episodes, newest first."""
+    """(id, title) of the episodes that may be told unasked, newest first."""
     return index.ask(
-        f"SELECT id, title FROM live AS m WHERE kind = 'episode' AND {TRUSTED} "  # noqa: S608
+        f"SELECT id, title FROM live AS m WHERE kind = 'episode' AND {TRUSTED} AND {PROVEN} "  # noqa: S608
         "ORDER BY at DESC, id"
     )
 
