@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from loki_memory.consolidation.failures import RULE, Failure, brought_in, group
@@ -68,7 +68,7 @@ def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> PhaseCha
             continue
         put += [one for one in _learnings(known) if _is_news(snapshot, one)]
         new = _anti_pattern(snapshot, id_, known)
-        if known.old is None or new.document() != known.old.document():
+        if new is not known.old:
             put.append(new)
             steps.append(_step(new, known.old))
         put += _earlier(snapshot, new)
@@ -174,13 +174,13 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     dates["valid_from"] = min(filter(None, (old.valid_from, dates["valid_from"])))
     dates["at"] = max(filter(None, (old.at, dates["at"])))
     given = {name: value for name, value in fields.items() if value is not None}
-    rest = {name: value for name, value in old.document().items() if name != "otherwise"}
-    evidence = {**_extra(old), **evidence}
-    return parse(AntiPattern, {**rest, **given, "evidence": evidence, **dates})
-
-
-def _extra(old: AntiPattern) -> Mapping[str, Any]:
-    return old.evidence.model_extra or {}
+    stated = old.document()
+    rest = {name: value for name, value in stated.items() if name != "otherwise"}
+    evidence = {**(old.evidence.model_extra or {}), **evidence}
+    document = {**rest, **given, "evidence": evidence, **dates}
+    # Most are as they were: that is seen before another one is made of the same fields.
+    new = old if document == stated else parse(AntiPattern, document)
+    return old if new.document() == stated else new
 
 
 def _archived(snapshot: Snapshot, old: AntiPattern | None) -> list[Resolution]:
@@ -289,7 +289,7 @@ def _learning(day: str, met: list[Occurrence]) -> Learning:
 
 def _is_news(snapshot: Snapshot, lesson: Learning) -> bool:
     """Not yet written, not rejected, and not told by somebody in the same words that day."""
-    if tombstone_id(lesson.value()) in snapshot.rejected:
+    if snapshot.rejected and tombstone_id(lesson.value()) in snapshot.rejected:
         return False
     old = snapshot.records.get(lesson.id)
     if isinstance(old, Learning):

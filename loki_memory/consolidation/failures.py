@@ -91,6 +91,7 @@ class _Remedy(NamedTuple):
     names: frozenset[str] = frozenset()
 
 
+@lru_cache(maxsize=16384)
 def group(do: str) -> str:
     """What makes two resolutions one: the exchange of names, not the command that shows it."""
     return normal(do.partition(_EXAMPLE)[0])

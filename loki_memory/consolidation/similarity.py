@@ -100,6 +100,9 @@ def words(text: str) -> frozenset[str]:
 def _words(text: str) -> list[str]:
     found: list[str] = []
     for word in _WORD.findall(text):
+        if word.islower():  # nearly all are
+            found.append(word)
+            continue
         parts = _CAMEL.split(word)
         found += [part.lower() for part in parts]
         if len(parts) > 1:
@@ -259,7 +262,7 @@ def opposed(one: str, other: str) -> bool:
 
 def can_oppose(text: str) -> bool:
     """Whether a statement has a name of code or a form: without either it is opposed to none."""
-    return bool(marks(text).names or _forms(text))
+    return bool(names(text) or _forms(text))
 
 
 @lru_cache(maxsize=65536)
@@ -276,4 +279,4 @@ def _negations(text: str) -> int:
 
 
 def _is_contracted(word: str) -> bool:
-    return bool(_CONTRACTED.search(word)) and ("'" in word or "\u2019" in word)
+    return ("'" in word or "\u2019" in word) and bool(_CONTRACTED.search(word))

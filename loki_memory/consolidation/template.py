@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import chain
+from math import fsum
 
 from loki_memory.consolidation.similarity import content, jaccard, words
 
 GAP = "<*>"
 LEFT_OUT = "…"  # how a gap is written where people read it
+_COMPARED = 40  # texts, the commonest, that are compared with each other
 _FEWEST = 3  # words without which a template is a row of gaps, and says less than an example
 
 
@@ -65,13 +66,12 @@ def medoid(texts: Sequence[str]) -> str:
     """The text that is most like all others; among equals the shorter, then the first by letter."""
     if not texts:
         return ""
-    said = Counter(texts)
+    said = dict(Counter(sorted(texts)).most_common(_COMPARED))
     return min(said, key=lambda text: (-_mean_likeness(text, said), len(text), text))
 
 
-def _mean_likeness(text: str, said: Counter[str]) -> float:
+def _mean_likeness(text: str, said: Mapping[str, int]) -> float:
     """How like a text is to all that were said, each as often as it was."""
     own = words(text)
-    likeness = ([jaccard(own, words(other))] * times for other, times in said.items())
-    shares = sorted(chain.from_iterable(likeness))
-    return round(sum(shares) / len(shares), 9)  # sorted and rounded: the same in every order
+    whole = fsum(jaccard(own, words(other)) * times for other, times in said.items())
+    return round(whole / sum(said.values()), 9)  # an exact sum, rounded: the same in every order
