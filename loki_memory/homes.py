@@ -51,7 +51,7 @@ class Homes:
             yield home
 
     def find(self, memory_id: str) -> tuple[Home, str]:
-        """Where a memory stands, by the cheapest look that is sure; raises NotFound."""
+        """Find the home and path of a memory by the cheapest sure look; raises NotFound."""
         for home in self:
             path = home.place_of(memory_id)
             if path is not None:

@@ -26,18 +26,18 @@ class Browse:
         self._workspace = workspace
 
     def stats(self) -> Stats:
-        """What there is, counted."""
+        """Count the memories of each kind."""
         from loki_memory.browse.status import stats
 
         self._workspace.home.refresh()
         return stats(self._workspace)
 
     def economics(self, since: str | None = None) -> Economics:
-        """What reading memory here has cost and saved, in tokens, counted from the journal."""
+        """Count from the journal what reading memory here has cost and saved, in tokens."""
         return self._workspace.journal.economics(check_filters(None, None, since))
 
     def topics(self, budget: int = 100) -> Topics:
-        """What there is to know, by topic, in about so many tokens.
+        """List the topics of memory in about so many tokens.
 
         >>> [topic.title for topic in ws.browse.topics().topics]  # doctest: +SKIP
         """
@@ -47,7 +47,7 @@ class Browse:
         return overview((topic for each in found for topic in each), budget)
 
     def timeline(self, since: str | None = None, budget: int = 500) -> Timeline:
-        """What happened lately, what was decided, and where everybody stands.
+        """Show recent events, decisions that hold, and where every agent stands.
 
         >>> ws.browse.timeline(since="2026-01-12").blockers  # doctest: +SKIP
         """
@@ -61,7 +61,7 @@ class Browse:
         return within(found, budget)
 
     def graph(self, memory_id: str, depth: int = 1) -> Graph:
-        """What a memory, or a file of the project (`file:src/app.ts`), is linked with.
+        """Show the links of a memory, or of a file of the project (`file:src/app.ts`).
 
         >>> ws.browse.graph("sem-001", depth=2).edges  # doctest: +SKIP
         """
@@ -93,7 +93,7 @@ class Browse:
         memory_id = self._workspace.resolve(memory_id)
         home = self._workspace.homes.up_to_date(memory_id)
         wanted = set(beside(home.index, memory_id, way))
-        return [one for one in home.lines(None, "all", None, None) if one.id in wanted]
+        return [line for line in home.lines(None, "all", None, None) if line.id in wanted]
 
     def edges(self, memory_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """(relation, id) pairs that leave a memory, and that arrive at it."""
@@ -103,7 +103,7 @@ class Browse:
         return out, back
 
     def uses(self, memory_id: str) -> Uses:
-        """How often a memory was opened or found helpful on this machine, and when last."""
+        """Count how often a memory was opened or found helpful on this machine, and when last."""
         home, _ = self._workspace.homes.find(memory_id)
         return home.journal.uses(memory_id)
 

@@ -57,7 +57,7 @@ class History:
         return push(self._workspace, remote)
 
     def diff(self, span: str | None = None) -> Review:
-        """What changed in memory between two points, in terms of belief; None: since HEAD.
+        """Compare memory at two points in terms of belief; None: since HEAD.
 
         >>> ws.history.diff("main...HEAD").counts()  # doctest: +SKIP
         """
@@ -80,7 +80,7 @@ class History:
     def check(
         self, span: str | None = None, *, continuity_budget: int | None = None
     ) -> list[Fault]:
-        """What should not be merged, the gravest first."""
+        """List what should not be merged, the gravest first."""
         from loki_memory.history.check import check
 
         return check(self._workspace, span, continuity_budget=continuity_budget)
@@ -107,7 +107,7 @@ class History:
         return resolve(self._workspace, plan_only=plan_only)
 
     def blame(self, memory_id: str) -> Blame:
-        """Where a memory comes from: its episodes, their agents, and each commit that changed it.
+        """Trace a memory to its episodes, their agents, and each commit that changed it.
 
         >>> [source.agent for source in ws.history.blame("sem-001").sources]  # doctest: +SKIP
         """
@@ -154,7 +154,7 @@ class History:
         return type(workspace)(as_of(workspace, rev), origin=workspace.origin)
 
     def is_unverified(self, memory_id: str) -> bool:
-        """Whether the last `verify` found that nobody vouches for what this memory says."""
+        """Tell whether the last `verify` found that nobody vouches for this memory."""
         from loki_memory.integrity.unverified import doubts
 
         home, path = self._workspace.homes.find(memory_id)

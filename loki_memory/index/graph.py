@@ -37,7 +37,7 @@ _WAYS = (
 )
 _RESTING = """
 SELECT m.row FROM edges AS e JOIN memories AS m ON m.id = e.source
-WHERE e.target = ? AND e.relation = 'derived_from' AND m.kind IN ('pattern', 'anti-pattern', 'fact')
+WHERE e.target = ? AND e.relation = 'derived_from' AND m.kind IN ('pattern', 'anti-pattern')
 ORDER BY m.confidence DESC, m.id
 """
 _SAME_FILES = """

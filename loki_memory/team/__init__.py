@@ -85,7 +85,7 @@ class Team:
         return close_handoff(self._workspace, changing, note, status)
 
     def resume_brief(self, agent: str, budget: int = 800) -> Brief:
-        """What an agent needs to go on where it stood, within a budget of tokens.
+        """Write the brief that an agent needs to go on, within a budget of tokens.
 
         >>> print(ws.team.resume_brief("eng-001-backend").text())  # doctest: +SKIP
         """
@@ -94,7 +94,7 @@ class Team:
         return resume_brief(self._workspace, agent, budget)
 
     def handoff_brief(self, handoff: Handoff, budget: int = 800) -> Brief:
-        """What whoever takes on a handoff needs, within a budget of tokens."""
+        """Write the brief for the agent that takes on a handoff, within a budget of tokens."""
         from loki_memory.team.brief import handoff_brief
 
         return handoff_brief(self._workspace, handoff, budget)
