@@ -83,8 +83,16 @@ def test_a_preference_counts_from_one_session_if_it_holds_everywhere(
     assert fact.status == status
 
 
-def test_what_was_done_is_not_told_however_often() -> None:
-    text = "Added `branchExistsCLI()` because `repo.Reference()` returns stale data."
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Added `branchExistsCLI()` because `repo.Reference()` returns stale data.",
+        "Add `SessionPath string` to `WriteOptions`, because the strategy needs the path.",
+        "Bug: consecutive commits got the same checkpoint id, because it was reused.",
+        "TestTurnEnd_Failure verifies that the shadow branch is kept when condensing fails.",
+    ],
+)
+def test_what_was_done_is_not_told_however_often(text: str) -> None:
     (fact,) = learned(session(1, text, score=0.9), session(2, text, score=0.9))
     assert fact.status == "candidate"
 

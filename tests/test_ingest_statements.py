@@ -145,6 +145,7 @@ def test_the_agents_statements_have_a_type(text: str, type_: str) -> None:
         ("Fixed in ffa06892. The lock is released.", "The lock is released."),
         ("the `--no-stat` flag is unknown", "The `--no-stat` flag is unknown"),
         ("[Review][Patch] the badge is stale", "The badge is stale"),
+        ("Meanwhile, locally we use `mise`.", "Locally we use `mise`."),
     ],
 )
 def test_a_statement_is_shown_without_interjection_emphasis_and_line_numbers(

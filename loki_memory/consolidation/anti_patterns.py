@@ -15,12 +15,11 @@ it. Of the latter, those whose own remedy is not among the few that are kept are
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.failures import RULE, Failure, brought_in, group
+from loki_memory.consolidation.failures import BARE, RULE, Failure, brought_in, group
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.provenance import DEAD, SAME, extra, least_trusted, newest
 from loki_memory.consolidation.snapshot import (
@@ -38,7 +37,6 @@ from loki_memory.models.error_noise import is_usage
 from loki_memory.models.ids import digest
 from loki_memory.models.links import Tombstone
 
-_BARE = re.compile(r"(?:Run|Change|Add|Remove) `")
 _NEWEST = 25  # episodes, of all that met an error or of one day
 
 
@@ -251,7 +249,7 @@ def _newest(one: Resolution) -> str:
 
 def _wording(one: Resolution) -> int:
     """What explains comes before what only shows a change or a command."""
-    is_bare = _BARE.match(one.do) is not None
+    is_bare = BARE.match(one.do) is not None
     return 0 if is_bare else 2 if " E.g. " in one.do else 1
 
 

@@ -22,7 +22,7 @@ from loki_memory.models.error_noise import teaches
 from loki_memory.models.error_signature import Key, head, is_shell, salient, with_command
 from loki_memory.models.ids import digest
 from loki_memory.models.prompt_injection import pipes_download, without_instructions
-from loki_memory.models.text import normal
+from loki_memory.models.text import normal, without_home
 
 
 def _words(text: str) -> frozenset[str]:
@@ -39,9 +39,9 @@ _TERM = re.compile(r"\w{3,}")
 _FAILED = frozenset({"fail", "failed", "failure", "error", "errored"})
 _OUTPUT = re.compile(r"\s*(?:2>&1|>|\|)")
 _NAMES_OF_PLACE = re.compile(r"`[^`]+`|\"[^\"]+\"|(?<!\w)'[^']+'(?!\w)")
-_HOME = re.compile(r"/(?:Users|home)/[\w.-]+")
 _HASH = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
 _LINES_OF_PLACE = re.compile(r"^\d+-\d+ | \(lines? \d+\)")
+BARE = re.compile(r"(?:Run|Change|Add|Remove) `")  # a remedy that explains nothing
 RULE = "rule "  # before the rule of a linter, in the key of its error
 _EXAMPLE = ", e.g. "
 _ARROW = " -> "
@@ -193,7 +193,7 @@ def _mishap(episode: Episode, known: _Known) -> Failure:
 
 def _public(line: str) -> str:
     """An error without what only one machine or one moment has: a home folder, a hash."""
-    return _HASH.sub("<hash>", _HOME.sub("~", line))
+    return _HASH.sub("<hash>", without_home(line))
 
 
 def _general(line: str) -> str:

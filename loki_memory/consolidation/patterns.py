@@ -7,12 +7,12 @@ learned from it, the pattern is retired. A cluster that teaches nothing specific
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loki_memory.consolidation.clustering import clusters_of_goals
+from loki_memory.consolidation.failures import BARE
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.lessons import Lesson, Surroundings, lessons
 from loki_memory.consolidation.lint import LONGEST, is_platitude
@@ -30,7 +30,6 @@ from loki_memory.consolidation.template import common
 from loki_memory.models import LinkTo, Pattern, parse, tombstone_id
 from loki_memory.models.ids import digest
 
-_BARE = re.compile(r"(?:Run|Change|Add|Remove) `")
 _SETTLED = {"superseded", "rejected", "retired"}
 _REPLACED_BY = "superseded_by"
 _JOINED = "clusters joined"  # unlike a merge of two texts, this ends when they part again
@@ -104,7 +103,7 @@ def _found(scene: Scene) -> FoundPattern:
 
 def _learned(cluster: Sequence[EpisodeFeatures], scene: Scene) -> Pattern | None:
     taught = lessons(cluster, scene.snapshot.thresholds.pattern_episodes)
-    if all(_BARE.match(one.remedy) for one in taught):
+    if all(BARE.match(one.remedy) for one in taught):
         return None  # the anti-pattern of the error shows the command or the change
     fields = _fields(cluster, taught, scene.surroundings)
     return None if is_platitude(fields["pattern"]) else _record(cluster, fields, scene)

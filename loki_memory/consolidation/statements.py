@@ -38,19 +38,16 @@ from loki_memory.consolidation.snapshot import (
 from loki_memory.models import Fact, parse, tombstone_id
 from loki_memory.models.confidence import confidence
 from loki_memory.models.ids import digest
-from loki_memory.models.text import normal
+from loki_memory.models.text import holds_everywhere, normal
 
 TOLD_FROM_ONE = 0.6  # the score from which on one session suffices
 _WORTH = 2.0  # observations that a score is worth
 _UNSCORED = 0.5  # a statement that somebody wrote down without a score
-_EVERYWHERE = re.compile(
-    r"\b(?:always|never|everywhere|wherever|every (?:test|file|commit|time|function))\b",
-    re.IGNORECASE,
-)
-_REPORTS = re.compile(  # what was done, not what holds
-    r"(?:`[^`]+`\s*[:\u2013\u2014-]+\s*)?(?:added?|updated?|removed?|fix(?:e[ds])?|replaced?"
-    r"|renamed?s?|changed?|moved?|created?|implement(?:ed|s)?|refactor(?:ed|s)?|extract(?:ed|s)?"
-    r"|used|the (?:fix|approach) (?:is|was))\b",
+_REPORTS = re.compile(  # what was done, was broken or is tested, not what holds
+    r"(?:`[^`]+`\s*[:\u2013\u2014-]+\s*)?(?:bug:|test\w+ (?:verifies|tests|checks|ensures)\b"
+    r"|(?:add(?:ed|s)?|updated?|removed?|fix(?:e[ds])?|replaced?|renamed?s?|changed?|moved?"
+    r"|created?|implement(?:ed|s)?|refactor(?:ed|s)?|extract(?:ed|s)?|used"
+    r"|the (?:fix|approach) (?:is|was))\b)",
     re.IGNORECASE,
 )
 _SHARED = 4  # words of content that two statements of one lesson have in common, at least
@@ -247,7 +244,7 @@ def _status(stated: list[Stated], text: str, score: float, support: int) -> str:
     if support > 1:
         return "active"
     if stated[-1].statement.type == "preference":
-        return "active" if _EVERYWHERE.search(text) else "candidate"
+        return "active" if holds_everywhere(text) else "candidate"
     return "active" if score >= TOLD_FROM_ONE else "candidate"
 
 

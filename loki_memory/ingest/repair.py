@@ -15,12 +15,14 @@ from typing import NamedTuple
 from loki_memory.consolidation.similarity import content
 from loki_memory.files.redaction import clip
 from loki_memory.ingest.sentences import sentences
-from loki_memory.ingest.statement_score import CODE_NAME
+from loki_memory.ingest.statement_score import CODE_NAME, HEDGE
 from loki_memory.ingest.statements import tidy
 from loki_memory.ingest.steps import Step
 from loki_memory.ingest.turns import Hunk
 from loki_memory.models.diagnostics import Diagnostic
+from loki_memory.models.error_noise import INLINE
 from loki_memory.models.error_signature import complaint, head
+from loki_memory.models.text import without_home
 
 _WITHIN = 40  # steps to the success that ends an error
 _WITHOUT = 8  # steps that may explain one that nothing ended
@@ -40,9 +42,6 @@ _REASON = re.compile(
     r"|the (?:issue|problem) (?:is|was)|stale|renamed|already|false positive|can't|cannot|due to"
     r"|since|never|not (?:set|found|available|installed|configured))\b",
     re.IGNORECASE,
-)
-_HEDGE = re.compile(
-    r"\b(?:might|maybe|probably|likely|seems?|looks like|perhaps|possibly)\b", re.IGNORECASE
 )
 _EMPTY = re.compile(
     r"\W*(?:(?:there (?:is|are)|two|three|four|a few|some|several|one|\d+)\b.{0,40}"
@@ -107,8 +106,6 @@ _READING = re.compile(
 )
 _CHAIN = re.compile(r"&&|;|\n")
 _CONTINUED = re.compile(r"\\\n\s*")
-_HOME = re.compile(r"/(?:Users|home)/[\w.-]+")
-_INLINE = re.compile(r"\b(?:python3?|node|bash|sh|zsh|ruby|perl)\s+-[ce]\b|<<")
 
 
 _COMMENTS = ("//", "# ", "*", "/*", "--")
@@ -168,7 +165,7 @@ def _is_same(failed: Step, later: Step) -> bool:
     if failed.tool != later.tool:
         return False
     if failed.is_shell:  # of a chain, what failed stands first or last
-        if _INLINE.search(failed.target) or _INLINE.search(later.target):
+        if INLINE.search(failed.target) or INLINE.search(later.target):
             return False
         heads = failed.heads
         return not {*heads[:1], *heads[-1:]}.isdisjoint(later.heads)
@@ -212,7 +209,7 @@ def _explains(
     if finding and finding.rule not in sentence and not own & error:
         score -= 0.6
     score -= 0.9 * (_EMPTY.match(sentence) is not None)
-    score -= 0.4 * (_HEDGE.search(sentence) is not None)
+    score -= 0.4 * (HEDGE.search(sentence) is not None)
     score -= 0.5 * (_PASSES.search(sentence) is not None)
     return score - 0.15 * number
 
@@ -308,7 +305,7 @@ def _same_part(failed: Step, later: Step) -> str:
 def _only_reads(command: str) -> bool:
     parts = [part.strip() for part in re.split(r"&&|\|\||[;|\n]", command) if part.strip()]
     return all(
-        part.split()[0] in _READS or _READING.match(part) or _INLINE.search(part) for part in parts
+        part.split()[0] in _READS or _READING.match(part) or INLINE.search(part) for part in parts
     )
 
 
@@ -319,5 +316,5 @@ def _bare(command: str) -> str:
 
 def _shown(command: str) -> str:
     """A command as it is told; empty if nothing of it can be."""
-    line = _HOME.sub("~", " ".join(_CONTINUED.sub(" ", command).split()))
+    line = without_home(" ".join(_CONTINUED.sub(" ", command).split()))
     return clip(line, _SHOWN) if re.search(r"\w\W+\w", line) else ""

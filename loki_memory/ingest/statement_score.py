@@ -33,7 +33,7 @@ _PLAN = _start(_LEAD + r"(?:let me|let's|i'?ll|i'?m|i need|i see|i can|i've|we'?
 _ANNOUNCES = re.compile(
     r"\b(?:let me|I'll|would you like|want me to|going to|I)\b|\A\W*next\b|<thinking>|[⚠✅❌]",
 )
-_HEDGE = _words(
+HEDGE = _words(
     r"might|maybe|perhaps|probably|likely|seems?|looks? like|could be|i think|appears?|suspect"
     r"|may be|may need|presumably|possibly"
 )
@@ -48,7 +48,7 @@ _CLIENT = re.compile(
     r"|/(?:Users|home)/\w|\ball (?:\w+ )?pass(?:es|ed|ing)?\b|[\w.+-]+@[\w-]+\.\w",
     re.IGNORECASE,
 )
-_REFUSALS = (_ANNOUNCES.search, _HEDGE.search, _PLAN.match, _PROPOSES.match)
+_REFUSALS = (_ANNOUNCES.search, HEDGE.search, _PLAN.match, _PROPOSES.match)
 
 
 def is_refused(sentence: str, source: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from loki_memory.ingest.statement_score import CAUSE, CODE_NAME, NEGATIVE, NORM, STATED, USER
+from loki_memory.models.text import holds_everywhere
 
 PREFERENCE, DECISION, CONVENTION, GOTCHA = "preference", "decision", "convention", "gotcha"
 RELATIONSHIP, ENTITY, FACT = "relationship", "entity", "fact"
@@ -33,10 +34,6 @@ _PREFERS = re.compile(
     r"|\blet'?s (?:avoid|make sure|always|never|not use|use)\b|\buse \S+.{0,40}\binstead\b"
     r"|\btoo slow\b|^\W*(?:always|never|don'?t|do not|avoid|stop)\b"
     r"|\b(?:respond|reply) directly\b",
-    re.IGNORECASE,
-)
-_EVERYWHERE = re.compile(
-    r"\b(?:always|never|everywhere|wherever|every (?:test|file|commit|time|function))\b",
     re.IGNORECASE,
 )
 _DECIDES = re.compile(
@@ -201,6 +198,6 @@ def _of_user(text: str) -> str:
     count = len(text.split())
     if _NOT_STATED.search(text) or not _FEW_WORDS <= count <= _MANY_WORDS:
         return ""
-    if _PREFERS.search(text) or (_EVERYWHERE.search(text) and count >= _DECIDED_WORDS):
+    if _PREFERS.search(text) or (holds_everywhere(text) and count >= _DECIDED_WORDS):
         return PREFERENCE
     return DECISION if _DECIDES.search(text) and count >= _DECIDED_WORDS else ""

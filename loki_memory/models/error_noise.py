@@ -66,7 +66,7 @@ _NOTHING = re.compile(
     r"|\d{4}[/-]\d\d[/-]\d\d.*)\W*",
     re.IGNORECASE,
 )
-_INLINE = re.compile(r"\b(?:python3?|node|bash|sh|zsh|ruby|perl)\s+-[ce]\b|<<")
+INLINE = re.compile(r"\b(?:python3?|node|bash|sh|zsh|ruby|perl)\s+-[ce]\b|<<")
 _USAGE = re.compile(
     r"unknown (?:flag|option|argument|shorthand|command|subcommand)"
     r"|unrecogni[sz]ed (?:argument|option)"
@@ -88,7 +88,7 @@ def teaches(line: str, action: str, target: str) -> bool:
         return False
     if _TESTS.search(target) and not (_ENVIRONMENT.search(line) or is_usage(line)):
         return False
-    return not (_MISSING.search(line) or _INLINE.search(target)) if action else True
+    return not (_MISSING.search(line) or INLINE.search(target)) if action else True
 
 
 def is_usage(line: str) -> bool:

@@ -93,6 +93,30 @@ def _shown(text: str) -> str:
     return repr(text) if len(text) <= _SHOWN else f"a text of {len(text)} characters"
 
 
+# -- What a text says of places and of cases ------------------------------------------------------
+
+
+_HOME = re.compile(r"/(?:Users|home)/[\w.-]+")
+_EVERYWHERE = re.compile(
+    r"\b(?:always|never|everywhere|wherever|every (?:test|file|commit|time|function))\b",
+    re.IGNORECASE,
+)
+
+
+def without_home(text: str) -> str:
+    """The text with `~` for each home folder.
+
+    >>> without_home("cat /home/ana/shop/a.py")
+    'cat ~/shop/a.py'
+    """
+    return _HOME.sub("~", text)
+
+
+def holds_everywhere(text: str) -> bool:
+    """Tell whether a wish says that it holds in every case."""
+    return _EVERYWHERE.search(text) is not None
+
+
 # -- Symbols: the names of code that a text mentions ----------------------------------------------
 
 
