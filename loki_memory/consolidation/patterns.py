@@ -138,11 +138,10 @@ def _record(cluster: Sequence[EpisodeFeatures], fields: dict[str, Any], scene: S
         return parse(Pattern, given)
     sources = _provenance(cluster)
     sources["evidence"] = _with_verdicts(sources, known, scene)
+    new = {**fields, **sources}
     if known.origin == "owner":
-        return known.changed(
-            source_episodes=sources["source_episodes"], evidence=sources["evidence"]
-        )
-    return known.changed(**fields, **sources)
+        new = {name: sources[name] for name in ("source_episodes", "evidence")}
+    return known if new.items() <= known.document().items() else known.changed(**new)
 
 
 def _provenance(cluster: Sequence[EpisodeFeatures]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from math import fsum
 
@@ -64,14 +64,15 @@ def _plain(text: list[str]) -> list[str]:
 
 def medoid(texts: Sequence[str]) -> str:
     """The text that is most like all others; among equals the shorter, then the first by letter."""
-    if not texts:
-        return ""
     said = dict(Counter(sorted(texts)).most_common(_COMPARED))
-    return min(said, key=lambda text: (-_mean_likeness(text, said), len(text), text))
+    if len(said) < 2:  # noqa: PLR2004 - nothing to compare
+        return next(iter(said), "")
+    held = [(words(text), times) for text, times in said.items()]
+    return min(said, key=lambda text: (-_mean_likeness(words(text), held), len(text), text))
 
 
-def _mean_likeness(text: str, said: Mapping[str, int]) -> float:
-    """How like a text is to all that were said, each as often as it was."""
-    own = words(text)
-    whole = fsum(jaccard(own, words(other)) * times for other, times in said.items())
-    return round(whole / sum(said.values()), 9)  # an exact sum, rounded: the same in every order
+def _mean_likeness(own: frozenset[str], held: Sequence[tuple[frozenset[str], int]]) -> float:
+    """How like the words of a text are to those of all texts, each as often as it was said."""
+    whole = fsum(jaccard(own, other) * times for other, times in held)
+    total = sum(times for _, times in held)
+    return round(whole / total, 9)  # an exact sum, rounded: the same in every order
