@@ -11,6 +11,7 @@ from processes import record_files
 
 from loki_memory import Workspace
 from loki_memory.consolidation.features import version
+from loki_memory.consolidation.run import thresholds
 
 MANY = 60  # episodes that met one error: of so many only the newest are read for their words
 
@@ -67,7 +68,8 @@ def test_what_a_run_extracted_teaches_the_next_episode_what_files_teach(tmp_path
             ws.consolidate(day="2026-01-01")
         with lost.index.change() as change:
             change.keep_features("none", [], [])
-        assert len(dict(kept.index.features_of(ids(kept), version()))) == len(old)
+        code = version(repr(thresholds(kept.config)))
+        assert len(dict(kept.index.features_of(ids(kept), code))) == len(old)
         for ws in (kept, lost):
             ws.record(new)
         assert beliefs(kept) == beliefs(lost)

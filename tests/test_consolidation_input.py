@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from loki_memory.consolidation import provenance
 from loki_memory.consolidation.features import decoded, encoded, episode_features
 from loki_memory.consolidation.phases import ALL, WEIGH
 from loki_memory.consolidation.pipeline import consolidate
-from loki_memory.consolidation.snapshot import PhaseChanges, Snapshot
+from loki_memory.consolidation.snapshot import PhaseChanges, Snapshot, Touched
 from loki_memory.models import Pattern, parse
 
 
@@ -150,7 +151,7 @@ def test_other_code_extracts_all_of_them_again(
     ws.record(TOLD[:10])
     ws.consolidate(day="2026-01-01")
     extracted.clear()
-    monkeypatch.setattr(input_module, "version", lambda: "another")
+    monkeypatch.setattr(input_module, "version", lambda _: "another")
     ws.consolidate(day="2026-01-01")
     assert len(extracted) == 10
     assert ws.index.ask("SELECT DISTINCT version FROM features") == [("another",)]
@@ -161,7 +162,13 @@ def test_features_of_files_that_are_gone_are_dropped(ws: Workspace) -> None:
     ws.consolidate(day="2026-01-01")
     ws.forget(ws.list(kind="episode")[0].id)
     ws.consolidate(day="2026-01-01")
-    assert ws.index.one("SELECT count(*) FROM features") == 9
+    assert ws.index.one("SELECT count(*) FROM features WHERE body <> ''") == 9
+
+
+def test_a_plan_keeps_nothing(ws: Workspace) -> None:
+    ws.record(TOLD[:10])
+    assert ws.consolidate(plan_only=True).written
+    assert ws.index.one("SELECT count(*) FROM features") == 0
 
 
 def test_two_files_with_the_same_bytes_on_two_days_are_two_episodes(ws: Workspace) -> None:
@@ -185,6 +192,100 @@ def test_what_is_due_for_a_summary_is_summarised_from_the_whole(ws: Workspace) -
     assert [step.what for step in report.steps] == ["summarised"]
     [short] = [ws.get(one.id) for one in ws.list(kind="episode")]
     assert short.document()["ticket"] == "T-1"
+
+
+# -- what is new -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def given_to_phases(monkeypatch: pytest.MonkeyPatch) -> list[Touched | None]:
+    """What each consolidation was told to be new."""
+    from loki_memory.consolidation import run
+
+    seen: list[Touched | None] = []
+    plan = run._planned
+
+    def noted(before: Any, touched: Any, *more: Any) -> Any:
+        seen.append(touched)
+        return plan(before, touched, *more)
+
+    monkeypatch.setattr(run, "_planned", noted)
+    return seen
+
+
+def test_recorded_episodes_are_what_is_new(
+    ws: Workspace, given_to_phases: list[Touched | None]
+) -> None:
+    ws.record(TOLD[:10])
+    ws.consolidate()
+    new = [ws.record(one).id for one in TOLD[10:]]  # two of a day, which share lessons
+    ws.consolidate()
+    many = [episode(n % 60, task_id=f"task-{n}") for n in range(100, 201)]
+    bulk = [one.id for one in ws.record(many)]
+    ws.consolidate()
+    assert given_to_phases == [None, frozenset(new), frozenset(bulk)]
+
+
+def forget_what_is_learned_again(ws: Workspace) -> None:
+    ws.forget(min(one.id for one in ws.list(kind="anti-pattern")))
+    ws.record(TOLD[11])
+
+
+def lose_an_archived_one(ws: Workspace) -> None:
+    ws.archive(ws.list(kind="episode")[0].id)
+    ws.consolidate()
+    min(ws.layout.memory.glob("archive/episodic/*/*.json")).unlink()
+
+
+def set_a_threshold(ws: Workspace) -> None:
+    ws.set_config("consolidation.cluster", "40")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        correct_an_episode,
+        archive_an_episode,
+        forget_what_is_learned_again,
+        lose_an_archived_one,
+        lose_features,
+        set_a_threshold,
+        lambda ws: ws.pin(ws.list(kind="anti-pattern")[0].id),
+        lambda ws: ws.forget(ws.list(kind="episode")[0].id),
+        lambda ws: ws.reject(ws.list(kind="anti-pattern")[0].id),
+    ],
+)
+def test_whatever_else_changes_makes_a_run_look_at_everything(
+    ws: Workspace, given_to_phases: list[Touched | None], change: Callable[[Workspace], object]
+) -> None:
+    ws.record(TOLD[:10])
+    ws.consolidate()
+    change(ws)
+    ws.consolidate()
+    assert given_to_phases[-1] is None
+
+
+def test_what_somebody_wrote_while_a_run_went_on_is_new_to_the_next(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, given_to_phases: list[Touched | None]
+) -> None:
+    from loki_memory.consolidation import run
+
+    ws.record(TOLD[:10])
+    apply = run.apply
+    late = parse(Episode, TOLD[39])
+
+    def interrupted(*given: Any, **more: Any) -> Any:
+        path = ws.layout.memory / "episodic/2026-02-01/task-late.json"
+        path.parent.mkdir()
+        path.write_bytes(late.model_dump_json(exclude_unset=True).encode())
+        ws.sync()
+        return apply(*given, **more)
+
+    monkeypatch.setattr(run, "apply", interrupted)
+    ws.consolidate()
+    monkeypatch.setattr(run, "apply", apply)
+    ws.consolidate()
+    assert given_to_phases[-1] == frozenset({late.id})
 
 
 # -- a common error --------------------------------------------------------------------------------

@@ -185,13 +185,14 @@ def decoded(body: str) -> EpisodeFeatures:
 
 
 @cache
-def version() -> str:
-    """A hash of the code that extracts features: other code may extract others."""
+def version(settings: str) -> str:
+    """A hash of the code that extracts and decides, and of its settings: others may differ."""
     from hashlib import blake2b
 
     package = Path(__file__).parents[1]
     sources = sorted([*package.glob("consolidation/*.py"), *package.glob("models/*.py")])
-    return blake2b(b"".join(one.read_bytes() for one in sources), digest_size=16).hexdigest()
+    parts = [settings.encode(), *(one.read_bytes() for one in sources)]
+    return blake2b(b"".join(parts), digest_size=16).hexdigest()
 
 
 # -- What the words of a belief are compared by ---------------------------------------------------

@@ -1,12 +1,14 @@
 """Load the input of a consolidation run: memory as it is, episodes as their features.
 
-The index keeps the features of each version of an episode's file. Only what is new is read whole
-and extracted, and what is due for a summary, which is made from the whole.
+The index keeps the files as the last run left them, with the features of episodes. Only episodes
+that are new are read whole, and those that are due for a summary, which is made from the whole. If
+nothing but additions happened since, the run looks at what is new; else, and without the index, it
+looks at everything, with the same result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,8 +21,8 @@ from loki_memory.consolidation.features import (
     version,
 )
 from loki_memory.consolidation.provenance import day_before
-from loki_memory.consolidation.run import Etags, thresholds
-from loki_memory.consolidation.snapshot import Record, Snapshot
+from loki_memory.consolidation.run import Etags, Rewritten, thresholds
+from loki_memory.consolidation.snapshot import Record, Snapshot, Touched
 from loki_memory.editing.removal import archived
 from loki_memory.errors import InvalidRecord
 from loki_memory.files.codec import decode
@@ -38,15 +40,21 @@ if TYPE_CHECKING:
 _READ = tuple(kind for kind in KINDS if kind not in {"ledger", "handoff"})
 
 
+# What may be added without touching what was there: all else is looked at with everything.
+_ADDED = frozenset({"episode", "fact", "link", "learning"})
+
+
 class RunInput(NamedTuple):
-    """What a run goes out from, and the files that it was read from."""
+    """What a run goes out from: memory, its files, and what is new since the last run."""
 
     snapshot: Snapshot
     etags: Etags
+    touched: Touched | None
+    last_run: LastRun
 
 
 class RecordRow(NamedTuple):
-    """A record as the index lists it."""
+    """A record as the index lists it; of an archived one nobody has looked at the kind yet."""
 
     id: str
     path: str
@@ -56,82 +64,105 @@ class RecordRow(NamedTuple):
 
 def read_input(workspace: Workspace, day: str) -> RunInput:
     """Read the project's memory: the records of its files, and those that were archived."""
-    rows = list(_rows(workspace))
-    features = FeatureTable(workspace.index)
-    old = list(_archived(workspace, features))
-    live = list(_live(workspace, rows, features))
-    features.save()
     limits = thresholds(workspace.config)
+    last_run = LastRun(workspace.index, version(repr(limits)))
+    rows = list(_rows(workspace))
+    live = list(_live(workspace, rows, last_run))
+    old = list(_archived(workspace, last_run))
     stones = (row.id for row in rows if row.kind == "tombstone")
     snapshot = Snapshot(live, day, stones, limits, old)
     before = day_before(snapshot.day, limits.summarise_days)
     due = (one for one in live if isinstance(one, EpisodeFeatures) and one.timestamp < before)
     snapshot.whole.update(_whole(workspace, summarised(due)))
-    return RunInput(snapshot, {row.id: (row.path, row.etag) for row in rows})
+    etags: Etags = {row.id: (row.path, row.etag) for row in rows}
+    return RunInput(snapshot, etags, last_run.touched(), last_run)
 
 
-class FeatureTable:
-    """The features of episodes by their files, as the index keeps them."""
+class LastRun:
+    """The files as the last run left them, and the features of the episodes among them."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, version: str) -> None:
         self._index = index
-        self._kept = index.features(version())
-        self._used: set[str] = set()
-        self._new: list[FeatureRow] = []
+        self._version = version
+        self._kept = index.features(version)
+        self._rows: list[RecordRow] = []
+        self._bodies: dict[tuple[str, str], str] = {}  # a file keeps its date in the archive
 
-    def known(self, path: str, etag: str) -> EpisodeFeatures | None:
+    def features(self, row: RecordRow) -> EpisodeFeatures | None:
         """The features of a file, if they were extracted from what it holds."""
-        row = self._kept.get(path)
-        if row is None or row.etag != etag:
+        self._rows.append(row)
+        kept = self._kept.get(row.path)
+        if kept is None or kept.etag != row.etag or not kept.body:
             return None
-        self._used.add(path)
-        return decoded(row.body)
+        self._bodies[_content(row.path, row.etag)] = kept.body
+        return decoded(kept.body)
 
-    def extracted(self, path: str, etag: str, record: Memory) -> Record:
-        """A record as phases see it; the features of an episode are kept."""
+    def extracted(self, row: RecordRow, record: Memory) -> Record:
+        """A record as phases see it."""
         if not isinstance(record, Episode):
             return record
         found = episode_features(record)
-        self._new.append(FeatureRow(path, etag, version(), encoded(found)))
+        self._bodies[_content(row.path, row.etag)] = encoded(found)
         return found
 
-    def save(self) -> None:
-        """Keep what was extracted; drop what belongs to no file any more."""
-        gone = self._kept.keys() - self._used
-        if self._new or gone:
+    def touched(self) -> Touched | None:
+        """The ids of what was added since, if nothing else has changed."""
+        new = [row for row in self._rows if not self._has(row)]
+        is_added = all(row.path not in self._kept and row.kind in _ADDED for row in new)
+        is_whole = bool(self._kept) and len(self._rows) - len(new) == len(self._kept)
+        return frozenset(row.id for row in new) if is_added and is_whole else None
+
+    def _has(self, row: RecordRow) -> bool:
+        kept = self._kept.get(row.path)
+        return kept is not None and kept.etag == row.etag
+
+    def replace(self, changed: Mapping[str, Rewritten]) -> None:
+        """Keep the files that this run has read, as it has changed them."""
+        etags: dict[str, str | None] = {row.path: row.etag for row in self._rows}
+        etags |= {path: one.after for path, one in changed.items()}
+        after = {path: self._row(path, etag) for path, etag in etags.items() if etag}
+        new = [row for path, row in after.items() if self._kept.get(path) != row]
+        gone = self._kept.keys() - after.keys()
+        if new or gone:
             with self._index.change() as change:
-                change.keep_features(version(), self._new, gone)
+                change.keep_features(self._version, new, gone)
+
+    def _row(self, path: str, etag: str) -> FeatureRow:
+        return FeatureRow(path, etag, self._version, self._bodies.get(_content(path, etag), ""))
 
 
-def _live(
-    workspace: Workspace, rows: Iterable[RecordRow], features: FeatureTable
-) -> Iterator[Record]:
+def _content(path: str, etag: str) -> tuple[str, str]:
+    """What a record follows from: the bytes of its file, and the date of its folder."""
+    return path.removeprefix(ARCHIVE), etag
+
+
+def _live(workspace: Workspace, rows: Iterable[RecordRow], last_run: LastRun) -> Iterator[Record]:
     """The records of the project's files."""
     left: dict[str, RecordRow] = {}
     for row in rows:
-        known = features.known(row.path, row.etag) if row.kind == "episode" else None
+        known = last_run.features(row)
         if known:
             yield known
         else:
             left[row.id] = row
     for name, record in _read(workspace, [*left]):
-        yield features.extracted(left[name].path, left[name].etag, record)
+        yield last_run.extracted(left[name], record)
 
 
-def _archived(workspace: Workspace, features: FeatureTable) -> Iterator[Record]:
+def _archived(workspace: Workspace, last_run: LastRun) -> Iterator[Record]:
     """What was archived, as far as it can be read: evidence that beliefs still rest on."""
     shared = (path for path in archived(workspace.layout) if not path.startswith(PRIVATE))
     for path in shared:
         stored = workspace.store.read(path)
         if stored is None:
             continue
-        known = features.known(path, stored.etag)
+        row = RecordRow("", path, stored.etag, "archived")
+        known = last_run.features(row)
         if known:
             yield known
             continue
         with suppress(InvalidRecord):
-            record = decode(path.removeprefix(ARCHIVE), stored.data)
-            yield features.extracted(path, stored.etag, record)
+            yield last_run.extracted(row, decode(path.removeprefix(ARCHIVE), stored.data))
 
 
 def _whole(workspace: Workspace, episodes: Iterable[EpisodeFeatures]) -> dict[str, Episode]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from loki_memory.consolidation.run import Etags, apply, thresholds
+from loki_memory.consolidation.run import Etags, Rewritten, apply, thresholds
 from loki_memory.errors import FileChanged
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import PRIVATE
@@ -25,6 +25,7 @@ def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
     own file. The features of what it rests on are looked up in the index. Whoever writes meanwhile
     goes first; the next consolidation finds the same.
     """
+    from loki_memory.consolidation.features import version
     from loki_memory.consolidation.first_phases import EARLY
     from loki_memory.consolidation.pipeline import consolidate as run
     from loki_memory.consolidation.snapshot import Snapshot
@@ -36,10 +37,19 @@ def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
     beliefs = known.all(sorted({one.id for one in first.put} | _named(new)))
     beliefs += known.all(known.merged_into(one.id for one in beliefs))
     cited = {name for one in beliefs for name in _sources(one)} - ids
-    sources = known.episodes(sorted(cited))
+    sources = known.episodes(sorted(cited), version(repr(limits)))
     plan = run(Snapshot([*new, *beliefs, *sources], thresholds=limits), EARLY, ids)
     with suppress(FileChanged):
-        apply(workspace, plan._replace(archive=()), known.etags)
+        changed = apply(workspace, plan._replace(archive=()), known.etags)
+        _follow(workspace, changed)
+
+
+def _follow(workspace: Workspace, changed: Mapping[str, Rewritten]) -> None:
+    """Tell the next run that it knows these files: the episodes alone are new to it."""
+    if changed:
+        with workspace.index.change() as change:
+            for path, (before, after) in changed.items():
+                change.follow(path, before, after or "")
 
 
 class _Known:
@@ -64,11 +74,11 @@ class _Known:
             found |= dict.fromkeys(new)
         return list(found)
 
-    def episodes(self, names: Sequence[str]) -> list[Record]:
+    def episodes(self, names: Sequence[str], version: str) -> list[Record]:
         """Episodes as the last run extracted them, and whole where it has not."""
-        from loki_memory.consolidation.features import decoded, version
+        from loki_memory.consolidation.features import decoded
 
-        kept = dict(self._workspace.index.features_of(names, version()))
+        kept = dict(self._workspace.index.features_of(names, version))
         left = (name for name in names if name not in kept)
         return [*map(decoded, kept.values()), *self.all(left)]
 

@@ -21,6 +21,7 @@ from loki_memory.consolidation.provenance import (
     differs,
     extra,
     given_back,
+    is_refuted,
     least_trusted,
     newest,
     replaced_because,
@@ -39,6 +40,7 @@ class Scene(NamedTuple):
     """What every cluster is looked at against."""
 
     snapshot: Snapshot
+    touched: Touched | None
     surroundings: Surroundings
     judges: Mapping[str, frozenset[str]]  # pattern -> episodes that say whether it helped
 
@@ -55,8 +57,8 @@ class FoundPattern(NamedTuple):
 
 
 def patterns(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
-    """The patterns of all clusters: which goals are of one kind depends on all of them."""
-    found = _found(Scene(snapshot, Surroundings(snapshot.episodes), _judges(snapshot)))
+    """The patterns of all clusters; a cluster that is as it was teaches what it taught."""
+    found = _found(Scene(snapshot, touched, Surroundings(snapshot.episodes), _judges(snapshot)))
     current = [_revived(one, found, snapshot, touched) for one in found.taught]
     current += _left_over(found, snapshot)
     put = [one for one in current if _is_news(one, snapshot)]
@@ -91,7 +93,7 @@ def _found(scene: Scene) -> FoundPattern:
     found = FoundPattern([], [], {})
     snapshot = scene.snapshot
     for cluster in clusters_of_goals(snapshot):
-        learned = _learned(cluster, scene)
+        learned = _again(cluster, scene) or _learned(cluster, scene)
         if learned and snapshot.rejected and tombstone_id(learned.value()) in snapshot.rejected:
             found.refused.append(learned)
             learned = None
@@ -99,6 +101,28 @@ def _found(scene: Scene) -> FoundPattern:
             found.taught.append(learned)
         found.home.update(dict.fromkeys((one.id for one in cluster), learned.id if learned else ""))
     return found
+
+
+def _again(cluster: Sequence[EpisodeFeatures], scene: Scene) -> Pattern | None:
+    """The pattern of a cluster that is as the last run saw it: it cites these very episodes.
+
+    What sets the cluster apart depends on all the others.
+    """
+    known = scene.snapshot.records.get(pattern_id(cluster[0].id, cluster[0].category))
+    ids = [one.id for one in cluster]
+    if scene.touched is None or not scene.touched.isdisjoint(ids) or not isinstance(known, Pattern):
+        return None
+    if known.source_episodes != sorted(ids) or known.id in scene.touched or _is_over(known):
+        return None
+    conditions = scene.surroundings.conditions(cluster)
+    is_same = known.origin == "owner" or conditions == known.conditions
+    return known if is_same else known.changed(conditions=conditions)
+
+
+def _is_over(pattern: Pattern) -> bool:
+    """Whether no cluster taught a pattern any more when it was last asked."""
+    is_retired = pattern.status == "retired" and not is_refuted(pattern)
+    return is_retired or _JOINED in replaced_because(pattern)
 
 
 def _learned(cluster: Sequence[EpisodeFeatures], scene: Scene) -> Pattern | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.editing.removal import archive, keep_copy
 from loki_memory.errors import InvalidRecord, WouldLoseBeliefs
+from loki_memory.files.layout import place
 from loki_memory.index.queries import unread_problems
 from loki_memory.models import Skill
 from loki_memory.team.ledgers import take_over_checkpoints
@@ -75,32 +76,33 @@ def consolidate(workspace: Workspace, asked: RunOptions) -> Report:
 
 def _consolidated(workspace: Workspace, asked: RunOptions) -> Report:
     """One run, with the index up to date before and after; views are rendered once."""
+    from loki_memory.consolidation.input import read_input
+
     workspace.home.catch_up()
     try:
-        report = _run(workspace, asked)
+        found = read_input(workspace, asked.day or "")
+        plan = _planned(found.snapshot, found.touched, asked)
+        changed = {} if asked.plan_only else apply(workspace, plan, found.etags)
     except BaseException:
         workspace.home.render_views()  # what was found by catching up
         raise
     workspace.home.take_in(sorted(workspace.store.written))
+    if not (asked.plan_only or asked.since):
+        found.last_run.replace(changed)
     workspace.home.render_views()
-    return report
+    counts = len(plan.put), len(plan.archive)
+    return Report(plan.day, asked.plan_only, len(found.snapshot.episodes), [*plan.steps], *counts)
 
 
-def _run(workspace: Workspace, asked: RunOptions) -> Report:
-    """Read, think and write."""
+def _planned(before: Snapshot, touched: Touched | None, asked: RunOptions) -> Plan:
     from loki_memory.consolidation import pipeline
-    from loki_memory.consolidation.input import read_input
     from loki_memory.consolidation.phases import ALL
 
-    before, etags = read_input(workspace, asked.day or "")
-    touched = _since(asked.since, before) if asked.since else None
-    plan = pipeline.consolidate(before, ALL, touched, asked.progress)
+    new = _since(asked.since, before) if asked.since else touched
+    plan = pipeline.consolidate(before, ALL, new, asked.progress)
     if plan.lost:
         raise WouldLoseBeliefs(plan.lost)
-    if not asked.plan_only:
-        apply(workspace, plan, etags)
-    counts = len(plan.put), len(plan.archive)
-    return Report(plan.day, asked.plan_only, len(before.episodes), [*plan.steps], *counts)
+    return plan
 
 
 @contextmanager
@@ -157,27 +159,39 @@ def thresholds(config: Config) -> Thresholds:
     )
 
 
-def apply(workspace: Workspace, plan: Plan, etags: Etags) -> None:
+class Rewritten(NamedTuple):
+    """The etag of a file before and after; None where there is no file."""
+
+    before: str | None
+    after: str | None
+
+
+def apply(workspace: Workspace, plan: Plan, etags: Etags) -> dict[str, Rewritten]:
     """Write a plan: all of it, or none. What somebody changed meanwhile is not overwritten.
 
-    The index is brought up to date later.
+    Returns the files that were changed. The index is brought up to date later.
     """
-    learned: list[Skill] = []
     if not (plan.put or plan.archive):
-        return
+        return {}
+    paths = [etags[name][0] for name in plan.archive]
+    learned: list[Skill] = []
     with workspace.store.change() as change:
         for record in plan.put:
             path, etag = etags.get(record.id, ("", None))
-            if record.id in plan.whole:
-                keep_copy(change, path)
+            paths += [keep_copy(change, path)] if record.id in plan.whole else []
             stored = change.put(record, path, if_match=etag)
+            paths.append(path or place(stored))
             learned += [stored] if isinstance(stored, Skill) else []
-        for name in plan.archive:
-            archive(change, etags[name][0])
+        paths += [archive(change, etags[name][0]) for name in plan.archive]
+        files = {path: (workspace.store.read(path), change.read(path)) for path in paths}
     if learned:
         from loki_memory.interop.publish_skills import accept
 
         accept(workspace.layout, *learned)
+    return {
+        path: Rewritten(*(stored.etag if stored else None for stored in both))
+        for path, both in files.items()
+    }
 
 
 def _ago(span: str, now: str) -> str:

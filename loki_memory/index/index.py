@@ -287,15 +287,15 @@ class Index:
         return self.one("SELECT value FROM notes WHERE name = ?", name) or ""
 
     def features(self, version: str) -> dict[str, FeatureRow]:
-        """The features of episodes that a version of the code extracted, by their files."""
+        """The files as a run of this version left them, by their paths."""
         sql = "SELECT path, etag, version, body FROM features WHERE version = ?"
         return {row[0]: FeatureRow(*row) for row in self.ask(sql, version)}
 
     def features_of(self, names: Sequence[str], version: str) -> Iterator[tuple[str, str]]:
-        """Ids and features of those of the project's episodes that are as they were extracted."""
+        """Ids and features of those of some episodes that are as the last run left them."""
         sql = (
             "SELECT id, f.body FROM memories AS m JOIN features AS f USING (path, etag) "
-            "WHERE id IN ({}) AND f.version = ? ORDER BY id"
+            "WHERE id IN ({}) AND f.version = ? AND f.body <> '' ORDER BY id"
         )
         return self.ask_of(names, sql, version)
 

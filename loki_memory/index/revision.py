@@ -73,7 +73,7 @@ class _Hanging(NamedTuple):
 
 
 class FeatureRow(NamedTuple):
-    """The features of an episode as they are kept: of which file, and extracted by which code."""
+    """A file as a run of consolidation left it, and the features of the episode in it."""
 
     path: str
     etag: str
@@ -211,10 +211,22 @@ class Revision:
                 )
 
     def keep_features(self, version: str, rows: Iterable[FeatureRow], gone: Iterable[str]) -> None:
-        """Keep what this version of the code extracted; drop the rest, and that of some files."""
+        """Keep files as a run of this version left them; drop those of others, and what is gone."""
         self._db.execute("DELETE FROM features WHERE version <> ?", (version,))
         self._db.executemany("DELETE FROM features WHERE path = ?", ((path,) for path in gone))
         self._db.executemany("INSERT OR REPLACE INTO features VALUES (?, ?, ?, ?)", rows)
+
+    def follow(self, path: str, before: str | None, after: str) -> None:
+        """Let a file that was rewritten count as the last run left it, if it was as it left it.
+
+        The same holds for one that is new, unless the last run left another one in its place.
+        """
+        if before is None:
+            sql = "INSERT OR IGNORE INTO features SELECT ?, ?, version, '' FROM features LIMIT 1"
+            self._db.execute(sql, (path, after))
+        else:
+            sql = "UPDATE features SET etag = ? WHERE path = ? AND etag = ?"
+            self._db.execute(sql, (after, path, before))
 
     def set_note(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))

@@ -137,12 +137,12 @@ CREATE TABLE fingerprints (
   value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What consolidation compares episodes by, extracted once for each version of a file: without it, all files are read again.
+-- The files as the last run of consolidation left them: without them, the next run reads and looks at everything.
 CREATE TABLE features (
-  path    TEXT PRIMARY KEY,                 -- the file of an episode, archived ones too
-  etag    TEXT NOT NULL,                    -- hash of the bytes that they were extracted from
-  version TEXT NOT NULL,                    -- of the code that extracted them
-  body    TEXT NOT NULL                     -- a JSON array, the fields of EpisodeFeatures
+  path    TEXT PRIMARY KEY,                 -- the file of a record, archived ones too
+  etag    TEXT NOT NULL,                    -- hash of its bytes
+  version TEXT NOT NULL,                    -- of the code that ran, and of its settings
+  body    TEXT NOT NULL                     -- of an episode: the fields of EpisodeFeatures, a JSON array; else empty
 ) STRICT;
 
 -- Small facts about the index itself: when it last looked at every file, and where it was made.
