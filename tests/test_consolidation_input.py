@@ -238,7 +238,7 @@ def lose_an_archived_one(ws: Workspace) -> None:
 
 
 def set_a_threshold(ws: Workspace) -> None:
-    ws.set_config("consolidation.cluster", "40")
+    ws.home.set_config("consolidation.cluster", "40")
 
 
 @pytest.mark.parametrize(
