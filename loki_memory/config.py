@@ -46,6 +46,9 @@ class Setting(NamedTuple):
     choices: tuple[str, ...] = ()  # the values that a text may have, the strictest last
     # In a matter of privacy or trust: the lower or the higher of two values is stricter.
     stricter: Literal["", "lower", "higher"] = ""
+    # Less strict than the default, a value in the workspace's file counts once its user set it in
+    # this clone: another author's file may not publish what happens here.
+    asks: bool = False
 
     @property
     def variable(self) -> str:
@@ -174,11 +177,21 @@ SETTINGS = (
     ),
     Setting(
         "capture.scope",
-        "project",
+        "local",
         "where episodes of sessions are kept: `project` (with the code), `local` (this machine)",
-        "decision: a team shares what it learns",
+        "decision: sessions are private, lessons are shared",
         choices=("project", "local"),
         stricter="higher",
+        asks=True,
+    ),
+    Setting(
+        "publish.sessions",
+        2,
+        "in how many sessions a lesson must be met before it becomes a file that git tracks",
+        "decision: once may be chance",
+        least=1,
+        stricter="higher",
+        asks=True,
     ),
     Setting(
         "capture.idle_minutes",
@@ -233,6 +246,15 @@ SETTINGS = (
         "decision: memory that travels with the code is reviewed with it",
         choices=GIT_MODES,
         stricter="higher",
+    ),
+    Setting(
+        "git.commit",
+        "ask",
+        "whether `consolidate` commits memory: ask (with --commit only) or auto",
+        "decision: memory is committed with the code, by whom the commit is",
+        choices=("auto", "ask"),
+        stricter="higher",
+        asks=True,
     ),
     Setting(
         "git.sign",
@@ -373,10 +395,16 @@ class Config(NamedTuple):
         return str(self.values[name].value)
 
 
-def load(workspace: Path, user: Path, environment: Mapping[str, str] | None = None) -> Config:
+def load(
+    workspace: Path,
+    user: Path,
+    environment: Mapping[str, str] | None = None,
+    confirmed: Path | None = None,
+) -> Config:
     """Read the settings; later sources win: default, user, workspace, environment.
 
-    But a workspace's value of privacy or trust counts only if it is as strict as its user's.
+    But a workspace's value of privacy or trust counts only if it is as strict as its user's, and
+    some only if the file `confirmed` has them: see `Setting.asks`.
     """
     environment = os.environ if environment is None else environment
     config = Config({s.name: Value(s, s.default, "default") for s in SETTINGS}, [], [])
@@ -384,7 +412,9 @@ def load(workspace: Path, user: Path, environment: Mapping[str, str] | None = No
         _take(config, "user", user, {})
     else:
         _take(config, "user", user, {s.name: _SHARED for s in SETTINGS if s.shared})
+        before = dict(config.values)
         _take(config, "workspace", workspace, {s.name: _path(s) for s in SETTINGS if s.names_path})
+        _withdraw_unconfirmed(config, before, workspace, confirmed)
     for setting in SETTINGS:
         if setting.spelled in environment:
             _take_variable(config, setting, environment[setting.spelled])
@@ -405,6 +435,40 @@ def _take(config: Config, source: str, path: Path, refused: Mapping[str, str]) -
             config.ignored.append(f"{name} in {path} is ignored: {refused[name]}")
         else:
             _set(config, name, raw, source, path)
+
+
+def _withdraw_unconfirmed(
+    config: Config, before: Mapping[str, Value], workspace: Path, confirmed: Path | None
+) -> None:
+    """Take back what a workspace's file widens and its user has not set here."""
+    for setting in (setting for setting in SETTINGS if setting.asks):
+        name, value = setting.name, config.values[setting.name].value
+        is_wider = setting.widens(value, before[name].value)
+        if is_wider and not _is_confirmed(confirmed, name, value):
+            config.values[name] = before[name]
+            written = setting.written(value)
+            config.ignored.append(
+                f"{name} = {written} in {workspace} is ignored until you set it in this clone: "
+                f"`loki-mem config {name} {written}`"
+            )
+
+
+def _is_confirmed(path: Path | None, name: str, value: int | str) -> bool:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path else []
+    except (OSError, UnicodeDecodeError):
+        return False
+    return f"{name} {value}" in lines
+
+
+def confirmed_with(path: Path, name: str, value: int | str) -> bytes:
+    """The file of confirmed settings with one more."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    kept = [line for line in lines if line.partition(" ")[0] != name]
+    return "".join(f"{line}\n" for line in (*kept, f"{name} {value}")).encode()
 
 
 def _take_variable(config: Config, setting: Setting, raw: str) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -71,6 +71,7 @@ _LOOK_AGAIN_SECONDS = 0.1
 _FULL_LOOK_SECONDS = 2.0
 # A line behind ours that would let git track what belongs to one machine.
 _SHOWS_ZONES = re.compile(rb"^!.*(?:local|cache|\*)", re.MULTILINE)
+_CONFIRMED = "confirmed-settings"  # in the local zone: settings that the user set in this clone
 T = TypeVar("T")
 
 
@@ -108,7 +109,8 @@ class Home:
     @cached_property
     def config(self) -> settings.Config:
         user = user_home() / "config.toml"
-        loaded = settings.load(self.layout.loki / "config.toml", user)
+        confirmed = self.layout.local / _CONFIRMED
+        loaded = settings.load(self.layout.loki / "config.toml", user, confirmed=confirmed)
         self.notices += [f"{key} is a setting that nothing reads" for key in loaded.unknown]
         self.notices += loaded.ignored
         return loaded
@@ -196,7 +198,10 @@ class Home:
         with failures_named(path):
             text = path.read_text(encoding="utf-8") if path.exists() else template("config.toml")
             disk.write_bytes(path, settings.edited(text, name, chosen).encode())
-        del self.config
+            confirmed = self.layout.local / _CONFIRMED
+            disk.make_folder(confirmed.parent)
+            disk.write_bytes(confirmed, settings.confirmed_with(confirmed, name, chosen))
+        self.__dict__.pop("config", None)
         if name == "continuity.track":
             with failures_named(self.layout.loki):
                 self._ignore_what_is_derived()
@@ -209,6 +214,18 @@ class Home:
 
             paths = [file.path for file in tracked(self.layout.root, zones.NEVER_TRACKED)]
         return zones.problems(self.layout, paths)
+
+    def deleted(self, paths: Sequence[str]) -> set[str]:
+        """Those of some record files, which are not there, that somebody deleted.
+
+        In a git repository a file can also be missing because another branch is checked out.
+        """
+        if git_home(self.layout.root) is None:
+            return set(paths)
+        from loki_memory.history.repository import deleted
+
+        places = {f".loki/memory/{path}": path for path in paths}
+        return {places[name] for name in deleted(self.layout.root, [*places]) if name in places}
 
     def note_in_log(self, name: str, text: str, *, may_hold_secret: bool = False) -> None:
         """Append a line to a log of this machine."""

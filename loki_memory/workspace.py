@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only what reads or writes records pay
     from loki_memory.browse.doctor import Diagnosis
     from loki_memory.browse.status import Garbage, Status
     from loki_memory.config import Config
+    from loki_memory.consolidation.publish import Reach
     from loki_memory.consolidation.run import Report
     from loki_memory.editing.removal import Forgotten
     from loki_memory.files.problem import Problem
@@ -442,22 +443,32 @@ class Workspace:
         plan_only: bool = False,
         since: str | None = None,
         *,
-        commit: bool = False,
+        commit: bool | None = None,
+        reach: Reach = "news",
+        learn: bool = True,
     ) -> Report:
         """Turn episodes into anti-patterns, patterns, skills and links, and say what was learned.
 
         As of the day of the newest episode, unless `day` says otherwise. Run again, it changes
         nothing. `plan_only` writes nothing; `since` (`24h`, `7d` or a date) looks only at what
-        newer episodes touch. `commit` also brings published skills in step and commits memory; what
-        came of that is among the notices.
+        newer episodes touch. `commit` also brings published skills in step and commits memory with
+        all its evidence; what came of that is among the notices. By default the settings decide
+        (`git.commit`, `git.mode`). `reach` says which files that git tracks may be written:
+        those with `news`, `all`, also for mere evidence, or `nothing`, for work in the background.
+        Without `learn`, lessons that are due are published, and nothing is learned.
 
         >>> ws.consolidate(commit=True).counts()  # doctest: +SKIP
         """
         from loki_memory.consolidation.run import RunOptions, consolidate
 
-        report = consolidate(self, RunOptions(day, plan_only, since, self.home.progress))
-        if commit and not plan_only:
+        commits = self.history.is_automatic() if commit is None else commit
+        commits = commits and not plan_only and reach != "nothing"
+        written: Reach = "all" if commits else reach
+        options = RunOptions(day, plan_only, since, self.home.progress, written, learn)
+        report = consolidate(self, options)
+        if not plan_only and reach != "nothing":
             self.skills.keep_in_step()
+        if commits:
             self.notices += self.history.commit().remarks()
         return report
 
@@ -752,13 +763,20 @@ class Workspace:
 
         return examine(self, deep=deep, fix=fix)
 
-    def gc(self, *, dry_run: bool = False) -> Garbage:
+    def gc(self, *, dry_run: bool = False, untrack_sessions: bool = False) -> Garbage:
         """Clear what is no longer needed: litter of killed writers, old indexes, what was
-        forgotten long ago. Memory is never touched.
+        forgotten long ago. Memory is never touched, but if asked, the episodes of captured
+        sessions move out of git to this machine.
         """
         from loki_memory.browse.status import collect_garbage
 
-        return collect_garbage(self, dry_run=dry_run)
+        garbage = collect_garbage(self, dry_run=dry_run)
+        if not untrack_sessions:
+            return garbage
+        from loki_memory.consolidation import untrack_sessions as sessions
+
+        done = sessions.untrack_sessions(self, dry_run=dry_run)
+        return garbage._replace(untracked=done.episodes, completed=done.completed)
 
     # -- inside --------------------------------------------------------------------------------
 

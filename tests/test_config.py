@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from loki_memory import Workspace
 from loki_memory.config import SETTINGS, Config, Setting, chosen, edited, load
 from loki_memory.errors import InvalidConfig
 
@@ -214,7 +215,11 @@ NARROWING = [
     ("trust.require_signature", False, True),
     ("continuity.track", True, False),
     ("gc.keep_days", 60, 7),
+    ("publish.sessions", 1, 3),
+    ("git.commit", "auto", "ask"),
 ]
+# Of these, what a workspace cannot widen beyond the default by itself.
+CONFIRMED = {"capture.scope": "local", "publish.sessions": 2, "git.commit": "ask"}
 
 
 def line(name: str, value: object) -> str:
@@ -251,7 +256,29 @@ def test_a_workspace_decides_where_its_user_said_nothing(
     tmp_path: Path, name: str, wide: object, strict: object
 ) -> None:
     config = read(tmp_path, line(name, wide))
-    assert (config.values[name].value, config.values[name].source) == (wide, "workspace")
+    expected = (CONFIRMED[name], "default") if name in CONFIRMED else (wide, "workspace")
+    assert (config.values[name].value, config.values[name].source) == expected
+
+
+@pytest.mark.parametrize("name", CONFIRMED)
+def test_what_a_clone_widens_counts_once_its_user_has_set_it_here(project: Path, name: str) -> None:
+    wide = next(wide for known, wide, _ in NARROWING if known == name)
+    with Workspace.init(project) as ws:
+        config = ws.layout.loki / "config.toml"
+        config.write_text(config.read_text() + line(name, wide))
+    with Workspace.open(project) as ws:
+        assert ws.config.values[name].value == CONFIRMED[name]
+        assert any(f"loki-mem config {name} {wide}" in notice for notice in ws.notices)
+        ws.home.set_config(name, str(wide))
+    with Workspace.open(project) as ws:
+        assert (ws.config.values[name].value, ws.notices) == (wide, [])
+
+
+@pytest.mark.parametrize("name", CONFIRMED)
+def test_what_the_users_config_allows_needs_no_confirmation(tmp_path: Path, name: str) -> None:
+    wide = next(wide for known, wide, _ in NARROWING if known == name)
+    config = read(tmp_path, line(name, wide), line(name, wide))
+    assert (config.values[name].value, config.ignored) == (wide, [])
 
 
 @pytest.mark.parametrize(("name", "wide", "strict"), NARROWING)

@@ -21,6 +21,7 @@ from loki_memory.daemon.background import Adding, Background, tracked_by_git
 from loki_memory.daemon.file_events import EventListener, FileEvents, file_system, is_noise
 from loki_memory.daemon.watcher import Watcher, is_watched, leading
 from loki_memory.errors import AlreadyWatched, TrackedByGit
+from loki_memory.models import AntiPattern
 
 PATIENCE = 300.0  # seconds until a test gives up: far more than anything takes
 FAILED = {
@@ -230,7 +231,7 @@ def test_enough_new_episodes_are_consolidated_at_once(
     assert any("consolidated:" in line for line in rounds.after(1))
 
 
-def test_in_a_git_repository_consolidation_is_only_planned(project: Path) -> None:
+def test_in_a_git_repository_consolidation_makes_candidates(project: Path) -> None:
     in_git(project)
     ws = Workspace.init(project)
     rounds = Rounds(ws)
@@ -242,14 +243,15 @@ def test_in_a_git_repository_consolidation_is_only_planned(project: Path) -> Non
     git(project, "commit", "-qm", "all")
     rounds.after(301)
     assert git(project, "status", "--porcelain") == ""
-    assert rounds.background.standing.planned == ws.consolidate(plan_only=True).written > 0
+    (learned,) = ws.list(kind="anti-pattern")
+    assert isinstance(learned, AntiPattern)
+    assert (learned.scope, len(learned.evidence.for_)) == ("local", 2)
     ws.consolidate()
-    rounds.after(1)
-    rounds.after(301)
-    assert rounds.background.standing.planned == 0
+    (published,) = ws.list(kind="anti-pattern")
+    assert (published.id, published.scope) == (learned.id, "project")  # type: ignore[attr-defined]
 
 
-def test_a_tracked_file_waits_until_a_person_consolidates(project: Path) -> None:
+def test_evidence_for_a_tracked_file_waits_until_a_person_consolidates(project: Path) -> None:
     in_git(project)
     ws = Workspace.init(project)
     ws.record({**FAILED, "session": "one"})
@@ -260,11 +262,10 @@ def test_a_tracked_file_waits_until_a_person_consolidates(project: Path) -> None
     rounds.after(0)
     write_episode(ws, "again", session="two", timestamp="2026-11-16T12:00:00Z")
     rounds.after(1)
-    assert rounds.background.standing.waiting == 1
+    assert rounds.background.standing.learned == 1
     assert git(project, "status", "--porcelain", "-uno") == ""
     ws.consolidate()
-    rounds.after(1)
-    assert rounds.background.standing.waiting == 0
+    assert "anti-patterns/" in git(project, "status", "--porcelain", "-uno")
 
 
 def test_a_new_lesson_is_written_also_in_a_git_repository(project: Path) -> None:

@@ -400,6 +400,7 @@ def test_what_was_told_of_a_session_that_goes_on_is_left_to_somebody_who_asks(
     ws: Workspace, project: Path, tmp_path: Path
 ) -> None:
     """Work in the background changes no file that git may track."""
+    ws.home.set_config("capture.scope", "project")
     told = Transcript(cwd=str(project)).say("Fix the cart").call("Bash", "ok", command="make")
     path = told.write(tmp_path / "session.jsonl")
     raw(project, "SessionEnd", {}, wait=True, transcript_path=str(path))

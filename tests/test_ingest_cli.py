@@ -44,15 +44,19 @@ def test_ingest_as_json_counts_everything(ws: Workspace, tmp_path: Path) -> None
     assert (done["lines"], done["read"], done["episodes"], done["errors"]) == (14, 14, 2, 1)
 
 
-def test_the_first_ingest_says_that_episodes_are_tracked(
-    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("scope", "said"), [("local", "stay on this machine"), ("project", "which git tracks")]
+)
+def test_the_first_ingest_says_who_sees_the_episodes(
+    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str, said: str
 ) -> None:
+    ws.home.set_config("capture.scope", scope)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     work = Transcript(cwd=str(ws.layout.root)).say("Work")
     path = work.write(tmp_path / "claude" / "projects" / "x" / "a.jsonl")
     assert told(ws, ingest_command, "--plan") == {"files": [str(path)]}
-    assert "which git tracks" in run(ws, ingest_command).output
-    assert "which git tracks" not in run(ws, ingest_command).output
+    assert said in run(ws, ingest_command).output
+    assert said not in run(ws, ingest_command).output
 
 
 def test_staged_says_what_waits_and_why(ws: Workspace, tmp_path: Path) -> None:

@@ -20,9 +20,12 @@ from loki_memory.models import Episode
 
 
 def memory(ws: Workspace) -> dict[str, bytes]:
-    folder = ws.layout.memory / "episodic"
-    files = (path for path in folder.rglob("*.json") if path.name != "index.json")
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    found: dict[str, bytes] = {}
+    for zone in (ws.layout.memory, ws.layout.local / "memory"):
+        files = (path for path in zone.rglob("*.json") if path.name != "index.json")
+        episodes = (path for path in files if "episodic" in path.parts)
+        found |= {str(path.relative_to(zone)): path.read_bytes() for path in episodes}
+    return found
 
 
 def told(ws: Workspace) -> list[Episode]:
@@ -209,7 +212,17 @@ def test_half_a_line_in_the_staging_area_is_mended(ws: Workspace, tmp_path: Path
     assert memory(ws) == memory(other)
 
 
-def test_in_the_background_no_file_is_changed(ws: Workspace, tmp_path: Path) -> None:
+def test_in_the_background_a_private_episode_goes_on(ws: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    ingest(ws, [shop().write(path, 6)])
+    done = ingest(ws, [shop().write(path)], only_add=True)
+    assert (done.episodes, done.changed, done.staged) == (1, 1, 0)
+
+
+def test_in_the_background_no_file_that_git_may_track_is_changed(
+    ws: Workspace, tmp_path: Path
+) -> None:
+    ws.home.set_config("capture.scope", "project")
     path = tmp_path / "a.jsonl"
     ingest(ws, [shop().write(path, 6)])
     (before,) = memory(ws).items()
@@ -218,6 +231,7 @@ def test_in_the_background_no_file_is_changed(ws: Workspace, tmp_path: Path) -> 
     assert before in memory(ws).items()
     assert ingest(ws, [path]).changed == 1
     with Workspace.init(tmp_path / "other") as other:
+        other.home.set_config("capture.scope", "project")
         ingest(other, [path])
         assert memory(ws) == memory(other)
 
@@ -268,6 +282,7 @@ def test_staged_turns_that_were_told_are_cleared_after_a_while(
 
 
 def test_staged_turns_that_wait_are_not_cleared(ws: Workspace, tmp_path: Path) -> None:
+    ws.home.set_config("capture.scope", "project")
     ingest(ws, [shop().write(tmp_path / "a.jsonl", 6)])
     ingest(ws, [shop().write(tmp_path / "a.jsonl")], only_add=True)
     age(ws, 400)
@@ -378,11 +393,14 @@ def test_a_session_without_a_prompt_waits(ws: Workspace, tmp_path: Path) -> None
     assert "no prompt" in staged(ws)[0].why
 
 
-def test_capture_on_this_machine_only(ws: Workspace, tmp_path: Path) -> None:
-    ws.home.set_config("capture.scope", "local")
+@pytest.mark.parametrize("scope", ["local", "project"])
+def test_a_setting_says_where_episodes_are_kept(ws: Workspace, tmp_path: Path, scope: str) -> None:
+    if scope == "project":
+        ws.home.set_config("capture.scope", scope)
     ingest(ws, [shop().write(tmp_path / "a.jsonl")])
-    assert memory(ws) == {}
-    assert {one.scope for one in told(ws)} == {"local"}
+    tracked = list((ws.layout.memory / "episodic").rglob("episode-*.json"))
+    assert bool(tracked) == (scope == "project")
+    assert {one.scope for one in told(ws)} == {scope}
 
 
 @pytest.mark.parametrize("value", ["false", '"perhaps"'])

@@ -359,17 +359,15 @@ def test_a_skill_that_was_learned_here_is_published_as_before(example: Path) -> 
         assert copy_of(example, "implement-api-todos-endpoint").is_file()
 
 
-def test_consolidate_with_commit_brings_copies_in_step_and_plain_consolidate_does_not(
-    example: Path,
-) -> None:
+def test_consolidate_brings_copies_in_step_and_a_plan_does_not(example: Path) -> None:
     learned = copy_of(example, "implement-api-todos-endpoint")
     with Workspace.open(example) as ws:
         publish(ws, "claude", names=["release-checklist"])
-        ws.consolidate()
-        assert not learned.exists()
         ws.consolidate(plan_only=True, commit=True)
         assert not learned.exists()
-        ws.consolidate(commit=True)
+        ws.consolidate(reach="nothing")
+        assert not learned.exists()
+        ws.consolidate()
         assert learned.is_file()
         assert any("implement-api-todos-endpoint" in notice for notice in ws.notices)
 

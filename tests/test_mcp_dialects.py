@@ -372,12 +372,17 @@ def test_loki_captures_sessions_and_consolidates_them(loki: Agent, ws: Workspace
     assert loki("loki_consolidate_memory", since_hours=24)["steps"] == []
 
 
-def test_loki_commits_what_it_consolidated_as_the_command_does(example: Path) -> None:
+@pytest.mark.parametrize("how", ["ask", "auto"])
+def test_loki_commits_what_it_consolidated_if_a_setting_says_so(
+    example: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setenv("LOKI_GIT_COMMIT", how)
     put_into_git(example)
     done = Agent(example, "loki")("loki_consolidate_memory", since_hours=24 * 365)
     assert done["steps"]
-    assert git(example, "log", "-1", "--format=%h").strip() in "".join(done["notices"])
-    assert git(example, "status", "--porcelain", ".loki/memory") == ""
+    is_committed = git(example, "log", "-1", "--format=%h").strip() in "".join(done["notices"])
+    assert is_committed == (how == "auto")
+    assert (git(example, "status", "--porcelain", ".loki/memory") == "") == is_committed
 
 
 def test_loki_lists_learnings(loki: Agent, ws: Workspace) -> None:

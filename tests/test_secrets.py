@@ -231,7 +231,7 @@ def test_a_session_with_secrets_read_in_pieces_gives_the_same_bytes_as_at_once(
 
 
 def bytes_of(ws: Workspace) -> dict[str, bytes]:
-    folder = ws.layout.memory / "episodic"
+    folder = ws.layout.local / "memory" / "episodic"
     return {path.name: path.read_bytes() for path in folder.rglob("episode-*.json")}
 
 

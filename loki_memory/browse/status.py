@@ -25,6 +25,7 @@ class Status(NamedTuple):
     workspace: str
     git: bool
     counts: dict[str, int]
+    private: dict[str, int]  # of these, those that are on this machine only
     problems: int
     open_handoffs: int
     pending_views: list[str]
@@ -46,6 +47,7 @@ def status(workspace: Workspace) -> Status:
         workspace=str(place.root),
         git=_is_in_git(place.local, place.loki),
         counts=index.counts(),
+        private=index.private_counts(),
         problems=problems,
         open_handoffs=index.open_handoff_count(),
         pending_views=pending,
@@ -122,6 +124,8 @@ class Garbage(NamedTuple):
 
     files: list[str]
     bytes: int
+    untracked: list[str] | None = None  # episodes that left git; None if that was not asked for
+    completed: list[str] | None = None  # beliefs that say now what those episodes were
 
 
 def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:

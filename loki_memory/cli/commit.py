@@ -23,13 +23,16 @@ _SHOWN = 40  # paths, about a screen; --json has all
 def commit_command(session: Session, message: str | None, agent: str | None, dry_run: bool) -> None:
     """Commit what changed in memory, and nothing else.
 
-    Staged and unstaged changes of other files stay as they are; no hook runs.
+    Lessons that are due are published first, with the evidence of this machine. Staged and
+    unstaged changes of other files stay as they are; no hook runs.
 
     \b
     Example:
       loki-mem commit --dry-run
     """
     workspace = session.open()
+    if not dry_run:
+        workspace.consolidate(learn=False, reach="all", commit=False)
     done = workspace.history.commit(agent or "", message or "", dry_run)
     session.show(done, lambda: _print(done, dry_run))
     for text in done.left_out():

@@ -19,11 +19,14 @@ _SHOWN = 40  # lines, about a screen; --json has all
 @click.option("--plan", is_flag=True, help="Say what would be done and write nothing.")
 @click.option("--since", metavar="WHEN", help="Only lessons of episodes since then: 24h, DATE.")
 @click.option("--day", metavar="DATE", help="As of this day instead of the newest episode's.")
-def consolidate_command(session: Session, plan: bool, since: str | None, day: str | None) -> None:
+@click.option("--commit", is_flag=True, help="Commit memory afterwards, and nothing else.")
+def consolidate_command(
+    session: Session, plan: bool, since: str | None, day: str | None, commit: bool
+) -> None:
     """Learn from the episodes: mistakes, patterns, skills and links.
 
-    Needs no language model; a second run changes nothing. In a git repository, what was
-    learned is committed, and nothing else is.
+    Needs no language model; a second run changes nothing. Lessons that were met in several
+    sessions become files in .loki/memory; others wait on this machine as candidates.
 
     \b
     Example:
@@ -31,7 +34,7 @@ def consolidate_command(session: Session, plan: bool, since: str | None, day: st
     """
     workspace = session.open()
     with progress_bar("consolidating") as workspace.home.progress:
-        report = workspace.consolidate(day, plan, since, commit=True)
+        report = workspace.consolidate(day, plan, since, commit=commit or None)
     session.show({**report._asdict(), "counts": report.counts()}, lambda: _print(report))
     remarks(workspace)
 

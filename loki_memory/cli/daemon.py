@@ -129,9 +129,5 @@ def _print_state(state: dict[str, Any]) -> None:
 
 def _print_standing(done: dict[str, Any]) -> None:
     say(f"learned from {plural(done['learned'], 'episode')}, ingested {done['ingested']:,}")
-    if done["waiting"]:
-        say(f"{plural(done['waiting'], 'episode')} wait for `loki-mem consolidate`")
-    if done["planned"]:
-        say(f"`loki-mem consolidate` would change {plural(done['planned'], 'memory')}")
     if done["trouble"]:
         say(f"{click.style('trouble:', fg='red')} {one_line(done['trouble'])}")

@@ -46,7 +46,7 @@ def ingest_command(
         _show_plan(session, workspace)
         return
     if not paths:
-        _say_what_is_tracked(workspace)
+        _say_where_they_are_kept(workspace)
     with progress_bar("reading") as workspace.home.progress:
         done = workspace.ingest(paths or None, source)
     session.show(done, lambda: _print(done))
@@ -74,15 +74,20 @@ def _list(files: list[str]) -> None:
         say("no session of this repository was found")
 
 
-def _say_what_is_tracked(workspace: Workspace) -> None:
-    """Explain, before the first ingest, that episodes are tracked, and how to keep them private."""
+_WHERE = {
+    "local": "sessions become episodes that stay on this machine; `loki-mem consolidate` learns "
+    "from them, and writes lessons that several sessions confirm to .loki/memory",
+    "project": "sessions of this repository become episodes in .loki/memory, which git tracks; "
+    "`loki-mem config capture.scope local` keeps them on this machine",
+}
+
+
+def _say_where_they_are_kept(workspace: Workspace) -> None:
+    """Explain, before the first ingest, who will see the episodes."""
     from loki_memory.ingest.run import has_ingested
 
-    if not has_ingested(workspace) and workspace.config.text("capture.scope") == "project":
-        note(
-            "sessions of this repository become episodes in .loki/memory, which git tracks; "
-            "`loki-mem config capture.scope local` keeps them on this machine"
-        )
+    if not has_ingested(workspace):
+        note(_WHERE[workspace.config.text("capture.scope")])
 
 
 def _print(done: Ingested) -> None:

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loki_memory.cli.common import Session, command, origin
-from loki_memory.cli.output import one_line, plural, progress_bar, remarks, safe, say, size, table
+from loki_memory.cli.output import (
+    note,
+    one_line,
+    plural,
+    progress_bar,
+    remarks,
+    safe,
+    say,
+    size,
+    table,
+)
 from loki_memory.config import GIT_MODES, Config
 from loki_memory.errors import InvalidConfig
 from loki_memory.workspace import Workspace
@@ -134,24 +144,30 @@ def _print_diagnosis(found: Diagnosis) -> None:
 
 @command("gc")
 @click.option("--dry-run", is_flag=True, help="Only say what would be cleared.")
-def gc_command(session: Session, dry_run: bool) -> None:
+@click.option("--untrack-sessions", is_flag=True, help="Move captured sessions out of git.")
+def gc_command(session: Session, dry_run: bool, untrack_sessions: bool) -> None:
     """Clear away files that are no longer needed.
 
     That is: temporary files of killed writers, indexes that were set aside, and, after
     gc.keep_days, forgotten memories and the turns of sessions that have become episodes. Memory
     itself is never touched.
 
+    With --untrack-sessions the episodes of captured sessions move from .loki/memory to this
+    machine, and what was learned from them stays. Commit the result when you have looked at it.
+
     \b
     Example:
       loki-mem gc --dry-run
     """
     workspace = session.open()
-    found = workspace.gc(dry_run=dry_run)
+    found = workspace.gc(dry_run=dry_run, untrack_sessions=untrack_sessions)
     session.show(found, lambda: _print_garbage(found, dry_run))
     remarks(workspace)
 
 
 def _print_garbage(found: Garbage, dry_run: bool) -> None:
+    if found.untracked is not None:
+        _print_untracked(found, dry_run)
     verb = "would clear" if dry_run else "cleared"
     for path in found.files:
         say(f"{verb}  {safe(path)}")
@@ -159,6 +175,17 @@ def _print_garbage(found: Garbage, dry_run: bool) -> None:
         say(f"{plural(len(found.files), 'file')}, {size(found.bytes)}")
     else:
         say("nothing to clear")
+
+
+def _print_untracked(found: Garbage, dry_run: bool) -> None:
+    episodes, beliefs = len(found.untracked or ()), len(found.completed or ())
+    if not episodes:
+        say("git tracks no captured session")
+        return
+    verb = "would move" if dry_run else "moved"
+    say(f"{verb} {plural(episodes, 'episode')} of captured sessions to this machine")
+    say(f"{plural(beliefs, 'belief')} that rest on them say their day, agent and outcome")
+    note("git's history still holds them, and a pull of this change deletes the copies of others")
 
 
 @command("config")

@@ -55,6 +55,9 @@ def _print_status(found: Status) -> None:
     say(click.style(found.workspace, bold=True))
     kinds = (plural(number, kind) for kind, number in found.counts.items())
     say(f"  memory    {', '.join(kinds) or 'empty'}")
+    private = (plural(number, kind) for kind, number in found.private.items())
+    if found.private:
+        say(f"  private   {', '.join(private)} of these are on this machine only")
     where = "tracked with the project in git" if found.git else "a plain folder, without git"
     say(f"  history   {where}")
     say(f"  index     {size(found.index_bytes)}, may be deleted at any time")

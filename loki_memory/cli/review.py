@@ -27,7 +27,7 @@ _COLOURS = {
     **dict.fromkeys(("contradicted", "rejected", "removed"), "red"),
     **dict.fromkeys(("weakened", "superseded", "retired"), "yellow"),
 }
-_TOLD_IN_FULL = ("learned", "added", "updated", "corrected", "revised", "contradicted")
+_TOLD_IN_FULL = ("candidate", "learned", "added", "updated", "corrected", "revised", "contradicted")
 _FORMATS = click.Choice(["text", "markdown", "json"])
 _CHOICES = {
     "a": "accept",
@@ -75,11 +75,15 @@ def diff_command(session: Session, span: str | None, form: str, every: bool) -> 
 @click.argument("span", required=False, metavar="[A]")
 @click.option("--format", "form", type=_FORMATS, default="text", help="How to print it.")
 @click.option("--interactive", "-i", is_flag=True, help="Accept, edit or reject one by one.")
-def review_command(session: Session, span: str | None, form: str, interactive: bool) -> None:
+@click.option("--candidates", is_flag=True, help="Lessons of this machine, not published yet.")
+def review_command(
+    session: Session, span: str | None, form: str, interactive: bool, candidates: bool
+) -> None:
     """Read the beliefs that are new, and the evidence for each.
 
     New are the beliefs since this branch left the default branch, or since A. With --interactive
     you decide about each: one that you accept is yours, one that you reject is never taken again.
+    A candidate that you accept becomes a file in .loki/memory.
 
     \b
     Example:
@@ -90,9 +94,14 @@ def review_command(session: Session, span: str | None, form: str, interactive: b
     if ".." in (span or ""):
         raise click.UsageError("review goes up to the working tree: name one commit or branch.")
     workspace = session.open()
-    found, asked = workspace.history.review(span)
+    if candidates:
+        found = workspace.history.candidates()
+        asked = found.shifts
+    else:
+        found, asked = workspace.history.review(span)
     if interactive:
         _step_through(workspace, found, asked)
+        workspace.consolidate(learn=False, commit=False)
     else:
         _show(session, form, found, lambda: _to_read(found))
     remarks(workspace)

@@ -210,7 +210,7 @@ def create(
     reached, files that it changed, tests that fail, errors that nothing resolved, memories that
     helped, and the state of git. WHAT was done is asked for only if no success is recorded.
 
-    In a git repository, memory is committed, so that the other agent can pull it.
+    An agent in another clone gets it by git: commit memory and push.
 
     \b
     Example:
@@ -231,8 +231,9 @@ def create(
         _print_plan(session, workspace, handoff)
         return
     finish_writing(session, workspace, [handoff])
-    for text in workspace.history.commit(from_agent).remarks():
-        note(text)
+    if workspace.history.is_automatic():
+        for text in workspace.history.commit(from_agent).remarks():
+            note(text)
 
 
 def _print_plan(session: Session, workspace: Workspace, planned: Handoff) -> None:

@@ -174,7 +174,7 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     given = {name: value for name, value in fields.items() if value is not None}
     stated = old.document()
     rest = {name: value for name, value in stated.items() if name != "otherwise"}
-    evidence = {**(old.evidence.model_extra or {}), **evidence}
+    evidence = old.evidence.with_lists(evidence["for"], evidence["against"])
     document = {**rest, **given, "evidence": evidence, **dates}
     # Most are as they were: that is seen before another one is made of the same fields.
     new = old if document == stated else parse(AntiPattern, document)
@@ -261,7 +261,9 @@ def _worth(one: Resolution, overcame: set[str]) -> float:
 def _learnings(known: KnownAntiPatterns) -> list[Learning]:
     """What each day taught about one error: the remedy that most often helped on it."""
     taught = {
-        day: [one for one in met if one.failure.do and one.failure.worked]
+        day: [
+            one for one in met if one.failure.do and one.failure.worked and not one.episode.captured
+        ]
         for day, met in known.days.items()
     }
     return [_learning(day, met) for day, met in taught.items() if met]

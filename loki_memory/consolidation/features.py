@@ -67,6 +67,7 @@ class EpisodeFeatures(NamedTuple):
     verdicts: Sequence[tuple[str, bool]]  # memories that helped, or did not
     names: Sequence[str]  # memories that it refers to
     is_terse: bool
+    captured: bool = False
     stated: Sequence[Sequence[Any]] = ()  # text, type, score, and whether the defect was mended
 
     @property
@@ -124,7 +125,8 @@ def episode_features(episode: Episode) -> EpisodeFeatures:
         session=episode.session,
         agent=episode.agent,
         outcome=episode.outcome,
-        scope=episode.scope,
+        # A captured session is private, and what it teaches is the project's.
+        scope="project" if episode.captured and episode.scope == "local" else episode.scope,
         origin=episode.origin,
         pinned=episode.pinned,
         importance=episode.importance,
@@ -147,6 +149,7 @@ def episode_features(episode: Episode) -> EpisodeFeatures:
         verdicts=verdicts,
         names=[*(link.to for link in episode.links), *(name for name, _ in verdicts)],
         is_terse=is_terse(episode),
+        captured=episode.captured,
         stated=[[one.text, one.type, one.score, one.resolved] for one in episode.statements],
     )
 

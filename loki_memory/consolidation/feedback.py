@@ -234,8 +234,9 @@ def _judge(home: Home, episode: Episode) -> Callable[[str], bool | None]:
 
 
 def teaches(episode: Episode) -> bool:
-    """Whether an episode met an error, or says what helped or misled it."""
-    return _met_errors(episode) or any(one.helpful is not None for one in episode.recalled)
+    """Whether an episode met an error, states something, or says what helped or misled it."""
+    is_judge = any(one.helpful is not None for one in episode.recalled)
+    return _met_errors(episode) or bool(episode.statements) or is_judge
 
 
 def _met_errors(episode: Episode) -> bool:

@@ -20,8 +20,9 @@ from loki_memory.consolidation.features import (
     episode_features,
     version,
 )
-from loki_memory.consolidation.provenance import day_before
-from loki_memory.consolidation.run import Etags, Rewritten, thresholds
+from loki_memory.consolidation.provenance import day_before, extra
+from loki_memory.consolidation.publish import Files, candidate, joined
+from loki_memory.consolidation.run import Rewritten, thresholds
 from loki_memory.consolidation.snapshot import Record, Snapshot, Touched
 from loki_memory.editing.removal import archived
 from loki_memory.errors import InvalidRecord
@@ -30,7 +31,7 @@ from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
 from loki_memory.home import parsed
 from loki_memory.index import queries
 from loki_memory.index.revision import FeatureRow
-from loki_memory.models import Episode, Memory
+from loki_memory.models import Belief, Episode, Memory
 from loki_memory.models.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class RunInput(NamedTuple):
     """What a run goes out from: memory, its files, and what is new since the last run."""
 
     snapshot: Snapshot
-    etags: Etags
+    files: Files
     touched: Touched | None
     last_run: LastRun
 
@@ -63,19 +64,24 @@ class RecordRow(NamedTuple):
 
 
 def read_input(workspace: Workspace, day: str) -> RunInput:
-    """Read the project's memory: the records of its files, and those that were archived."""
+    """Read the project's memory, with what was captured and learned on this machine."""
     limits = thresholds(workspace.config)
     last_run = LastRun(workspace.index, version(repr(limits)))
     rows = list(_rows(workspace))
-    live = list(_live(workspace, rows, last_run))
-    old = list(_archived(workspace, last_run))
+    files = Files({}, {}, frozenset(_private(rows)), {}, {})
+    live = {one.id: one for one in _live(workspace, rows, last_run, files)}
+    _join_shadowed(workspace, live, last_run, files)
+    old, private = _archived(workspace, last_run)
+    files = files._replace(
+        private=files.private.union(private), declined=frozenset(_declined(workspace, files))
+    )
     stones = (row.id for row in rows if row.kind == "tombstone")
-    snapshot = Snapshot(live, day, stones, limits, old)
+    snapshot = Snapshot(live.values(), day, stones, limits, old)
     before = day_before(snapshot.day, limits.summarise_days)
-    due = (one for one in live if isinstance(one, EpisodeFeatures) and one.timestamp < before)
+    episodes = (one for one in live.values() if isinstance(one, EpisodeFeatures))
+    due = (episode for episode in episodes if episode.timestamp < before)
     snapshot.whole.update(_whole(workspace, summarised(due)))
-    etags: Etags = {row.id: (row.path, row.etag) for row in rows}
-    return RunInput(snapshot, etags, last_run.touched(), last_run)
+    return RunInput(snapshot, files, last_run.touched(), last_run)
 
 
 class LastRun:
@@ -133,36 +139,90 @@ class LastRun:
 
 def _content(path: str, etag: str) -> tuple[str, str]:
     """What a record follows from: the bytes of its file, and the date of its folder."""
-    return path.removeprefix(ARCHIVE), etag
+    return path.replace(ARCHIVE, "", 1), etag
 
 
-def _live(workspace: Workspace, rows: Iterable[RecordRow], last_run: LastRun) -> Iterator[Record]:
-    """The records of the project's files."""
+def _private(rows: Iterable[RecordRow]) -> Iterator[str]:
+    """The episodes that only this machine has."""
+    return (row.id for row in rows if row.kind == "episode" and row.path.startswith(PRIVATE))
+
+
+def _live(
+    workspace: Workspace, rows: Iterable[RecordRow], last_run: LastRun, files: Files
+) -> Iterator[Record]:
+    """The records of the project's files, and candidates as they would be published."""
     left: dict[str, RecordRow] = {}
     for row in rows:
+        is_here = row.path.startswith(PRIVATE)
+        (files.local if is_here else files.shared)[row.id] = (row.path, row.etag)
         known = last_run.features(row)
         if known:
             yield known
         else:
             left[row.id] = row
     for name, record in _read(workspace, [*left]):
-        yield last_run.extracted(left[name], record)
+        row, seen = left[name], record
+        if row.path.startswith(PRIVATE) and not isinstance(record, Episode):
+            seen, files.once[name] = candidate(record)
+        yield last_run.extracted(row, seen)
 
 
-def _archived(workspace: Workspace, last_run: LastRun) -> Iterator[Record]:
-    """What was archived, as far as it can be read: evidence that beliefs still rest on."""
-    shared = (path for path in archived(workspace.layout) if not path.startswith(PRIVATE))
-    for path in shared:
+def _join_shadowed(
+    workspace: Workspace, live: dict[str, Record], last_run: LastRun, files: Files
+) -> None:
+    """Add the evidence of candidates to what was published of them."""
+    for path, etag in queries.shadowed(workspace.index):
+        stored = workspace.store.read(path)
+        if stored is None or stored.etag != etag:
+            continue
+        with suppress(InvalidRecord):
+            here, day = candidate(decode(path, stored.data))
+            last_run.features(RecordRow(here.id, path, etag, here.kind))
+            files.local[here.id], files.once[here.id] = (path, etag), day
+            shared = live.get(here.id)
+            if isinstance(shared, Belief) and isinstance(here, Belief):
+                files.published[here.id] = shared
+                live[here.id] = joined(shared, here)
+
+
+def _archived(workspace: Workspace, last_run: LastRun) -> tuple[list[Record], set[str]]:
+    """What was archived, as far as it can be read: evidence that beliefs still rest on.
+
+    Returned with the ids of those that only this machine has.
+    """
+    found: list[Record] = []
+    private: set[str] = set()
+    for path in archived(workspace.layout):
         stored = workspace.store.read(path)
         if stored is None:
             continue
+        is_private = path.startswith(PRIVATE)
         row = RecordRow("", path, stored.etag, "archived")
-        known = last_run.features(row)
-        if known:
-            yield known
-            continue
+        known: Record | None = last_run.features(row)
         with suppress(InvalidRecord):
-            yield last_run.extracted(row, decode(path.removeprefix(ARCHIVE), stored.data))
+            record = None if known else decode(path.replace(ARCHIVE, "", 1), stored.data)
+            if record and (not is_private or _is_learned_here(record)):
+                known = last_run.extracted(row, record)
+        if known:
+            found.append(known)
+            private.update([known.id] if is_private else [])
+    return found, private
+
+
+def _declined(workspace: Workspace, files: Files) -> Iterator[str]:
+    """Candidates that were published and whose file somebody deleted."""
+    gone = {
+        files.local[name][0].removeprefix(PRIVATE): name
+        for name, day in files.once.items()
+        if day and name not in files.shared
+    }
+    if gone:
+        yield from (gone[path] for path in workspace.home.deleted([*gone]))
+
+
+def _is_learned_here(record: Memory) -> bool:
+    """Whether a private record was captured or learned: notes of a person take no part."""
+    return record.captured if isinstance(record, Episode) else bool(extra(record, "key"))
 
 
 def _whole(workspace: Workspace, episodes: Iterable[EpisodeFeatures]) -> dict[str, Episode]:
@@ -177,7 +237,9 @@ def _read(workspace: Workspace, names: Sequence[str]) -> Iterator[tuple[str, Mem
 
 
 def _rows(workspace: Workspace) -> Iterator[RecordRow]:
-    """The records in the project's files."""
+    """The records in the project's files, and those that were captured or learned here."""
+    here = queries.learned_here(workspace.index)
     for row in map(RecordRow._make, queries.records(workspace.index, _READ)):
-        if not row.path.startswith(PRIVATE) and not view_kind(row.path):
+        takes_part = row.id in here if row.path.startswith(PRIVATE) else not view_kind(row.path)
+        if takes_part:
             yield row

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from loki_memory.consolidation.run import Etags, Rewritten, apply, thresholds
+from loki_memory.consolidation.publish import Files, Reach, candidate, joined
+from loki_memory.consolidation.run import apply, follow, publishing, thresholds
 from loki_memory.errors import FileChanged
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import PRIVATE
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 
-def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
+def learn(workspace: Workspace, new: Sequence[Episode], reach: Reach = "news") -> None:
     """The first phases for episodes that were just recorded: a lesson for the next task.
 
     Only the beliefs that these episodes speak of are read: what evidence a belief has stands in its
@@ -38,18 +39,14 @@ def learn(workspace: Workspace, new: Sequence[Episode]) -> None:
     beliefs += known.all(known.merged_into(one.id for one in beliefs))
     cited = {name for one in beliefs for name in _sources(one)} - ids
     sources = known.episodes(sorted(cited), version(repr(limits)))
-    plan = run(Snapshot([*new, *beliefs, *sources], thresholds=limits), EARLY, ids)
+    snapshot = Snapshot([*new, *beliefs, *sources], thresholds=limits)
+    plan = run(snapshot, EARLY, ids)._replace(archive=())
+    private = frozenset(one.id for one in (*new, *sources) if known.is_private(one))
+    files = known.files._replace(private=private)
     with suppress(FileChanged):
-        changed = apply(workspace, plan._replace(archive=()), known.etags)
-        _follow(workspace, changed)
-
-
-def _follow(workspace: Workspace, changed: Mapping[str, Rewritten]) -> None:
-    """Tell the next run that it knows these files: the episodes alone are new to it."""
-    if changed:
-        with workspace.index.change() as change:
-            for path, (before, after) in changed.items():
-                change.follow(path, before, after or "")
+        placed = publishing(workspace, snapshot, files, reach).placed(plan)
+        changed = apply(workspace, plan, placed)
+        follow(workspace, changed)
 
 
 class _Known:
@@ -58,7 +55,7 @@ class _Known:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._read: dict[str, Memory] = {}
-        self.etags: Etags = {}
+        self.files = Files({}, {}, frozenset(), {}, {})
 
     def all(self, names: Iterable[str]) -> list[Memory]:
         """Those that there are and that were not read yet."""
@@ -82,14 +79,39 @@ class _Known:
         left = (name for name in names if name not in kept)
         return [*map(decoded, kept.values()), *self.all(left)]
 
+    def is_private(self, episode: Episode | Record) -> bool:
+        """Whether an episode is on this machine only."""
+        if isinstance(episode, Episode):
+            return episode.scope == "local"
+        return (self._workspace.index.path_of(episode.id) or "").startswith(PRIVATE)
+
     def _one(self, name: str) -> Memory | None:
         path = self._workspace.home.place_of(name)
-        stored = self._workspace.store.read(path) if path else None
-        if path is None or stored is None or path.startswith(PRIVATE):
+        record = self._in_file(path) if path else None
+        if path and record and isinstance(record, Belief) and not path.startswith(PRIVATE):
+            here = self._in_file(PRIVATE + path)
+            if isinstance(here, Belief):
+                self.files.published[name] = record
+                record = joined(record, here)
+        if record:
+            self._read[name] = record
+        return record
+
+    def _in_file(self, path: str) -> Memory | None:
+        """A record as phases see it; nothing if it is a private note, which takes no part."""
+        stored = self._workspace.store.read(path)
+        if stored is None:
             return None
         record = decode(path, stored.data)
-        self.etags[name] = (path, stored.etag)
-        self._read[name] = record
+        if not path.startswith(PRIVATE):
+            self.files.shared[record.id] = (path, stored.etag)
+            return record
+        if isinstance(record, Episode):
+            return record if record.captured else None
+        if "key" not in (record.model_extra or {}):
+            return None
+        record, self.files.once[record.id] = candidate(record)
+        self.files.local[record.id] = (path, stored.etag)
         return record
 
 

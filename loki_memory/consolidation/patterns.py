@@ -161,7 +161,7 @@ def _record(cluster: Sequence[EpisodeFeatures], fields: dict[str, Any], scene: S
         given = {**start, **fields, **_provenance(cluster), "status": "candidate"}
         return parse(Pattern, given)
     sources = _provenance(cluster)
-    sources["evidence"] = _with_verdicts(sources, known, scene)
+    sources["evidence"] = known.evidence.with_lists(*_with_verdicts(sources, known, scene).values())
     new = {**fields, **sources}
     if known.origin == "owner":
         new = {name: sources[name] for name in ("source_episodes", "evidence")}

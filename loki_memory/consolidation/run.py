@@ -1,28 +1,28 @@
 """Consolidation as a workspace does it: read all, think, then write all or nothing.
 
-What lies in the local zone of this machine takes no part: on another machine the same episodes give
-the same beliefs.
+Sessions that were captured on this machine, and the candidates that were learned from them, take
+part; other private memories do not. `publish` decides which files a run writes.
 """
 
 from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.editing.removal import archive, keep_copy
 from loki_memory.errors import InvalidRecord, WouldLoseBeliefs
-from loki_memory.files.layout import place
-from loki_memory.index.queries import unread_problems
+from loki_memory.index import queries
 from loki_memory.models import Skill
 from loki_memory.team.ledgers import take_over_checkpoints
 
 if TYPE_CHECKING:
     from loki_memory.config import Config
     from loki_memory.consolidation.pipeline import Plan
+    from loki_memory.consolidation.publish import Files, Placed, Publishing, Reach
     from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, Thresholds, Touched
     from loki_memory.workspace import Workspace
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _NAMED = 3  # files that cannot be read
 _SPAN, _HOURS = re.compile(r"(\d{1,5})([hd])"), {"h": 1, "d": 24}
-Etags = dict[str, tuple[str, str | None]]  # by id: the file, and what it was when it was read
 
 
 class Report(NamedTuple):
@@ -58,6 +57,8 @@ class RunOptions(NamedTuple):
     plan_only: bool = False
     since: str | None = None  # look only at what newer episodes touch
     progress: Progress | None = None
+    reach: Reach = "news"  # which tracked files it may write
+    learn: bool = True  # else only what was learned before is published
 
 
 def consolidate(workspace: Workspace, asked: RunOptions) -> Report:
@@ -68,7 +69,8 @@ def consolidate(workspace: Workspace, asked: RunOptions) -> Report:
         take_over_checkpoints(workspace)
     with _no_collection():
         report = _consolidated(workspace, asked)
-    _name_unread(workspace)
+    if asked.learn:
+        _name_unread(workspace)
     if not asked.plan_only:
         workspace.home.embed()
     return report
@@ -82,22 +84,29 @@ def _consolidated(workspace: Workspace, asked: RunOptions) -> Report:
     try:
         found = read_input(workspace, asked.day or "")
         plan = _planned(found.snapshot, found.touched, asked)
-        changed = {} if asked.plan_only else apply(workspace, plan, found.etags)
+        placed = publishing(workspace, found.snapshot, found.files, asked.reach).placed(plan)
+        changed = {} if asked.plan_only else apply(workspace, plan, placed)
     except BaseException:
         workspace.home.render_views()  # what was found by catching up
         raise
     workspace.home.take_in(sorted(workspace.store.written))
-    if not (asked.plan_only or asked.since):
+    if asked.learn and not (asked.plan_only or asked.since):
         found.last_run.replace(changed)
+    elif not asked.learn:
+        follow(workspace, changed)
     workspace.home.render_views()
-    counts = len(plan.put), len(plan.archive)
-    return Report(plan.day, asked.plan_only, len(found.snapshot.episodes), [*plan.steps], *counts)
+    counts = len(placed.writes), len(placed.archived)
+    steps = [step for step in plan.steps if step.id in placed.ids or step.what == "refused"]
+    steps += placed.published
+    return Report(plan.day, asked.plan_only, len(found.snapshot.episodes), steps, *counts)
 
 
 def _planned(before: Snapshot, touched: Touched | None, asked: RunOptions) -> Plan:
     from loki_memory.consolidation import pipeline
     from loki_memory.consolidation.phases import ALL
 
+    if not asked.learn:
+        return pipeline.Plan((), (), (), (), (), before.day)
     new = _since(asked.since, before) if asked.since else touched
     plan = pipeline.consolidate(before, ALL, new, asked.progress)
     if plan.lost:
@@ -125,7 +134,7 @@ def _name_unread(workspace: Workspace) -> None:
     from loki_memory.files.problem import Problem
 
     found: dict[str, Problem] = {}
-    for row in unread_problems(workspace.index):
+    for row in queries.unread_problems(workspace.index):
         found.setdefault(row[0], Problem(*row))
     told = [f"took no part: {one}" for one in islice(found.values(), _NAMED)]
     if len(found) > _NAMED:
@@ -166,23 +175,29 @@ class Rewritten(NamedTuple):
     after: str | None
 
 
-def apply(workspace: Workspace, plan: Plan, etags: Etags) -> dict[str, Rewritten]:
+def publishing(workspace: Workspace, snapshot: Snapshot, files: Files, reach: Reach) -> Publishing:
+    """The rules by which the records of a run are placed."""
+    from loki_memory.consolidation.publish import Publishing
+
+    return Publishing(snapshot, files, reach, workspace.config.get("publish.sessions"))
+
+
+def apply(workspace: Workspace, plan: Plan, placed: Placed) -> dict[str, Rewritten]:
     """Write a plan: all of it, or none. What somebody changed meanwhile is not overwritten.
 
     Returns the files that were changed. The index is brought up to date later.
     """
-    if not (plan.put or plan.archive):
+    if not (placed.writes or placed.archived):
         return {}
-    paths = [etags[name][0] for name in plan.archive]
+    paths = [*placed.archived]
     learned: list[Skill] = []
     with workspace.store.change() as change:
-        for record in plan.put:
-            path, etag = etags.get(record.id, ("", None))
+        for path, record, etag in placed.writes:
             paths += [keep_copy(change, path)] if record.id in plan.whole else []
             stored = change.put(record, path, if_match=etag)
-            paths.append(path or place(stored))
+            paths.append(path)
             learned += [stored] if isinstance(stored, Skill) else []
-        paths += [archive(change, etags[name][0]) for name in plan.archive]
+        paths += [archive(change, path) for path in placed.archived]
         files = {path: (workspace.store.read(path), change.read(path)) for path in paths}
     if learned:
         from loki_memory.interop.publish_skills import accept
@@ -192,6 +207,14 @@ def apply(workspace: Workspace, plan: Plan, etags: Etags) -> dict[str, Rewritten
         path: Rewritten(*(stored.etag if stored else None for stored in both))
         for path, both in files.items()
     }
+
+
+def follow(workspace: Workspace, changed: Mapping[str, Rewritten]) -> None:
+    """Tell the next run that it knows these files, so that it looks only at what else is new."""
+    if changed:
+        with workspace.index.change() as change:
+            for path, (before, after) in changed.items():
+                change.follow(path, before, after or "")
 
 
 def _ago(span: str, now: str) -> str:

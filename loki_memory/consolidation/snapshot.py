@@ -8,7 +8,19 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.consolidation.features import EpisodeFeatures, episode_features
-from loki_memory.models import AntiPattern, Episode, Fact, Learning, Link, Memory, Pattern, Skill
+from loki_memory.models import (
+    AntiPattern,
+    Belief,
+    Episode,
+    Fact,
+    Learning,
+    Link,
+    Memory,
+    Pattern,
+    Skill,
+)
+from loki_memory.models.base import EpisodeMark
+from loki_memory.models.ids import digest
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -82,6 +94,7 @@ class Snapshot:
         self.archived = {name: one for name, one in kept.items() if both[name] is one}
         self.day = day or max((one.date for one in self.episodes), default="")
         self.rejected = frozenset(rejected)  # ids of tombstones
+        self._marks = _marks(self.records.values())
         self.thresholds = thresholds
 
     def of(self, model: type[M]) -> list[M]:
@@ -103,6 +116,22 @@ class Snapshot:
         """The episode of this id, if it is known."""
         found = self.records.get(name)
         return found if isinstance(found, EpisodeFeatures) else None
+
+    def session_of(self, name: str) -> str:
+        """The session of an episode, as a hash that clones compare; of one without, the episode."""
+        episode = self.episode(name)
+        if episode:
+            return session_mark(episode)
+        mark = self._marks.get(name)
+        return (mark.session if mark else None) or name
+
+    def outcome_of(self, name: str) -> str:
+        """The outcome of an episode; empty if nobody here knows it."""
+        episode = self.episode(name)
+        if episode:
+            return episode.outcome
+        mark = self._marks.get(name)
+        return (mark.outcome if mark else None) or ""
 
     def with_changes(self, changes: PhaseChanges) -> Snapshot:
         """The snapshot as it is once changes are made; what they do not concern is taken over."""
@@ -126,9 +155,23 @@ class Snapshot:
         return after
 
 
+def session_mark(episode: EpisodeFeatures) -> str:
+    """A hash of the session of an episode, by which clones compare; without one, the id."""
+    return digest("session", episode.session) if episode.session else episode.id
+
+
 def _seen(record: Record) -> Record:
     """A record as phases see it."""
     return episode_features(record) if isinstance(record, Episode) else record
+
+
+def _marks(records: Iterable[Record]) -> dict[str, EpisodeMark]:
+    """What beliefs say of episodes that are private to other clones."""
+    found: dict[str, EpisodeMark] = {}
+    for record in records:
+        if isinstance(record, Belief) and record.evidence.episodes:
+            found.update(record.evidence.episodes)
+    return found
 
 
 def _whole(records: Iterable[Record]) -> dict[str, Episode]:

@@ -36,6 +36,7 @@ from loki_memory.consolidation.snapshot import (
     in_time,
 )
 from loki_memory.models import Fact, parse, tombstone_id
+from loki_memory.models.base import Evidence
 from loki_memory.models.confidence import confidence
 from loki_memory.models.ids import digest
 from loki_memory.models.text import holds_everywhere, normal
@@ -182,7 +183,8 @@ def _fact(
     known = _known(snapshot, old, is_partial=is_partial)
     episodes = {*(one.episode.id for one in stated), *known}
     score = max([*(_score(one) for one in stated), *([old.score or 0.0] if old and known else [])])
-    support = len(_sessions(snapshot, episodes))
+    is_owned = old is not None and old.origin == "owner"
+    support = len({*map(snapshot.session_of, episodes)})
     best = max(stated, key=_score)
     is_better = not (old and known) or _score(best) > (old.score or 0.0)
     text, type_ = (best.statement.text, best.statement.type) if is_better else _said(old)
@@ -194,11 +196,11 @@ def _fact(
         "statement": text,
         "type": type_,
         "confidence": confidence(support, 0, (_WORTH * score, _WORTH * (1 - score))),
-        "status": _status(stated, text, score, support),
+        "status": "active" if is_owned else _status(stated, text, score, support),
         "scope": first.scope,
         "key": {"statement": begun},
         "score": score,
-        "evidence": {"for": newest(episodes), "against": []},
+        "evidence": (old.evidence if old else Evidence()).with_lists(newest(episodes), []),
         "valid_from": min(dates),
         "at": max(moments),
         "origin": least_trusted(
@@ -218,14 +220,6 @@ def _known(snapshot: Snapshot, old: Fact | None, *, is_partial: bool) -> set[str
     return cited if is_partial else {name for name in cited if name not in snapshot.records}
 
 
-def _sessions(snapshot: Snapshot, episodes: Iterable[str]) -> set[str]:
-    records = ((name, snapshot.records.get(name)) for name in episodes)
-    return {
-        (record.session if isinstance(record, EpisodeFeatures) else None) or name
-        for name, record in records
-    }
-
-
 def _score(stated: Stated) -> float:
     return _UNSCORED if stated.statement.score is None else stated.statement.score
 
@@ -233,6 +227,8 @@ def _score(stated: Stated) -> float:
 def _kept(old: Fact) -> dict[str, Any]:
     """Fields of a fact that other phases and people wrote, which its statements do not decide."""
     ours = {*_OURS, *(() if old.status in DEAD else ("status",))}
+    if old.origin == "owner":  # the words are a person's, the evidence is ours
+        ours -= {"statement", "type", "origin"}
     return {name: value for name, value in old.document().items() if name not in ours}
 
 

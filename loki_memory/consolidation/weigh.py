@@ -233,7 +233,7 @@ def _lists(old: Belief, own: Case) -> dict[str, Any]:
     for_, against = sorted(own.for_), sorted(own.against)
     if (for_, against) == (old.evidence.for_, old.evidence.against):
         return {}
-    return {"evidence": {**(old.evidence.model_extra or {}), "for": for_, "against": against}}
+    return {"evidence": old.evidence.with_lists(for_, against)}
 
 
 def _kept(belief: Belief, counted: str) -> str:
@@ -278,16 +278,15 @@ def _advises(belief: Belief) -> TypeGuard[AntiPattern]:
 
 def _weight(snapshot: Snapshot, id_: str, sure_ones: frozenset[str]) -> float:
     """One whole observation where it was followed by success; an archived one counts as it did."""
-    episode = snapshot.episode(id_)
-    return 1.0 if id_ in sure_ones or not episode or episode.outcome == "success" else UNSURE
+    outcome = snapshot.outcome_of(id_)
+    return 1.0 if id_ in sure_ones or outcome in {"", "success"} else UNSURE
 
 
 def _sum(snapshot: Snapshot, weights: Mapping[str, float]) -> float:
     """At most one observation per session."""
     sessions: dict[str, float] = {}
     for id_, weight in sorted(weights.items()):
-        episode = snapshot.episode(id_)
-        session = (episode.session if episode else None) or id_
+        session = snapshot.session_of(id_)
         sessions[session] = min(1.0, sessions.get(session, 0.0) + weight)
     return sum(sessions.values())
 

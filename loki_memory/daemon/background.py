@@ -1,8 +1,8 @@
-"""Work on memory in the background: it only adds.
+"""Work on memory in the background, which changes no file that git tracks.
 
 While a person works in a git repository, files that git tracks must not change: `git pull
---rebase` would refuse. So a change is written only if all its files are new, or not tracked by
-git. Changes of tracked files wait for a command: `loki-mem consolidate`.
+--rebase` would refuse. What is learned there is written to the local zone, as candidates, until a
+command publishes it: `loki-mem consolidate`.
 
 One round of work looks at what is new, and does nothing if nothing is. The files that a round
 writes cause another round, which finds nothing new.
@@ -18,13 +18,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import GitFailed, LokiMemoryError, NotFound, TrackedByGit
-from loki_memory.files.layout import PRIVATE, Layout
+from loki_memory.files.layout import PRIVATE, Layout, git_home
 from loki_memory.files.store import Change, Store
 from loki_memory.files.views import edited_views
 from loki_memory.home import Home, user_home
 from loki_memory.workspace import FEW, Workspace
 
 if TYPE_CHECKING:
+    from loki_memory.consolidation.publish import Reach
     from loki_memory.ingest.run import Failed
     from loki_memory.models import Episode
 
@@ -78,8 +79,6 @@ class BackgroundState(NamedTuple):
     rounds: int = 0  # rounds with something to do
     learned: int = 0  # episodes
     ingested: int = 0  # episodes
-    waiting: int = 0  # episodes whose lessons would change files that git tracks
-    planned: int = 0  # memories that a consolidation would change in tracked files
     trouble: str = ""  # the last error; empty once a round succeeded
 
 
@@ -102,7 +101,6 @@ class Background:
         self._log = log
         self._known: set[str] | None = None  # episodes; None before the first round
         self._settings = settings_stamp(workspace.layout)
-        self._waiting: dict[str, Episode] = {}
         self._last: _Look | None = None
         self._transcripts: set[tuple[str, int, int]] = set()
         self._looked_for_transcripts = float("-inf")
@@ -200,17 +198,10 @@ class Background:
             if look == self._last:
                 return
             self._last = look
-            self._doubt_the_plan()
             self._learn()
             self._refresh()
             self._settle(clock)
             self._note(rounds=self.standing.rounds + (number == 0))
-
-    def _doubt_the_plan(self) -> None:
-        """Plan again once it is quiet: the change may have been a consolidation."""
-        if self.standing.planned:
-            self._fresh += 1
-            self._note(planned=0)
 
     def _settle(self, clock: float) -> None:
         """Take in what was just written, so that its file event finds nothing new."""
@@ -227,28 +218,22 @@ class Background:
         return _Look(self.workspace.index.note("changed_ns"), stamp)
 
     def _learn(self) -> None:
-        """Run the first phases for each new episode; changes of tracked files wait."""
+        """Run the first phases for each new episode."""
         from loki_memory.consolidation.learn_now import learn
 
-        learned = 0
-        for episode in [*self._waiting.values(), *self._new_episodes()]:
-            try:
-                learn(self.workspace, [episode])
-            except TrackedByGit:
-                self._waiting[episode.id] = episode
-            else:
-                learned += 1
-                self._waiting.pop(episode.id, None)
-        if learned:
-            self._log(f"learned from {_counted(learned, 'episode')}")
-        self._note(learned=self.standing.learned + learned, waiting=len(self._waiting))
+        new = self._new_episodes()
+        for episode in new:
+            learn(self.workspace, [episode], self._reach())
+        if new:
+            self._log(f"learned from {_counted(len(new), 'episode')}")
+        self._note(learned=self.standing.learned + len(new))
 
     def _new_episodes(self) -> list[Episode]:
         """New episodes since the last look that teach something; none after an import."""
         from loki_memory.consolidation.feedback import teaches
 
         places = self.workspace.index.places("episode")
-        there = [name for name, path in places if not path.startswith(PRIVATE)]
+        there = [name for name, _ in places]
         new = [] if self._known is None else [path for path in there if path not in self._known]
         # What was there at the start may have been consolidated: that is found out once it is idle.
         self._fresh += min(1, len(there)) if self._known is None else len(new)
@@ -258,7 +243,7 @@ class Background:
         return [
             episode
             for episode in self._episodes(new)
-            if episode.scope == "project" and teaches(episode)
+            if (episode.scope == "project" or episode.captured) and teaches(episode)
         ]
 
     def _episodes(self, names: Iterable[str]) -> Iterator[Episode]:
@@ -281,20 +266,16 @@ class Background:
     def _consolidate(self, clock: float) -> None:
         """Consolidate once there is enough that is new, or once memory is quiet.
 
-        In a git repository a consolidation would change tracked files, so there it is only planned.
+        In a git repository it makes and renews candidates, and changes no file that git tracks.
         """
         if not self._is_consolidation_due(clock):
             return
-        is_ours = self.workspace.config.text("git.mode") == "off" or not self._is_in_git()
         self._fresh = 0
-        report = self.workspace.consolidate(plan_only=not is_ours)
+        report = self.workspace.consolidate(reach=self._reach(), commit=False)
         found = report.written + report.archived
-        self._note(planned=0 if is_ours else found)
-        if found and is_ours:
-            self._work_on_news(clock)
         if found:
-            verb = "consolidated" if is_ours else "left to `loki-mem consolidate`"
-            self._log(f"{verb}: {found} changes")
+            self._work_on_news(clock)
+            self._log(f"consolidated: {_counted(found, 'change')}")
 
     def _is_consolidation_due(self, clock: float) -> bool:
         config = self.workspace.config
@@ -303,10 +284,10 @@ class Background:
         is_idle = clock - self._changed >= config.get("watch.idle_seconds")
         return is_idle or self._fresh >= config.get("watch.episodes")
 
-    def _is_in_git(self) -> bool:
-        from loki_memory.files.layout import git_home
-
-        return git_home(self.workspace.layout.root) is not None
+    def _reach(self) -> Reach:
+        """In a git repository, files that git may track are left to commands."""
+        is_off = self.workspace.config.text("git.mode") == "off"
+        return "news" if is_off or git_home(self.workspace.layout.root) is None else "nothing"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -18,7 +18,7 @@ import orjson
 from loki_memory.errors import FileChanged, InvalidRecord, NotFound, NothingToUndo
 from loki_memory.files.codec import MAX_BYTES, decode, read_json
 from loki_memory.files.etag import etag
-from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout
+from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, archived_path
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import Change, Store, sealed
 from loki_memory.index import graph, queries
@@ -36,9 +36,20 @@ class Forgotten(NamedTuple):
     changed: list[str]  # ids of records that no longer refer to them
 
 
+def candidate_beside(change: Change, path: str) -> list[str]:
+    """The candidate in the local zone that a file was published from, if there is one."""
+    beside = PRIVATE + path
+    return [] if path.startswith(PRIVATE) or change.read(beside) is None else [beside]
+
+
 def archive(change: Change, path: str) -> str:
-    """Move a file to the archive, beside an earlier one of that name."""
+    """Move a file to the archive, beside an earlier one of that name.
+
+    The candidate that it was published from would stand in its place, and goes.
+    """
     target = _free(change, path)
+    for beside in candidate_beside(change, path):
+        change.remove(beside)
     change.move(path, target)
     return target
 
@@ -61,12 +72,6 @@ def _free(change: Change, path: str) -> str:
     return target
 
 
-def archived_path(path: str) -> str:
-    if path.startswith(PRIVATE):
-        return PRIVATE + ARCHIVE + path.removeprefix(PRIVATE)
-    return ARCHIVE + path
-
-
 def forget(store: Store, index: Index, memory_id: str, why: str, today: str) -> Forgotten:
     """Remove a memory and what was derived only from it, and every reference to them."""
     gone = _closure(index, memory_id)
@@ -79,8 +84,10 @@ def forget(store: Store, index: Index, memory_id: str, why: str, today: str) -> 
             there = change.read(path) if path else None
             if path is None or there is None:
                 raise FileChanged(path or name)
-            files[path] = there.data.decode()
-            change.remove(path)
+            for each in (path, *candidate_beside(change, path)):
+                stored = change.read(each)
+                files[each] = stored.data.decode() if stored else ""
+                change.remove(each)
         for name, path in _referring(index, gone):
             record, there = change.record(path), change.read(path)
             if record is None or there is None:

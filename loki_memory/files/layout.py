@@ -223,6 +223,13 @@ def _episode_name(record: Memory) -> str:
     return f"{file_stem(task)}-{tail if minted else record.id}"
 
 
+def archived_path(path: str) -> str:
+    """The path of a record in the archive of its zone."""
+    if path.startswith(PRIVATE):
+        return PRIVATE + ARCHIVE + path.removeprefix(PRIVATE)
+    return ARCHIVE + path
+
+
 def kind_of(path: str) -> Kind | None:
     """The kind of the record file at this path; None for views and files that are not ours."""
     path = path.removeprefix(PRIVATE)

@@ -38,6 +38,11 @@ class History:
         self._workspace.sync()
         return commit(self._workspace, agent, subject=subject, dry_run=dry_run)
 
+    def is_automatic(self) -> bool:
+        """Check if memory is committed without being asked: by a setting, or on its own branch."""
+        config = self._workspace.config
+        return config.text("git.commit") == "auto" or config.text("git.mode") == "branch"
+
     def pull(self, remote: str = "origin") -> Exchanged:
         """Fetch memory that others shared, and merge it; where it has a branch of its own.
 
@@ -70,6 +75,16 @@ class History:
         from loki_memory.history.review import open_questions
 
         return open_questions(self._workspace, since)
+
+    def candidates(self, most: int = 20) -> Review:
+        """List lessons of this machine that are not published, the surest first.
+
+        >>> [lesson.title for lesson in ws.history.candidates().shifts]  # doctest: +SKIP
+        """
+        from loki_memory.history.review import candidates
+
+        self._workspace.home.refresh()
+        return candidates(self._workspace, most)
 
     def approve(self, memory_id: str) -> Memory:
         """Let a belief stand, as somebody who has read it."""

@@ -13,9 +13,10 @@ from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of
 from loki_memory.history.belief_diff import Shift, evidence_of
 from loki_memory.history.commit_message import line
 from loki_memory.history.repository import repository, repository_if_any
-from loki_memory.history.review import shifts
+from loki_memory.history.review import private_session, shifts
 from loki_memory.history.tree import TreeEdit, edits, records_in
 from loki_memory.models import Belief, Episode, Memory, Skill
+from loki_memory.models.base import EpisodeMark
 
 if TYPE_CHECKING:
     from loki_memory.history.repository import Commit, Repository
@@ -35,7 +36,7 @@ class BlameSource(NamedTuple):
     session: str
     commit: str  # of the code that it was learned on
     at: str
-    kept: str  # live, archived, history (only in git), or missing
+    kept: str  # live, archived, history (only in git), private (another machine), or missing
 
 
 class BlameStep(NamedTuple):
@@ -112,7 +113,20 @@ def sources(workspace: Workspace, record: Memory) -> list[BlameSource]:
     evidence = evidence_of(record)
     found = {**dict.fromkeys(evidence.support, "for"), **dict.fromkeys(evidence.against, "against")}
     kept = _Kept(workspace)
-    return [_source(name, speaks, *kept.find(name)) for name, speaks in sorted(found.items())]
+    marks = record.evidence.episodes if isinstance(record, Belief) else {}
+    there = {name: kept.find(name) for name in found}
+    return [
+        _private_source(name, speaks, marks[name])
+        if there[name][0] is None and name in marks
+        else _source(name, speaks, *there[name])
+        for name, speaks in sorted(found.items())
+    ]
+
+
+def _private_source(name: str, speaks: str, mark: EpisodeMark) -> BlameSource:
+    """An episode that another machine keeps, as far as the belief tells of it."""
+    words, outcome, agent = private_session(mark)
+    return BlameSource(name, speaks, words, outcome, agent, "", "", mark.day or "", "private")
 
 
 class _Kept:

@@ -216,8 +216,13 @@ def _placed(records: Records) -> list[tuple[Memory, str]]:
 
 
 def _targets_of(record: Memory) -> set[str]:
-    """The ids that a record rests on or links to; an episode's recalled memories do not count."""
+    """The ids that a record rests on or links to; an episode's recalled memories do not count.
+
+    Neither does an episode that is private to one machine, of which the belief says what it was.
+    """
     targets = {edge.target for edge in record.edges() if edge.relation in _RESTS_ON}
+    if isinstance(record, Belief):
+        targets -= record.evidence.episodes.keys()
     if isinstance(record, Link):
         targets.add(record.from_)
     return targets

@@ -228,7 +228,7 @@ _STATUSES = (
 )
 _RULES: dict[str, Rule] = {
     "status": among(min, _STATUSES.index),
-    "evidence": nested({"for": joined, "against": joined}),
+    "evidence": nested({"for": joined, "against": joined, "episodes": nested({})}),
     "resolutions": _resolutions,
     "links": keyed(lambda link: (link.get("relation", "related_to"), link["to"])),
     "citations": keyed(lambda citation: (citation["path"], citation.get("symbol") or "")),

@@ -86,10 +86,21 @@ def tracked(folder: Path, paths: Sequence[str], commit: str = "") -> list[Tracke
     A plain subprocess: `status` needs this, and gitpython takes 0.2 s to load.
     """
     listing = ("ls-tree", "-r", "-z", commit) if commit else ("ls-files", "--stage", "-z")
-    command = ["git", *_OPTIONS, *listing, "--", *paths]
+    entries = (entry.partition("\t") for entry in _entries(folder, *listing, "--", *paths))
+    return [Tracked(path, about.startswith(_LINK)) for about, _, path in entries if path]
+
+
+def deleted(folder: Path, paths: Sequence[str]) -> set[str]:
+    """List those of some files that a commit of the checked-out branch deleted."""
+    listing = ("log", "--diff-filter=D", "--name-only", "--relative", "--format=", "-z")
+    return {path for path in _entries(folder, *listing, "--", *paths) if path}
+
+
+def _entries(folder: Path, *command: str) -> list[str]:
+    """Run a listing of git, without anything that a repository configures."""
     try:
-        answer = subprocess.run(  # noqa: S603 - git, without anything a repository configures
-            command,
+        answer = subprocess.run(  # noqa: S603 - git
+            ["git", *_OPTIONS, *command],  # noqa: S607
             cwd=folder,
             env={**_elsewhere(), **_SILENT, **_OFFLINE},
             capture_output=True,
@@ -97,8 +108,7 @@ def tracked(folder: Path, paths: Sequence[str], commit: str = "") -> list[Tracke
         )
     except OSError:  # git is not installed
         return []
-    entries = (os.fsdecode(entry).partition("\t") for entry in answer.stdout.split(b"\0"))
-    return [Tracked(path, about.startswith(_LINK)) for about, _, path in entries if path]
+    return [os.fsdecode(entry) for entry in answer.stdout.split(b"\0")]
 
 
 def _elsewhere() -> dict[str, str]:

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import InvalidRecord, UnknownRevision
+from loki_memory.errors import InvalidRecord, NotFound, UnknownRevision
 from loki_memory.files import zones
-from loki_memory.history.belief_diff import Shift, differences, reviews
+from loki_memory.history.belief_diff import Shift, confidence, differences, evidence_of, reviews
 from loki_memory.history.commit_message import count, phrases, plain
 from loki_memory.history.repository import repository, repository_if_any, tracked
 from loki_memory.history.tree import (
@@ -31,7 +32,9 @@ from loki_memory.history.tree import (
     of_nothing,
     of_worktree,
 )
-from loki_memory.models import Episode, Memory, Skill
+from loki_memory.index import queries
+from loki_memory.models import Belief, Episode, Memory, Skill
+from loki_memory.models.base import EpisodeMark
 from loki_memory.models.ids import ID
 
 if TYPE_CHECKING:
@@ -143,7 +146,20 @@ def _causes(comparison: Comparison, shifts: Iterable[Shift]) -> dict[str, Cause]
     known = {**comparison.old.known(), **comparison.new.known()}
     found = comparison.after.find(wanted - known.keys())
     episodes = {name: known.get(name) or found.get(name) for name in sorted(wanted)}
-    return {name: _cause(episode) for name, episode in episodes.items() if episode is not None}
+    private = {
+        name: Cause(name, *private_session(mark))
+        for shift in shifts
+        if isinstance(belief := known.get(shift.id), Belief)
+        for name, mark in belief.evidence.episodes.items()
+    }
+    there = {name: _cause(episode) for name, episode in episodes.items() if episode is not None}
+    return {**{name: private[name] for name in sorted(wanted & private.keys())}, **there}
+
+
+def private_session(mark: EpisodeMark) -> tuple[str, str, str]:
+    """The words for an episode that is on another machine, its outcome and its agent."""
+    words = f"a private session of {mark.day}" if mark.day else "a private session"
+    return words, mark.outcome or "", mark.agent or ""
 
 
 def _cause(record: Memory) -> Cause:
@@ -237,6 +253,21 @@ def open_questions(workspace: Workspace, spec: str | None = None) -> tuple[Revie
         if shift.what in _ASKED and shift.kind in _STATEMENTS and _is_unread(found, shift.id)
     ]
     return review, asked
+
+
+def candidates(workspace: Workspace, most: int) -> Review:
+    """The lessons that were learned on this machine and are not published, the surest first."""
+    shifts: list[Shift] = []
+    causes: dict[str, Cause] = {}
+    for name in queries.candidates(workspace.index, most):
+        record = workspace.get(name)
+        episodes = evidence_of(record).ids()
+        sure = confidence(record)
+        shifts.append(Shift("candidate", record.kind, name, record.title(), None, sure, episodes))
+        for episode in episodes:
+            with suppress(NotFound):
+                causes.setdefault(episode, _cause(workspace.get(episode)))
+    return Review("published lessons", "candidates of this machine", shifts, causes, [])
 
 
 def _is_unread(found: Comparison, memory_id: str) -> bool:

@@ -78,6 +78,7 @@ def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
     if not is_of(workspace, event.transcript):
         return Done(note="not taken: it did not begin in this repository")
     done = ingest(workspace, [event.transcript], only_add=True)
+    workspace.sessions.learn(event.session)
     return Done(note=f"recorded as {done.episodes} new episodes with {done.errors} errors")
 
 

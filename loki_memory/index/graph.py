@@ -95,9 +95,12 @@ def associations(index: Index, memory_id: str) -> list[str]:
 
 
 def dangling(index: Index) -> list[DanglingEdge]:
+    """Edges that lead nowhere, without those to episodes that are private to another machine."""
     sql = (
         "SELECT e.stated, e.target FROM edges AS e LEFT JOIN memories AS m ON m.id = e.target "
-        "WHERE m.id IS NULL AND e.target NOT LIKE 'file:%' ORDER BY 1, 2"
+        "WHERE m.id IS NULL AND e.target NOT LIKE 'file:%' AND NOT EXISTS ("
+        "SELECT 1 FROM memories AS b, json_each(b.body, '$.evidence.episodes') AS mark "
+        "WHERE b.id = e.stated AND mark.key = e.target) ORDER BY 1, 2"
     )
     return [DanglingEdge(*row) for row in index.ask(sql)]
 

@@ -241,6 +241,14 @@ class Index:
         """How many memories there are of each kind."""
         return dict(self.ask("SELECT kind, count(*) FROM memories GROUP BY kind ORDER BY kind"))
 
+    def private_counts(self) -> dict[str, int]:
+        """How many memories of each kind are in the local zone."""
+        sql = (
+            "SELECT kind, count(*) FROM memories WHERE path >= 'local/' AND path < 'local0' "
+            "GROUP BY kind ORDER BY kind"
+        )
+        return dict(self.ask(sql))
+
     def problems(self) -> list[tuple[str, str, str, int, str]]:
         return self.ask(
             "SELECT path, reason, field, line, advice FROM problems ORDER BY path, line, field"

@@ -183,6 +183,43 @@ def records(index: Index, kinds: Sequence[str]) -> list[RecordKind]:
     return [RecordKind(*row) for row in index.ask(sql, *kinds)]
 
 
+def episodes_of_session(index: Index, session: str) -> list[str]:
+    """The JSON of the episodes of a session, by id."""
+    sql = "SELECT body FROM memories WHERE kind = 'episode' AND session = ? ORDER BY id"
+    return [row[0] for row in index.ask(sql, session)]
+
+
+def learned_here(index: Index) -> set[str]:
+    """The ids of what was captured or learned on this machine, and is in its local zone."""
+    sql = (
+        "SELECT id FROM memories WHERE path >= 'local/' AND path < 'local0' AND ("
+        "json_extract(body, '$.captured') OR json_type(body, '$.key') IS NOT NULL "
+        "OR kind = 'tombstone' OR kind = 'link' AND json_extract(body, '$.by') = 'consolidation')"
+    )
+    return {row[0] for row in index.ask(sql)}
+
+
+def candidates(index: Index, most: int) -> list[str]:
+    """The ids of lessons that were learned here and are not published.
+
+    The best come first: those that count as active, then those with more evidence.
+    """
+    sql = (
+        "SELECT id FROM live AS m "
+        "WHERE path >= 'local/' AND path < 'local0' AND json_type(body, '$.key') IS NOT NULL "
+        "AND json_extract(body, '$.key.topic') IS NULL AND status IN ('active', 'candidate') "
+        "ORDER BY status, (SELECT count(*) FROM edges AS e WHERE e.source = m.id "
+        "AND e.relation = 'derived_from') DESC, confidence DESC, id LIMIT ?"
+    )
+    return [row[0] for row in index.ask(sql, most)]
+
+
+def shadowed(index: Index) -> list[tuple[str, str]]:
+    """(path, etag) of files in the local zone whose memory was published."""
+    sql = "SELECT path, hash FROM files WHERE held = 0 AND path >= 'local/' AND path < 'local0'"
+    return index.ask(sql)
+
+
 def listed(index: Index, kind: Kind) -> list[Listed]:
     """The records of a kind that were not rejected, as views list them."""
     from loki_memory.files.view_rendering import Listed

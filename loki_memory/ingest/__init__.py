@@ -24,6 +24,18 @@ class Sessions:
 
         return staged(self._workspace)
 
+    def learn(self, session: str) -> int:
+        """Learn from the episodes of a session, as candidates; returns how many there are.
+
+        The next session that meets one of its errors is told what mended it. What takes comparing
+        all episodes waits for `consolidate`.
+
+        >>> ws.sessions.learn("3f2a")  # doctest: +SKIP
+        """
+        from loki_memory.ingest.run import learn_session
+
+        return learn_session(self._workspace, session)
+
     def pause(self, span: str | None = None) -> Pause:
         """Capture nothing and inject nothing on this machine, for a while or until `resume`.
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord, LokiMemoryError, StoreBusy
 from loki_memory.files import disk
-from loki_memory.files.layout import ARCHIVE, place
+from loki_memory.files.layout import PRIVATE, archived_path, place
 from loki_memory.files.lock import locked
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named, sealed
@@ -129,6 +129,22 @@ def ingest(
             due = _due(workspace, staging, reads, is_named=named is not None)
             told = [_tried(workspace, staging, session, only_add=only_add) for session in due]
             return _report(reads, told, len(staging.sessions()))
+
+
+def learn_session(workspace: Workspace, session: str) -> int:
+    """Run the first phases of consolidation for the captured episodes of a session."""
+    from loki_memory.consolidation.feedback import teaches
+    from loki_memory.consolidation.learn_now import learn
+    from loki_memory.home import parsed
+    from loki_memory.index.queries import episodes_of_session
+
+    workspace.home.take_in()
+    bodies = episodes_of_session(workspace.index, session) if session else []
+    found = [record for body in bodies if isinstance(record := parsed("episode", body), Episode)]
+    new = [episode for episode in found if episode.captured and teaches(episode)]
+    if new:
+        learn(workspace, new, "nothing")
+    return len(new)
 
 
 def staged(workspace: Workspace) -> list[Waiting]:
@@ -302,7 +318,7 @@ class _Telling:
         before = self.before.get(episode.id)
         self.after[episode.id] = before or [path, ""]
         if there is None:
-            if before or change.read(ARCHIVE + path):  # somebody took it out
+            if before or change.read(archived_path(path)):  # somebody took it out
                 return "known"
             change.create(episode)
             self._note(change, episode.id, path)
@@ -313,7 +329,7 @@ class _Telling:
             return "known"
         if before is None or before[1] != there.etag:
             return "known"
-        if self.only_add:
+        if self.only_add and not path.startswith(PRIVATE):
             return "left"
         change.put(whole, path)
         self._note(change, episode.id, path)
@@ -327,9 +343,11 @@ class _Telling:
         """Remove episodes that the session, now that more of it is known, does not have."""
         gone = {name: self.before[name] for name in sorted(self.before.keys() - self.after.keys())}
         if self.only_add:
-            self.after |= gone
-            self.counts["left"] += len(gone)
-        elif gone:
+            left = {name: one for name, one in gone.items() if not one[0].startswith(PRIVATE)}
+            self.after |= left
+            self.counts["left"] += len(left)
+            gone = {name: one for name, one in gone.items() if name not in left}
+        if gone:
             with self.workspace.store.change() as change:
                 for path, etag in gone.values():
                     there = change.read(path)

@@ -83,11 +83,26 @@ class LinkTo(Part):
     strength: Score | None = None
 
 
+class EpisodeMark(Part):
+    """A private episode as a belief tells of it, so that other clones can weigh it."""
+
+    day: Text | None = None
+    agent: Text | None = None
+    outcome: Text | None = None
+    session: Text | None = None  # a hash of the session's id
+
+
 class Evidence(Part):
     """The episodes that speak for and against a belief."""
 
     for_: TextSet = Field(default_factory=list, alias="for")
     against: TextSet = Field(default_factory=list)
+    episodes: dict[Text, EpisodeMark] = Field(default_factory=dict)  # those that are private
+
+    def with_lists(self, for_: list[str], against: list[str]) -> dict[str, Any]:
+        """The evidence as it is written, with other lists of episodes."""
+        rest = self.model_dump(mode="json", exclude_unset=True)
+        return {**rest, "for": for_, "against": against}
 
 
 class Citation(Part):

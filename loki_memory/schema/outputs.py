@@ -161,6 +161,7 @@ class StatusOutput(TypedDict):
     workspace: str
     git: bool
     counts: dict[str, int]
+    private: dict[str, int]
     problems: int
     open_handoffs: int
     pending_views: list[str]
@@ -317,6 +318,8 @@ class GarbageOutput(TypedDict):
 
     files: list[str]
     bytes: int
+    untracked: list[str] | None
+    completed: list[str] | None
 
 
 class ForgetOutput(TypedDict):

@@ -13,8 +13,6 @@ class StandingOutput(TypedDict):
     rounds: int
     learned: int
     ingested: int
-    waiting: int
-    planned: int
     trouble: str
 
 

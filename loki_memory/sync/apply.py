@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from loki_memory.files import views
-from loki_memory.files.layout import kind_of, view_kind
+from loki_memory.files.layout import PRIVATE, kind_of, view_kind
 from loki_memory.files.problem import Problem, other_kind, same_id
 from loki_memory.files.scan import ODD, UNREADABLE, Stamp
 from loki_memory.files.store import Store
@@ -94,6 +94,7 @@ class Intake:
         """Give each id that several files claim to the first of them."""
         for memory_id in sorted(self._contested | set(self._revision.losers())):
             paths = [p for p in self._revision.claimants(memory_id) if p not in self._removed]
+            paths.sort(key=lambda path: (path.startswith(PRIVATE), path))  # the published one first
             for path in paths:
                 self._revision.remove_path(path)
             for number, path in enumerate(paths):
@@ -102,6 +103,10 @@ class Intake:
     def _settle(self, memory_id: str, path: str, holder: str) -> None:
         found = self._store.read(path)
         if found is None:
+            return
+        if path.startswith(PRIVATE) and path == PRIVATE + holder:  # what was published of it speaks
+            self._revision.note_file(path, found.etag, memory_id, held=False)
+            self._revision.set_problems(path, ())
             return
         entry, problems = entry_in(path, found, rekey=bool(holder))
         if entry is None:

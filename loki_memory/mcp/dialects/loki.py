@@ -129,7 +129,7 @@ def consolidate(
     """
     now = datetime.fromisoformat(workspace.now())
     since = f"{now - timedelta(hours=since_hours):%Y-%m-%dT%H:%M:%SZ}"
-    report = workspace.consolidate(since=since, commit=True)
+    report = workspace.consolidate(since=since)
     steps = [
         Step(what=step.what, id=step.id, title=line(step.title, WIDTH)) for step in report.steps
     ]
