@@ -64,7 +64,8 @@ def _measure(place: Path, sessions: list[Path], *, show: bool) -> None:
     prompts = set(_prompts(first))
     print(f"tracked files under .loki: {len(tracked)}")
     for name, found in _leaks(root, tracked, prompts).items():
-        print(f"files with {name}: {len(found)} {found[:3]}")
+        print(f"files with {name}: {len(found)}")
+        print("".join(f"  {line}\n" for line in found[:10]), end="")
     _show_clone(root, place / "clone", show=show)
     _git(root, "checkout", "-q", "-b", "feature")
     changed: set[str] = set()
@@ -94,8 +95,9 @@ def _leaks(root: Path, tracked: Iterable[str], prompts: set[str]) -> dict[str, l
         for name, pattern in _PERSONAL.items():
             found[name] += [path] if pattern.search(text) else []
         record = json.loads(text) if path.endswith(".json") else {}
-        if record.get("type") not in _OWN_WORDS and not prompts.isdisjoint(_runs(text)):
-            found["words of a prompt"].append(path)
+        quoted = prompts.intersection(_runs(text))
+        if record.get("type") not in _OWN_WORDS and quoted:
+            found["words of a prompt"].append(f"{path}: {min(quoted)}")
     return found
 
 

@@ -15,6 +15,7 @@ it. Of the latter, those whose own remedy is not among the few that are kept are
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 from loki_memory.consolidation.failures import BARE, RULE, Failure, brought_in, group
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.provenance import DEAD, SAME, extra, least_trusted, newest
+from loki_memory.consolidation.similarity import content
 from loki_memory.consolidation.snapshot import (
     BeliefChange,
     PhaseChanges,
@@ -29,6 +31,7 @@ from loki_memory.consolidation.snapshot import (
     Touched,
     in_time,
 )
+from loki_memory.consolidation.template import LEFT_OUT, common
 from loki_memory.models import AntiPattern, Learning, Resolution, parse, tombstone_id
 from loki_memory.models.base import Memory
 from loki_memory.models.confidence import lower_bound, otherwise
@@ -37,6 +40,9 @@ from loki_memory.models.error_noise import is_usage
 from loki_memory.models.ids import digest
 from loki_memory.models.links import Tombstone
 
+_EXAMPLE = " E.g. "
+_CODE = re.compile(r"`[^`]+`")
+_TELLING = 4  # words of content that the messages of a rule must share to be told by them
 _NEWEST = 25  # episodes, of all that met an error or of one day
 
 
@@ -151,7 +157,7 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     first, last = known.fresh[0], known.fresh[-1]
     fields: dict[str, Any] = {
         "id": id_,
-        "what_fails": _commonest(one.failure.line for one in met),
+        "what_fails": _line(met),
         "prevention": next((one.do for one in resolutions if one.for_), None),
         "resolutions": [one.model_dump(mode="json", exclude_unset=True) for one in resolutions],
         "otherwise": sorted(others) or None,
@@ -179,6 +185,14 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     # Most are as they were: that is seen before another one is made of the same fields.
     new = old if document == stated else parse(AntiPattern, document)
     return old if new.document() == stated else new
+
+
+def _line(met: list[Occurrence]) -> str:
+    """The line that names an error: of a linter's rule what its messages have in common."""
+    lines = [one.failure.line for one in met]
+    is_rule = met[0].failure.key.template.startswith(RULE)
+    shared = common(lines) if is_rule and len({*lines}) > 1 else ""
+    return shared if len(content(shared.replace(LEFT_OUT, " "))) >= _TELLING else _commonest(lines)
 
 
 def _archived(snapshot: Snapshot, old: AntiPattern | None) -> list[Resolution]:
@@ -212,6 +226,7 @@ def _resolutions(met: list[Occurrence], archived: list[Resolution]) -> list[Reso
     overcame = _overcame(ranked)
     ranked.sort(key=lambda one: (len(brought_in(one.do)), one.do))  # what is plain is told first
     ranked.sort(key=_newest, reverse=True)
+    ranked.sort(key=_names)
     ranked.sort(key=_wording, reverse=True)
     return sorted(ranked, key=lambda one: _worth(one, overcame), reverse=True)
 
@@ -250,7 +265,13 @@ def _newest(one: Resolution) -> str:
 def _wording(one: Resolution) -> int:
     """What explains comes before what only shows a change or a command."""
     is_bare = BARE.match(one.do) is not None
-    return 0 if is_bare else 2 if " E.g. " in one.do else 1
+    return 0 if is_bare else 2 if _EXAMPLE in one.do else 1
+
+
+def _names(one: Resolution) -> int:
+    """How many names of code an explanation has: one without any holds in other places too."""
+    explained, example, _ = one.do.partition(_EXAMPLE)
+    return len(_CODE.findall(explained)) if example else 0
 
 
 def _worth(one: Resolution, overcame: set[str]) -> float:

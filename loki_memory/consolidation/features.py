@@ -24,6 +24,7 @@ from loki_memory.consolidation.similarity import content, marks, words
 from loki_memory.consolidation.step_sequences import Move, is_command, move, moves
 from loki_memory.consolidation.summary import is_terse
 from loki_memory.consolidation.work_context import (
+    before_commits,
     category_of,
     checks,
     circumstances,
@@ -68,6 +69,7 @@ class EpisodeFeatures(NamedTuple):
     names: Sequence[str]  # memories that it refers to
     is_terse: bool
     captured: bool = False
+    before_commits: Sequence[Sequence[str]] = ()  # commands between the last edit and each commit
     stated: Sequence[Sequence[Any]] = ()  # text, type, score, and whether the defect was mended
 
     @property
@@ -105,6 +107,7 @@ class StatedSentence(NamedTuple):
     type: str
     score: float | None
     resolved: bool
+    quoted: bool = False
 
 
 class FirstAction(NamedTuple):
@@ -150,7 +153,10 @@ def episode_features(episode: Episode) -> EpisodeFeatures:
         names=[*(link.to for link in episode.links), *(name for name, _ in verdicts)],
         is_terse=is_terse(episode),
         captured=episode.captured,
-        stated=[[one.text, one.type, one.score, one.resolved] for one in episode.statements],
+        before_commits=before_commits(episode),
+        stated=[
+            [one.text, one.type, one.score, one.resolved, one.quoted] for one in episode.statements
+        ],
     )
 
 

@@ -1,6 +1,7 @@
 """The phases of consolidation, in their order.
 
     digest         what waits becomes episodes (what is an episode already needs nothing)
+    routine        what sessions run before they commit becomes one fact
     key, induce    errors by their signature become anti-patterns and learnings; episodes that are
                    alike, patterns
     merge          what says the same becomes one, guarded
@@ -24,12 +25,14 @@ from loki_memory.consolidation.patterns import patterns
 from loki_memory.consolidation.pipeline import Phases
 from loki_memory.consolidation.reconcile import reconcile
 from loki_memory.consolidation.reflect import reflect
+from loki_memory.consolidation.routines import routine
 from loki_memory.consolidation.skills import proceduralise
 
 (FIRST, FACTS, WEIGH) = EARLY
 ALL: Phases = (
     FIRST,
     FACTS,
+    ("routine", routine),
     ("induce", patterns),
     ("merge", merge),
     WEIGH,

@@ -14,26 +14,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from loki_memory.consolidation.failures import BARE
 from loki_memory.consolidation.features import EpisodeFeatures
+from loki_memory.consolidation.lesson_text import USERS_WORDS, objection
 from loki_memory.consolidation.links import SOURCE
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.pipeline import Plan
 from loki_memory.consolidation.provenance import DEAD, extra
 from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, session_mark
+from loki_memory.consolidation.statements import WORTH_TELLING
+from loki_memory.consolidation.template import LEFT_OUT
 from loki_memory.files.layout import PRIVATE, place
-from loki_memory.models import AntiPattern, Belief, Link, Memory, parse
-from loki_memory.models.text import normal
+from loki_memory.models import AntiPattern, Belief, Fact, Link, Memory, Pattern, parse
+from loki_memory.models.text import runs
 
 Etags = dict[str, tuple[str, str | None]]  # by id: the file, and its etag when it was read
 # Which tracked files a run may write: none, those with news in their words, or all.
 Reach = Literal["nothing", "news", "all"]
 
 _LONGEST = 300  # characters of a lesson that others shall read
-_QUOTED = 8  # words in a row that make a quotation of a prompt
-_OWN_WORDS = frozenset({"preference", "rule", "decision"})  # they are what the user said
+_MAY_QUOTE = USERS_WORDS | {"decision"}
 # A path of one machine, an address of a person.
 _PERSONAL = re.compile(
     r"(?:/home/|/Users/|/root/|[A-Z]:\\Users\\)\w|[\w.+-]+@[\w-]+\.[a-z]{2,}(?!\w)", re.IGNORECASE
@@ -178,6 +181,8 @@ class Publishing:
         """A belief as others may read it: it names nothing that only this machine has."""
         path, etag = self._files.shared.get(belief.id, ("", None))
         document = belief.document()
+        if isinstance(belief, Fact) and "statement" in (extra(belief, "key") or ()):
+            document["key"] = {"statement": belief.statement}  # not another, unpublished wording
         if belief.parent and self._stays_here(belief.parent):
             document.pop("parent", None)
             document.pop("depth", None)
@@ -244,17 +249,33 @@ class Publishing:
             found.append(f"is longer than {_LONGEST} characters")
         if isinstance(belief, AntiPattern) and not _is_worded(belief):
             found.append("says what fails and not what to do")
-        if getattr(belief, "type", None) not in _OWN_WORDS and self._quotes(belief, texts):
+        if isinstance(belief, Fact):
+            reason = objection(belief.statement, is_stated=belief.type in USERS_WORDS)
+            found += [reason] if reason else []
+            if belief.score is not None and belief.score < WORTH_TELLING:
+                found.append("is hardly worth keeping")
+        if isinstance(belief, Pattern) and LEFT_OUT in belief.pattern:
+            found.append("leaves out words")
+        if getattr(belief, "type", None) not in _MAY_QUOTE and self._quotes(belief, texts):
             found.append("quotes a prompt")
         return found
 
     def _quotes(self, belief: Belief, texts: Iterable[str]) -> bool:
         """Whether a text repeats what a user wrote."""
-        episodes = filter(None, map(self._snapshot.episode, sorted(belief.rests_on())))
+        if extra(belief, "quoted"):
+            return True
         asked: set[str] = set()
-        for episode in episodes:
-            asked.update(_runs(episode.goal))
-        return any(not asked.isdisjoint(_runs(text)) for text in texts)
+        for session in self._met_in(belief):
+            asked.update(*map(runs, self._goals.get(session, ())))
+        return any(not asked.isdisjoint(runs(text)) for text in texts)
+
+    @cached_property
+    def _goals(self) -> dict[str, list[str]]:
+        """By session, what its user asked for."""
+        found: dict[str, list[str]] = {}
+        for episode in self._snapshot.episodes:
+            found.setdefault(session_mark(episode), []).append(episode.goal)
+        return found
 
 
 def _told(write: RecordWrite) -> BeliefChange:
@@ -322,9 +343,3 @@ def _texts(belief: Belief) -> Iterator[str]:
     yield from (str(document[name]) for name in _SAYS if document.get(name))
     yield from map(str, document.get("conditions", ()))
     yield from (remedy["do"] for remedy in document.get("resolutions", ()))
-
-
-def _runs(text: str) -> set[str]:
-    """Every so many words in a row of a text."""
-    words = re.findall(r"\w+", normal(text))
-    return {" ".join(words[at : at + _QUOTED]) for at in range(len(words) - _QUOTED + 1)}

@@ -12,10 +12,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.consolidation.features import EpisodeFeatures, StatedSentence
+from loki_memory.consolidation.lesson_text import USERS_WORDS, objection
 from loki_memory.consolidation.provenance import (
     DEAD,
     SAME,
@@ -41,6 +43,10 @@ from loki_memory.models.confidence import confidence
 from loki_memory.models.ids import digest
 from loki_memory.models.text import holds_everywhere, normal
 
+if TYPE_CHECKING:
+    from loki_memory.embedding import Embedding
+
+WORTH_TELLING = 0.3  # the score of a statement that others may be told
 TOLD_FROM_ONE = 0.6  # the score from which on one session suffices
 _WORTH = 2.0  # observations that a score is worth
 _UNSCORED = 0.5  # a statement that somebody wrote down without a score
@@ -51,14 +57,16 @@ _REPORTS = re.compile(  # what was done, was broken or is tested, not what holds
     r"|the (?:fix|approach) (?:is|was))\b)",
     re.IGNORECASE,
 )
-_SHARED = 4  # words of content that two statements of one lesson have in common, at least
-_COVER, _COVER_OF_LONGER = 0.75, 0.5  # the share of the shorter and of the longer one
+_SHARED = 3  # words of content that two statements of one lesson have in common, at least
+_SAME_LESSON = 0.7  # of similarity; chosen by reading what joins on two projects
+_GRID = 1024  # parts of 1 to which a vector is rounded
 _OURS = (
     "statement",
     "type",
     "confidence",
     "key",
     "score",
+    "quoted",
     "evidence",
     "valid_from",
     "at",
@@ -101,6 +109,7 @@ class _Shelf:
 
     def __init__(self, known: Iterable[Fact] = ()) -> None:
         self._texts: dict[str, str] = {}
+        self._meanings = _Meanings()
         self._having: defaultdict[str, list[str]] = defaultdict(list)
         for fact in sorted(known, key=lambda one: (one.valid_from or "", one.id)):
             self._add(fact.id, extra(fact, "key")["statement"])
@@ -112,13 +121,21 @@ class _Shelf:
             return stated.id
         words = set(content(text))
         shared = Counter(chain.from_iterable(self._having[word] for word in words))
-        for id_, count in sorted(shared.items(), key=lambda one: (-one[1], one[0])):
-            if count < _SHARED:
-                break
-            if _is_same(text, self._texts[id_], count):
-                return id_
+        near = {id_: count for id_, count in shared.items() if count >= _SHARED}
+        alike = {id_: self._similarity(text, id_, count) for id_, count in near.items()}
+        best = max(sorted(alike), key=alike.__getitem__, default="")
+        if best and alike[best] >= _SAME_LESSON:
+            return best
         self._add(stated.id, text)
         return stated.id
+
+    def _similarity(self, text: str, id_: str, shared: int) -> float:
+        """Half the cosine of the embeddings, half the share of words; 0 if one denies the other."""
+        other = self._texts[id_]
+        cover = shared / min(len(set(content(text))), len(set(content(other))))
+        if 1 + cover < 2 * _SAME_LESSON or not _may_be_same(text, other):
+            return 0.0
+        return round((self._meanings.cosine(text, other) + cover) / 2, 4)
 
     def _add(self, id_: str, text: str) -> None:
         self._texts[id_] = text
@@ -126,11 +143,33 @@ class _Shelf:
             self._having[word].append(id_)
 
 
-def _is_same(one: str, other: str, shared: int) -> bool:
-    """Whether most words of content of either text stand in the other, and none is denied."""
-    sizes = sorted((len(set(content(one))), len(set(content(other)))))
-    if shared < _COVER * sizes[0] or shared < _COVER_OF_LONGER * sizes[1]:
-        return False
+class _Meanings:
+    """Embeddings of texts, each computed once; on a grid, so that every machine decides alike."""
+
+    def __init__(self) -> None:
+        self._vectors: dict[str, Any] = {}
+
+    def cosine(self, one: str, other: str) -> float:
+        return float(self._vector(one) @ self._vector(other)) / _GRID**2
+
+    def _vector(self, text: str) -> Any:
+        if text not in self._vectors:
+            import numpy as np
+
+            model = _model()
+            self._vectors[text] = np.rint(model.embed([model.tokens(text)])[0] * _GRID)
+        return self._vectors[text]
+
+
+@cache
+def _model() -> Embedding:
+    from loki_memory.embedding import load
+
+    return load()
+
+
+def _may_be_same(one: str, other: str) -> bool:
+    """Whether neither text denies the other."""
     return marks(one).is_negated == marks(other).is_negated and not opposed(one, other)
 
 
@@ -182,24 +221,23 @@ def _fact(
     first, last = stated[0].episode, stated[-1].episode
     known = _known(snapshot, old, is_partial=is_partial)
     episodes = {*(one.episode.id for one in stated), *known}
-    score = max([*(_score(one) for one in stated), *([old.score or 0.0] if old and known else [])])
     is_owned = old is not None and old.origin == "owner"
     support = len({*map(snapshot.session_of, episodes)})
-    best = max(stated, key=_score)
-    is_better = not (old and known) or _score(best) > (old.score or 0.0)
-    text, type_ = (best.statement.text, best.statement.type) if is_better else _said(old)
+    told = max([*map(_wording, stated), *([_known_wording(old)] if old and known else [])])
+    text, score = told.text, told.score
     begun = extra(old, "key")["statement"] if old and known else stated[0].statement.text
     dates = [first.date, *filter(None, [old.valid_from if old and known else None])]
     moments = [last.timestamp, *filter(None, [old.at if old and known else None])]
     fields: dict[str, Any] = {
         "id": id_,
         "statement": text,
-        "type": type_,
+        "type": told.type or None,
         "confidence": confidence(support, 0, (_WORTH * score, _WORTH * (1 - score))),
         "status": "active" if is_owned else _status(stated, text, score, support),
         "scope": first.scope,
         "key": {"statement": begun},
         "score": score,
+        "quoted": told.is_quoted or None,
         "evidence": (old.evidence if old else Evidence()).with_lists(newest(episodes), []),
         "valid_from": min(dates),
         "at": max(moments),
@@ -207,11 +245,34 @@ def _fact(
             [*(one.episode for one in stated), *([old] if old and known else [])]
         ),
     }
-    return parse(Fact, {**fields, **(_kept(old) if old else {})})
+    given = {name: value for name, value in fields.items() if value is not None}
+    return parse(Fact, {**given, **(_kept(old) if old else {})})
 
 
-def _said(old: Fact | None) -> tuple[str, str | None]:
-    return (old.statement, old.type) if old else ("", None)
+class _Wording(NamedTuple):
+    """One of several wordings of a fact; the greatest is told."""
+
+    is_lesson: bool
+    score: float
+    text: str
+    type: str
+    is_quoted: bool
+
+
+def _wording(stated: Stated) -> _Wording:
+    text, type_ = stated.statement.text, stated.statement.type
+    is_lesson = _score(stated) >= WORTH_TELLING and not objection(
+        text, is_stated=type_ in USERS_WORDS
+    )
+    return _Wording(is_lesson, _score(stated), text, type_, stated.statement.quoted)
+
+
+def _known_wording(old: Fact) -> _Wording:
+    """The wording of a fact as the last run left it."""
+    text, type_ = old.statement, old.type or ""
+    is_worth = (old.score or 0.0) >= WORTH_TELLING
+    is_lesson = is_worth and not objection(text, is_stated=type_ in USERS_WORDS)
+    return _Wording(is_lesson, old.score or 0.0, text, type_, bool(extra(old, "quoted")))
 
 
 def _known(snapshot: Snapshot, old: Fact | None, *, is_partial: bool) -> set[str]:

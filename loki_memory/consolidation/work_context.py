@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from loki_memory.consolidation.step_sequences import is_command, move
 from loki_memory.models import Action, Episode
@@ -37,6 +38,20 @@ _CATEGORIES = {
     ".sql": "sql",
     ".db": "sql",
 }
+
+_CHAIN = re.compile(r"&&|\|\||[;\n]")
+_EDITS = ("edit", "write", "multiedit", "notebookedit", "create", "apply_patch")
+# Programs that look or move things about, in any project.
+_PLAIN = frozenset(
+    (
+        *("awk", "basename", "cat", "cd", "chmod", "cp", "curl", "cut", "date", "diff", "dirname"),
+        *("du", "echo", "env", "export", "false", "find", "for", "gh", "git", "grep", "head", "hg"),
+        *("if", "jq", "kill", "ls", "mkdir", "mv", "ps", "pwd", "read", "rg", "rm", "sed", "set"),
+        *("sleep", "sort", "source", "sudo", "svn", "tail", "tee", "test", "then", "time", "touch"),
+        *("timeout", "tr", "tree", "true", "uniq", "unset", "wait", "wc", "which", "while"),
+        *("xargs",),
+    )
+)
 
 
 def steps(episode: Episode) -> frozenset[str]:
@@ -103,3 +118,36 @@ def checks(episode: Episode) -> set[str]:
     """The tests, linters and builds that an episode ran."""
     heads = (move(one).head for one in episode.action_log if is_command(one))
     return {head for head in heads if _CHECK.search(head)}
+
+
+def before_commits(episode: Episode) -> list[list[str]]:
+    """The commands between the last edit and each commit of an episode, each list in its order.
+
+    >>> from loki_memory.models import Action, Episode
+    >>> log = ["Edit a.py", "make lint && make test | tail", "git commit -m x"]
+    >>> actions = [Action(action="Edit", target="a.py")]
+    >>> actions += [Action(action="Bash", target=line) for line in log[1:]]
+    >>> before_commits(Episode(goal="x", timestamp="2026-01-01", action_log=actions))
+    [['make lint', 'make test']]
+    """
+    found: list[list[str]] = []
+    run: list[str] = []
+    for action in episode.action_log:
+        if action.action.lower().startswith(_EDITS):
+            run = []
+        for command in _commands(action):
+            if command == "git commit":
+                found.append([*dict.fromkeys(run)])
+                run = []
+            elif command.partition(" ")[0] not in _PLAIN:
+                run.append(command)
+    return found
+
+
+def _commands(action: Action) -> Iterator[str]:
+    if not is_command(action):
+        return
+    for part in _CHAIN.split(action.target or action.action):
+        made = move(Action(action="bash", target=part.strip()))
+        if made.head and made.head != "bash" and not made.place:
+            yield made.head

@@ -129,6 +129,7 @@ def _stated(stated: Sequence[FoundStatement]) -> list[dict[str, Any]]:
             "source": one.source,
             "score": one.score,
             **({"resolved": True} if one.is_resolved else {}),
+            **({"quoted": True} if one.is_quoted else {}),
         }
         for one in stated
         if one in best

@@ -18,6 +18,7 @@ from loki_memory.consolidation.similarity import content
 from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_score import CODE_NAME, DEFECT, USER, is_refused, score
 from loki_memory.ingest.statement_types import is_about_tool, statement_type
+from loki_memory.models.text import runs
 
 STORED = 0.15  # the least score that is kept
 PER_SESSION = 20
@@ -52,6 +53,7 @@ class FoundStatement(NamedTuple):
     at: int = 0  # the number of its utterance in the session
     is_external: bool = False
     is_resolved: bool = False
+    is_quoted: bool = False
 
 
 class _Sentence(NamedTuple):
@@ -64,11 +66,12 @@ def statements(
     utterances: Sequence[Utterance],
     tools: Iterable[str] = (),
     edited: Mapping[str, int] = MappingProxyType({}),
+    prompts: Iterable[str] = (),
 ) -> list[FoundStatement]:
     """The statements of one session, the best first.
 
     `tools` are names of outside programs; `edited` tells for names of code how many utterances came
-    before their last edit.
+    before their last edit; `prompts` are all that the user wrote.
     """
     outside = frozenset(tools)
     said = list(_sentences(utterances))
@@ -83,7 +86,9 @@ def statements(
         for statement in found
         if statement
     ]
-    return _chosen(sorted(kept, key=lambda statement: (-statement.score, statement.text)))
+    best = _chosen(sorted(kept, key=lambda statement: (-statement.score, statement.text)))
+    asked = {run for prompt in prompts for run in runs(prompt)}
+    return [one._replace(is_quoted=not asked.isdisjoint(runs(one.text))) for one in best]
 
 
 def sentences_of(utterances: Sequence[Utterance]) -> Iterator[tuple[str, str, int]]:

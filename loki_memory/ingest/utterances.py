@@ -25,6 +25,7 @@ class Prose(NamedTuple):
     utterances: list[Utterance]
     tools: frozenset[str]
     edited: dict[str, int]  # names of code -> number of utterances before the last edit of it
+    prompts: list[str] = []  # noqa: RUF012 - never changed: all that the user wrote or pasted
 
 
 def utterances(turns: Iterable[Turn]) -> Prose:
@@ -34,12 +35,13 @@ def utterances(turns: Iterable[Turn]) -> Prose:
     for turn in turns:
         found += reader.read(turn)
         reader.edit(turn, len(found))
-    return Prose(found, frozenset(reader.tools), reader.edited)
+    return Prose(found, frozenset(reader.tools), reader.edited, reader.asked)
 
 
 class _Reader:
     def __init__(self) -> None:
         self.prompts = 0
+        self.asked: list[str] = []
         self.foreign: set[str] = set()  # calls of tools that answer with words of third parties
         self.after_foreign = False  # such an answer came, and nothing else since
         self.tools: set[str] = set()
@@ -75,6 +77,7 @@ class _Reader:
     def _asked(self, turn: Turn) -> Iterator[Utterance]:
         self.after_foreign = False
         self.prompts += 1
+        self.asked.append(turn.text)
         if len(turn.text) > _PLAN and self.prompts == 1:
             yield Utterance(turn.key, turn.text, WRITTEN)
         elif len(turn.text) <= _LONGEST_ORDER:

@@ -78,6 +78,7 @@ class Statement(Part):
     source: Text | None = None  # say, written, user or compact
     score: Score | None = None  # the chance that it is worth keeping
     resolved: bool = False  # it tells of a defect that the session mended afterwards
+    quoted: bool = False  # it repeats what the user had written
 
 
 class Context(Part):

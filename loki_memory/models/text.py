@@ -35,6 +35,12 @@ def nfc(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+def runs(text: str, count: int = 8) -> set[str]:
+    """Every so many words in a row of a text: two texts that share one quote each other."""
+    words = re.findall(r"\w+", text.lower())
+    return {" ".join(words[at : at + count]) for at in range(len(words) - count + 1)}
+
+
 def normal(text: str) -> str:
     """The value of a text: without case, whitespace, invisible and look-alike characters."""
     if text.isascii() and text.isprintable():

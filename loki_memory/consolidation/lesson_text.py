@@ -1,0 +1,87 @@
+"""Statements that read as lessons, and those that only report: a lesson holds for the next session.
+
+What an agent says is mostly about the work of the moment: what it changed, what is fixed now, what
+comes next. Such a sentence stays a candidate, which is found when somebody asks and not told
+unasked. The rules are about English, not about a project.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+Rules = tuple[tuple[str, Callable[[str], bool]], ...]
+
+USERS_WORDS = frozenset({"preference", "rule"})  # types of what a user said
+_MOST_NAMES = 4  # of code: more are a description of one place
+_STARTS_BADLY = re.compile(
+    r"(?:\d+\s*[.)\u2013\u2014-]|(?:but|and|so|also|then|now|next|however|additionally|therefore"
+    r"|otherwise|result|after that|optional|additional|given|task|step|bug|fix|issue|todo|note"
+    r"|without the fix|(?:two|three|four|five|several) [\w -]{0,20}bugs)\b"
+    r"|(?:add|allow|call|check|contain|creat|defin|ensur|handl|includ|load|print|read|return|set"
+    r"|show|suggest|support|tak|us|verifi|writ)e?s\b"  # nobody says who
+    r"|`?(?:Test|test_)\w+`?\s|(?:we|i|you|he|she|they|it|both|all|none|these|those)\b)",
+    re.IGNORECASE,
+)
+_DONE = (  # verbs that tell what a session did to the code
+    r"add|chang|clean|convert|creat|defin|delet|drop|extract|fix|implement|introduc|keep|kept"
+    r"|merg|migrat|mov|refactor|remov|renam|replac|resolv|simplif|split|switch|updat|wir"
+)
+_REPORTS = re.compile(
+    rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|e?d|e?s|ped|ted|ing)?\b"
+    r"|(?:the|this|that) (?:fix|approach|change|test|refactoring|commit|pr|branch|session|error)\b",
+    re.IGNORECASE,
+)
+_PASSES = re.compile(  # what will not be so tomorrow
+    r"\b(?:now|no longer|already|currently|previously|was|were|had|has been|have been|still"
+    r"|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
+    r"|tests? (?:pass|fail)\w*|incoming|(?:in|on) head|passed with)\b"
+    r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b",
+    re.IGNORECASE,
+)
+_POINTS = re.compile(  # to something that a reader of the sentence alone does not see
+    r"\b(?:this|that|these|those) (?:case|one|way|file|bug|issue|comment|thing|method|function"
+    r"|line|problem|approach|part)s?\b|\btoo[.!]?$|\b(?:above|below|the latter|as well)\b",
+    re.IGNORECASE,
+)
+_ORDERS = re.compile(
+    r"(?:ok(?:ay)?,? |then |now )*(?:let's|let us|can you|could you|please) "
+    r"(?:also |just |now )*(?:add|check|commit|create|do|fix|go|look|make a|rebase|review|run|see"
+    r"|try|write)\b",
+    re.IGNORECASE,
+)
+_GUIDES = re.compile(  # it says what to do, why, or what not to rely on
+    r"\b(?:must|should|shall|always|never|only|unless|until|before|after|when|whenever|if|because"
+    r"|since|so that|instead|requires?|needs?|use|run|prefer|avoid|make sure|ensure|not|cannot"
+    r"|can't|don't|doesn't|without|otherwise|recommended|expects?|every|each|please|defaults?)\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"`[^`]+`|\b\w*[a-z][A-Z]\w*\b(?:\(\))?|\b\w+_\w+\b(?:\(\))?|\b\w+\(\)")
+
+
+def objection(text: str, *, is_stated: bool = False) -> str:
+    """Why a statement does not read as a lesson; empty if it does.
+
+    A user's own words (`is_stated`) are a rule however they are put, unless they point elsewhere.
+
+    >>> objection("Every test calls `t.Parallel()`, unless it changes the folder of the process.")
+    ''
+    >>> objection("`setup.go` - Added a call of `EnsureGitignore()`.")
+    'tells what was done'
+    """
+    rules = _OF_ALL if is_stated else (*_OF_ALL, *_OF_AGENTS)
+    return next((reason for reason, holds in rules if holds(text)), "")
+
+
+_OF_ALL: Rules = (
+    ("orders one piece of work", lambda text: bool(_ORDERS.match(text))),
+    ("is a question", lambda text: text.rstrip().endswith("?")),
+    ("points to something that is not said", lambda text: bool(_POINTS.search(text))),
+)
+_OF_AGENTS: Rules = (
+    ("begins in the middle of something", lambda text: bool(_STARTS_BADLY.match(text))),
+    ("tells what was done", lambda text: bool(_REPORTS.match(text))),
+    ("tells how things stand at the moment", lambda text: bool(_PASSES.search(text))),
+    ("describes one place in the code", lambda text: len(_NAME.findall(text)) > _MOST_NAMES),
+    ("does not say what to do or why", lambda text: not _GUIDES.search(text)),
+)
