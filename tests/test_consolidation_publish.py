@@ -419,3 +419,20 @@ def test_learning_at_once_gives_what_a_consolidation_gives(repo: Workspace, tmp_
             one.id: one.document() for one in beliefs(other)
         }
     assert isinstance(next(one for one in beliefs(repo) if one.kind == "fact"), Fact)
+
+
+def test_a_skill_of_captured_sessions_stays_on_this_machine(repo: Workspace) -> None:
+    """Its description quotes what users asked for."""
+    for number, name in enumerate(("todos", "users", "tags"), 5):
+        log = [
+            {"action": "read_file", "target": "openapi.yaml"},
+            {"action": "write_file", "target": f"src/routes/{name}.ts"},
+            {"action": "run_command", "target": "npm run types"},
+            {"action": "run_command", "target": "npm test"},
+        ]
+        goal = f"Implement /api/{name} endpoint"
+        repo.record(session(number, goal=goal, action_log=log, statements=[]))
+    repo.consolidate()
+    assert len(repo.list(kind="skill")) == 1
+    assert git(repo.layout.root, "status", "--porcelain") == ""
+    assert repo.consolidate().written == 0

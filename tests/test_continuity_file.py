@@ -282,3 +282,22 @@ def test_the_goal_of_an_episode_that_was_written_by_hand_is_told(ws: Workspace) 
     ws.continuity(goal="paging of the todo list")
     assert told in (ws.layout.loki / "CONTINUITY.md").read_text(encoding="utf-8")
     assert told in ws.context("paging of the todo list").text("compact")
+
+
+def test_what_holds_whatever_the_goal_is_comes_first(ws: Workspace) -> None:
+    for number in (1, 2):
+        log = [
+            {"action": "Edit", "target": "src/cart.py"},
+            {"action": "Bash", "target": "make lint && make test"},
+            {"action": "Bash", "target": "git commit -am done"},
+        ]
+        given = {
+            "goal": f"Work {number}",
+            "timestamp": f"2026-03-0{number}",
+            "session": str(number),
+        }
+        ws.record({**given, "action_log": log, "outcome": "success"})
+    ws.consolidate()
+    block = ws.continuity_block(goal="Rewrite the shop")
+    above, _, _ = block.partition("## Relevant Memories")
+    assert "Before a commit, run `make lint` and `make test`." in above

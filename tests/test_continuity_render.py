@@ -112,7 +112,7 @@ def test_every_line_of_a_block_is_of_a_known_form(now: Now, budget: int) -> None
     block = render(now, budget)
     frame = re.compile(
         r"|<!-- loki-memory:begin [0-9a-z]{10} \(.*\) -->|<!-- loki-memory:end -->|_.*\._"
-        r"|## (?:Relevant Memories|Mistakes to Avoid|Open Handoffs|Ledger)[^#]*"
+        r"|## (?:How This Project|Relevant Memories|Mistakes to Avoid|Open Handoffs|Ledger)[^#]*"
     )
     bullet = re.compile(r"- \[(?:skill: [a-z0-9-]+|[a-z][0-9A-Za-z_-]+)\] \S.*")
     others = [line for line in block.split("\n") if not frame.fullmatch(line)]

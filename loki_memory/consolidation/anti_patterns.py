@@ -191,7 +191,7 @@ def _line(met: list[Occurrence]) -> str:
     """The line that names an error: of a linter's rule what its messages have in common."""
     lines = [one.failure.line for one in met]
     is_rule = met[0].failure.key.template.startswith(RULE)
-    shared = common(lines) if is_rule and len({*lines}) > 1 else ""
+    shared = common(lines).strip(f"{LEFT_OUT} ") if is_rule and len({*lines}) > 1 else ""
     return shared if len(content(shared.replace(LEFT_OUT, " "))) >= _TELLING else _commonest(lines)
 
 

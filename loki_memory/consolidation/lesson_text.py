@@ -29,7 +29,8 @@ _DONE = (  # verbs that tell what a session did to the code
 )
 _REPORTS = re.compile(
     rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|e?d|e?s|ped|ted|ing)?\b"
-    r"|(?:the|this|that) (?:fix|approach|change|test|refactoring|commit|pr|branch|session|error)\b",
+    r"|the (?:fix|approach|change|refactoring)\b"
+    r"|(?:this|that) (?:test|commit|pr|branch|session|error)\b",
     re.IGNORECASE,
 )
 _PASSES = re.compile(  # what will not be so tomorrow
@@ -40,8 +41,9 @@ _PASSES = re.compile(  # what will not be so tomorrow
     re.IGNORECASE,
 )
 _POINTS = re.compile(  # to something that a reader of the sentence alone does not see
-    r"\b(?:this|that|these|those) (?:case|one|way|file|bug|issue|comment|thing|method|function"
-    r"|line|problem|approach|part)s?\b|\btoo[.!]?$|\b(?:above|below|the latter|as well)\b",
+    r"\A(?:this|that|these|those|it) |\b(?:this|that|these|those) (?:case|one|way|file|bug|issue"
+    r"|comment|thing|method|function|line|problem|approach|part)s?\b"
+    r"|\btoo[.!]?$|\b(?:above|below|the latter|as well)\b",
     re.IGNORECASE,
 )
 _ORDERS = re.compile(

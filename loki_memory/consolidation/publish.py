@@ -23,12 +23,12 @@ from loki_memory.consolidation.lesson_text import USERS_WORDS, objection
 from loki_memory.consolidation.links import SOURCE
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.pipeline import Plan
-from loki_memory.consolidation.provenance import DEAD, extra
+from loki_memory.consolidation.provenance import DEAD, extra, ids_in
 from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, session_mark
 from loki_memory.consolidation.statements import WORTH_TELLING
 from loki_memory.consolidation.template import LEFT_OUT
 from loki_memory.files.layout import PRIVATE, place
-from loki_memory.models import AntiPattern, Belief, Fact, Link, Memory, Pattern, parse
+from loki_memory.models import AntiPattern, Belief, Fact, Link, Memory, Pattern, Skill, parse
 from loki_memory.models.text import runs
 
 Etags = dict[str, tuple[str, str | None]]  # by id: the file, and its etag when it was read
@@ -133,8 +133,21 @@ class Publishing:
                 yield self._candidate(record)
             elif is_new and self._reach != "nothing":
                 yield self._at_its_place(record)
+        elif isinstance(record, Skill) and record.id not in self._files.shared:
+            yield from self._write_skill(record, is_new=is_new)
         elif is_new and (self._reach != "nothing" or record.id in self._files.local):
             yield self._at_its_place(record)
+
+    def _write_skill(self, skill: Skill, *, is_new: bool) -> Iterator[RecordWrite]:
+        """A skill tells of what it was learned from in the words of prompts: it is not published
+        by itself, unless every clone can learn it.
+        """
+        is_private = not self._files.private.isdisjoint(ids_in(skill, "loki-evidence"))
+        is_owned = skill.metadata.get("loki-origin") == "owner"
+        if is_new and (is_private or self._reach == "nothing"):
+            yield self._candidate(skill)
+        if self._reach != "nothing" and (is_owned or not is_private):
+            yield RecordWrite(place(skill), skill, None)
 
     def _at_its_place(self, record: Memory) -> RecordWrite:
         path, etag = self._files.shared.get(record.id) or self._files.local.get(

@@ -301,7 +301,8 @@ def _status(stated: list[Stated], text: str, score: float, support: int) -> str:
     if support > 1:
         return "active"
     if stated[-1].statement.type == "preference":
-        return "active" if holds_everywhere(text) else "candidate"
+        is_rule = holds_everywhere(text) and not objection(text, is_stated=True)
+        return "active" if is_rule else "candidate"
     return "active" if score >= TOLD_FROM_ONE else "candidate"
 
 

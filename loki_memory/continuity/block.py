@@ -38,7 +38,8 @@ _LINES = re.compile(rb"[^\n]*\n|[^\n]+")
 _BULLET = re.compile(rb"\A[*+](?= )")
 _OURS = re.compile(rb"- \[(?:skill: [a-z0-9-]+|[a-z][0-9A-Za-z_-]+)\] ")
 _FRAME = re.compile(
-    rb"## (?:Relevant Memories \(Auto-Retrieved\)|Mistakes to Avoid \(From Learnings\)|"
+    rb"## (?:How This Project Works|"
+    rb"Relevant Memories \(Auto-Retrieved\)|Mistakes to Avoid \(From Learnings\)|"
     rb"Open Handoffs|Ledger)|_(?:None shown|And \d+ more: `loki-mem recall`)\._"
 )
 _BOM = b"\xef\xbb\xbf"

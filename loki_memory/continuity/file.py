@@ -20,7 +20,7 @@ from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
-from loki_memory.index.gate import latest_episodes
+from loki_memory.index.gate import latest_episodes, standing
 from loki_memory.injection.context import EPISODES, found_for, is_off, warnings, with_text
 from loki_memory.injection.line import BulletLine, InjectedLine, gist, injected_line, line, tellable
 from loki_memory.injection.trust_filter import withheld
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _TRIES = 3  # at writing a file that another process writes at the same time
+_STANDING = "standing"  # the group of what holds whatever the goal is
+_RULES = 4  # of these
 _STANDINGS = 12  # lines about the state of agents
 
 
@@ -113,6 +115,8 @@ def what_matters(
         )
     else:
         found = {} if is_off(workspace) else _without_goal(workspace, held)
+    if not is_off(workspace):
+        found = _with_standing(workspace, found, held)
     hits = [hit for group in found.values() for hit, _ in group]
     note_shown(workspace, reader.surface, goal, hits, reader.session)
     lines = {name: [line(injected) for _, injected in group] for name, group in found.items()}
@@ -125,7 +129,31 @@ def what_matters(
         lines.get("avoid_these", []),
         _handoffs(workspace, agent, held),
         _ledger(workspace, agent, held),
+        lines.get(_STANDING, []),
     )
+
+
+def _with_standing(
+    workspace: Workspace,
+    found: dict[str, list[tuple[Recollection, InjectedLine]]],
+    held: Collection[str],
+) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
+    """Add what holds whatever the goal is, each memory in one place."""
+    rules = [
+        Recollection(
+            rule.id, "fact", rule.title, confidence=rule.confidence, evidence=rule.evidence
+        )
+        for home in workspace.homes
+        for rule in standing(home.index, _RULES)
+        if rule.id not in held
+    ]
+    first = with_text((hit, injected_line(workspace, hit)) for hit in rules[:_RULES])
+    known = {hit.id for hit, _ in first}
+    rest = {
+        name: [(hit, told) for hit, told in group if hit.id not in known]
+        for name, group in found.items()
+    }
+    return {_STANDING: first, **rest}
 
 
 def _in_turn(lists: Iterable[list[BulletLine]]) -> list[BulletLine]:

@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 # most. Ledgers and handoffs are short and cannot be searched for. Relevant memories fill the rest,
 # and then every section that still has lines.
 _TURNS = (
+    ("standing", 0.2),
     ("mistakes", 0.5),
     ("ledger", 0.1),
     ("handoffs", 0.1),
     ("memories", 1.0),
+    ("standing", 1.0),
     ("mistakes", 1.0),
     ("ledger", 1.0),
     ("handoffs", 1.0),
 )
-_OPTIONAL = ("handoffs", "ledger")  # sections that are left out if they have no lines
+_OPTIONAL = ("standing", "handoffs", "ledger")  # sections that are left out if they have no lines
 
 Lists = Mapping[str, Sequence[str]]
 
@@ -47,6 +49,7 @@ class Now(NamedTuple):
     mistakes: Sequence[BulletLine]  # anti-patterns and learnings
     handoffs: Sequence[BulletLine] = ()  # open ones to this agent, or to all
     ledger: Sequence[str] = ()  # "current task: task-7", "blocked by: …", "next: …"
+    standing: Sequence[BulletLine] = ()  # routine, preferences and rules, whatever the goal is
 
 
 def render(now: Now, budget: int) -> str:
@@ -76,6 +79,7 @@ def _count(lists: Lists) -> int:
 def _bullets(now: Now) -> dict[str, list[str]]:
     ledger = (one_line(entry, TEXT_LIMIT) for entry in now.ledger)
     return {
+        "standing": list(filter(None, map(bullet, now.standing))),
         "memories": list(filter(None, map(bullet, now.memories))),
         "mistakes": list(filter(None, map(bullet, now.mistakes))),
         "handoffs": list(filter(None, map(bullet, now.handoffs))),

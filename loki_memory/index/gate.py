@@ -73,8 +73,8 @@ class WarningEvidence(NamedTuple):
     session: str
 
 
-class ErrorLesson(NamedTuple):
-    """A warning that knows an error, and on how many episodes it rests."""
+class ToldLesson(NamedTuple):
+    """A lesson that may be told, and on how many episodes it rests."""
 
     id: str
     title: str
@@ -109,7 +109,7 @@ def warnings(index: Index, *, unasked: bool) -> list[WarningEvidence]:
     return [WarningEvidence(*row) for row in rows]
 
 
-def lessons(index: Index, mark: str) -> list[ErrorLesson]:
+def lessons(index: Index, mark: str) -> list[ToldLesson]:
     """The warnings that know an error and what to do about it, the surest first."""
     rows = index.ask(
         "SELECT m.id, m.title, m.confidence, m.status, "  # noqa: S608 - constants
@@ -121,7 +121,21 @@ def lessons(index: Index, mark: str) -> list[ErrorLesson]:
         "ORDER BY m.confidence DESC, evidence DESC, m.id",
         mark,
     )
-    return [ErrorLesson(*row) for row in rows]
+    return [ToldLesson(*row) for row in rows]
+
+
+def standing(index: Index, limit: int) -> list[ToldLesson]:
+    """What holds whatever the goal is: the routine, then what people asked for, often met first."""
+    rows = index.ask(
+        "SELECT m.id, m.title, m.confidence, m.status, "  # noqa: S608 - constants
+        "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from') "
+        "AS evidence FROM live AS m WHERE m.kind = 'fact' AND m.scope <> 'session' "
+        "AND (json_extract(m.body, '$.key.routine') IS NOT NULL "
+        f"OR json_extract(m.body, '$.type') IN ('preference', 'rule')) AND {TRUSTED} AND {PROVEN} "
+        "ORDER BY json_extract(m.body, '$.key.routine') IS NULL, evidence DESC, m.id LIMIT ?",
+        limit,
+    )
+    return [ToldLesson(*row) for row in rows]
 
 
 def latest_episodes(index: Index) -> list[tuple[str, str]]:

@@ -194,6 +194,7 @@ def learned_here(index: Index) -> set[str]:
     sql = (
         "SELECT id FROM memories WHERE path >= 'local/' AND path < 'local0' AND ("
         "json_extract(body, '$.captured') OR json_type(body, '$.key') IS NOT NULL "
+        "OR json_extract(body, '$.metadata.\"loki-evidence\"') IS NOT NULL "
         "OR kind = 'tombstone' OR kind = 'link' AND json_extract(body, '$.by') = 'consolidation')"
     )
     return {row[0] for row in index.ask(sql)}

@@ -1,0 +1,53 @@
+"""Which statements read as lessons for the next session, and which only report."""
+
+from __future__ import annotations
+
+import pytest
+
+from loki_memory.consolidation.lesson_text import objection
+
+LESSONS = [
+    "Every top-level test calls `t.Parallel()`, unless it changes process-global state.",
+    "The importer needs a running Redis, because it locks the queue there.",
+    "`main.py` prints errors to stderr, unless the error is a `SilentError`.",
+    "Use `npm run fetch-data` before the first build; the cache file is not in git.",
+    "macOS resolves `/var` to `/private/var`, so compare paths only after `realpath`.",
+]
+REPORTS = {
+    "Added a helper for the date.": "tells what was done",
+    "`setup.go` - Removed the second call of `EnsureIgnore()`.": "tells what was done",
+    "The fix was to pass the type as the second argument.": "tells what was done",
+    "But `replace` is not in the list, so the file is not found.": "begins in the middle",
+    "2 — The idle session keeps its branch when nothing is new.": "begins in the middle",
+    "Returns an empty string if the file is not there.": "begins in the middle",
+    "The tests pass when the flag is set.": "tells how things stand",
+    "The flag is still needed for old clients.": "tells how things stand",
+    "PR #60 needs the same check as the other one.": "tells how things stand",
+    "`a_b` calls `c_d`, `e_f`, `g_h` and `i_j` if one of them is set.": "describes one place",
+    "The session is an alias for the state.": "does not say",
+    "Should the cache be cleared when the branch changes?": "is a question",
+    "Do that for this file when the test runs.": "points to something",
+}
+
+
+@pytest.mark.parametrize("text", LESSONS)
+def test_a_lesson_holds_for_the_next_session(text: str) -> None:
+    assert objection(text) == ""
+
+
+@pytest.mark.parametrize(("text", "reason"), REPORTS.items())
+def test_a_report_is_of_the_moment(text: str, reason: str) -> None:
+    assert objection(text).startswith(reason)
+
+
+def test_a_users_words_are_a_rule_however_they_are_put() -> None:
+    assert objection("Respond directly to each review comment please", is_stated=True) == ""
+    assert objection("We always squash before a merge", is_stated=True) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Let's add a few table tests.", "Never do that in this file.", "This means it never works."],
+)
+def test_an_order_for_one_piece_of_work_is_no_rule(text: str) -> None:
+    assert objection(text, is_stated=True)
