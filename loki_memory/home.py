@@ -260,6 +260,7 @@ class Home:
                     done = views.take_over(self.store, change, edited, self.record_path)
                 self.notices += [str(problem) for problem in done.told]
                 changes = _joined(changes, self._sync(full=True))
+                self.render_views()  # what was taken over must not look edited once records change
             return changes
 
     def take_in(self, paths: Collection[str] | None = None) -> Changes:

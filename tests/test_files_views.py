@@ -544,3 +544,22 @@ def test_a_view_older_than_a_changed_record_does_not_bring_the_old_text_back(
     ws.sync()
     assert record_of(ws, fact.id)["category"] == "new"
     assert (ws.layout.memory / FACTS).read_bytes() != stale
+
+
+def test_an_edited_view_and_a_consolidation_make_no_conflict(ws: Workspace) -> None:
+    """The run changes the record that the view was taken over into: nobody else did."""
+    view = ws.layout.memory / "semantic" / "patterns.json"
+    entry = {"id": "sem-001", "pattern": "Handlers return void in strict mode", "confidence": 0.9}
+    view.write_text(json.dumps({"patterns": [entry]}))
+    met = {"type": "tsc", "message": "error TS7030: Not all code paths return a value"}
+    for number in (1, 2):
+        given = {"goal": f"Add endpoint {number}", "session": f"s{number}", "outcome": "success"}
+        helped = [{"id": "sem-001", "helpful": True}]
+        ws.record({**given, "errors_encountered": [met], "recalled": helped})
+        ws.consolidate()
+        shown = json.loads(view.read_text())
+        shown["patterns"][0]["pattern"] += "!"
+        view.write_text(json.dumps(shown))
+    ws.consolidate()
+    assert ws.problems() == []
+    assert ws.get("sem-001").title() == "Handlers return void in strict mode!!"

@@ -99,7 +99,7 @@ def show_command(session: Session, memory: str) -> None:
         "unverified": workspace.history.is_unverified(memory),
     }
     if value["unverified"]:
-        workspace.notices.append("this record is unverified: see loki-mem verify")
+        workspace.notices.append("this record was edited by hand and is not committed")
     session.show(
         value, lambda: _print_record(record, path, (out, back), workspace.browse.uses(memory))
     )

@@ -106,7 +106,7 @@ def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
 def _print_hit(hit: Recollection) -> None:
     state = "" if hit.status == "active" else f" {coloured_status(hit.status)}"
     stale = click.style(" (the code it cites has changed)", fg="yellow") if hit.stale else ""
-    doubt = click.style(" (unverified)", fg="red") if hit.unverified else ""
+    doubt = click.style(" (edited by hand)", fg="yellow") if hit.unverified else ""
     say(f"{click.style(hit.id, fg='cyan')}  {one_line(hit.title, 160)}{state}{stale}{doubt}")
     known = [f"{hit.score:.2f}", *hit.why]
     if hit.confidence is not None:

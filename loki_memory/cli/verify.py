@@ -21,10 +21,11 @@ _SHOWN = 40  # lines of one kind, about a screen; --json has all
 @click.option("--adopt", is_flag=True, help="Accept the records as they are: IDs, or all.")
 @click.option("--fix", is_flag=True, help="Renew citations whose code still says the same.")
 def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: bool) -> None:
-    """Find what was changed outside the tool, and stale citations.
+    """Find what is lost or damaged, what was edited by hand, and stale citations.
 
     Compares every record with the chain of writes, the chain with the anchors in commits, and
-    citations with the code. The exit code is 1 while a record or a chain is not explained.
+    citations with the code. The exit code is 1 while something is missing or damaged; edits by
+    hand stay in use, and a commit adopts them.
 
     \b
     Example:
@@ -43,18 +44,18 @@ def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: boo
 def _print(found: Verified) -> None:
     for path in found.adopted[:_SHOWN]:
         say(f"{click.style('adopted', fg='cyan')}  {one_line(path)}")
-    new = [finding for finding in found.findings if finding.what == "unwitnessed"]
-    others = [finding for finding in found.findings if finding.what != "unwitnessed"]
+    by_hand = [finding for finding in found.findings if finding.is_by_hand]
+    others = [finding for finding in found.findings if not finding.is_by_hand]
     for finding in others[:_SHOWN]:
         say(_line(finding))
     if len(others) > _SHOWN:
         say(f"… and {len(others) - _SHOWN} more; --json has all")
-    _print_unwitnessed(new)
+    _print_by_hand(by_hand)
     for stale in found.stale[:_SHOWN]:
         _print_stale(stale)
     chain = f"{plural(found.lines, 'line')} by {plural(found.writers, 'writer')}"
     say(f"{plural(found.records, 'record')}, {chain}, {plural(found.anchors, 'anchor')}")
-    if found.well:
+    if not found.findings:
         say(click.style("every record is as it was written", fg="green"))
     elif others:
         note("bring the files back, or take them as they are: loki-mem verify --adopt ID")
@@ -67,17 +68,14 @@ def _line(found: IntegrityFinding) -> str:
     return f"{click.style(found.what, fg='red')}  {one_line(line)}"
 
 
-def _print_unwitnessed(found: list[IntegrityFinding]) -> None:
-    """Print one line for all records without a line in the chain: agents write files, and files
-    may be older than the chain, so none of them is an alarm by itself.
-    """
+def _print_by_hand(found: list[IntegrityFinding]) -> None:
+    """Print one line for all records that were written or edited by hand: that is no alarm."""
     if not found:
         return
     examples = ", ".join(finding.id or finding.path for finding in found[:3])
     more = ", …" if len(found) > 3 else ""  # noqa: PLR2004 - as many as are named
-    count = f"{plural(len(found), 'record')} not witnessed yet"
-    line = f"{count} ({examples}{more}): look, then loki-mem verify --adopt"
-    say(f"{click.style('unwitnessed', fg='yellow')}  {one_line(line)}")
+    line = f"{plural(len(found), 'record')} ({examples}{more}); a commit adopts them"
+    say(f"{click.style('by hand', fg='yellow')}  {one_line(line)}")
 
 
 def _print_stale(stale: Stale) -> None:

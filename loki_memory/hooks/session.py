@@ -16,17 +16,12 @@ _MEMORY = re.compile(r"^- \[(?!goal\])", re.MULTILINE)  # a line of a brief with
 
 
 def sessionstart(workspace: Workspace, event: Event) -> Done:
-    """Take in files that others wrote, verify them, then give the brief.
-
-    An unverified record is left out of the brief, and of everything later.
-    """
+    """Take in files that others wrote, verify them, then give the brief."""
     workspace.sync()
     found = workspace.history.verify_news()
     goal = _last_prompt(workspace, event) if event.text("source") in _GOES_ON else None
     brief = _brief(workspace, event, goal)
-    doubtful = (
-        [finding for finding in found.findings if finding.what != "unwitnessed"] if found else []
-    )
+    doubtful = [finding for finding in found.findings if not finding.is_by_hand] if found else []
     if doubtful:
         first = f"{doubtful[0].what}: {doubtful[0].id or doubtful[0].path}"
         note = f"{len(doubtful)} findings of `loki-mem verify` ({first})"

@@ -1,7 +1,7 @@
 """The trust filter: memories that are recalled when asked for but not injected.
 
-These are the ones that the last `verify` could not confirm and, with `trust.require_signature`, all
-that no signed or reviewed commit brought in. Memory that never leaves this machine is trusted.
+With `trust.require_signature` these are all that no signed or reviewed commit brought in. Memory
+that never leaves this machine is trusted. An edit by hand stays in use.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from loki_memory.errors import GitFailed
 from loki_memory.files.layout import PRIVATE
-from loki_memory.integrity.unverified import doubts
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
@@ -18,21 +17,16 @@ if TYPE_CHECKING:
 
 def withheld(home: Home) -> frozenset[str]:
     """The ids of memories that must not be injected; leaves a notice with the unsigned ones."""
-    doubted = doubts(home.layout)
-    is_required = bool(home.config.get("trust.require_signature")) and not home.is_user
-    if not (doubted or is_required):
+    if home.is_user or not home.config.get("trust.require_signature"):
         return frozenset()
     from loki_memory.index.queries import versions
 
     home.look_again()
     ours = [record for record in versions(home.index) if not record.path.startswith(PRIVATE)]
-    held = {record.id for record in ours if doubted.get(record.path) == record.etag}
-    if is_required:
-        signed = _vouched_for(home)
-        unsigned = {record.id for record in ours if signed.get(record.path) != record.etag} - held
-        _notice(home, len(unsigned))
-        held |= unsigned
-    return frozenset(held)
+    signed = _vouched_for(home)
+    unsigned = {record.id for record in ours if signed.get(record.path) != record.etag}
+    _notice(home, len(unsigned))
+    return frozenset(unsigned)
 
 
 def _vouched_for(home: Home) -> dict[str, str]:

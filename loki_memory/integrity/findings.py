@@ -1,10 +1,9 @@
 """Compare the records with the chains that describe them, and the chains with their anchors.
 
-A record is good if a chain vouches for its content, as the newest write of some writer or as the
-committed content: switching branches brings back older versions, and nothing else may. A write
-names the content that it replaced, so that a change from outside shows even after the tool has
-written over it. Commits vouch for nothing by themselves (whoever can edit a file can commit it);
-they anchor the chains, which then cannot be cut or rewritten below that point.
+A record is good if it is as the newest write of some writer, or as it is committed here: who
+commits an edit has adopted it. An edit by hand that is not committed is reported and stays in use:
+people and agents may write files. Commits also anchor the chains, which then cannot be cut or
+rewritten below that point.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from loki_memory.models.ids import ID
 if TYPE_CHECKING:
     from loki_memory.integrity.anchors import Anchor, AnchoredPast
 
-What = Literal["changed", "overwritten", "unwitnessed", "missing", "damaged", "chain", "anchor"]
+What = Literal["changed", "unwitnessed", "missing", "damaged", "chain", "anchor"]
 
 
 class IntegrityFinding(NamedTuple):
@@ -42,6 +41,11 @@ class IntegrityFinding(NamedTuple):
     writer: str = ""  # the writer and number of the line with the last good version
     seq: int = 0
     sha256: str = ""  # of the content in question; empty if there is none
+
+    @property
+    def is_by_hand(self) -> bool:
+        """True for what people and agents do all day: they write and edit files."""
+        return self.what in {"changed", "unwitnessed"}
 
 
 class Examined(NamedTuple):
@@ -74,7 +78,7 @@ def examine(layout: Layout, past: AnchoredPast | None) -> Examined:
             # A file that an agent wrote by hand is reported, not doubted: that is how agents write.
             if wrong.what != "unwitnessed" and data is not None:
                 doubts[path] = etag(data)
-    findings += [*_overwritten(testimony), *_missing(testimony, past, there)]
+    findings += _missing(testimony, past, there)
     return Examined(len(there), testimony, findings, doubts)
 
 
@@ -107,14 +111,14 @@ def _wrong(
     if data is None:
         return _finding("damaged", path, "cannot be read as a file", testimony.last_good(path))
     now = content_hash(data)
-    is_vouched = now in testimony.vouched.get(path, {})
-    if is_vouched and _is_current(testimony, past, path, data, now):
-        return None
     last = testimony.last_good(path)
     try:
         name = decode(path.removeprefix(ARCHIVE), data).id
     except InvalidRecord as error:
         return _finding("damaged", path, error.reason, last, now)
+    if _is_current(testimony, past, path, data, now):
+        return None
+    is_vouched = now in testimony.vouched.get(path, {})
     if last is None:
         said = "was not written through the store, or before there was a witness"
         return _finding("unwitnessed", path, said, None, now, name)
@@ -124,13 +128,13 @@ def _wrong(
 def _how(last: LogLine, is_vouched: bool) -> str:
     if not last.sha256:
         return "is back, and the tool had removed it"
-    return "is an older version again" if is_vouched else "was changed outside the tool"
+    return "is an older version again" if is_vouched else "was edited by hand"
 
 
 def _is_current(
     testimony: Testimony, past: AnchoredPast | None, path: str, data: bytes, now: str
 ) -> bool:
-    if any(line.sha256 == now for line in testimony.latest[path].values()):
+    if any(line.sha256 == now for line in testimony.latest.get(path, {}).values()):
         return True
     return past is not None and is_blob(data, past.tracked.get(path, ""))
 
@@ -146,15 +150,6 @@ def _id_in(path: str) -> str:
     """The id in a file's name; empty if there is none."""
     stem = stem_in(path)
     return stem if ID.fullmatch(stem) else ""
-
-
-def _overwritten(testimony: Testimony) -> Iterator[IntegrityFinding]:
-    """Find writes over a content that no chain vouches for: the tool kept a foreign change."""
-    for path, bases in testimony.based.items():
-        for was, line in bases.items():
-            if was not in testimony.vouched.get(path, {}):
-                said = f"had been changed outside the tool when {line.writer} wrote over it"
-                yield _finding("overwritten", path, said, line, was)
 
 
 def _missing(

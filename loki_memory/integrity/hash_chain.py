@@ -164,7 +164,6 @@ class Testimony:
         self.own: set[str] = set()  # writers
         self.vouched: dict[str, dict[str, LogLine]] = {}  # path -> hash of content -> its line
         self.latest: dict[str, dict[str, LogLine]] = {}  # path -> writer -> its newest line
-        self.based: dict[str, dict[str, LogLine]] = {}  # path -> hash of the replaced content
         for chain in chains:
             lines = [entry.line for entry in chain.entries if entry.sound]
             self._add(lines)
@@ -175,8 +174,6 @@ class Testimony:
         for line in lines:
             if line.sha256:
                 self.vouched.setdefault(line.path, {})[line.sha256] = line
-            if line.was:
-                self.based.setdefault(line.path, {}).setdefault(line.was, line)
             newest = self.latest.setdefault(line.path, {})
             if line.writer not in newest or newest[line.writer].seq <= line.seq:
                 newest[line.writer] = line

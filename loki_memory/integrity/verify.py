@@ -19,7 +19,7 @@ from loki_memory.integrity import write_log
 from loki_memory.integrity.citations import blob_id, content, has_changed, is_stale, still_stands
 from loki_memory.integrity.findings import Examined, IntegrityFinding, examine
 from loki_memory.integrity.unverified import note_doubts
-from loki_memory.integrity.write_log import WriteNote, is_witnessed
+from loki_memory.integrity.write_log import WriteNote
 
 if TYPE_CHECKING:
     from loki_memory.integrity.anchors import AnchoredPast
@@ -50,8 +50,10 @@ class Verified(NamedTuple):
 
     @property
     def well(self) -> bool:
-        """True without findings; stale citations do not count, for code moves on."""
-        return not self.findings
+        """True if nothing is lost or damaged. Edits by hand are shown, and stay in use; stale
+        citations do not count, for code moves on.
+        """
+        return all(finding.is_by_hand for finding in self.findings)
 
 
 def verify(
@@ -131,11 +133,11 @@ def _adopt(
             for f in found.findings
             if f.what != "damaged" and (not wanted or f.id in wanted or f.path in wanted)
         ]
-        write_log.note(store.layout, adoptions(found, chosen))
+        write_log.note(store.layout, adoptions(chosen))
     return list(dict.fromkeys(finding.path for finding in chosen))
 
 
-def adoptions(found: Examined, chosen: Iterable[IntegrityFinding]) -> list[WriteNote]:
+def adoptions(chosen: Iterable[IntegrityFinding]) -> list[WriteNote]:
     """The notes that adopt findings. For each path the last one is the content that was examined:
     a later change is not adopted unseen.
     """
@@ -145,11 +147,7 @@ def adoptions(found: Examined, chosen: Iterable[IntegrityFinding]) -> list[Write
             by_path.setdefault(finding.path, []).append(finding)
     notes = []
     for path, findings in by_path.items():
-        findings.sort(key=lambda finding: finding.what != "overwritten")
         notes += [WriteNote("adopt", path, finding.sha256, "") for finding in findings]
-        last = found.testimony.last_good(path)
-        if findings[-1].what == "overwritten" and last is not None and is_witnessed(path):
-            notes.append(WriteNote("adopt", path, last.sha256, ""))
     return notes
 
 

@@ -70,7 +70,7 @@ def opened(
     if cursor is None:
         workspace.opened(memory_id, session)
         if workspace.history.is_unverified(memory_id):
-            workspace.notices.append("this record is unverified: see loki-mem verify")
+            workspace.notices.append("this record was edited by hand and is not committed")
         if fits(whole):
             return whole
     return _in_parts(whole, cursor)
