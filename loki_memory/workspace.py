@@ -130,15 +130,6 @@ class Workspace:
         """The user scope: `~/.loki`, or the folder that LOKI_HOME names."""
         return cls(Home.of_user(), origin=origin)
 
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """While this lasts, whoever opens this workspace in this process gets this one."""
-        _KEPT[self.layout] = self
-        try:
-            yield
-        finally:
-            del _KEPT[self.layout]
-
     def flush(self) -> None:
         """Bring index and views up to date with what was written here.
 
@@ -344,11 +335,12 @@ class Workspace:
         by: str | None = None,
         session: str | None = None,
         at: str | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> Memory:
         """Remember a statement: a fact, a pattern, an anti-pattern or a learning.
 
-        `by` is who said it; `session` and `at` place it in a sequence. What is already remembered
-        is not doubled: its fields are brought up to date.
+        `by` is who said it; `session` and `at` place it in a sequence; `details` are other fields
+        of its kind. What is already remembered is not doubled: its fields are brought up to date.
 
         >>> ws.remember("We deploy on Fridays", by="ana", importance=0.9)  # doctest: +SKIP
         """
@@ -368,6 +360,7 @@ class Workspace:
                 "by": by,
                 "session": session,
                 "at": at,
+                **(details or {}),
             },
             now=self.now(),
             origin=self.origin,
@@ -414,6 +407,28 @@ class Workspace:
         with self.homes.changing(memory_id) as (change, path, record):
             new = change.put(with_field(record, "pinned", pinned), path)
         return self._changed(record, new)
+
+    def supersede(self, old: str, new: str) -> Memory:
+        """Let a belief take the place of another one; returns the one that stands now.
+
+        `new` is the id of a memory, or what holds from now on in words.
+
+        >>> ws.supersede("fact-7m2c9k4xq1", "US English everywhere").title()  # doctest: +SKIP
+        """
+        from loki_memory.editing.statements import superseded
+        from loki_memory.models.ids import ID
+
+        before = self.get(self.resolve(old))
+        superseded(before, "", self.now()[:10])  # a kind that cannot be is refused at once
+        if " " not in new.strip() and ID.fullmatch(new.strip()):
+            heir = self.get(self.resolve(new))
+        else:
+            category = getattr(before, "category", None)
+            scope = str(getattr(before, "scope", "project"))
+            heir = self.remember(new, before.kind, category, scope)
+        with self.homes.changing(before.id) as (change, path, record):
+            change.put(superseded(record, heir.id, self.now()[:10]), path)
+        return self.get(heir.id)
 
     def link(self, a: str, relation: str, b: str) -> Link:
         """State how one memory relates to another.
@@ -803,3 +818,13 @@ class Workspace:
             for home in self.homes.fresh()
             for found, body in home.answer(partial(home.bodies, kind, status, since, scope))
         ]
+
+
+@contextmanager
+def kept(workspace: Workspace) -> Iterator[None]:
+    """While this lasts, whoever opens this workspace in this process gets this one."""
+    _KEPT[workspace.layout] = workspace
+    try:
+        yield
+    finally:
+        del _KEPT[workspace.layout]

@@ -44,6 +44,8 @@ CALLS = {
     "graph": "graph sem-001",
     "record": "record episodes.jsonl",
     "remember": "remember 'Deploys are on Fridays'",
+    "lesson": "lesson 'the types change' --do 'run npm run types'",
+    "supersede": "supersede sem-001 'Handlers return void everywhere'",
     "correct": "correct sem-001 confidence=0.6",
     "reject": "reject sem-q4znwpmtgb --why 'it was a guess'",
     "forget": "forget ep-2026-01-06-001",

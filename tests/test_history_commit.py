@@ -113,6 +113,18 @@ def test_a_commit_takes_memory_and_leaves_all_else(made: Project, workspace: Wor
     assert commit(workspace) == Committed(branch="main"), "a second time there is nothing to do"
 
 
+def test_a_stray_file_among_memory_is_left_to_its_owner(
+    made: Project, workspace: Workspace
+) -> None:
+    workspace.remember("Cents are integers")
+    (workspace.layout.memory / "semantic" / "scratch.py").write_text("print()\n")
+    (workspace.layout.memory / "notes.txt").write_text("mine\n")
+    done = commit(workspace)
+    assert not [path for path in done.paths if path.endswith((".txt", ".py"))]
+    assert [kept.path.rpartition("/")[2] for kept in done.kept_out] == ["notes.txt", "scratch.py"]
+    assert "?? .loki/memory/notes.txt" in made.git("status", "--porcelain")
+
+
 def test_what_is_derived_or_private_is_not_committed(made: Project, workspace: Workspace) -> None:
     workspace.remember("Only here", scope="local")
     workspace.continuity(goal="Deploy")

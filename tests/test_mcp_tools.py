@@ -249,7 +249,7 @@ def test_a_correction_is_a_change_or_a_rejection(
 ) -> None:
     memory = ws.remember("A")
     said = agent.refusal("memory_correct", memory_id=memory.id, **told)
-    assert "either fields or a reason" in said
+    assert "takes fields, a reason to reject" in said
     assert "history" not in ws.get(memory.id).document()
 
 

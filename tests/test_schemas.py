@@ -67,6 +67,8 @@ def test_every_command_has_an_output_schema() -> None:
 COMMANDS = {
     "record": ["--goal", "Try it", "--outcome", "success"],
     "remember": ["A fact"],
+    "lesson": ["the types change", "--do", "run npm run types"],
+    "supersede": ["sem-001", "Handlers return void everywhere"],
     "correct": ["sem-001", "confidence=0.5"],
     "reject": ["fact-tprcm6wrzp", "--why", "no"],
     "forget": ["ep-2026-01-06-001"],

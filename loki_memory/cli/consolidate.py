@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks
 if TYPE_CHECKING:
     from loki_memory.consolidation.run import Report
 
+_KEPT_QUIET = frozenset({"linked", "archived", "summarised"})  # counted, if on this machine
 _SHOWN = 40  # lines, about a screen; --json has all
 
 
@@ -40,14 +42,23 @@ def consolidate_command(
 
 
 def _print(report: Report) -> None:
-    for step in report.steps[:_SHOWN]:
+    here = [step for step in report.steps if step.id in report.private]
+    steps = [step for step in report.steps if step.id not in report.private]
+    for step in steps[:_SHOWN]:
         evidence = f"  ({plural(len(step.evidence), 'episode')})" if step.evidence else ""
         line = f"{one_line(step.title, 100)}{evidence}"
         if step.why:
             line += f": {one_line(step.why, 100)}"
         say(f"{step.what.ljust(12)}  {click.style(step.id, fg='cyan')}  {line}")
-    if len(report.steps) > _SHOWN:
-        say(f"… and {len(report.steps) - _SHOWN} more; --json has all")
+    if len(steps) > _SHOWN:
+        say(f"… and {len(steps) - _SHOWN} more; --json has all")
+    candidates = {step.id for step in here if step.what not in _KEPT_QUIET}
+    if candidates:
+        news = plural(len(candidates), "candidate")
+        say(f"{news} on this machine; `loki-mem review --candidates` shows the surest")
+    others = Counter(step.what for step in here if step.what in _KEPT_QUIET)
+    if others:
+        say("on this machine also: " + ", ".join(f"{n:,} {what}" for what, n in others.items()))
     if not report.steps:
         say(f"nothing new in {plural(report.episodes, 'episode')}")
     elif report.planned:

@@ -18,7 +18,9 @@ GROUPS: dict[str, dict[str, str]] = {
     "Write": {
         "record": "write",
         "remember": "write",
+        "lesson": "write",
         "correct": "write",
+        "supersede": "write",
         "reject": "write",
         "forget": "write",
         "restore": "write",

@@ -198,6 +198,57 @@ def remember_command(session: Session, text: str, sequence: str | None, **given:
     finish_writing(session, workspace, [stored])
 
 
+@command("lesson")
+@click.argument("when", metavar="WHEN")
+@click.option("--do", "do", required=True, metavar="TEXT", help="What to do then.")
+@click.option("--why", default="", metavar="TEXT", help="The reason, if it is not plain.")
+@click.option("--error", default="", metavar="TEXT", help="The error that it is about.")
+@click.option("--category", help="A word to file it under.")
+@click.option("--session", "sequence", help="The session that it was learned in.")
+def lesson_command(
+    session: Session,
+    when: str,
+    do: str,
+    why: str,
+    error: str,
+    category: str | None,
+    sequence: str | None,
+) -> None:
+    """Put a lesson into words: WHEN it applies, and what to do then.
+
+    With --error it is a warning, told whenever that error is met again.
+
+    \b
+    Example:
+      loki-mem lesson "the types of an API change" --do "run npm run types before the tests"
+    """
+    from loki_memory.models.worded_lesson import lesson
+
+    workspace = session.open()
+    worded = lesson(when, do, why, error)
+    stored = workspace.remember(
+        worded.text, worded.kind, category, session=sequence, details=worded.details
+    )
+    finish_writing(session, workspace, [stored])
+
+
+@command("supersede")
+@click.argument("old", metavar="ID")
+@click.argument("new", metavar="OTHER")
+def supersede_command(session: Session, old: str, new: str) -> None:
+    """Let another belief stand in the place of one: OTHER is its id, or its words.
+
+    The old one is kept, and recalled no more.
+
+    \b
+    Example:
+      loki-mem supersede sem-001 "Handlers return void, and the linter checks it"
+    """
+    workspace = session.open()
+    stored = workspace.supersede(old, new)
+    finish_writing(session, workspace, [stored])
+
+
 @command("correct")
 @click.argument("memory", metavar="ID")
 @click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE…")

@@ -82,6 +82,7 @@ class Placed(NamedTuple):
     archived: list[str]
     ids: frozenset[str]
     published: list[BeliefChange]  # candidates that became files that git tracks
+    private: frozenset[str]  # ids of what is written or archived on this machine only
 
 
 class Publishing:
@@ -98,7 +99,10 @@ class Publishing:
         writes, gone = [*self._writes(plan)], [*filter(self._archives, plan.archive)]
         ids = frozenset((*(write.record.id for write in writes), *gone))
         archived = [path for name in gone for path in self._files_of(name)]
-        return Placed(writes, archived, ids, [*map(_told, filter(self._is_published, writes))])
+        published = [*map(_told, filter(self._is_published, writes))]
+        tracked = {write.record.id for write in writes if not write.path.startswith(PRIVATE)}
+        tracked.update(name for name in gone if name in self._files.shared)
+        return Placed(writes, archived, ids, published, ids - tracked)
 
     def _is_published(self, write: RecordWrite) -> bool:
         name = write.record.id

@@ -41,6 +41,7 @@ class Report(NamedTuple):
     steps: list[BeliefChange]
     written: int
     archived: int
+    private: tuple[str, ...] = ()  # ids of what stays on this machine
 
     def counts(self) -> dict[str, int]:
         """How often each thing was done."""
@@ -98,7 +99,8 @@ def _consolidated(workspace: Workspace, asked: RunOptions) -> Report:
     counts = len(placed.writes), len(placed.archived)
     steps = [step for step in plan.steps if step.id in placed.ids or step.what == "refused"]
     steps += placed.published
-    return Report(plan.day, asked.plan_only, len(found.snapshot.episodes), steps, *counts)
+    episodes, private = len(found.snapshot.episodes), tuple(sorted(placed.private))
+    return Report(plan.day, asked.plan_only, episodes, steps, *counts, private)
 
 
 def _planned(before: Snapshot, touched: Touched | None, asked: RunOptions) -> Plan:

@@ -18,7 +18,7 @@ from loki_memory.daemon.background import settings_stamp
 from loki_memory.daemon.server import Reply, Request
 from loki_memory.errors import LokiMemoryError
 from loki_memory.home import Home
-from loki_memory.workspace import Workspace
+from loki_memory.workspace import Workspace, kept
 
 _UNKNOWN = 1
 
@@ -50,7 +50,7 @@ class CommandRunner:
         workspace = self._workspace(request.environment)
         if is_current:
             workspace.home.skip_full_scan()
-        with workspace.kept():
+        with kept(workspace):
             code = _exit_code()
         return Reply(code, streams.out.getvalue(), streams.complaints.getvalue())
 

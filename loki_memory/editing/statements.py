@@ -61,6 +61,20 @@ def statement(text: str, kind: str, fields: Mapping[str, Any], *, now: str, orig
     return parse(model, {key: value for key, value in document.items() if value is not None})
 
 
+def superseded(old: Memory, heir: str, today: str) -> Belief:
+    """A belief in whose place another one stands from today on."""
+    if not isinstance(old, Belief):
+        advice = "Name a fact, a pattern or an anti-pattern."
+        raise InvalidRecord(f"{old.id} is {article(old.kind)} and no belief", advice=advice)
+    if old.id == heir:
+        raise InvalidRecord(f"{old.id} cannot supersede itself", advice="Name another memory.")
+    links = [link.model_dump(mode="json", exclude_unset=True) for link in old.links]
+    link = {"to": heir, "relation": "superseded_by"}
+    return old.changed(
+        status="superseded", invalid_at=today, links=links if link in links else [*links, link]
+    )
+
+
 def remember(change: Change, record: Memory, elsewhere: Iterable[str] = ()) -> Memory:
     """Write a statement, or update the record with the same value.
 

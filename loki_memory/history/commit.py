@@ -38,6 +38,7 @@ from loki_memory.history.plumbing_commit import commit as commit_files
 from loki_memory.history.repository import NO_GIT, NO_REPOSITORY, PATTERNS, Repository
 from loki_memory.history.review import shifts
 from loki_memory.history.tree import Records, original, records_in
+from loki_memory.integrity.hash_chain import PUBLISHED
 from loki_memory.integrity.signatures import signing_key
 from loki_memory.integrity.write_log import publish
 from loki_memory.models import Episode
@@ -198,6 +199,9 @@ def gathered(
     files: dict[str, File | None] = {}
     kept: list[KeptOut] = []
     for path, known in sorted(changed.items()):
+        if known == NOTHING and _is_stray(repository, path):
+            kept.append(KeptOut(path, "is no memory; commit it yourself if git shall have it"))
+            continue
         try:
             file = _on_disk(repository, path, known)
             if file is not None:
@@ -242,6 +246,15 @@ def _entry(repository: Repository, file: File | None) -> TreeEntry:
 def _record_path(repository: Repository, path: str) -> str:
     """The record path of a path from the root; an archived record counts by its former path."""
     return path.removeprefix(f"{repository.memory}/").removeprefix(ARCHIVE)
+
+
+def _is_stray(repository: Repository, path: str) -> bool:
+    """Check for a file among memory that is no record, part of a skill, or published chain."""
+    inside = _record_path(repository, path)
+    if inside == path or path.endswith("/"):
+        return False
+    is_of_skill = inside.startswith("skills/") and inside.count("/") > 1
+    return not (kind_of(inside) or is_of_skill or inside.startswith(PUBLISHED))
 
 
 def _refuse_unfit(path: str, data: bytes) -> None:

@@ -52,6 +52,13 @@ AsOf = Annotated[
     str | None, Field(description="Ask the memory of this commit, or of this day (2026-01-20).")
 ]
 Statement = Annotated[Text, Field(description="One statement that can be understood by itself.")]
+When = Annotated[Text, Field(description="The situation, such as `you add an endpoint`.")]
+Do = Annotated[Text, Field(description="What to do then, so that a colleague could follow it.")]
+Why = Annotated[str, Field(description="The reason, if it is not plain.")]
+Heir = Annotated[
+    str | None,
+    Field(description="The id of the memory that stands now, or what holds from now on in words."),
+]
 StatementKind = Annotated[
     Literal["fact", "pattern", "anti-pattern", "learning"],
     Field(

@@ -28,6 +28,7 @@ from loki_memory.mcp.answers import (
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, in_a_line, opened, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, Tool
+from loki_memory.models.worded_lesson import lesson as worded_lesson
 
 if TYPE_CHECKING:
     from loki_memory.history import blame as tracing
@@ -155,24 +156,48 @@ def remember(
     return stored(workspace, record)
 
 
+def lesson(
+    workspace: Workspace,
+    when: given.When,
+    do: given.Do,
+    why: given.Why = "",
+    error: given.ErrorText = None,
+    category: given.Category = None,
+    session: given.Session = None,
+) -> Stored:
+    """Put a lesson into words: when it applies, what to do then, and why.
+
+    Use it when you got over an error with effort, were corrected, or found out how something works
+    here. With `error` it is told whenever that error is met again.
+    """
+    worded = worded_lesson(when, do, why, error or "")
+    record = workspace.remember(
+        worded.text, worded.kind, category, session=session, details=worded.details
+    )
+    return stored(workspace, record)
+
+
 def correct(
     workspace: Workspace,
     memory_id: given.MemoryId,
     fields: given.Changes = None,
     reject: given.Rejection = None,
+    superseded_by: given.Heir = None,
 ) -> Stored:
-    """Correct a memory that turned out to be wrong, or reject it.
+    """Correct a memory that turned out to be wrong, reject it, or let another one replace it.
 
-    Nothing is lost: a corrected belief keeps what it said before in its history, a rejected one
-    stays in its file and can be restored.
+    Nothing is lost: a corrected belief keeps what it said before in its history, a rejected or
+    superseded one stays in its file and can be restored.
     """
-    if bool(fields) == bool(reject):
+    if sum(map(bool, (fields, reject, superseded_by))) != 1:
         raise InvalidRecord(
-            "takes either fields or a reason to reject",
+            "takes fields, a reason to reject, or what supersedes the memory",
             field="memory_correct",
-            advice="Give one of the two.",
+            advice="Give one of the three.",
         )
     memory_id = workspace.resolve(memory_id)
+    if superseded_by:
+        return stored(workspace, workspace.supersede(memory_id, superseded_by))
     if fields:
         return stored(workspace, workspace.correct(memory_id, **_fields(fields)))
     return stored(workspace, workspace.reject(memory_id, reject or ""))
@@ -351,6 +376,7 @@ TOOLS = (
     Tool("memory_get", "Open a memory", READS, get),
     Tool("memory_context", "Brief for a task", READS, context),
     Tool("memory_remember", "Remember a statement", ADDS, remember),
+    Tool("memory_lesson", "Put a lesson into words", ADDS, lesson),
     Tool("memory_correct", "Correct or reject a memory", ADDS, correct),
     Tool("memory_record_episode", "Record an episode", ADDS_EACH_TIME, record_episode),
     Tool("memory_blame", "Where a belief comes from", READS, blame),

@@ -27,7 +27,18 @@ _VIEWS = {
 # The output of each command with `--json`.
 OUTPUTS: dict[str, Any] = {
     **dict.fromkeys(
-        ("record", "remember", "correct", "reject", "restore", "pin", "link"), outputs.StoredOutput
+        (
+            "record",
+            "remember",
+            "lesson",
+            "correct",
+            "supersede",
+            "reject",
+            "restore",
+            "pin",
+            "link",
+        ),
+        outputs.StoredOutput,
     ),
     "forget": outputs.ForgetOutput,
     "archive": outputs.ArchiveOutput,

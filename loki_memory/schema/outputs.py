@@ -490,6 +490,7 @@ class ConsolidateOutput(TypedDict):
     steps: list[StepOutput]
     written: int
     archived: int
+    private: list[str]
     counts: dict[str, int]
 
 
