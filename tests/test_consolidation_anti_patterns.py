@@ -21,6 +21,7 @@ from loki_memory.models import (
     parse,
     tombstone_id,
 )
+from loki_memory.models.error_noise import teaches
 from loki_memory.models.error_signature import signature
 
 TS7030 = "src/todos.ts(12,5): error TS7030: Not all code paths return a value."
@@ -460,3 +461,26 @@ def test_one_message_of_two_tools_is_two_anti_patterns_that_a_reader_can_tell_ap
         "no token is set (running deploy)",
         "no token is set (running publish)",
     }
+
+
+@pytest.mark.parametrize(
+    "printed",
+    ["---", "diff --git a/src/a.ts b/src/a.ts", "3f2a91c Fix the import", "connected."],
+)
+def test_what_a_command_printed_without_a_complaint_teaches_nothing(printed: str) -> None:
+    assert not teaches(printed, "Bash", "git diff HEAD~1")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git stash drop", "git reset --hard origin/main", "rm -rf build", "git push --force"],
+)
+def test_a_command_that_may_destroy_work_is_no_remedy(command: str) -> None:
+    failed = {
+        "action": "Bash",
+        "target": "git merge main",
+        "error": "local changes stand in the way",
+    }
+    worked = {"action": "Bash", "target": f"{command} && git merge main --no-edit"}
+    given = {"goal": "Merge", "timestamp": "2026-03-02", "action_log": [failed, worked]}
+    assert [failure.do for failure in mishaps(parse(Episode, given))] == [""]

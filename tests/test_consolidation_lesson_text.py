@@ -47,7 +47,13 @@ def test_a_users_words_are_a_rule_however_they_are_put() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Let's add a few table tests.", "Never do that in this file.", "This means it never works."],
+    [
+        "Let's add a few table tests.",
+        "Never do that in this file.",
+        "This means it never works.",
+        "User edits before the first prompt are never captured.",
+        "Using the command should always be fine, right? We do so elsewhere.",
+    ],
 )
 def test_an_order_for_one_piece_of_work_is_no_rule(text: str) -> None:
     assert objection(text, is_stated=True)

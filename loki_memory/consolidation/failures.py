@@ -18,7 +18,7 @@ from typing import NamedTuple
 from loki_memory.consolidation.step_sequences import Move, move
 from loki_memory.models import Action, Episode, error_signature
 from loki_memory.models.diagnostics import rule
-from loki_memory.models.error_noise import teaches
+from loki_memory.models.error_noise import destroys, is_usage, teaches
 from loki_memory.models.error_signature import Key, head, is_shell, salient, with_command
 from loki_memory.models.ids import digest
 from loki_memory.models.prompt_injection import pipes_download, without_instructions
@@ -211,7 +211,9 @@ def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:
         if failed and not is_command and _is_corrected(failed, met.resolution):
             return _exchange(failed, met.resolution, found.param)
         return _Remedy(_cut(met.resolution, _SAID), brought_in(met.resolution))
-    return _later(log[met.step : met.step + 1 + _WITHIN], found) if met.step >= 0 else _Remedy()
+    if met.step < 0 or (episode.captured and not is_usage(met.line)):
+        return _Remedy()  # of a captured session `ingest` has judged what mended the error
+    return _later(log[met.step : met.step + 1 + _WITHIN], found)
 
 
 def _later(log: list[Action], found: Key) -> _Remedy:
@@ -221,7 +223,7 @@ def _later(log: list[Action], found: Key) -> _Remedy:
         fixed = _command(later)
         if not _has_worked(later) or head(later.action, fixed) != found.head or not fixed:
             continue
-        if pipes_download(later.target or ""):
+        if pipes_download(later.target or "") or destroys(fixed):
             return _Remedy()
         if fixed == failed:
             return _Remedy()

@@ -16,7 +16,8 @@ USERS_WORDS = frozenset({"preference", "rule"})  # types of what a user said
 _MOST_NAMES = 4  # of code: more are a description of one place
 _STARTS_BADLY = re.compile(
     r"(?:\d+\s*[.)\u2013\u2014-]|(?:but|and|so|also|then|now|next|however|additionally|therefore"
-    r"|otherwise|result|after that|optional|additional|given|task|step|bug|fix|issue|todo|note"
+    r"|otherwise|later|result|after that|optional|additional|given|task|step|bug|fix|issue|todo"
+    r"|note"
     r"|without the fix|(?:two|three|four|five|several) [\w -]{0,20}bugs)\b"
     r"|(?:add|allow|call|check|contain|creat|defin|ensur|handl|includ|load|print|read|return|set"
     r"|show|suggest|support|tak|us|verifi|writ)e?s\b"  # nobody says who
@@ -29,13 +30,15 @@ _DONE = (  # verbs that tell what a session did to the code
 )
 _REPORTS = re.compile(
     rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|e?d|e?s|ped|ted|ing)?\b"
-    r"|the (?:fix|approach|change|refactoring)\b"
+    rf"|.* [\u2013\u2014-] (?:{_DONE})(?:e?d|ped|ted)\b"
+    r"|the (?:fix|approach|change|refactoring)\b|in `[^`]+`.*: if\b"
     r"|(?:this|that) (?:test|commit|pr|branch|session|error)\b",
     re.IGNORECASE,
 )
 _PASSES = re.compile(  # what will not be so tomorrow
     r"\b(?:now|no longer|already|currently|previously|was|were|had|has been|have been|still"
-    r"|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
+    r"|did(?: not|n't)?|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
+    r"|failing|broken?|breaks|deferred|dismissed|pre-existing|stale|silently|dropped|unchecked"
     r"|tests? (?:pass|fail)\w*|incoming|(?:in|on) head|passed with)\b"
     r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b",
     re.IGNORECASE,
@@ -52,6 +55,14 @@ _ORDERS = re.compile(
     r"|try|write)\b",
     re.IGNORECASE,
 )
+_ASKS = re.compile(  # a user wants something done from now on
+    r"\A(?:please|always|never|don't|do not|use|prefer|avoid|make sure|ensure|remember|respond"
+    r"|reply|answer|keep|write|run|no|every|all)\b|[,.;:] (?:always|never) \w|\bplease\b"
+    r"|\b(?:we|you|i|tests?|code|everything) (?:should|must|always|never|prefer|want|don't want"
+    r"|need to)\b|\blet's (?:make sure|use|keep|avoid|always|never|not)\b|\bmust\b"
+    r"|\bshould (?:always|never|be using|use)\b",
+    re.IGNORECASE,
+)
 _GUIDES = re.compile(  # it says what to do, why, or what not to rely on
     r"\b(?:must|should|shall|always|never|only|unless|until|before|after|when|whenever|if|because"
     r"|since|so that|instead|requires?|needs?|use|run|prefer|avoid|make sure|ensure|not|cannot"
@@ -64,14 +75,15 @@ _NAME = re.compile(r"`[^`]+`|\b\w*[a-z][A-Z]\w*\b(?:\(\))?|\b\w+_\w+\b(?:\(\))?|
 def objection(text: str, *, is_stated: bool = False) -> str:
     """Why a statement does not read as a lesson; empty if it does.
 
-    A user's own words (`is_stated`) are a rule however they are put, unless they point elsewhere.
+    A user's own words (`is_stated`) are a rule however they are put, if they ask for something and
+    do not point elsewhere.
 
     >>> objection("Every test calls `t.Parallel()`, unless it changes the folder of the process.")
     ''
     >>> objection("`setup.go` - Added a call of `EnsureGitignore()`.")
     'tells what was done'
     """
-    rules = _OF_ALL if is_stated else (*_OF_ALL, *_OF_AGENTS)
+    rules = (*_OF_ALL, *(_OF_USERS if is_stated else _OF_AGENTS))
     return next((reason for reason, holds in rules if holds(text)), "")
 
 
@@ -79,6 +91,10 @@ _OF_ALL: Rules = (
     ("orders one piece of work", lambda text: bool(_ORDERS.match(text))),
     ("is a question", lambda text: text.rstrip().endswith("?")),
     ("points to something that is not said", lambda text: bool(_POINTS.search(text))),
+)
+_OF_USERS: Rules = (
+    ("asks for nothing", lambda text: not _ASKS.search(text)),
+    ("is a question", lambda text: "?" in text),
 )
 _OF_AGENTS: Rules = (
     ("begins in the middle of something", lambda text: bool(_STARTS_BADLY.match(text))),

@@ -10,7 +10,8 @@ What hooks, CONTINUITY.md and briefs say unasked passes two conditions first:
            - beliefs and skills whose status is `candidate`, unless their owner accepted them in
              `review`, or somebody wrote them without saying how sure they are and only the weighing
              of their episodes calls them candidates;
-           - anti-patterns that consolidation made of an error for which nobody knows a remedy;
+           - anti-patterns that consolidation made of an error for which nobody knows a remedy, or
+             only a change of one place in the code;
            - facts about a defect that was mended;
            - episodes that were made from a transcript: their goal is a prompt, word for word, and
              what they found out is told as facts and anti-patterns;
@@ -50,11 +51,17 @@ MENDED = (
     "EXISTS (SELECT 1 FROM json_each(m.body, '$.resolutions') AS r "
     "WHERE json_array_length(r.value, '$.for') > 0)"
 )
+# A change of one place in the code explains nothing by itself.
+_EXPLAINED = (
+    "json_extract(m.body, '$.prevention') NOT GLOB 'Change `*' "
+    "AND json_extract(m.body, '$.prevention') NOT GLOB 'Add `*' "
+    "AND json_extract(m.body, '$.prevention') NOT GLOB 'Remove `*'"
+)
 PROVEN = f"""CASE
   WHEN m.status = 'resolved' THEN 0
   WHEN m.status = 'candidate' THEN coalesce(({_ACCEPTED}) OR ({_WORDED}), 0)
   WHEN m.kind = 'anti-pattern' AND json_extract(m.body, '$.key') IS NOT NULL
-    THEN json_extract(m.body, '$.prevention') IS NOT NULL OR {MENDED}
+    THEN coalesce({_EXPLAINED}, {MENDED})
   WHEN m.kind = 'episode' THEN json_extract(m.body, '$.captured') IS NULL
   WHEN m.kind = 'learning' THEN NOT coalesce({_REPEATED}, 0)
   WHEN m.kind = 'fact' THEN json_extract(m.body, '$.key.topic') IS NULL

@@ -20,7 +20,7 @@ from loki_memory.ingest.statements import tidy
 from loki_memory.ingest.steps import Step
 from loki_memory.ingest.turns import Hunk
 from loki_memory.models.diagnostics import Diagnostic
-from loki_memory.models.error_noise import INLINE
+from loki_memory.models.error_noise import INLINE, destroys
 from loki_memory.models.error_signature import complaint, head
 from loki_memory.models.text import without_home
 
@@ -109,6 +109,14 @@ _CONTINUED = re.compile(r"\\\n\s*")
 
 
 _COMMENTS = ("//", "# ", "*", "/*", "--")
+_SILENCES = re.compile(
+    r"nolint|noqa|eslint-disable|ts-ignore|ts-expect-error|type: ?ignore|pylint: ?disable"
+    r"|SuppressWarnings|#\[allow|pragma: no cover|shellcheck disable|NOSONAR",
+    re.IGNORECASE,
+)
+_LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`")
+_ERROR_NAME = re.compile(r"\b\w*(?:err|error|exception)\b", re.IGNORECASE)
+_FEW_LINES, _TYPICAL = 3, 0.5  # lines of a hunk that one pair stands for, or how alike it must be
 
 
 class Repair(NamedTuple):
@@ -232,6 +240,8 @@ def _answers(hunk: Hunk, error: frozenset[str], finding: Diagnostic | None) -> f
         return score
     if posixpath.basename(finding.path) == posixpath.basename(hunk.path):
         is_near = hunk.line and abs(hunk.line - finding.line) <= _NEAR
+        if finding.rule and finding.line and not is_near:
+            return score  # a linter points at the line that it means
         score += 0.5 + 0.8 * bool(is_near)
     lines = f"{hunk.removed}\n{hunk.added}"
     score += 0.25 * min(3, len(frozenset(content(lines)) & error))
@@ -245,20 +255,30 @@ def _is_comment(hunk: Hunk) -> bool:
 
 
 def change(hunk: Hunk) -> str:
-    """A hunk in one line: the pair of a removed and an added line that have most in common."""
+    """A hunk in one line: the pair of a removed and an added line that have most in common.
+
+    Empty where one line does not stand for the change: it removes or adds a passage, silences who
+    complained, drops an error, or rewords a text.
+    """
     name = posixpath.basename(hunk.path)
     removed, added = _lines(hunk.removed), _lines(hunk.added)
+    if _SILENCES.search(hunk.added) and not _SILENCES.search(hunk.removed):
+        return ""
     if not added:
-        return f"remove `{_code(removed[0])}` ({name})" if removed else ""
+        return f"remove `{_code(removed[0])}` ({name})" if len(removed) == 1 else ""
     if not removed:
-        return f"add `{_code(added[0])}` ({name})"
+        return f"add `{_code(added[0])}` ({name})" if len(added) == 1 else ""
     pairs = [
         (_alike(before, after), -one, -other)
         for one, before in enumerate(removed)
         for other, after in enumerate(added)
     ]
-    _, one, other = max(pairs)
-    if removed[-one] == added[-other]:
+    likeness, one, other = max(pairs)
+    before, after = removed[-one], added[-other]
+    is_passage = max(len(removed), len(added)) > _FEW_LINES and likeness < _TYPICAL
+    if is_passage or _LITERAL.sub("", before) == _LITERAL.sub("", after):
+        return ""
+    if _ERROR_NAME.search(before) and not _ERROR_NAME.search(after):
         return ""
     return f"`{_code(removed[-one])}` → `{_code(added[-other])}` ({name})"
 
@@ -283,6 +303,13 @@ def _code(line: str) -> str:
 # -- the command -----------------------------------------------------------------------------------
 
 
+_PREPARES = re.compile(  # what is run once so that a command works
+    r"\b(?:install|add|generate|gen|sync|fetch|pull|init|login|start|up|migrate|build|fmt|format"
+    r"|fix|tidy|read-tree|update|download|restore-deps|bootstrap|setup|types)\b",
+    re.IGNORECASE,
+)
+
+
 def _command(failed: Step, between: Sequence[Step], later: Step) -> str:
     """The form of a command that worked; where it is the same, what was run before it."""
     form = _same_part(failed, later)
@@ -290,7 +317,7 @@ def _command(failed: Step, between: Sequence[Step], later: Step) -> str:
         return _shown(form)
     before = [step.target for step in between if step.worked and step.is_shell]
     before += [part for part in _CHAIN.split(later.target) if _bare(part) != _bare(form)]
-    changing = [command for command in before if not _only_reads(command)]
+    changing = [one for one in before if not _only_reads(one) and _PREPARES.search(one)]
     return _shown(changing[-1]) if changing else ""
 
 
@@ -299,7 +326,7 @@ def _same_part(failed: Step, later: Step) -> str:
     heads = {*failed.heads[:1], *failed.heads[-1:]}
     parts = _CHAIN.split(_CONTINUED.sub(" ", later.target))
     same = [part.strip() for part in parts if head(later.tool, part) in heads]
-    return same[-1] if same else later.target
+    return same[-1] if same else ""
 
 
 def _only_reads(command: str) -> bool:
@@ -315,6 +342,8 @@ def _bare(command: str) -> str:
 
 
 def _shown(command: str) -> str:
-    """A command as it is told; empty if nothing of it can be."""
+    """A command as it is told; empty if nothing of it can be, or if it may destroy something."""
+    if destroys(command):
+        return ""
     line = without_home(" ".join(_CONTINUED.sub(" ", command).split()))
     return clip(line, _SHOWN) if re.search(r"\w\W+\w", line) else ""

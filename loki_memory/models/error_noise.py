@@ -63,7 +63,7 @@ _NOTHING = re.compile(
     r"(?:exit code \d+|command failed(?: with exit (?:code|status) \d+)?|error:?|failed"
     r"|exit status \d+|make: \*\*\* .*|npm ERR! (?:code|errno|Test failed).*"
     r"|.*\bERROR task failed\b.*"
-    r"|\d{4}[/-]\d\d[/-]\d\d.*)\W*",
+    r"|\d{4}[/-]\d\d[/-]\d\d.*|diff --git .*|(?:<hash>|[0-9a-f]{7,40}) .*|connected)?\W*",
     re.IGNORECASE,
 )
 INLINE = re.compile(r"\b(?:python3?|node|bash|sh|zsh|ruby|perl)\s+-[ce]\b|<<")
@@ -73,6 +73,13 @@ _USAGE = re.compile(
     r"|illegal option|invalid option|must be provided|is required|already used by|no such option"
     r"|ambiguous argument|unexpected argument|accepts \d+ arg|flag needs an argument|parse error"
     r"|externally-managed-environment|requires? (?:an? )?(?:argument|value)",
+    re.IGNORECASE,
+)
+
+_DESTROYS = re.compile(
+    r"\bgit (?:stash (?:drop|clear)|reset --hard|clean|checkout (?:--|\.)|restore|branch -D"
+    r"|push .*(?:--force|-f)\b|update-ref|reflog)|\brm -|--no-verify|--force\b|\bdrop (?:table"
+    r"|database)|\bkill(?:all)?\b|\btruncate\b|\bsudo\b|\bchmod -R",
     re.IGNORECASE,
 )
 
@@ -94,3 +101,8 @@ def teaches(line: str, action: str, target: str) -> bool:
 def is_usage(line: str) -> bool:
     """Tell whether a command was called in a way that it does not know."""
     return _USAGE.search(line) is not None
+
+
+def destroys(command: str) -> bool:
+    """Tell whether a command may destroy work: no remedy, whatever it mended once."""
+    return _DESTROYS.search(command) is not None
