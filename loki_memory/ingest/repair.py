@@ -312,13 +312,26 @@ _PREPARES = re.compile(  # what is run once so that a command works
 
 def _command(failed: Step, between: Sequence[Step], later: Step) -> str:
     """The form of a command that worked; where it is the same, what was run before it."""
-    form = _same_part(failed, later)
-    if _bare(form) != _bare(_same_part(failed, failed)):
-        return _shown(form)
+    form, wrong = _same_part(failed, later), _same_part(failed, failed)
+    if _bare(form) != _bare(wrong):
+        return _shown(form) if _is_other_form(wrong, form) else ""
     before = [step.target for step in between if step.worked and step.is_shell]
     before += [part for part in _CHAIN.split(later.target) if _bare(part) != _bare(form)]
     changing = [one for one in before if not _only_reads(one) and _PREPARES.search(one)]
     return _shown(changing[-1]) if changing else ""
+
+
+def _is_other_form(wrong: str, right: str) -> bool:
+    """Whether a command was corrected, and not another subcommand of its program run.
+
+    >>> _is_other_form("gh pr --stat", "gh pr --name-only")
+    True
+    >>> _is_other_form("harness.sh start", "harness.sh stop")
+    False
+    """
+    (program, verb), (same, other) = ((*one.split()[:2], "", "")[:2] for one in (wrong, right))
+    is_verb = verb[:1] not in {"", "-"} and other[:1] not in {"", "-"}
+    return program != same or verb == other or not is_verb
 
 
 def _same_part(failed: Step, later: Step) -> str:
@@ -346,4 +359,5 @@ def _shown(command: str) -> str:
     if destroys(command):
         return ""
     line = without_home(" ".join(_CONTINUED.sub(" ", command).split()))
-    return clip(line, _SHOWN) if re.search(r"\w\W+\w", line) else ""
+    is_private = "~/" in line or "~\\" in line
+    return clip(line, _SHOWN) if re.search(r"\w\W+\w", line) and not is_private else ""
