@@ -32,7 +32,8 @@ _REPORTS = re.compile(
     rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|e?d|e?s|ped|ted|ing)?\b"
     rf"|.* [\u2013\u2014-] (?:{_DONE})(?:e?d|ped|ted)\b"
     r"|the (?:fix|approach|change|refactoring)\b|in `[^`]+`.*: if\b"
-    r"|(?:this|that) (?:test|commit|pr|branch|session|error)\b",
+    r"|(?:this|that) (?:test|commit|pr|branch|session|error)\b"
+    r"|bugs?:|test\w+ (?:verifies|tests|checks|ensures)\b",
     re.IGNORECASE,
 )
 _PASSES = re.compile(  # what will not be so tomorrow
@@ -85,6 +86,11 @@ def objection(text: str, *, is_stated: bool = False) -> str:
     """
     rules = (*_OF_ALL, *(_OF_USERS if is_stated else _OF_AGENTS))
     return next((reason for reason, holds in rules if holds(text)), "")
+
+
+def is_report(text: str) -> bool:
+    """Whether a statement is about the work of the moment: it points to it, or tells of it."""
+    return bool(_POINTS.search(text) or _REPORTS.match(text))
 
 
 _OF_ALL: Rules = (

@@ -9,7 +9,6 @@ session mended afterwards is `resolved`: it is kept as history and never told.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -17,7 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.consolidation.features import EpisodeFeatures, StatedSentence
-from loki_memory.consolidation.lesson_text import USERS_WORDS, objection
+from loki_memory.consolidation.lesson_text import USERS_WORDS, is_report, objection
 from loki_memory.consolidation.provenance import (
     DEAD,
     SAME,
@@ -50,13 +49,6 @@ WORTH_TELLING = 0.3  # the score of a statement that others may be told
 TOLD_FROM_ONE = 0.6  # the score from which on one session suffices
 _WORTH = 2.0  # observations that a score is worth
 _UNSCORED = 0.5  # a statement that somebody wrote down without a score
-_REPORTS = re.compile(  # what was done, was broken or is tested, not what holds
-    r"(?:`[^`]+`\s*[:\u2013\u2014-]+\s*)?(?:bug:|test\w+ (?:verifies|tests|checks|ensures)\b"
-    r"|(?:add(?:ed|s)?|updated?|removed?|fix(?:e[ds])?|replaced?|renamed?s?|changed?|moved?"
-    r"|created?|implement(?:ed|s)?|refactor(?:ed|s)?|extract(?:ed|s)?|used"
-    r"|the (?:fix|approach) (?:is|was))\b)",
-    re.IGNORECASE,
-)
 _SHARED = 3  # words of content that two statements of one lesson have in common, at least
 _SAME_LESSON = 0.7  # of similarity; chosen by reading what joins on two projects
 _GRID = 1024  # parts of 1 to which a vector is rounded
@@ -223,7 +215,7 @@ def _fact(
     episodes = {*(one.episode.id for one in stated), *known}
     is_owned = old is not None and old.origin == "owner"
     support = len({*map(snapshot.session_of, episodes)})
-    told = max([*map(_wording, stated), *([_known_wording(old)] if old and known else [])])
+    told = max(_wordings(stated, old if known else None))
     text, score = told.text, told.score
     begun = extra(old, "key")["statement"] if old and known else stated[0].statement.text
     dates = [first.date, *filter(None, [old.valid_from if old and known else None])]
@@ -259,20 +251,19 @@ class _Wording(NamedTuple):
     is_quoted: bool
 
 
-def _wording(stated: Stated) -> _Wording:
-    text, type_ = stated.statement.text, stated.statement.type
-    is_lesson = _score(stated) >= WORTH_TELLING and not objection(
-        text, is_stated=type_ in USERS_WORDS
-    )
-    return _Wording(is_lesson, _score(stated), text, type_, stated.statement.quoted)
+def _wording(text: str, type_: str, score: float, *, is_quoted: bool) -> _Wording:
+    is_lesson = score >= WORTH_TELLING and not objection(text, is_stated=type_ in USERS_WORDS)
+    return _Wording(is_lesson, score, text, type_, is_quoted)
 
 
-def _known_wording(old: Fact) -> _Wording:
-    """The wording of a fact as the last run left it."""
-    text, type_ = old.statement, old.type or ""
-    is_worth = (old.score or 0.0) >= WORTH_TELLING
-    is_lesson = is_worth and not objection(text, is_stated=type_ in USERS_WORDS)
-    return _Wording(is_lesson, old.score or 0.0, text, type_, bool(extra(old, "quoted")))
+def _wordings(stated: Iterable[Stated], old: Fact | None) -> Iterator[_Wording]:
+    """The wordings of a fact: those of its statements, and the one that the last run left."""
+    for one in stated:
+        said = one.statement
+        yield _wording(said.text, said.type, _score(one), is_quoted=said.quoted)
+    if old:
+        is_quoted = bool(extra(old, "quoted"))
+        yield _wording(old.statement, old.type or "", old.score or 0.0, is_quoted=is_quoted)
 
 
 def _known(snapshot: Snapshot, old: Fact | None, *, is_partial: bool) -> set[str]:
@@ -296,7 +287,7 @@ def _kept(old: Fact) -> dict[str, Any]:
 def _status(stated: list[Stated], text: str, score: float, support: int) -> str:
     if all(one.statement.resolved for one in stated):
         return "resolved"
-    if _REPORTS.match(text):
+    if is_report(text):
         return "candidate"
     if support > 1:
         return "active"

@@ -68,6 +68,12 @@ PROVEN = f"""CASE
   ELSE 1 END"""
 
 
+_LESSON = (  # the columns of a ToldLesson
+    "SELECT m.id, m.title, m.confidence, m.status, (SELECT count(*) FROM edges AS e "
+    "WHERE e.source = m.id AND e.relation = 'derived_from') AS evidence FROM live AS m"
+)
+
+
 class WarningEvidence(NamedTuple):
     """A warning and one of the episodes that it rests on; empty where it rests on none."""
 
@@ -119,9 +125,7 @@ def warnings(index: Index, *, unasked: bool) -> list[WarningEvidence]:
 def lessons(index: Index, mark: str) -> list[ToldLesson]:
     """The warnings that know an error and what to do about it, the surest first."""
     rows = index.ask(
-        "SELECT m.id, m.title, m.confidence, m.status, "  # noqa: S608 - constants
-        "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from') "
-        "AS evidence FROM live AS m JOIN marks AS k ON k.memory = m.row "
+        f"{_LESSON} JOIN marks AS k ON k.memory = m.row "
         f"WHERE k.mark = ? AND m.kind = 'anti-pattern' AND {TRUSTED} "
         f"AND ({MENDED} OR {PROVEN} AND (json_array_length(m.body, '$.resolutions') > 0 "
         "OR json_extract(m.body, '$.prevention') <> '')) "
@@ -134,9 +138,7 @@ def lessons(index: Index, mark: str) -> list[ToldLesson]:
 def standing(index: Index, limit: int) -> list[ToldLesson]:
     """What holds whatever the goal is: the routine, then what people asked for, often met first."""
     rows = index.ask(
-        "SELECT m.id, m.title, m.confidence, m.status, "  # noqa: S608 - constants
-        "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from') "
-        "AS evidence FROM live AS m WHERE m.kind = 'fact' AND m.scope <> 'session' "
+        f"{_LESSON} WHERE m.kind = 'fact' AND m.scope <> 'session' "
         "AND (json_extract(m.body, '$.key.routine') IS NOT NULL "
         f"OR json_extract(m.body, '$.type') IN ('preference', 'rule')) AND {TRUSTED} AND {PROVEN} "
         "ORDER BY json_extract(m.body, '$.key.routine') IS NULL, evidence DESC, m.id LIMIT ?",
