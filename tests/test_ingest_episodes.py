@@ -10,6 +10,7 @@ from loki_memory.ingest.claude_code import ClaudeCode
 from loki_memory.ingest.episodes import episodes
 from loki_memory.ingest.turns import Turn
 from loki_memory.models import Episode
+from loki_memory.models.diagnostics import rule
 
 
 def turns(told: Transcript) -> list[Turn]:
@@ -214,6 +215,41 @@ def test_each_rule_of_a_linters_report_is_an_error_of_its_own() -> None:
         "cmd/a.go:12: Error return value is not checked (errcheck)",
         "cmd/b.go:3: string `user` has 4 occurrences, make it a constant (goconst)",
     ]
+
+
+def test_codes_of_one_linter_are_rules_of_their_own() -> None:
+    report = (
+        "cmd/a.go:12:5: G304: Potential file inclusion via variable (gosec)\n"
+        "cmd/b.go:3:1: G204: Subprocess launched with variable (gosec)\n"
+    )
+    work = Transcript().say("Lint").call("Bash", report, failed=True, command="mise run lint")
+    messages = [error.message for error in one(work).errors_encountered]
+    assert len(messages) == 2
+    assert [rule(message) for message in messages] == ["G304", "G204"]
+
+
+@pytest.mark.parametrize(
+    ("said", "resolution"),
+    [
+        ("The linter requires that errors of other packages are wrapped.", True),
+        ("The linter needs `walkCommits` to return the error.", False),  # one place
+        ("`goconst` needs a constant for the string, unwrapped or not.", False),  # another rule
+        ("There is an error that is returned unwrapped because it was forgotten.", False),
+    ],
+)
+def test_a_remedy_of_a_rule_says_what_to_do_wherever_it_is_met(said: str, resolution: bool) -> None:
+    report = "cmd/a.go:12:5: error returned from external package is unwrapped (wrapcheck)\n"
+    work = Transcript().say("Lint").call("Bash", report, failed=True, command="mise run lint")
+    work.reply(said).call("Bash", command="mise run lint")
+    assert one(work).errors_encountered[0].resolution == (said if resolution else None)
+
+
+def test_another_command_that_worked_later_is_no_other_form_of_the_one_that_failed() -> None:
+    work = Transcript().say("Add it")
+    work.call("Bash", "paths are ignored, says git", failed=True, command="cd /x && git add a.sh")
+    work.call("Bash", command="git status && ./harness.sh start-session")
+    work.call("Bash", command="cd /x && ./harness.sh start-session")
+    assert one(work).errors_encountered[0].resolution is None
 
 
 def test_what_is_resolved_by_nothing_has_no_resolution() -> None:

@@ -6,7 +6,7 @@
 Two lists per project, with a fixed seed: up to 50 errors that may teach, each with the remedy that
 memory would tell, and the 30 lessons that memory would tell first without a question: the routine,
 preferences and rules, warnings with a remedy in words, then statements that read as lessons by
-sessions and score. A reader who has not seen the code gives each line a verdict: `yes` (a developer
+their worth. A reader who has not seen the code gives each line a verdict: `yes` (a developer
 can act on it, or is glad to know it), `trivial`, `no` (says nothing, or not understood), `wrong`
 (misleading or dangerous). The lists with their verdicts are kept in `verdicts/`.
 """
@@ -23,8 +23,8 @@ from pathlib import Path
 
 from loki_memory import Workspace
 from loki_memory.consolidation.failures import BARE, mishaps
-from loki_memory.consolidation.lesson_text import USERS_WORDS, objection
 from loki_memory.models import AntiPattern, Belief, Episode, Fact
+from loki_memory.models.lesson_text import USERS_WORDS, objection, worth
 
 _PROJECTS = {"entireio-cli": "entireio+cli", "entire-bmad": "ShamsiievDmytro+entire-bmad"}
 _ERRORS, _LESSONS, _SEED = 50, 30, 7
@@ -98,7 +98,10 @@ def _class(belief: Belief) -> int:
 
 
 def _worth(belief: Belief) -> tuple[float, float]:
-    return -len(belief.episodes_for()), -(belief.confidence or 0.0)
+    sessions = len(belief.episodes_for())
+    if isinstance(belief, Fact):
+        return -worth(belief.statement, belief.type or "", belief.score or 0.3, sessions), 0.0
+    return -float(sessions), -(belief.confidence or 0.0)
 
 
 def _line(belief: Belief) -> str:

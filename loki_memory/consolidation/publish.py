@@ -19,7 +19,6 @@ from typing import Any, Literal, NamedTuple
 
 from loki_memory.consolidation.failures import BARE
 from loki_memory.consolidation.features import EpisodeFeatures
-from loki_memory.consolidation.lesson_text import USERS_WORDS, objection
 from loki_memory.consolidation.links import SOURCE
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.pipeline import Plan
@@ -29,6 +28,7 @@ from loki_memory.consolidation.statements import WORTH_TELLING
 from loki_memory.consolidation.template import LEFT_OUT
 from loki_memory.files.layout import PRIVATE, place
 from loki_memory.models import AntiPattern, Belief, Fact, Link, Memory, Pattern, Skill, parse
+from loki_memory.models.lesson_text import USERS_WORDS, objection
 from loki_memory.models.text import runs
 
 Etags = dict[str, tuple[str, str | None]]  # by id: the file, and its etag when it was read

@@ -16,7 +16,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.consolidation.features import EpisodeFeatures, StatedSentence
-from loki_memory.consolidation.lesson_text import USERS_WORDS, is_report, objection
 from loki_memory.consolidation.provenance import (
     DEAD,
     SAME,
@@ -40,6 +39,7 @@ from loki_memory.models import Fact, parse, tombstone_id
 from loki_memory.models.base import Evidence
 from loki_memory.models.confidence import confidence
 from loki_memory.models.ids import digest
+from loki_memory.models.lesson_text import USERS_WORDS, is_report, objection
 from loki_memory.models.text import holds_everywhere, normal
 
 if TYPE_CHECKING:

@@ -33,9 +33,10 @@ from loki_memory.history.tree import (
     of_worktree,
 )
 from loki_memory.index import queries
-from loki_memory.models import Belief, Episode, Memory, Skill
+from loki_memory.models import Belief, Episode, Fact, Memory, Skill
 from loki_memory.models.base import EpisodeMark
 from loki_memory.models.ids import ID
+from loki_memory.models.lesson_text import USERS_WORDS, objection, worth
 
 if TYPE_CHECKING:
     from loki_memory.files.problem import Problem
@@ -256,18 +257,32 @@ def open_questions(workspace: Workspace, spec: str | None = None) -> tuple[Revie
 
 
 def candidates(workspace: Workspace, most: int) -> Review:
-    """The lessons that were learned on this machine and are not published, the surest first."""
+    """The lessons that were learned on this machine and are not published, the best first."""
     shifts: list[Shift] = []
     causes: dict[str, Cause] = {}
-    for name in queries.candidates(workspace.index, most):
-        record = workspace.get(name)
+    for record in _best(map(workspace.get, queries.candidates(workspace.index)), most):
         episodes = evidence_of(record).ids()
-        sure = confidence(record)
-        shifts.append(Shift("candidate", record.kind, name, record.title(), None, sure, episodes))
+        told = (record.kind, record.id, record.title(), None, confidence(record), episodes)
+        shifts.append(Shift("candidate", *told))
         for episode in episodes:
             with suppress(NotFound):
                 causes.setdefault(episode, _cause(workspace.get(episode)))
     return Review("published lessons", "candidates of this machine", shifts, causes, [])
+
+
+def _best(records: Iterable[Memory], most: int) -> list[Memory]:
+    """Put what reads as a lesson first, then what is worth more."""
+    return sorted(records, key=_rank)[:most]
+
+
+def _rank(record: Memory) -> tuple[bool, float]:
+    sessions = len(record.episodes_for()) if isinstance(record, Belief) else 1
+    if not isinstance(record, Fact):
+        is_worded = bool(getattr(record, "prevention", None) or record.kind != "anti-pattern")
+        return not is_worded, -float(sessions)
+    is_stated = record.type in USERS_WORDS
+    reason = objection(record.statement, is_stated=is_stated)
+    return bool(reason), -worth(record.statement, record.type or "", record.score or 0.3, sessions)
 
 
 def _is_unread(found: Comparison, memory_id: str) -> bool:

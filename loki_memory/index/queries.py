@@ -200,7 +200,7 @@ def learned_here(index: Index) -> set[str]:
     return {row[0] for row in index.ask(sql)}
 
 
-def candidates(index: Index, most: int) -> list[str]:
+def candidates(index: Index) -> list[str]:
     """The ids of lessons that were learned here and are not published.
 
     The best come first: those that count as active, then those with more evidence.
@@ -210,9 +210,9 @@ def candidates(index: Index, most: int) -> list[str]:
         "WHERE path >= 'local/' AND path < 'local0' AND json_type(body, '$.key') IS NOT NULL "
         "AND json_extract(body, '$.key.topic') IS NULL AND status IN ('active', 'candidate') "
         "ORDER BY status, (SELECT count(*) FROM edges AS e WHERE e.source = m.id "
-        "AND e.relation = 'derived_from') DESC, confidence DESC, id LIMIT ?"
+        "AND e.relation = 'derived_from') DESC, confidence DESC, id"
     )
-    return [row[0] for row in index.ask(sql, most)]
+    return [row[0] for row in index.ask(sql)]
 
 
 def shadowed(index: Index) -> list[tuple[str, str]]:

@@ -222,7 +222,7 @@ def _errors(done: Sequence[Step], at: int) -> Iterator[dict[str, Any]]:
     found: dict[str, Diagnostic] = {}
     if done[at].is_shell:
         for finding in findings(done[at].answer):
-            found.setdefault(finding.rule, finding)
+            found.setdefault(finding.kind, finding)
     reported: list[Diagnostic | None] = [*list(found.values())[:_RULES]]
     for each in reported or [None]:
         mended = repair(done, at, each)

@@ -19,7 +19,7 @@ from loki_memory.ingest.statement_score import CODE_NAME, HEDGE
 from loki_memory.ingest.statements import tidy
 from loki_memory.ingest.steps import Step
 from loki_memory.ingest.turns import Hunk
-from loki_memory.models.diagnostics import Diagnostic
+from loki_memory.models.diagnostics import Diagnostic, rule
 from loki_memory.models.error_noise import INLINE, destroys
 from loki_memory.models.error_signature import complaint, head
 from loki_memory.models.text import without_home
@@ -61,6 +61,9 @@ _ANNOUNCED = re.compile(
 _REFUSED = re.compile(  # questions, the first person, hashes, paths of one machine
     r"\?$|\bI\b|\bmy\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/(?:Users|home)/"
 )
+_OWN_NAME = re.compile(r"\b[a-z]+[A-Z]\w*|\b[A-Za-z]+_\w+|\b[A-Z][a-z]+[A-Z]\w*")
+_FIRST_NAME = re.compile(r"^\W*`([a-z][a-z0-9]+)`")
+_RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
 _PLACE = re.compile(r"([\w@./+-]*[\w-]\.[a-z]{1,5})(?::(\d+)|\b)")
 _COMPLAINT_WORDS = 2  # a message without two words of content complains of nothing in particular
 # Programs that change nothing that an error could have been about.
@@ -114,6 +117,7 @@ _SILENCES = re.compile(
     r"|SuppressWarnings|#\[allow|pragma: no cover|shellcheck disable|NOSONAR",
     re.IGNORECASE,
 )
+_DECLARED = re.compile(r"(?<=\bfunc )\w+|(?<=\bdef )\w+|(?<=\bfunction )\w+|(?<=\bclass )\w+")
 _LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`")
 _ERROR_NAME = re.compile(r"\b\w*(?:err|error|exception)\b", re.IGNORECASE)
 _FEW_LINES, _TYPICAL = 3, 0.5  # lines of a hunk that one pair stands for, or how alike it must be
@@ -141,16 +145,20 @@ def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) ->
     if not steps[at].is_shell:  # the client's own tools
         return Repair()
     error = finding.message if finding else complaint(steps[at].answer)
+    named = rule(error) if finding is None else ""
+    finding = Diagnostic(named, error) if named else finding
     if len(content(error)) < _COMPLAINT_WORDS:
         return Repair()
     end = _success(steps, at, error, is_finding=finding is not None)
     between = steps[at + 1 : end] if end else steps[at + 1 : at + 1 + _WITHOUT]
     after = steps[at:end] if end else steps[at : at + 1 + _WITHOUT]
-    return Repair(
+    found = Repair(
         _explanation(after, error, finding),
         _hunk(between, error, finding or _named_file(steps[at])),
         _command(steps[at], between, steps[end]) if end and not finding else "",
     )
+    is_idle = finding is not None and not found.hunk and not _TELLS.search(found.explanation)
+    return Repair() if is_idle else found  # a rule is met again, where only what to do helps
 
 
 def _named_file(step: Step) -> Diagnostic | None:
@@ -207,19 +215,33 @@ def _said(steps: Sequence[Step]) -> Iterator[tuple[int, str]]:
 def _explains(
     sentence: str, number: int, error: frozenset[str], finding: Diagnostic | None
 ) -> float:
+    if finding and _is_of_another(sentence, finding):
+        return 0.0
     own = frozenset(content(sentence))
     score = 0.25 * min(2, len(own & error)) + 0.35 * min(4, len(own - error)) / 4
     score += 0.7 * (_TELLS.search(sentence) is not None)
     score += 0.5 * (_REASON.search(sentence) is not None)
     score += 0.25 * (CODE_NAME.search(sentence) is not None)
     score += 0.35 * (number == 0)
-    score += 0.3 * (finding is not None and finding.rule in sentence)
-    if finding and finding.rule not in sentence and not own & error:
-        score -= 0.6
+    if finding:
+        score += 0.3 * (finding.rule in sentence)
+        score -= 0.6 * (finding.rule not in sentence and not own & error)
     score -= 0.9 * (_EMPTY.match(sentence) is not None)
     score -= 0.4 * (HEDGE.search(sentence) is not None)
     score -= 0.5 * (_PASSES.search(sentence) is not None)
     return score - 0.15 * number
+
+
+def _is_of_another(sentence: str, finding: Diagnostic) -> bool:
+    """Whether a sentence is about one place in the code, or about another rule of the linter.
+
+    >>> _is_of_another("Mark the G204 as safe", Diagnostic("gosec", "G304: Potential inclusion"))
+    True
+    """
+    text = finding.text()
+    names = {*_OWN_NAME.findall(sentence), *_RULE_CODE.findall(sentence)}
+    names |= {*_FIRST_NAME.findall(sentence)}
+    return any(name not in text for name in names)
 
 
 # -- the change ------------------------------------------------------------------------------------
@@ -231,7 +253,12 @@ def _hunk(steps: Sequence[Step], error: str, finding: Diagnostic | None) -> str:
     words = frozenset(content(error))
     scores = [(_answers(hunk, words, finding), -number) for number, hunk in enumerate(hunks)]
     best = max(scores, default=(0.0, 0))
-    return change(hunks[-best[1]]) if best[0] >= _LEAST_HUNK else ""
+    if best[0] < _LEAST_HUNK:
+        return ""
+    hunk = hunks[-best[1]]
+    is_pair = hunk.removed.strip() and hunk.added.strip()
+    is_about = words & frozenset(content(f"{hunk.removed}\n{hunk.added}"))
+    return change(hunk) if is_pair or is_about else ""
 
 
 def _answers(hunk: Hunk, error: frozenset[str], finding: Diagnostic | None) -> float:
@@ -276,7 +303,8 @@ def change(hunk: Hunk) -> str:
     likeness, one, other = max(pairs)
     before, after = removed[-one], added[-other]
     is_passage = max(len(removed), len(added)) > _FEW_LINES and likeness < _TYPICAL
-    if is_passage or _LITERAL.sub("", before) == _LITERAL.sub("", after):
+    is_name = any(kind.sub("", before) == kind.sub("", after) for kind in (_LITERAL, _DECLARED))
+    if is_passage or is_name:
         return ""
     if _ERROR_NAME.search(before) and not _ERROR_NAME.search(after):
         return ""
@@ -330,8 +358,10 @@ def _is_other_form(wrong: str, right: str) -> bool:
     False
     """
     (program, verb), (same, other) = ((*one.split()[:2], "", "")[:2] for one in (wrong, right))
+    if program != same:  # the same words by another program: `pytest x` → `uv run pytest x`
+        return len({*wrong.split()} & {*right.split()}) * 2 >= len({*wrong.split()})
     is_verb = verb[:1] not in {"", "-"} and other[:1] not in {"", "-"}
-    return program != same or verb == other or not is_verb
+    return verb == other or not is_verb
 
 
 def _same_part(failed: Step, later: Step) -> str:

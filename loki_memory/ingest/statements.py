@@ -193,7 +193,8 @@ def _repeats(words: frozenset[str], other: frozenset[str]) -> bool:
 
 _INTERJECTION = re.compile(
     r"^(?:(?:good (?:catch|point|question)|right|found it|ok(?:ay)?|great|perfect|yes|no|exactly|so"
-    "|confirmed|done|fixed|note|important|wait|ah|actually|hmm|meanwhile)\\b\\s*[\u2013\u2014:,.!-]+\\s*)+",
+    "|confirmed|done|fixed|note|important|wait|ah|actually|hmm|meanwhile|root cause)"
+    "\\b\\s*[\u2013\u2014:,.!-]+\\s*)+",
     re.IGNORECASE,
 )
 _FIXED_IN = re.compile(

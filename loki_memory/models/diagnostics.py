@@ -36,9 +36,9 @@ _ESLINT = re.compile(
 )
 _FILE = re.compile(r"^(\S*[/\\.]\S+)\s*$", re.MULTILINE)
 # A finding of which the place was taken off: `Error return value is not checked (errcheck)`.
-_BARE = re.compile(
-    r"^\S.*\S \(([a-z][a-z0-9]+(?:-[a-z0-9]+)*)\)$|^(?:error )?(TS\d{4,5}|[A-Z]{1,3}\d{3,4}):? "
-)
+_BARE = re.compile(r"^\S.*\S \(([a-z][a-z0-9]+(?:-[a-z0-9]+)*)\)$")
+# Its code, which says more than the linter's name: `G304: Potential file inclusion (gosec)`.
+_CODE = re.compile(r"^(?:error )?(TS\d{4,5}|[A-Z]{1,3}\d{3,4}):? ")
 # Words in parentheses that are no rule; `typecheck` is what golangci-lint calls a compile error.
 _NO_RULE = frozenset(
     re.findall(
@@ -56,6 +56,12 @@ class Diagnostic(NamedTuple):
     message: str
     path: str = ""
     line: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The class of the finding: a code that its message begins with, else the rule."""
+        coded = _CODE.match(self.message)
+        return coded[1] if coded else self.rule
 
     def text(self) -> str:
         """The finding as golangci-lint writes it, so that its class can be read again."""
@@ -78,9 +84,9 @@ def rule(line: str) -> str:
     """The rule that a single line of output names; empty if it is no finding."""
     found = findings(line)
     if found:
-        return found[0].rule
-    bare = _BARE.search(line)
-    named = (bare[1] or bare[2]) if bare else ""
+        return found[0].kind
+    bare = _CODE.match(line) or _BARE.search(line)
+    named = next(filter(None, bare.groups()), "") if bare else ""
     return "" if named in _NO_RULE else named
 
 

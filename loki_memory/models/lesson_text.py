@@ -7,6 +7,7 @@ unasked. The rules are about English, not about a project.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -17,8 +18,10 @@ _MOST_NAMES = 4  # of code: more are a description of one place
 _STARTS_BADLY = re.compile(
     r"(?:\d+\s*[.)\u2013\u2014-]|(?:but|and|so|also|then|now|next|however|additionally|therefore"
     r"|otherwise|later|result|after that|optional|additional|given|task|step|bug|fix|issue|todo"
-    r"|note"
+    r"|note|good|missing|bottom line|primary request|looking at|regression test|not an?|why"
     r"|without the fix|(?:two|three|four|five|several) [\w -]{0,20}bugs)\b"
+    r"|(?:recommendation|suggestion|summary|before|after|why|question|answer|problem|solution"
+    r"|impact|severity|verdict|high|medium|low|critical|minor|nit)s?\b[^.,]{0,30}:"
     r"|(?:add|allow|call|check|contain|creat|defin|ensur|handl|includ|load|print|read|return|set"
     r"|show|suggest|support|tak|us|verifi|writ)e?s\b"  # nobody says who
     r"|`?(?:Test|test_)\w+`?\s|(?:we|i|you|he|she|they|it|both|all|none|these|those)\b)",
@@ -31,7 +34,7 @@ _DONE = (  # verbs that tell what a session did to the code
 _REPORTS = re.compile(
     rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|e?d|e?s|ped|ted|ing)?\b"
     rf"|.* [\u2013\u2014-] (?:{_DONE})(?:e?d|ped|ted)\b"
-    r"|the (?:fix|approach|change|refactoring)\b|in `[^`]+`.*: if\b"
+    r"|make (?!sure)|the (?:fix|approach|change|refactoring)\b|in `[^`]+`.*: if\b"
     r"|(?:this|that) (?:test|commit|pr|branch|session|error)\b"
     r"|bugs?:|test\w+ (?:verifies|tests|checks|ensures)\b",
     re.IGNORECASE,
@@ -40,14 +43,16 @@ _PASSES = re.compile(  # what will not be so tomorrow
     r"\b(?:now|no longer|already|currently|previously|was|were|had|has been|have been|still"
     r"|did(?: not|n't)?|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
     r"|failing|broken?|breaks|deferred|dismissed|pre-existing|stale|silently|dropped|unchecked"
-    r"|tests? (?:pass|fail)\w*|incoming|(?:in|on) head|passed with)\b"
+    r"|tests? (?:pass|fail)\w*|lines? \d+|incoming|(?:in|on) head|passed with)\b"
     r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b",
     re.IGNORECASE,
 )
 _POINTS = re.compile(  # to something that a reader of the sentence alone does not see
     r"\A(?:this|that|these|those|it) |\b(?:this|that|these|those) (?:case|one|way|file|bug|issue"
-    r"|comment|thing|method|function|line|problem|approach|part)s?\b"
-    r"|\btoo[.!]?$|\b(?:above|below|the latter|as well)\b",
+    r"|comment|thing|method|function|line|problem|approach|part|field|value|call|change)s?\b"
+    r"|\b(?:use|using|for|with|of|to|on|in) (?:it|them|this|that)(?:[.,;]| \(|$)"
+    r"|\btoo[.!]?$|\b(?:above|below|the latter|as well|here)\b|\b(?:this|that) (?:exact )?reason\b"
+    r"|\bthe (?:same|other) (?:\w+ )?(?:fix|problem|pattern|issue|occurrences?|bug)\b",
     re.IGNORECASE,
 )
 _ORDERS = re.compile(
@@ -62,6 +67,30 @@ _ASKS = re.compile(  # a user wants something done from now on
     r"|\b(?:we|you|i|tests?|code|everything) (?:should|must|always|never|prefer|want|don't want"
     r"|need to)\b|\blet's (?:make sure|use|keep|avoid|always|never|not)\b|\bmust\b"
     r"|\bshould (?:always|never|be using|use)\b",
+    re.IGNORECASE,
+)
+_FAULTY = (  # verbs and adjectives with which somebody tells of a defect
+    r"fails?|leaks?|lacks?|loses?|misses|crash(?:es)?|panics?|corrupts?|overwrites?|ignores?|drops?"
+    r"|skips?|hides?|(?:is|are) (?:missing|wrong|incorrect|misleading|unused|duplicated?|redundant"
+    r"|outdated|inconsistent|not (?:validated|enforced|updated|handled|called|set|cleared|checked))"
+    r"|(?:does|do|is|are)(?:n't| not)|can(?:'t|not)|never (?:calls?|sets?|updates?|clears?|checks?)"
+)
+_OWN_NAME = (  # of the project's code; in backquotes, a command or an option may be anybody's
+    r"(?:`?(?:\w+\.)*(?:(?-i:\w*[a-z][A-Z]\w*)|\w+_\w+)(?:\(\))?`?|`[^`\s]*[\w)]\(\)`"
+    r"|`?[\w./-]*\w\.(?:go|py|tsx?|jsx?|mjs|rs|java|kt|rb|php|c|cc|cpp|h|cs|swift|astro|vue|svelte"
+    r"|css|sh)`?)"
+)
+_DEFECT = re.compile(  # a fault of the project's own code: somebody mends it, or has
+    rf"(?:(?:the|when|if|in|at|during|for|while|both)\b.{{0,40}}?)?{_OWN_NAME}"
+    rf"(?:[^.;]|\.\w){{0,90}}?\b(?:{_FAULTY})\b"
+    r"|the (?:bug|problem|issue|root cause|remaining|only remaining|comment|code)\b"
+    r"|\w+ (?:corruption|leak|loss|mismatch|race)\b"
+    r"|.{0,80}\b(?:duplicated? (?:from|of|in)|(?:should|can) be (?:removed|deleted|renamed|moved"
+    r"|pinned|extracted))\b",
+    re.IGNORECASE,
+)
+_FORBIDS = re.compile(
+    r"\b(?:must|always|should (?:not|never))\b|(?:\A|[.;:,\u2013\u2014-] )(?:never|do not|don't)\b",
     re.IGNORECASE,
 )
 _GUIDES = re.compile(  # it says what to do, why, or what not to rely on
@@ -89,10 +118,29 @@ def objection(text: str, *, is_stated: bool = False) -> str:
 
 
 def is_report(text: str) -> bool:
-    """Whether a statement is about the work of the moment: it points to it, or tells of it."""
-    return bool(_POINTS.search(text) or _REPORTS.match(text))
+    """Tell a statement about the work of the moment: its place, its doings, its defects."""
+    return bool(_POINTS.search(text) or _REPORTS.match(text) or _DEFECT.match(text))
 
 
+def worth(text: str, type_: str, score: float, sessions: int) -> float:
+    """Weigh a statement for somebody who has not asked, to put several in order.
+
+    It grows with the score and with the sessions that said it. What is said of a tool from outside
+    holds longer than what is said of one's own code, a rule longer than a description, and a
+    sentence with many names of code is about one place.
+    """
+    chance = min(max(score, 0.02), 0.98)
+    names = len({*_NAME.findall(text)})
+    return round(
+        math.log(chance / (1 - chance))
+        + 0.9 * math.log2(max(1, sessions))
+        + _OF_TYPE.get(type_, 0.0)
+        - 0.35 * max(0, names - 2),
+        4,
+    )
+
+
+_OF_TYPE = {"gotcha": 1.5, "convention": 0.5, "rule": 0.5, "preference": 0.5}
 _OF_ALL: Rules = (
     ("orders one piece of work", lambda text: bool(_ORDERS.match(text))),
     ("is a question", lambda text: text.rstrip().endswith("?")),
@@ -106,6 +154,7 @@ _OF_AGENTS: Rules = (
     ("begins in the middle of something", lambda text: bool(_STARTS_BADLY.match(text))),
     ("tells what was done", lambda text: bool(_REPORTS.match(text))),
     ("tells how things stand at the moment", lambda text: bool(_PASSES.search(text))),
+    ("tells of a defect", lambda text: bool(_DEFECT.match(text) and not _FORBIDS.search(text))),
     ("describes one place in the code", lambda text: len(_NAME.findall(text)) > _MOST_NAMES),
     ("does not say what to do or why", lambda text: not _GUIDES.search(text)),
 )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from loki_memory.consolidation.lesson_text import objection
+from loki_memory.models.lesson_text import objection, worth
 
 LESSONS = [
     "Every top-level test calls `t.Parallel()`, unless it changes process-global state.",
     "The importer needs a running Redis, because it locks the queue there.",
     "`main.py` prints errors to stderr, unless the error is a `SilentError`.",
     "Use `npm run fetch-data` before the first build; the cache file is not in git.",
+    "Git has no hook for `restore`, so nobody can detect when work is discarded.",
+    "`saveState()` must not be called twice; it never checks for a lock.",
     "macOS resolves `/var` to `/private/var`, so compare paths only after `realpath`.",
 ]
 REPORTS = {
@@ -24,6 +26,10 @@ REPORTS = {
     "The flag is still needed for old clients.": "tells how things stand",
     "PR #60 needs the same check as the other one.": "tells how things stand",
     "`a_b` calls `c_d`, `e_f`, `g_h` and `i_j` if one of them is set.": "describes one place",
+    "`saveState()` ignores the error of `writeFile()` when the disk is full.": "tells of a defect",
+    "When `hasNews` is false, the handler doesn't copy the name.": "tells of a defect",
+    "The problem is that `save_all` runs if the list is empty.": "tells of a defect",
+    "Recommendation: use one helper for both.": "begins in the middle",
     "The session is an alias for the state.": "does not say",
     "Should the cache be cleared when the branch changes?": "is a question",
     "Do that for this file when the test runs.": "points to something",
@@ -57,3 +63,10 @@ def test_a_users_words_are_a_rule_however_they_are_put() -> None:
 )
 def test_an_order_for_one_piece_of_work_is_no_rule(text: str) -> None:
     assert objection(text, is_stated=True)
+
+
+def test_a_gotcha_of_an_outside_tool_is_worth_more_than_a_description() -> None:
+    gotcha = worth("Git has no hook for `restore`.", "gotcha", 0.5, 1)
+    assert gotcha > worth("`run()` returns the code.", "fact", 0.5, 1)
+    assert gotcha < worth("Git has no hook for `restore`.", "gotcha", 0.5, 3)
+    assert worth("`a` `b` `c` `d` do it.", "fact", 0.5, 1) < worth("`a` does it.", "fact", 0.5, 1)
