@@ -370,3 +370,12 @@ def test_a_report_is_recorded_from_the_command_line(
 def test_a_report_stands_by_itself(ws: Workspace, project: Path, call: str) -> None:
     with pytest.raises(click.UsageError):
         cli.main(["-C", str(project), "record", *call.split()], standalone_mode=False)
+
+
+def test_the_message_of_a_junit_failure_is_read_beside_its_body() -> None:
+    report = (
+        b'<testsuite name="js"><testcase name="adds"><failure message="AssertionError: 1 is not 2">'
+        b"at add.test.js:4:9</failure></testcase></testsuite>"
+    )
+    (failure,) = verdict_in(report).failures
+    assert failure.message == "AssertionError: 1 is not 2\nat add.test.js:4:9"

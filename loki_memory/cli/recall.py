@@ -46,11 +46,15 @@ def recall_command(
 ) -> None:
     """Recall the memories that matter for QUERY, best first.
 
-    An id, `sem-*`, `category:testing`, `tag:…`, `agent:…` or `file:…` is looked up exactly.
+    An id, `sem-*`, `category:testing`, `tag:…`, `agent:…`, `file:…`, `since:2026-11-01` or
+    `until:…` is looked up exactly.
 
     \b
     Example:
       loki-mem recall "handler without a return type"
+      loki-mem recall "what went wrong last week"
+      loki-mem recall "who worked on src/app.py"
+      loki-mem recall "what changes together with src/app.py"
     """
     workspace = session.open()
     text = " ".join(query)
@@ -81,6 +85,7 @@ def _as_json(found: Recollections, parts: list[dict[str, float]]) -> dict[str, A
         hit["parts"] = {name: round(value, 4) for name, value in made_of.items()}
     return {
         "hits": hits,
+        "counts": found.counts,
         "filtered": found.filtered,
         "certainty": found.certainty,
         "task": found.task,
@@ -89,6 +94,8 @@ def _as_json(found: Recollections, parts: list[dict[str, float]]) -> dict[str, A
 
 
 def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
+    if found.counts:
+        say(found.counts)
     for number, hit in enumerate(found):
         _print_hit(hit)
         if number < len(parts):

@@ -107,6 +107,7 @@ def _from_options(goal: str, given: dict[str, Any]) -> dict[str, Any]:
         "task_id": given["task"],
         "agent": given["agent"],
         "outcome": given["outcome"],
+        "artifacts_produced": list(given["touched"]) or None,
     }
     if given["error"]:
         met = {"message": given["error"], "resolution": given["resolution"]}

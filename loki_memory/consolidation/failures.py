@@ -19,7 +19,14 @@ from loki_memory.consolidation.step_sequences import Move, move
 from loki_memory.models import Action, Episode, error_signature
 from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_noise import destroys, is_usage, teaches
-from loki_memory.models.error_signature import Key, head, is_shell, salient, with_command
+from loki_memory.models.error_signature import (
+    Key,
+    head,
+    is_other_form,
+    is_shell,
+    salient,
+    with_command,
+)
 from loki_memory.models.ids import digest
 from loki_memory.models.prompt_injection import pipes_download, without_instructions
 from loki_memory.models.text import normal, without_home
@@ -227,6 +234,8 @@ def _later(log: list[Action], found: Key) -> _Remedy:
             return _Remedy()
         if fixed == failed:
             return _Remedy()
+        if is_shell(later.action) and not is_other_form(failed, fixed):
+            continue
         if is_shell(later.action):
             return _Remedy(f"Run `{_cut(fixed, _SHOWN)}`", _names(fixed) - _names(failed))
         if failed.split()[:1] == fixed.split()[:1] or _is_corrected(failed, fixed):

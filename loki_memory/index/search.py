@@ -28,6 +28,16 @@ FIELDS = {
     "parent": "m.parent = ?",
     "tag": "EXISTS (SELECT 1 FROM json_each(m.body, '$.tags') WHERE value = ? COLLATE NOCASE)",
     "file": "EXISTS (SELECT 1 FROM edges AS e WHERE e.source = m.id AND e.target = 'file:' || ?)",
+    "touches": (
+        "EXISTS (SELECT 1 FROM edges AS e, (SELECT ? AS path) WHERE e.source = m.id "
+        "AND (e.target = 'file:' || path OR e.target LIKE 'file:%/' || path))"
+    ),
+    "since": "substr(m.at, 1, 10) >= ?",
+    "until": "m.at <> '' AND substr(m.at, 1, 10) <= ?",
+    "went": (
+        "? = 'wrong' AND (m.kind = 'anti-pattern' OR m.outcome = 'failure' "
+        "OR json_array_length(m.body, '$.errors_encountered') > 0)"
+    ),
     "symbol": "EXISTS (SELECT 1 FROM marks WHERE memory = m.row AND mark = 'symbol:' || ?)",
 }
 PREFIX = "prefix"  # stands for a field: an id that is given by its beginning
@@ -121,6 +131,35 @@ def touching(index: Index, path: str, limit: int) -> list[int]:
         "WHERE e.target = ? ORDER BY 1 LIMIT ?"
     )
     return [row[0] for row in index.ask(sql, f"file:{path}", limit)]
+
+
+def agents_touching(index: Index, path: str) -> list[tuple[str, int, str]]:
+    """(agent, number of episodes, day of the last) for a file, given by its path or its end."""
+    return index.ask(
+        "SELECT m.agent, count(DISTINCT m.id), max(substr(m.at, 1, 10)) FROM live AS m "
+        "JOIN edges AS e ON e.source = m.id WHERE m.kind = 'episode' AND m.agent <> '' "
+        "AND (e.target = 'file:' || ?1 OR e.target LIKE 'file:%/' || ?1) "
+        "GROUP BY m.agent ORDER BY 2 DESC, 3 DESC, 1",
+        path,
+    )
+
+
+def touched_together(index: Index, path: str, limit: int) -> tuple[int, list[tuple[str, int]]]:
+    """The episodes that touched a file, and the files that most of them touched too."""
+    of_file = (
+        "SELECT DISTINCT e.source FROM edges AS e JOIN live AS m ON m.id = e.source "
+        "WHERE m.kind = 'episode' AND (e.target = 'file:' || ?1 OR e.target LIKE 'file:%/' || ?1)"
+    )
+    total = index.one(f"SELECT count(*) FROM ({of_file})", path)  # noqa: S608 - ours
+    others = index.ask(
+        f"SELECT substr(o.target, 6), count(DISTINCT o.source) FROM edges AS o "  # noqa: S608 - ours
+        f"WHERE o.source IN ({of_file}) AND o.target LIKE 'file:%' "
+        "AND o.target <> 'file:' || ?1 AND o.target NOT LIKE 'file:%/' || ?1 "
+        "GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?2",
+        path,
+        limit,
+    )
+    return total or 0, others
 
 
 # -- full text ------------------------------------------------------------------------------------

@@ -135,9 +135,15 @@ def _case(case: Element) -> Iterator[GateFailure]:
     name = "::".join(filter(None, parts))
     for broken in case:
         if broken.tag in _BROKEN:
-            said = (broken.text or "").strip() or broken.get("message") or broken.get("type")
+            said = _said(broken.get("message", ""), broken.text or "") or broken.get("type")
             line = case.get("line", "")
             yield GateFailure(name, said or broken.tag, case.get("file", ""), _whole(line))
+
+
+def _said(message: str, body: str) -> str:
+    """What a broken test says: its message, and the body unless that holds the message."""
+    message, body = message.strip(), body.strip()
+    return body if message in body else "\n".join(filter(None, (message, body)))
 
 
 def _seconds(suite: Element) -> float:

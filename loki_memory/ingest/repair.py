@@ -21,7 +21,7 @@ from loki_memory.ingest.steps import Step
 from loki_memory.ingest.turns import Hunk
 from loki_memory.models.diagnostics import Diagnostic, rule
 from loki_memory.models.error_noise import INLINE, destroys
-from loki_memory.models.error_signature import complaint, head
+from loki_memory.models.error_signature import complaint, head, is_other_form
 from loki_memory.models.text import without_home
 
 _WITHIN = 40  # steps to the success that ends an error
@@ -60,8 +60,10 @@ _ANNOUNCED = re.compile(
 )
 _REFUSED = re.compile(  # questions, the first person, hashes, paths of one machine
     r"\?$|\bI\b|\bmy\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/(?:Users|home)/"
+    r"|\bthis (?:worktree|repo(?:sitory)?|branch|machine|session|checkout)\b"
 )
 _OWN_NAME = re.compile(r"\b[a-z]+[A-Z]\w*|\b[A-Za-z]+_\w+|\b[A-Z][a-z]+[A-Z]\w*")
+_NAME = re.compile(r"\b[a-z]\w*\.[A-Z]\w*|(?<=`)[\w.]+(?=`)")
 _FIRST_NAME = re.compile(r"^\W*`([a-z][a-z0-9]+)`")
 _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
 _PLACE = re.compile(r"([\w@./+-]*[\w-]\.[a-z]{1,5})(?::(\d+)|\b)")
@@ -107,6 +109,8 @@ _READING = re.compile(
     r"|(?:npm|pnpm|yarn|bun|mise|make|just|task|cargo|go|mvn|gradle|dotnet)"
     r"(?: run)? [\w:-]*(?:test|lint|check|build|vet|verify)[\w:-]*)\b"
 )
+_OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
+_HASH = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b")
 _CHAIN = re.compile(r"&&|;|\n")
 _CONTINUED = re.compile(r"\\\n\s*")
 
@@ -129,10 +133,13 @@ class Repair(NamedTuple):
     explanation: str = ""
     hunk: str = ""
     command: str = ""
+    refused: str = ""  # an option that the error names and the command that worked has not
 
     def line(self) -> str:
         """The repair in one line."""
         example = self.hunk or (f"`{self.command}`" if self.command else "")
+        if self.refused and not self.explanation:
+            return f"Leave out `{self.refused}`. E.g. {example}"
         if not self.explanation:
             verb = "" if self.hunk[:1].isalpha() else "Change " if self.hunk else "Run "
             return f"{verb}{example}"[:1].upper() + f"{verb}{example}"[1:] if example else ""
@@ -152,10 +159,12 @@ def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) ->
     end = _success(steps, at, error, is_finding=finding is not None)
     between = steps[at + 1 : end] if end else steps[at + 1 : at + 1 + _WITHOUT]
     after = steps[at:end] if end else steps[at : at + 1 + _WITHOUT]
+    command = _command(steps[at], between, steps[end]) if end and not finding else ""
     found = Repair(
         _explanation(after, error, finding),
         _hunk(between, error, finding or _named_file(steps[at])),
-        _command(steps[at], between, steps[end]) if end and not finding else "",
+        command,
+        _left_out(error, steps[at].target, command),
     )
     is_idle = finding is not None and not found.hunk and not _TELLS.search(found.explanation)
     return Repair() if is_idle else found  # a rule is met again, where only what to do helps
@@ -215,21 +224,24 @@ def _said(steps: Sequence[Step]) -> Iterator[tuple[int, str]]:
 def _explains(
     sentence: str, number: int, error: frozenset[str], finding: Diagnostic | None
 ) -> float:
-    if finding and _is_of_another(sentence, finding):
-        return 0.0
     own = frozenset(content(sentence))
+    if finding and (_is_of_another(sentence, finding) or not _is_of_rule(sentence, own, finding)):
+        return 0.0
     score = 0.25 * min(2, len(own & error)) + 0.35 * min(4, len(own - error)) / 4
     score += 0.7 * (_TELLS.search(sentence) is not None)
     score += 0.5 * (_REASON.search(sentence) is not None)
     score += 0.25 * (CODE_NAME.search(sentence) is not None)
     score += 0.35 * (number == 0)
-    if finding:
-        score += 0.3 * (finding.rule in sentence)
-        score -= 0.6 * (finding.rule not in sentence and not own & error)
+    score += 0.3 * (finding is not None and finding.rule in sentence)
     score -= 0.9 * (_EMPTY.match(sentence) is not None)
     score -= 0.4 * (HEDGE.search(sentence) is not None)
     score -= 0.5 * (_PASSES.search(sentence) is not None)
     return score - 0.15 * number
+
+
+def _is_of_rule(sentence: str, words: frozenset[str], finding: Diagnostic) -> bool:
+    """Whether a sentence names the rule or shares a word with what it complains of."""
+    return finding.rule in sentence or not words.isdisjoint(content(finding.message))
 
 
 def _is_of_another(sentence: str, finding: Diagnostic) -> bool:
@@ -258,7 +270,15 @@ def _hunk(steps: Sequence[Step], error: str, finding: Diagnostic | None) -> str:
     hunk = hunks[-best[1]]
     is_pair = hunk.removed.strip() and hunk.added.strip()
     is_about = words & frozenset(content(f"{hunk.removed}\n{hunk.added}"))
-    return change(hunk) if is_pair or is_about else ""
+    is_meant = not finding or _has_name(hunk, finding.message)
+    return change(hunk) if is_meant and (is_pair or is_about) else ""
+
+
+def _has_name(hunk: Hunk, message: str) -> bool:
+    """Whether a change brings one of the names that a complaint calls missing, if it does."""
+    _, missing, listed = message.partition("missing ")
+    names = {name.rpartition(".")[2] for name in _NAME.findall(listed)} if missing else set()
+    return not names or any(name in hunk.added for name in names)
 
 
 def _answers(hunk: Hunk, error: frozenset[str], finding: Diagnostic | None) -> float:
@@ -291,10 +311,12 @@ def change(hunk: Hunk) -> str:
     removed, added = _lines(hunk.removed), _lines(hunk.added)
     if _SILENCES.search(hunk.added) and not _SILENCES.search(hunk.removed):
         return ""
-    if not added:
-        return f"remove `{_code(removed[0])}` ({name})" if len(removed) == 1 else ""
-    if not removed:
-        return f"add `{_code(added[0])}` ({name})" if len(added) == 1 else ""
+    if not (removed and added):
+        verb, lines = ("add", added) if added else ("remove", removed)
+        return f"{verb} `{_code(lines[0])}` ({name})" if len(lines) == 1 else ""
+    whole = " ".join(hunk.added.split())
+    if len(removed) == 1 < len(added) and len(whole) <= _SHOWN:
+        return f"`{_code(removed[0])}` → `{whole}` ({name})"
     pairs = [
         (_alike(before, after), -one, -other)
         for one, before in enumerate(removed)
@@ -342,26 +364,21 @@ def _command(failed: Step, between: Sequence[Step], later: Step) -> str:
     """The form of a command that worked; where it is the same, what was run before it."""
     form, wrong = _same_part(failed, later), _same_part(failed, failed)
     if _bare(form) != _bare(wrong):
-        return _shown(form) if _is_other_form(wrong, form) else ""
+        return _shown(form) if is_other_form(wrong, form) else ""
     before = [step.target for step in between if step.worked and step.is_shell]
     before += [part for part in _CHAIN.split(later.target) if _bare(part) != _bare(form)]
     changing = [one for one in before if not _only_reads(one) and _PREPARES.search(one)]
     return _shown(changing[-1]) if changing else ""
 
 
-def _is_other_form(wrong: str, right: str) -> bool:
-    """Whether a command was corrected, and not another subcommand of its program run.
+def _left_out(error: str, failed: str, command: str) -> str:
+    """The option that an error names, if the command that worked does without it.
 
-    >>> _is_other_form("gh pr --stat", "gh pr --name-only")
-    True
-    >>> _is_other_form("harness.sh start", "harness.sh stop")
-    False
+    >>> _left_out("unknown flag: --stat", "gh pr diff 7 --stat", "gh pr diff 7 --name-only")
+    '--stat'
     """
-    (program, verb), (same, other) = ((*one.split()[:2], "", "")[:2] for one in (wrong, right))
-    if program != same:  # the same words by another program: `pytest x` → `uv run pytest x`
-        return len({*wrong.split()} & {*right.split()}) * 2 >= len({*wrong.split()})
-    is_verb = verb[:1] not in {"", "-"} and other[:1] not in {"", "-"}
-    return verb == other or not is_verb
+    named = [option for option in _OPTION.findall(error) if option in failed.split()]
+    return named[0] if command and named and named[0] not in command.split() else ""
 
 
 def _same_part(failed: Step, later: Step) -> str:
@@ -388,6 +405,6 @@ def _shown(command: str) -> str:
     """A command as it is told; empty if nothing of it can be, or if it may destroy something."""
     if destroys(command):
         return ""
-    line = without_home(" ".join(_CONTINUED.sub(" ", command).split()))
+    line = _HASH.sub("<hash>", without_home(" ".join(_CONTINUED.sub(" ", command).split())))
     is_private = "~/" in line or "~\\" in line
     return clip(line, _SHOWN) if re.search(r"\w\W+\w", line) and not is_private else ""

@@ -373,3 +373,18 @@ def _program(word: str) -> str:
     bare = _VERSION.sub("", name)
     name = bare if bare in {"python", "pip"} else name
     return _OTHER_NAMES.get(name, name)
+
+
+def is_other_form(wrong: str, right: str) -> bool:
+    """Tell a corrected command from another subcommand of its program.
+
+    >>> is_other_form("gh pr --stat", "gh pr --name-only")
+    True
+    >>> is_other_form("harness.sh start", "harness.sh stop")
+    False
+    """
+    (program, verb), (same, other) = ((*form.split()[:2], "", "")[:2] for form in (wrong, right))
+    if program != same:  # the same words by another program: `pytest x` → `uv run pytest x`
+        return len({*wrong.split()} & {*right.split()}) * 2 >= len({*wrong.split()})
+    is_verb = verb[:1] != "-" and other[:1] != "-" and not re.search(r"[./]", other)
+    return verb == other or not is_verb

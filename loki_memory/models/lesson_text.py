@@ -28,8 +28,9 @@ _STARTS_BADLY = re.compile(
     re.IGNORECASE,
 )
 _DONE = (  # verbs that tell what a session did to the code
-    r"add|chang|clean|convert|creat|defin|delet|drop|extract|fix|implement|introduc|keep|kept"
-    r"|merg|migrat|mov|refactor|remov|renam|replac|resolv|simplif|split|switch|updat|wir"
+    r"add|chang|clean|convert|creat|defin|delet|drop|extract|fix|implement|introduc|keep"
+    r"|kept|merg|migrat|mov|refactor|remov|renam|replac|resolv|restructur|simplif|split|switch"
+    r"|updat|wir"
 )
 _REPORTS = re.compile(
     rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|e?d|e?s|ped|ted|ing)?\b"
@@ -44,11 +45,13 @@ _PASSES = re.compile(  # what will not be so tomorrow
     r"|did(?: not|n't)?|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
     r"|failing|broken?|breaks|deferred|dismissed|pre-existing|stale|silently|dropped|unchecked"
     r"|tests? (?:pass|fail)\w*|lines? \d+|incoming|(?:in|on) head|passed with)\b"
+    r"|\[`?[\w./-]+:\d"
     r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b",
     re.IGNORECASE,
 )
 _POINTS = re.compile(  # to something that a reader of the sentence alone does not see
-    r"\A(?:this|that|these|those|it) |\b(?:this|that|these|those) (?:case|one|way|file|bug|issue"
+    r"\A(?:this|that|these|those|it) |\A(?:after|when|once|if|before) (?:it|they|that|this)\b"
+    r"|\b(?:this|that|these|those) (?:case|one|way|file|bug|issue"
     r"|comment|thing|method|function|line|problem|approach|part|field|value|call|change)s?\b"
     r"|\b(?:use|using|for|with|of|to|on|in) (?:it|them|this|that)(?:[.,;]| \(|$)"
     r"|\btoo[.!]?$|\b(?:above|below|the latter|as well|here)\b|\b(?:this|that) (?:exact )?reason\b"

@@ -46,6 +46,7 @@ class _Found(NamedTuple):
     certainty: float
     task: str
     took: float
+    counts: str
 
 
 class RecallOptions(NamedTuple):
@@ -131,6 +132,7 @@ def recall(
         certainty=round(found.certainty, 4),
         task=found.task,
         took=found.took,
+        counts=found.counts,
     )
     return hits, [one.parts for one in told]
 
@@ -149,7 +151,8 @@ def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Fo
     told.sort(key=lambda one: -one.hit.score)
     told = _in_dispute(told[: asked.k])
     task = next((answer.task for answer, _ in answers if answer.task), "")
-    return _Found(told, filtered, certainty, task, time.perf_counter() - began)
+    counts = next((answer.counts for answer, _ in answers if answer.counts), "")
+    return _Found(told, filtered, certainty, task, time.perf_counter() - began, counts)
 
 
 def _scaled(lines: list[_Told], answer: RetrieverAnswer, certainty: float) -> list[_Told]:

@@ -37,11 +37,13 @@ class Recollections(list[Recollection]):
         took: float = 0.0,
         certainty: float = 0.0,
         task: str = "",
+        counts: str = "",
     ) -> None:
         super().__init__(hits)
         self.filtered = filtered  # found, and withheld because nothing was near enough
         self.took = took  # seconds
         self.certainty = certainty  # absolute: best similarity of words plus best of meaning
+        self.counts = counts  # people or files that were asked for, counted
         self.task = task  # the type of task that was asked for or detected
 
 

@@ -25,6 +25,7 @@ from loki_memory.recall.exact_signals import shared
 from loki_memory.recall.field_filters import Route, route
 from loki_memory.recall.follow_links import Links
 from loki_memory.recall.full_text import Lexicon
+from loki_memory.recall.plain_questions import counted, translate
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
 from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, newer_first
@@ -73,6 +74,7 @@ class RetrieverAnswer(NamedTuple):
     exact: bool  # whether an id, a field, an error or a file led to hits
     task: str
     in_few: bool = False  # whether a word matched in a store too small to be certain of anything
+    counts: str = ""  # people or files that the question asks for, counted
 
 
 class Retriever:
@@ -163,12 +165,12 @@ class Retriever:
     ) -> RetrieverAnswer:
         """The best memories for a question."""
         store = self.prepare()
-        way = route(asked.query, self._index)
+        way, counts = self._routed(asked)
         task = asked.task or detect(way.text, phase=phase, error=bool(asked.error))
         allowed = self._allowed(store, asked, way)
         question = ask(_text(way.text, asked.error), store.speakers)
         if way.rows is not None and not question.words:
-            return _latest(store, allowed, asked.k, way)
+            return _latest(store, allowed, asked.k, way)._replace(counts=counts)
         reasons, boost, is_sure = self._shared(store, asked, way, allowed)
         words = self._lexicon.words(question.words) if question.words else []
         links = Links(self._index, store, self._document)
@@ -193,7 +195,17 @@ class Retriever:
         in_few = len(store.corpus.row) < _FEW and _has_words(ranked)
         exact = is_sure or way.rows is not None
         certainty = float(ranked.certainty)
-        return RetrieverAnswer(hits, len(ranked.documents), certainty, exact, task, in_few)
+        found = RetrieverAnswer(hits, len(ranked.documents), certainty, exact, task, in_few)
+        return found._replace(counts=counts)
+
+    def _routed(self, asked: Query) -> tuple[Route, str]:
+        """The exact parts of a question, and what is counted for it, if it asks for that."""
+        plain = None if asked.injected else translate(asked.query, asked.now)
+        if plain:
+            way = route(plain.query, self._index)
+            if way.rows:
+                return way, counted(plain, self._index)
+        return route(asked.query, self._index), ""
 
     def _ranked(
         self,

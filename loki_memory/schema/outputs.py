@@ -409,6 +409,7 @@ class RecallOutput(TypedDict):
     """Printed by `recall`."""
 
     hits: list[HitOutput]
+    counts: str
     filtered: int
     certainty: float
     task: str
