@@ -223,6 +223,15 @@ def test_a_category_with_five_beliefs_is_a_topic_above_them() -> None:
     assert [one.document()["parent"] for one in put if one.id != topic.id] == [topic.id] * 5
 
 
+def test_facts_that_somebody_remembered_make_a_topic_without_any_episode() -> None:
+    stated = [
+        parse(Fact, {"statement": f"Queue consumer {n} acks after commit {n}", "category": "queue"})
+        for n in range(5)
+    ]
+    (topic,) = topics(*stated)
+    assert topic.statement.startswith("Queue: Queue consumer")
+
+
 def test_four_beliefs_are_no_topic_and_scopes_do_not_mix() -> None:
     assert topics(*map(fact, range(4))) == []
     assert topics(*map(fact, range(4)), fact(5, scope="local")) == []

@@ -99,6 +99,14 @@ def test_one_session_is_one_observation_and_teaches_no_skill() -> None:
     assert learned(records) == []
 
 
+def test_a_success_without_an_action_log_does_not_retire_a_skill() -> None:
+    first = Snapshot(work())
+    taught = first.with_changes(proceduralise(first))
+    logless = endpoint(9, "carts", steps=())
+    changes = proceduralise(Snapshot([*taught.records.values(), logless]))
+    assert changes.archive == ()
+
+
 def test_two_successes_are_not_enough() -> None:
     assert learned(work()[:2]) == []
 

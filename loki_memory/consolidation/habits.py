@@ -120,19 +120,23 @@ def trigger(seen: Sequence[EpisodeFeatures]) -> str:
 
 
 def best_habit(stratum: Stratum, anywhere: Baseline) -> Habit | None:
-    """The habit that explains most moves of most successes, among those that help."""
-    mined = stratum.successes[-_MINED:]
+    """The habit that explains most moves of most successes, among those that help.
+
+    An episode without an action log is left out: nobody knows what it did.
+    """
+    logged = [episode for episode in stratum.episodes if episode.made]
+    mined = [episode for episode in stratum.successes if episode.made][-_MINED:]
     found = anywhere.candidates([one.moves() for one in mined])
     if not found:
         return None
     chance = anywhere.by_chance(len(mined))
     inside = {one.id for one in stratum.episodes}
-    seen = [(one, one.moves()) for one in stratum.episodes]
+    seen = [(one, one.moves()) for one in logged]
     candidates = [one for one in found if anywhere.worth(one) > chance]
     for candidate in candidates:
         users = [one for one, made in seen if contains(made, candidate.moves)]
         used = {one.id for one in users}
-        others = [one for one in stratum.episodes if one.id not in used]
+        others = [one for one in logged if one.id not in used]
         habit = Habit(candidate.moves, users, others)
         share = len(users) / len(seen)
         if habit.helps(anywhere.least) and anywhere.is_rarer(habit.moves, share, inside):
