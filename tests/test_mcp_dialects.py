@@ -56,6 +56,7 @@ def test_a_set_has_its_names_and_every_tool_is_fully_described(tool_set: str) ->
         assert isinstance(hints.idempotent_hint, bool)
         assert 0 < len(tool.description.encode()) < 2048
         assert "project" in tool.input_schema["properties"]
+        assert tool.input_schema["additionalProperties"] is False
         assert tool.output_schema["type"] == "object"
         assert "notices" in tool.output_schema["properties"]
 
@@ -90,6 +91,15 @@ def test_tools_that_only_read_change_no_file(example: Path) -> None:
                 needed = tool.input_schema.get("required", [])
                 agent.call(tool.name, **{name: known[name] for name in needed})
     assert memory() == before
+
+
+@pytest.mark.parametrize("tool_set", TOOL_SETS)
+def test_no_tool_takes_an_argument_that_it_does_not_have(example: Path, tool_set: str) -> None:
+    agent = Agent(example, tool_set)
+    for tool in agent.tools():
+        said = agent.refusal(tool.name, surplus=1)
+        assert said.startswith(f"{tool.name} has no argument 'surplus'; it takes ")
+        assert all(name in said for name in tool.input_schema["properties"])
 
 
 WEIRD = ["", "../../etc/passwd", "\x00\u202e😀", '"; DROP TABLE memories;-- NEAR(*']

@@ -420,6 +420,37 @@ def test_arguments_that_do_not_fit_are_refused(agent: Agent) -> None:
     assert "Field required" in agent.refusal("memory_get")
 
 
+def test_an_argument_that_no_tool_has_is_refused_by_name(agent: Agent, ws: Workspace) -> None:
+    said = agent.refusal("memory_record_episode", goal="Try", mistakes=["boom"])
+    assert said.startswith(
+        "memory_record_episode has no argument 'mistakes'; it takes goal, outcome, agent, "
+    )
+    assert said.endswith(", session, project.")
+    assert not ws.list(kind="episode")
+
+
+def test_a_field_that_an_error_has_not_is_refused_too(agent: Agent, ws: Workspace) -> None:
+    given = [{"message": "boom", "fix": "do not"}]
+    said = agent.refusal("memory_record_episode", goal="Try", errors_encountered=given)
+    assert "fix" in said
+    assert not ws.list(kind="episode")
+
+
+def test_names_that_agents_guess_are_understood(agent: Agent, ws: Workspace) -> None:
+    memory = agent("memory_remember", statement="We deploy on Mondays")
+    assert agent("memory_get", id=memory["id"])["title"] == "We deploy on Mondays"
+    met = [{"message": "boom", "resolution": "do not"}]
+    episode = agent("memory_record_episode", goal="Try the tools", errors=met)
+    assert ws.get(episode["id"]).document()["errors_encountered"] == met
+    handoff = agent("handoff_create", from_agent="ana", to_agent="bob", what_was_done="All")
+    assert agent("handoff_accept", id=handoff["id"])["id"] == handoff["id"]
+
+
+def test_a_guessed_name_beside_the_real_one_is_refused(agent: Agent) -> None:
+    said = agent.refusal("memory_remember", text="A", statement="B")
+    assert said.startswith("memory_remember has no argument 'statement'; it takes text, ")
+
+
 # -- resources -------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict  # pydantic wants these before Python 3.12
 
 from loki_memory.models.kinds import Kind
@@ -106,23 +106,32 @@ GitState = Annotated[str | None, Field(description="The state of the work in git
 MemoryIds = Annotated[Texts, Field(description="Ids of memories that the receiver needs.")]
 
 
+_only_these = with_config(ConfigDict(extra="forbid"))  # what has another name would be lost
+
+
+@_only_these
 class ErrorMet(TypedDict, total=False):
     """An error, and its resolution if it has one."""
 
     type: str
     message: str
     resolution: str
+    hunk: str
+    command: str
 
 
+@_only_these
 class Action(TypedDict, total=False):
     """One step of the work."""
 
+    t: float
     action: str
     target: str
     result: str
     error: str
 
 
+@_only_these
 class Judged(TypedDict):
     """A memory that was shown, and whether it helped."""
 

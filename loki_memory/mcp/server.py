@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 from loki_memory import __version__
 from loki_memory.mcp.projects import Projects
 from loki_memory.mcp.resources import add_resources
-from loki_memory.mcp.tool import Tool, add_tool
+from loki_memory.mcp.tool import Tool, for_server
 
 # Clients cut these after 2 kB, and choose by them which tools to load.
 _INSTRUCTIONS = """\
@@ -35,16 +35,15 @@ def make_server(tool_set: str = "core", project: str | None = None) -> MCPServer
 
     `project` is the default for calls that name none.
     """
+    projects = Projects(project)
     server: MCPServer[Any] = MCPServer(
         "loki-memory",
         title="Project memory",
         instructions=_INSTRUCTIONS,
         version=__version__,
         log_level="WARNING",
+        tools=[for_server(tool, projects) for tool in tools_of(tool_set)],
     )
-    projects = Projects(project)
-    for tool in tools_of(tool_set):
-        add_tool(server, tool, projects)
     add_resources(server, projects)
     return server
 

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import orjson
-from mcp.server import MCPServer
+from mcp.server.mcpserver.tools import Tool as SdkTool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from loki_memory.errors import LokiMemoryError
 from loki_memory.mcp.arguments import Project
+from loki_memory.mcp.checked_tool import CheckedTool
 from loki_memory.mcp.paging import ANSWER_TOKENS
 from loki_memory.mcp.projects import Projects
 from loki_memory.models.text import BYTES_PER_TOKEN
@@ -55,9 +56,9 @@ class Tool(NamedTuple):
         )
 
 
-def add_tool(server: MCPServer[Any], tool: Tool, projects: Projects) -> None:
-    """Register a tool with a server."""
-    server.add_tool(
+def for_server(tool: Tool, projects: Projects) -> SdkTool:
+    """The tool as the SDK's server takes it."""
+    made = CheckedTool.from_function(
         called(tool, projects),
         name=tool.name,
         title=tool.title,
@@ -66,6 +67,8 @@ def add_tool(server: MCPServer[Any], tool: Tool, projects: Projects) -> None:
         meta={"anthropic/maxResultSizeChars": ANSWER_TOKENS * BYTES_PER_TOKEN},
         structured_output=True,
     )
+    made.parameters["additionalProperties"] = False
+    return made
 
 
 def called(tool: Tool, projects: Projects) -> Callable[..., CallToolResult]:
