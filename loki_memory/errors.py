@@ -48,22 +48,31 @@ class LokiMemoryError(Exception):
 
 
 class NotAWorkspace(LokiMemoryError):
+    """`by` is how another place is named: an option on the command line, an argument over MCP."""
+
     exit_code = 3
 
-    def __init__(self, start: object) -> None:
+    def __init__(self, start: object, by: str = "-C DIR or LOKI_WORKSPACE") -> None:
+        self.start = start
         super().__init__(
             f"no .loki folder in {start} or above it; create one with `loki-mem init`, "
-            "or name another place with -C DIR or LOKI_WORKSPACE."
+            f"or name another place with {by}."
         )
+
+    def naming(self, by: str) -> NotAWorkspace:
+        """The same error, with another way to name a place."""
+        return type(self)(self.start, by)
 
 
 class NotAFolder(NotAWorkspace):
-    def __init__(self, path: object) -> None:
-        LokiMemoryError.__init__(self, f"{path} is not a folder; name one that is with -C DIR.")
+    def __init__(self, path: object, by: str = "-C DIR") -> None:
+        self.start = path
+        LokiMemoryError.__init__(self, f"{path} is not a folder; name one that is with {by}.")
 
 
 class NotAProject(NotAWorkspace):
-    def __init__(self, path: object) -> None:
+    def __init__(self, path: object, _by: str = "") -> None:
+        self.start = path
         LokiMemoryError.__init__(
             self,
             f"{path} is the home folder, whose .loki is the user scope; go to a project's folder "

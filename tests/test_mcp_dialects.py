@@ -102,6 +102,18 @@ def test_no_tool_takes_an_argument_that_it_does_not_have(example: Path, tool_set
         assert all(name in said for name in tool.input_schema["properties"])
 
 
+@pytest.mark.parametrize("tool_set", TOOL_SETS)
+def test_a_value_of_a_wrong_type_is_refused_in_our_words(example: Path, tool_set: str) -> None:
+    agent = Agent(example, tool_set)
+    for tool in agent.tools():
+        for wrong in ([[]], {"a": {}}):
+            said = agent.refusal(tool.name, **dict.fromkeys(tool.input_schema["properties"], wrong))
+            assert said.startswith(f"{tool.name}: ")
+            assert "pydantic" not in said
+            assert "Input should" not in said
+            assert "schema" not in said  # what is said where we know no better
+
+
 WEIRD = ["", "../../etc/passwd", "\x00\u202e😀", '"; DROP TABLE memories;-- NEAR(*']
 
 
@@ -134,7 +146,7 @@ def test_no_text_makes_a_tool_crash(example: Path, tool_set: str) -> None:
                 if name not in {"project", "cursor"}
             }
             said = agent.call(tool.name, **given).content[0].text
-            assert said != f"Error executing tool {tool.name}", text
+            assert not said.startswith("Error executing tool"), text
             assert len(said.encode()) <= LIMIT
 
 

@@ -347,8 +347,15 @@ def test_a_call_that_names_no_project_means_the_one_of_the_client(
     assert Agent(None)("memory_status")["workspace"] == str(project)
 
 
-def test_a_folder_without_memory_is_refused_in_our_words(tmp_path: Path) -> None:
-    assert "no .loki folder" in Agent(tmp_path).refusal("memory_status")
+def test_a_folder_without_memory_is_refused_with_advice_for_an_agent(tmp_path: Path) -> None:
+    said = Agent(tmp_path).refusal("memory_status")
+    assert said.startswith(f"no .loki folder in {tmp_path} or above it; ")
+    assert said.endswith("or name another place with the argument `project`.")
+
+
+def test_a_project_that_is_no_folder_is_refused_with_advice_for_an_agent(tmp_path: Path) -> None:
+    said = Agent(tmp_path / "gone").refusal("memory_status")
+    assert said.endswith("is not a folder; name one that is with the argument `project`.")
 
 
 def test_a_server_that_runs_sees_new_settings(agent: Agent, ws: Workspace) -> None:
@@ -415,9 +422,69 @@ def test_hostile_text_never_reaches_a_description_and_stays_inside_its_string(
     assert [tool.model_dump_json() for tool in agent.tools()] == before
 
 
-def test_arguments_that_do_not_fit_are_refused(agent: Agent) -> None:
-    assert "greater than or equal to 1" in agent.refusal("memory_recall", query="x", k=0)
-    assert "Field required" in agent.refusal("memory_get")
+@pytest.mark.parametrize(
+    ("tool", "given", "said"),
+    [
+        ("memory_get", {}, "memory_get needs memory_id (Id of a memory, such as sem-001)."),
+        ("memory_get", {"memory_id": ""}, "memory_get: memory_id must not be empty."),
+        ("memory_get", {"memory_id": 7}, "memory_get: memory_id must be a text."),
+        ("memory_recall", {"k": 0}, "memory_recall: k must be at least 1."),
+        ("memory_recall", {"k": 101}, "memory_recall: k must be at most 100."),
+        ("memory_recall", {"k": "lots"}, "memory_recall: k must be a whole number."),
+        ("memory_recall", {"k": 1.5}, "memory_recall: k must be a whole number."),
+        ("memory_recall", {"deep": "perhaps"}, "memory_recall: deep must be true or false."),
+        ("memory_recall", {"files": "a.py"}, "memory_recall: files must be a list."),
+        ("memory_recall", {"files": [1]}, "memory_recall: files[0] must be a text."),
+        (
+            "memory_remember",
+            {"text": "A", "kind": "rumour"},
+            "memory_remember: kind must be one of 'fact', 'pattern', 'anti-pattern' or 'learning'.",
+        ),
+        (
+            "memory_remember",
+            {"text": "A", "importance": "high"},
+            "memory_remember: importance must be a number.",
+        ),
+        (
+            "memory_correct",
+            {"memory_id": "a", "fields": 1},
+            "memory_correct: fields must be an object.",
+        ),
+        (
+            "memory_record_episode",
+            {"goal": "A", "errors_encountered": ["boom"]},
+            (
+                "memory_record_episode: errors_encountered[0] must be an object with type, "
+                "message, resolution, hunk, command."
+            ),
+        ),
+        (
+            "memory_record_episode",
+            {"goal": "A", "errors_encountered": [{"fix": "B"}]},
+            (
+                "memory_record_episode: errors_encountered[0] has no field 'fix'; it must be an "
+                "object with type, message, resolution, hunk, command."
+            ),
+        ),
+        (
+            "memory_record_episode",
+            {"goal": "A", "recalled": [{"id": "sem-001"}]},
+            "memory_record_episode: recalled[0] needs helpful.",
+        ),
+        (
+            "handoff_create",
+            {"to_agent": 1},
+            (
+                "handoff_create needs from_agent (Who you are, such as eng-001-backend). "
+                "handoff_create: to_agent must be a text."
+            ),
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_in_our_words(
+    agent: Agent, tool: str, given: dict[str, Any], said: str
+) -> None:
+    assert agent.refusal(tool, **given) == said
 
 
 def test_an_argument_that_no_tool_has_is_refused_by_name(agent: Agent, ws: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""The SDK's tool, which refuses arguments that the tool does not have.
+"""The SDK's tool, which refuses arguments that the tool does not have, and in our words.
 
 The SDK drops them: an agent that calls `errors` what is called `errors_encountered` would be
 told that all is well, and its errors would be lost. Names that agents guess are understood; the
@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool as SdkTool
+from pydantic import ValidationError
+
+from loki_memory.mcp.argument_errors import misfits, unknown_argument
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
@@ -35,10 +38,16 @@ class CheckedTool(SdkTool):
         given = with_real_names(arguments, names)
         unknown = [name for name in given if name not in names]
         if unknown:
-            raise ToolError(
-                f"{self.name} has no argument {unknown[0]!r}; it takes {', '.join(names)}."
-            )
-        return await super().run(given, context, convert_result)
+            raise ToolError(unknown_argument(self.name, unknown[0], names))
+        try:
+            return await super().run(given, context, convert_result)
+        except UnexpectedToolError:
+            raise
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                wrong = error.__cause__.errors(include_url=False, include_input=False)
+                raise ToolError(misfits(self.name, self.parameters, wrong)) from error.__cause__
+            raise
 
 
 def with_real_names(given: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:

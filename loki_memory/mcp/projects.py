@@ -14,6 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.errors import NotAWorkspace
+
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
@@ -43,9 +45,7 @@ class Projects:
             yield held.workspace
 
     def _hold(self, project: str | None) -> _Held:
-        from loki_memory.workspace import Workspace
-
-        workspace = Workspace.open(folder(project or self._default))
+        workspace = _open(folder(project or self._default))
         settings = _settings(workspace)
         with self._lock:
             held = self._held.get(workspace.layout)
@@ -56,6 +56,15 @@ class Projects:
             if len(self._held) > _KEPT:
                 self._held.popitem(last=False)  # closed when its last call is done with it
         return held
+
+
+def _open(path: str | None) -> Workspace:
+    from loki_memory.workspace import Workspace
+
+    try:
+        return Workspace.open(path)
+    except NotAWorkspace as error:
+        raise error.naming("the argument `project`") from None
 
 
 def folder(project: str | None) -> str | None:
