@@ -135,6 +135,7 @@ _what_is_derived = shutil.ignore_patterns("cache", "local", ".views")
 def _environment(home: Path, work: Path, example: Path) -> dict[str, str]:
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # the package that the tests import
         "HOME": str(home),
         "LOKI_HOME": str(home / ".loki"),
         "LOKI_NOW": "2026-01-20T09:00:00Z",
