@@ -60,6 +60,11 @@ def uninstall(ws: Workspace, name: str, **wish: Any) -> list[edits.InstallStep]:
     return TARGETS[name].uninstall(ws, InstallOptions(**wish))
 
 
+def step(steps: list[edits.InstallStep], name: str) -> edits.InstallStep:
+    (found,) = [step for step in steps if step.where.endswith(name)]
+    return found
+
+
 def hooks_in(path: Path) -> dict[str, list[dict[str, Any]]]:
     hooks: dict[str, list[dict[str, Any]]] = json.loads(path.read_text())["hooks"]
     return hooks
@@ -359,6 +364,30 @@ def test_codex_gets_hooks_server_skill_and_lesson(ws: Workspace, project: Path) 
     assert "loki-mem:begin" in (project / "AGENTS.md").read_text()
     uninstall(ws, "codex")
     assert config.read_text() == TOML
+
+
+def test_what_codex_writes_into_its_configuration_is_not_in_the_way(ws: Workspace) -> None:
+    config = Path.home() / ".codex" / "config.toml"
+    own = '[projects."/work/shop"]\ntrust_level = "trusted"\n'
+    install(ws, "codex")
+    table = config.read_text()
+    marks = "# loki-mem:begin\n", "\n# loki-mem:written 40b03e468f2cd3b3\n# loki-mem:end\n"
+    config.write_text(f"{marks[0]}{table}\n{own}{marks[1]}")  # from an earlier version
+    assert step(install(ws, "codex"), "config.toml").did
+    assert config.read_text() == f"{table}\n{own}"
+    assert not step(install(ws, "codex"), "config.toml").did
+    assert step(uninstall(ws, "codex"), "config.toml").did
+    assert config.read_text() == own
+
+
+def test_a_codex_server_that_somebody_changed_is_kept_and_named(ws: Workspace) -> None:
+    config = Path.home() / ".codex" / "config.toml"
+    install(ws, "codex")
+    config.write_text(config.read_text().replace('["mcp"]', '["mcp", "--tools", "lore"]'))
+    kept = step(uninstall(ws, "codex"), "config.toml")
+    assert not kept.did
+    assert kept.what == "kept: the server loki was changed by hand"
+    assert "lore" in config.read_text()
 
 
 def test_codex_can_be_told_in_the_project(ws: Workspace, project: Path) -> None:

@@ -6,28 +6,22 @@ Codex reads in projects that its user trusts. Skill and AGENTS.md belong to the 
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loki_memory.errors import InvalidConfig
-from loki_memory.install import settings
+from loki_memory.install import codex_config, settings
 from loki_memory.install.agents_md import with_lesson, without_lesson
 from loki_memory.install.claude_code import skill_files
 from loki_memory.install.edits import (
     Edit,
     InstallOptions,
     InstallStep,
-    block_added,
-    block_removed,
     carry_out,
     changed,
     removed,
     written,
 )
-from loki_memory.install.managed import HASH, find
 from loki_memory.install.site import Site
 
 if TYPE_CHECKING:
@@ -85,36 +79,23 @@ def _hooks(program: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def _with_server(site: Site) -> Edit:
-    """Append a block to config.toml: a table at the end does not split another one."""
     path = _file(site, "config.toml")
     before = site.text(path)
-    if settings.SERVER in _servers(before, path) and find(before or "", HASH, str(path)) is None:
-        entry = f"kept: another server has the name {settings.SERVER}"
-        return changed(site, path, entry, before, before)
-    edit = block_added(site, path, _table(site.program()), HASH, "MCP server")
-    _servers(edit.after, path)  # raises if the result is not valid TOML
-    return edit
+    after = codex_config.with_server(before or "", settings.shipped_server(site.program()), path)
+    foreign = codex_config.has_foreign_server(before, path)
+    entry = f"kept: another server has the name {settings.SERVER}" if foreign else "MCP server"
+    return changed(site, path, entry, before, before if foreign else after)
 
 
 def _without_server(site: Site) -> Edit:
-    return block_removed(site, _file(site, "config.toml"), HASH, "no MCP server")
-
-
-def _table(program: str) -> str:
-    server = settings.shipped_server(program)
-    lines = (f"{name} = {json.dumps(value)}" for name, value in server.items())
-    return "\n".join([f"[mcp_servers.{settings.SERVER}]", *lines])
-
-
-def _servers(text: str | None, path: Path) -> dict[str, Any]:
-    """The servers of a configuration; raises InvalidConfig where it is not TOML."""
-    try:
-        servers = tomllib.loads(text or "").get("mcp_servers", {})
-    except (ValueError, RecursionError) as error:  # also for too many digits or brackets
-        raise InvalidConfig(
-            path, f"is not valid TOML ({error}). Nothing was written; mend the file and repeat."
-        ) from None
-    return servers if isinstance(servers, dict) else {}
+    path = _file(site, "config.toml")
+    before = site.text(path)
+    after = codex_config.without_server(before, path) if before else before
+    foreign = codex_config.has_foreign_server(before, path)
+    entry = (
+        f"kept: the server {settings.SERVER} was changed by hand" if foreign else "no MCP server"
+    )
+    return changed(site, path, entry, before, after)
 
 
 def _skill(site: Site) -> Iterator[tuple[Path, str]]:
