@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import tomllib
@@ -113,7 +114,7 @@ def test_hooks_join_those_that_are_there(ws: Workspace, project: Path) -> None:
     install(ws, "claude-code")
     hooks = hooks_in(path)
     assert hooks["Stop"][0]["hooks"][0]["command"] == "say done"
-    assert hooks["Stop"][1]["hooks"][0]["command"] == "loki-mem hook Stop"
+    assert hooks["Stop"][1]["hooks"][0]["command"].endswith("; exec loki-mem hook Stop")
     shipped = json.loads((resource("plugin") / "hooks" / "hooks.json").read_text())["hooks"]
     assert {event: groups[-1] for event, groups in hooks.items() if event in shipped} == {
         event: groups[0] for event, groups in shipped.items()
@@ -127,16 +128,29 @@ def test_hooks_join_those_that_are_there(ws: Workspace, project: Path) -> None:
     assert path.read_text() == SETTINGS
 
 
-def test_an_older_hook_of_ours_is_replaced(ws: Workspace, project: Path) -> None:
+@pytest.mark.parametrize(
+    "older",
+    [
+        "loki-mem hook Stop",
+        "/opt/venv/bin/loki-mem hook Stop",
+        "'/opt/my venv/loki-mem' hook Stop",
+        "command -v /opt/loki-mem >/dev/null 2>&1 || exit 0; exec /opt/loki-mem hook Stop",
+    ],
+)
+def test_an_older_hook_of_ours_is_replaced(ws: Workspace, project: Path, older: str) -> None:
     path = project / ".claude" / "settings.json"
     path.parent.mkdir()
-    old = {"type": "command", "command": "/opt/venv/bin/loki-mem hook Stop", "timeout": 9}
+    old = {"type": "command", "command": older, "timeout": 9}
     theirs = {"type": "command", "command": "echo loki-mem hook Stop"}
     path.write_text(json.dumps({"hooks": {"Stop": [{"matcher": "*", "hooks": [theirs, old]}]}}))
     install(ws, "claude-code")
     stop = hooks_in(path)["Stop"]
     assert stop[0] == {"matcher": "*", "hooks": [theirs]}
-    assert [one["command"] for one in stop[1]["hooks"]] == ["loki-mem hook Stop"]
+    (new,) = stop[1]["hooks"]
+    assert new["command"] == (
+        "command -v loki-mem >/dev/null 2>&1 || exit 0; exec loki-mem hook Stop"
+    )
+    path.write_text(json.dumps({"hooks": {"Stop": [{"matcher": "*", "hooks": [theirs, old]}]}}))
     uninstall(ws, "claude-code")
     assert hooks_in(path) == {"Stop": [{"matcher": "*", "hooks": [theirs]}]}
 
@@ -251,7 +265,9 @@ def test_a_program_with_no_name_is_called_by_its_place(
     monkeypatch.setattr(sys, "executable", str(place.with_name("python")))
     install(ws, "claude-code", user=True)
     path = Path.home() / ".claude" / "settings.json"
-    assert hooks_in(path)["Stop"][0]["hooks"][0]["command"] == f"'{place}' hook Stop"
+    assert hooks_in(path)["Stop"][0]["hooks"][0]["command"] == (
+        f"command -v '{place}' >/dev/null 2>&1 || exit 0; exec '{place}' hook Stop"
+    )
     assert not any(deed.did for deed in install(ws, "claude-code", user=True))
     server = json.loads((Path.home() / ".claude.json").read_text())["mcpServers"]["loki"]
     assert server["command"] == str(place)
@@ -388,6 +404,19 @@ def test_a_codex_server_that_somebody_changed_is_kept_and_named(ws: Workspace) -
     assert not kept.did
     assert kept.what == "kept: the server loki was changed by hand"
     assert "lore" in config.read_text()
+
+
+def test_hooks_of_codex_that_changed_have_to_be_trusted_and_that_is_said(
+    ws: Workspace, project: Path
+) -> None:
+    said = "note: Codex runs no hook that is new or changed until you trust it: start `codex`"
+    assert said in run(install_command, project, "codex").output
+    assert said not in run(install_command, project, "codex").output
+    path = Path.home() / ".codex" / "hooks.json"
+    older = re.sub(r"command -v .* exec ", "", path.read_text())  # as older versions wrote them
+    path.write_text(older)
+    assert said in run(install_command, project, "codex").output
+    assert said not in run(uninstall_command, project, "codex").output
 
 
 def test_codex_can_be_told_in_the_project(ws: Workspace, project: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,38 @@ def test_every_hook_is_for_a_known_event_and_has_the_documented_shape() -> None:
             for handler in group["hooks"]:
                 assert set(handler) <= {"type", "command", "timeout", "async"}
                 assert handler["type"] == "command"
-                assert handler["command"] == f"loki-mem hook {event}"
+                assert handler["command"] == (
+                    "command -v loki-mem >/dev/null 2>&1 || exit 0; exec loki-mem hook " + event
+                )
                 assert 0 < handler["timeout"] <= 30
+
+
+def shell(command: str, folder: Path, data: bytes) -> tuple[int, bytes, bytes]:
+    """Run a command as clients run a hook, with only one folder to find programs in."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        input=data,
+        env={"PATH": str(folder)},
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_hook_is_silent_where_the_program_is_not_installed(tmp_path: Path) -> None:
+    for groups in read(PLUGIN / "hooks" / "hooks.json")["hooks"].values():
+        command = groups[0]["hooks"][0]["command"]
+        assert shell(command, tmp_path, b"{}") == (0, b"", b"")
+
+
+def test_a_hook_hands_its_input_and_its_exit_code_through(tmp_path: Path) -> None:
+    program = tmp_path / "loki-mem"
+    program.write_text('#!/bin/sh\nread -r line\necho "$* $line"\nexit 3\n')
+    program.chmod(0o755)
+    for event, groups in read(PLUGIN / "hooks" / "hooks.json")["hooks"].items():
+        command = groups[0]["hooks"][0]["command"]
+        said = f'hook {event} {{"a": 1}}\n'.encode()
+        assert shell(command, tmp_path, b'{"a": 1}\n') == (3, said, b"")
 
 
 def test_every_event_of_ours_is_hooked_once() -> None:

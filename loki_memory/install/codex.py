@@ -39,6 +39,12 @@ _EVENTS = (
     "SessionEnd",
 )
 
+# Codex knows a hook that its user trusted by a hash of it. To write that hash is not for us.
+_TO_BE_TRUSTED = (
+    "Codex runs no hook that is new or changed until you trust it: start `codex` once and trust "
+    "them (`/hooks`)"
+)
+
 
 def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
     """Add hooks, MCP server, skill and the block in AGENTS.md; entries of others stay."""
@@ -50,7 +56,10 @@ def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
         *copies,
         with_lesson(site),
     ]
-    return carry_out(edits, plan_only=options.plan_only)
+    steps = carry_out(edits, plan_only=options.plan_only)
+    if steps[0].did and not options.plan_only:
+        workspace.notices.append(_TO_BE_TRUSTED)
+    return steps
 
 
 def uninstall(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:

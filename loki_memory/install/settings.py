@@ -19,7 +19,9 @@ from loki_memory.install.site import Site
 from loki_memory.resources import resource
 
 SERVER = "loki"
-_HOOK = re.compile(r"""(?P<quote>['"]?)(?:[^'"]*[/\\])?loki-mem(?:\.exe)?(?P=quote) hook \w+""")
+_NAME = r"""(?:[^\s'"]*[/\\]|'[^']*[/\\]|"[^"]*[/\\]|['"])?loki-mem(?:\.exe)?['"]?"""
+# Where the program is not installed a hook is silent; older versions did not look.
+_HOOK = re.compile(rf"(?:command -v {_NAME} >/dev/null 2>&1 \|\| exit 0; exec )?{_NAME} hook \w+")
 _PROGRAM = re.compile(r"(?:.*[/\\])?loki-mem(?:\.exe)?")
 Hooks = Mapping[str, list[dict[str, Any]]]
 
@@ -29,8 +31,7 @@ def shipped_hooks(program: str) -> dict[str, list[dict[str, Any]]]:
     text = (resource("plugin") / "hooks" / "hooks.json").read_text(encoding="utf-8")
     hooks: dict[str, list[dict[str, Any]]] = json.loads(text)["hooks"]
     for handler in (handler for groups in hooks.values() for g in groups for handler in g["hooks"]):
-        rest = handler["command"].removeprefix("loki-mem")
-        handler["command"] = shlex.quote(program) + rest
+        handler["command"] = handler["command"].replace("loki-mem", shlex.quote(program))
     return hooks
 
 
