@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from loki_memory import Workspace
 from loki_memory.cli.install import install_command, uninstall_command
+from loki_memory.cli.maintain import doctor_command
 from loki_memory.errors import FileChanged, InvalidConfig, StoreFailed, SymlinkedRoot
 from loki_memory.install import edits
 from loki_memory.install.agents_md import lesson
@@ -406,17 +407,50 @@ def test_a_codex_server_that_somebody_changed_is_kept_and_named(ws: Workspace) -
     assert "lore" in config.read_text()
 
 
-def test_hooks_of_codex_that_changed_have_to_be_trusted_and_that_is_said(
-    ws: Workspace, project: Path
-) -> None:
+def trust(hooks: Path) -> None:
+    """Do as Codex does when its user trusts all hooks of a file."""
+    config = Path.home() / ".codex" / "config.toml"
+    config.parent.mkdir(exist_ok=True)
+    with config.open("a") as file:
+        for event in hooks_in(hooks):
+            snake = re.sub("(?<!^)(?=[A-Z])", "_", event).lower()
+            file.write(f'\n[hooks.state."{hooks}:{snake}:0:0"]\ntrusted_hash = "sha256:1b97"\n')
+
+
+def test_hooks_of_codex_have_to_be_trusted_and_that_is_said(ws: Workspace, project: Path) -> None:
     said = "note: Codex runs no hook that is new or changed until you trust it: start `codex`"
-    assert said in run(install_command, project, "codex").output
-    assert said not in run(install_command, project, "codex").output
     path = Path.home() / ".codex" / "hooks.json"
+    assert said not in run(install_command, project, "codex", "--plan").output
+    assert said in run(install_command, project, "codex").output
+    assert said in run(install_command, project, "codex").output
+    trust(path)
+    assert said not in run(install_command, project, "codex").output
     older = re.sub(r"command -v .* exec ", "", path.read_text())  # as older versions wrote them
     path.write_text(older)
     assert said in run(install_command, project, "codex").output
     assert said not in run(uninstall_command, project, "codex").output
+
+
+@pytest.mark.parametrize("user", [True, False])
+def test_the_doctor_says_which_hooks_codex_does_not_run(
+    ws: Workspace, project: Path, user: bool
+) -> None:
+    assert "Codex" not in run(doctor_command, project).output
+    install(ws, "codex", user=user)
+    where = "~/.codex/hooks.json" if user else ".codex/hooks.json"
+    told = run(doctor_command, project)
+    assert f"Codex does not run 8 of our hooks in {where}, for they are not trusted" in told.output
+    assert told.exit_code == 0
+    trust((Path.home() if user else project) / ".codex" / "hooks.json")
+    assert "Codex" not in run(doctor_command, project).output
+
+
+def test_the_doctor_names_settings_of_codex_that_are_broken(ws: Workspace, project: Path) -> None:
+    install(ws, "codex")
+    (Path.home() / ".codex" / "config.toml").write_text("model = \n")
+    told = run(doctor_command, project)
+    assert "config.toml: is not valid TOML" in told.output
+    assert told.exit_code == 0
 
 
 def test_codex_can_be_told_in_the_project(ws: Workspace, project: Path) -> None:

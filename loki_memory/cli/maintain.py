@@ -116,13 +116,17 @@ def _print_changes(changes: Changes) -> None:
 def doctor_command(session: Session, deep: bool, fix: bool) -> None:
     """Examine the workspace, and mend it with --fix.
 
-    Looks at files, index, versions and links. The exit code is 1 if something is wrong.
+    Looks at files, index, versions and links, and if Codex has our hooks, at whether they are
+    trusted. The exit code is 1 if something is wrong.
 
     \b
     Example:
       loki-mem doctor --deep
     """
+    from loki_memory.install.codex import trust_remarks
+
     workspace = session.open()
+    workspace.notices += trust_remarks(workspace)
     found = workspace.doctor(deep=deep, fix=fix)
     session.show({"well": found.well, **found._asdict()}, lambda: _print_diagnosis(found))
     workspace.notices.clear()  # they are among the findings

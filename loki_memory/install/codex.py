@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loki_memory.errors import LokiMemoryError
 from loki_memory.install import codex_config, settings
 from loki_memory.install.agents_md import with_lesson, without_lesson
 from loki_memory.install.claude_code import skill_files
+from loki_memory.install.codex_trust import HookPlace, untrusted
 from loki_memory.install.edits import (
     Edit,
     InstallOptions,
@@ -39,12 +41,6 @@ _EVENTS = (
     "SessionEnd",
 )
 
-# Codex knows a hook that its user trusted by a hash of it. To write that hash is not for us.
-_TO_BE_TRUSTED = (
-    "Codex runs no hook that is new or changed until you trust it: start `codex` once and trust "
-    "them (`/hooks`)"
-)
-
 
 def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
     """Add hooks, MCP server, skill and the block in AGENTS.md; entries of others stay."""
@@ -57,8 +53,11 @@ def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
         with_lesson(site),
     ]
     steps = carry_out(edits, plan_only=options.plan_only)
-    if steps[0].did and not options.plan_only:
-        workspace.notices.append(_TO_BE_TRUSTED)
+    if not options.plan_only and (steps[0].did or _untrusted(site)):
+        workspace.notices.append(
+            "Codex runs no hook that is new or changed until you trust it: start `codex` once and "
+            "trust them (`/hooks`)"
+        )
     return steps
 
 
@@ -73,6 +72,30 @@ def uninstall(workspace: Workspace, options: InstallOptions) -> list[InstallStep
         without_lesson(site),
     ]
     return carry_out(edits, plan_only=options.plan_only)
+
+
+def trust_remarks(workspace: Workspace) -> list[str]:
+    """Say which files have hooks of ours that Codex does not run, for they are not trusted."""
+    remarks = []
+    for site in (Site.of(workspace, user=True), Site.of(workspace)):
+        try:
+            waiting = _untrusted(site)
+        except LokiMemoryError as error:  # of files that are Codex's, not the workspace's
+            remarks.append(str(error))
+            continue
+        if waiting:
+            where = site.shown(_file(site, "hooks.json"))
+            remarks.append(
+                f"Codex does not run {len(waiting)} of our hooks in {where}, for they are not "
+                "trusted: start `codex` once and trust them (`/hooks`)"
+            )
+    return remarks
+
+
+def _untrusted(site: Site) -> list[HookPlace]:
+    """Hooks that are not trusted; the user's configuration says so for a project's, too."""
+    config = _file(site._replace(user=True), "config.toml")
+    return untrusted(site, _file(site, "hooks.json"), config)
 
 
 def _site(workspace: Workspace, options: InstallOptions) -> Site:

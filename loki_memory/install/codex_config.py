@@ -60,7 +60,7 @@ def has_foreign_server(text: str | None, path: Path) -> bool:
 
 def _place(text: str, path: Path) -> re.Match[str] | None:
     """Our table in the text. Without it all else says the same: so it is not inside a string."""
-    wanted = _parsed(text, path)
+    wanted = parsed(text, path)
     servers = wanted.get("mcp_servers")
     if not isinstance(servers, dict) or servers.pop(SERVER, None) is None:
         return None
@@ -95,7 +95,7 @@ def _appended(text: str, table: str, path: Path) -> str:
     if text:
         ended = text.endswith(line)
         longer = text + line + table if ended else text + line + line + table.removesuffix(line)
-    _parsed(longer, path)  # raises if the result is not valid TOML
+    parsed(longer, path)  # raises if the result is not valid TOML
     return longer
 
 
@@ -117,11 +117,11 @@ def _line_break(text: str) -> str:
 
 
 def _servers(text: str, path: Path) -> dict[str, Any]:
-    servers = _parsed(text, path).get("mcp_servers", {})
+    servers = parsed(text, path).get("mcp_servers", {})
     return servers if isinstance(servers, dict) else {}
 
 
-def _parsed(text: str, path: Path) -> dict[str, Any]:
+def parsed(text: str, path: Path) -> dict[str, Any]:
     """Parse a configuration; raises InvalidConfig where it is not TOML."""
     try:
         return tomllib.loads(text)

@@ -83,6 +83,14 @@ def without_hooks(text: str | None, path: Path) -> str | None:
     return _unless_empty(text)
 
 
+def our_hooks(text: str | None, path: Path) -> Iterator[tuple[str, int, int]]:
+    """Yield the positions of our handlers in settings: event, group, and place in the group."""
+    found = _object(_read(text, path)[1], "hooks", path)
+    for event, groups in found.items():
+        for position in _ours(groups if isinstance(groups, list) else []):
+            yield event, *position
+
+
 def _without_event(text: str, event: str, path: Path) -> str:
     """Return settings without our handlers of an event."""
     groups = _list(_read(text, path)[1], event, path)
