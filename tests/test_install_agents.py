@@ -23,6 +23,7 @@ from loki_memory.install import edits
 from loki_memory.install.agents_md import lesson
 from loki_memory.install.edits import InstallOptions
 from loki_memory.install.targets import TARGETS
+from loki_memory.mcp.server import tools_of
 from loki_memory.resources import resource
 
 AGENTS = ["claude-code", "codex", "agents-md"]
@@ -183,6 +184,69 @@ def test_events_that_are_not_registered_any_more_are_taken_out(
         assert hooks["PostCompact"] == [{"hooks": [theirs]}]
         assert "WorktreeRemove" not in hooks
     assert list(hooks) == ["PostCompact"]
+
+
+READING = [f"mcp__loki__{tool.name}" for tool in tools_of("core") if tool.effect.reads_only]
+
+
+def test_tools_that_only_read_are_allowed_when_asked_for(ws: Workspace, project: Path) -> None:
+    path = project / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(SETTINGS)
+    done = step(install(ws, "claude-code", allow=True), "settings.json")
+    assert done.what == f"hooks for 11 events, {len(READING)} tools that only read are allowed"
+    allowed = json.loads(path.read_text())["permissions"]["allow"]
+    assert allowed == ["Bash(npm test:*)", "Read", *READING]
+    assert not any(deed.did for deed in install(ws, "claude-code", allow=True))
+    assert not any(deed.did for deed in install(ws, "claude-code"))
+    uninstall(ws, "claude-code")
+    assert path.read_text() == SETTINGS
+
+
+def test_a_tool_that_somebody_else_allowed_stays(ws: Workspace, project: Path) -> None:
+    path = project / ".claude" / "settings.json"
+    theirs = ["mcp__loki__memory_remember", "mcp__other__memory_recall"]
+    path.parent.mkdir()
+    path.write_text(json.dumps({"permissions": {"allow": theirs}}))
+    install(ws, "claude-code", allow=True)
+    uninstall(ws, "claude-code")
+    assert json.loads(path.read_text()) == {"permissions": {"allow": theirs}}
+
+
+def test_allowed_tools_leave_no_trace(ws: Workspace, project: Path) -> None:
+    before = tree(project, Path.home())
+    install(ws, "claude-code", user=True, allow=True)
+    uninstall(ws, "claude-code", user=True)
+    assert tree(project, Path.home()) == before
+
+
+def test_tools_of_another_server_of_our_name_are_not_allowed(ws: Workspace, project: Path) -> None:
+    other = {"mcpServers": {"loki": {"command": "other"}}}
+    (project / ".mcp.json").write_text(json.dumps(other))
+    done = step(install(ws, "claude-code", allow=True), "settings.json")
+    assert done.what == "hooks for 11 events"
+    assert "permissions" not in json.loads((project / ".claude" / "settings.json").read_text())
+
+
+def test_permissions_that_are_no_list_are_named_or_left_alone(ws: Workspace, project: Path) -> None:
+    path = project / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"permissions": {"allow": "all"}}')
+    with pytest.raises(InvalidConfig, match=r"`permissions\.allow` is not a list"):
+        install(ws, "claude-code", allow=True)
+    install(ws, "claude-code")
+    uninstall(ws, "claude-code")
+    assert path.read_text() == '{"permissions": {"allow": "all"}}'
+
+
+def test_that_tools_can_be_allowed_is_said_until_they_are(ws: Workspace, project: Path) -> None:
+    said = "`loki-mem install claude-code --allow` allows those that only read"
+    assert said in run(install_command, project, "claude-code").output
+    planned = run(install_command, project, "claude-code", "--allow", "--plan").output
+    assert '+      "mcp__loki__memory_recall"' in planned
+    assert said not in planned
+    assert said not in run(install_command, project, "claude-code", "--allow").output
+    assert said not in run(install_command, project, "claude-code").output
 
 
 def test_an_event_of_others_that_is_no_list_is_left_alone(ws: Workspace, project: Path) -> None:
@@ -546,7 +610,13 @@ def test_the_commands_say_what_they_did(ws: Workspace, project: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["emacs"], ["git", "--user"], ["agents-md", "--project"], ["codex", "--workflow"]],
+    [
+        ["emacs"],
+        ["git", "--user"],
+        ["agents-md", "--project"],
+        ["codex", "--workflow"],
+        ["codex", "--allow"],
+    ],
 )
 def test_what_a_target_does_not_have_is_refused(
     ws: Workspace, project: Path, arguments: list[str]

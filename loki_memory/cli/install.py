@@ -30,10 +30,19 @@ _user = click.option(
 @click.argument("target")
 @_user
 @click.option("--workflow", is_flag=True, help="With git: also the workflow that reviews memory.")
+@click.option(
+    "--allow", is_flag=True, help="With claude-code: tools that only read need no consent."
+)
 @_plan
 @_yes
 def install_command(
-    session: Session, target: str, user: bool | None, workflow: bool, plan: bool, yes: bool
+    session: Session,
+    target: str,
+    user: bool | None,
+    workflow: bool,
+    allow: bool,
+    plan: bool,
+    yes: bool,
 ) -> None:
     """Install memory into TARGET: git or an agent.
 
@@ -52,7 +61,7 @@ def install_command(
     """
     from loki_memory.install.edits import InstallOptions
 
-    _change(session, target, InstallOptions(user, plan, workflow), undo=False, yes=yes)
+    _change(session, target, InstallOptions(user, plan, workflow, allow), undo=False, yes=yes)
 
 
 @command("uninstall")
@@ -100,6 +109,8 @@ def _target(name: str, options: InstallOptions) -> Target:
         raise click.UsageError(f"{name} takes neither --user nor --project.")
     if options.workflow and name != "git":
         raise click.UsageError(f"{name} has no --workflow; git has.")
+    if options.allow and name != "claude-code":
+        raise click.UsageError(f"{name} has no --allow; claude-code has.")
     return TARGETS[name]
 
 

@@ -33,19 +33,21 @@ def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
     """Add hooks, MCP server, commands and skill; entries of others stay."""
     site = Site.of(workspace, user=bool(options.user))
     copies = (written(site, path, text, what) for path, text, what in _copies(site))
-    edits = [
-        settings.hooks_added(site, _hooks(site), settings.shipped_hooks(site.program())),
-        _with_server(site),
-        *copies,
-    ]
-    return carry_out(edits, plan_only=options.plan_only)
+    edits = [_with_hooks(site, allow=options.allow), _with_server(site), *copies]
+    steps = carry_out(edits, plan_only=options.plan_only)
+    if not options.plan_only and not settings.allows_reading(edits[0].after, edits[0].path):
+        workspace.notices.append(
+            "Claude Code asks before it uses a tool of memory; "
+            "`loki-mem install claude-code --allow` allows those that only read"
+        )
+    return steps
 
 
 def uninstall(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
     """Remove what `install` added."""
     site = Site.of(workspace, user=bool(options.user))
     copies = (removed(site, path, f"no {what}") for path, _, what in _copies(site))
-    edits = [settings.hooks_removed(site, _hooks(site)), _without_server(site), *copies]
+    edits = [_without_hooks(site), _without_server(site), *copies]
     return carry_out(edits, plan_only=options.plan_only)
 
 
@@ -54,6 +56,25 @@ def skill_files() -> list[tuple[str, str]]:
     top = resource("plugin") / "skills"
     paths = sorted(path for path in top.rglob("*.md"))
     return [(path.relative_to(top).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
+
+
+def _with_hooks(site: Site, *, allow: bool) -> Edit:
+    """Plan the hooks and, where asked for, the permissions beside them: it is one file.
+
+    Permissions go by the name of the server, so those of another server are not for us to give.
+    """
+    edit = settings.hooks_added(site, _hooks(site), settings.shipped_hooks(site.program()))
+    servers = _servers(site)
+    if not allow or settings.has_foreign_server(site.text(servers), servers):
+        return edit
+    tools = f"{len(settings.READING_TOOLS)} tools that only read are allowed"
+    after = settings.with_allowed(edit.after, edit.path)
+    return edit._replace(what=f"{edit.what}, {tools}", after=after)
+
+
+def _without_hooks(site: Site) -> Edit:
+    edit = settings.hooks_removed(site, _hooks(site))
+    return edit._replace(after=settings.without_allowed(edit.after, edit.path))
 
 
 def _with_server(site: Site) -> Edit:

@@ -37,6 +37,7 @@ class InstallOptions(NamedTuple):
     user: bool | None = None  # None: the target's default
     plan_only: bool = False
     workflow: bool = False
+    allow: bool = False  # tools that only read, without asking
 
 
 class Edit(NamedTuple):

@@ -22,6 +22,11 @@ SERVER = "loki"
 _NAME = r"""(?:[^\s'"]*[/\\]|'[^']*[/\\]|"[^"]*[/\\]|['"])?loki-mem(?:\.exe)?['"]?"""
 # Where the program is not installed a hook is silent; older versions did not look.
 _HOOK = re.compile(rf"(?:command -v {_NAME} >/dev/null 2>&1 \|\| exit 0; exec )?{_NAME} hook \w+")
+# The tools that only read. Their names stand here too, for to ask the server costs a second.
+READING_TOOLS = tuple(
+    f"mcp__{SERVER}__memory_{name}" for name in ("recall", "get", "context", "blame", "status")
+)
+_ALLOWED = ("permissions", "allow")
 _PROGRAM = re.compile(r"(?:.*[/\\])?loki-mem(?:\.exe)?")
 Hooks = Mapping[str, list[dict[str, Any]]]
 
@@ -81,6 +86,40 @@ def without_hooks(text: str | None, path: Path) -> str | None:
     for event in _object(found, "hooks", path):
         text = _without_event(text, event, path)
     return _unless_empty(text)
+
+
+def with_allowed(text: str | None, path: Path) -> str:
+    """Return settings that allow the tools that only read, without asking."""
+    text, found = _read(text, path)
+    there = _object(found, "permissions", path).get("allow", [])
+    if not isinstance(there, list):
+        raise _broken(path, "`permissions.allow` is not a list")
+    for name in (name for name in READING_TOOLS if name not in there):
+        text = json_text.append(text, _ALLOWED, name)
+    return text
+
+
+def without_allowed(text: str | None, path: Path) -> str | None:
+    """Return settings that do not mention the tools that only read; None if nothing is left."""
+    if text is None:
+        return None
+    allowed = _allowed(text, path)
+    ours = [at for at, name in enumerate(allowed) if name in READING_TOOLS]
+    for at in reversed(ours):
+        text = json_text.cut(text, (*_ALLOWED, at))
+    return _unless_empty(_without_empty(text, _ALLOWED) if ours else text)
+
+
+def allows_reading(text: str | None, path: Path) -> bool:
+    """Check if all tools that only read are allowed."""
+    return set(READING_TOOLS) <= {name for name in _allowed(text, path) if isinstance(name, str)}
+
+
+def _allowed(text: str | None, path: Path) -> list[Any]:
+    """The tools that are allowed; none where the settings have something else there."""
+    permissions = _read(text, path)[1].get("permissions")
+    allowed = permissions.get("allow") if isinstance(permissions, dict) else None
+    return allowed if isinstance(allowed, list) else []
 
 
 def our_hooks(text: str | None, path: Path) -> Iterator[tuple[str, int, int]]:
