@@ -340,6 +340,51 @@ def test_a_program_with_no_name_is_called_by_its_place(
     assert not path.exists()
 
 
+def program_in(folder: Path) -> Path:
+    """Make a program of our name in a folder."""
+    folder.mkdir(parents=True)
+    program = folder / "loki-mem"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize("cache", ["uv/archive-v0/x1y2/bin", "uv/environments-v2/x/bin", "own/bin"])
+@pytest.mark.parametrize("on_path", [True, False])
+@pytest.mark.parametrize("name", ["git", "claude-code", "codex"])
+def test_a_program_of_uvx_will_be_gone_and_that_is_said(
+    ws: Workspace,
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cache: str,
+    on_path: bool,
+    name: str,
+) -> None:
+    program = program_in(tmp_path / cache)
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    paths = [str(program.parent)] * on_path + ["/usr/bin"]
+    monkeypatch.setenv("PATH", os.pathsep.join(paths))
+    told = run(install_command, project, name).output
+    assert "note: this loki-mem runs in a temporary environment of uvx" in told
+    assert "`uv tool install 'loki-memory[mcp]'`" in told
+    assert "not on PATH" not in told
+    written = tree(project, Path.home()).values()
+    assert not any(str(program).encode() in data for data in written)
+    assert "temporary" not in run(uninstall_command, project, name).output
+
+
+def test_a_program_that_stays_is_enough_beside_that_of_uvx(
+    ws: Workspace, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passing = program_in(tmp_path / "uv" / "archive-v0" / "x" / "bin")
+    lasting = program_in(tmp_path / "share" / "uv" / "tools" / "loki-memory" / "bin")
+    monkeypatch.setattr(sys, "executable", str(passing.with_name("python")))
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, (passing.parent, lasting.parent))))
+    assert "temporary" not in run(install_command, project, "claude-code").output
+
+
 # -- what is broken ------------------------------------------------------------------------------
 
 

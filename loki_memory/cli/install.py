@@ -95,8 +95,8 @@ def _change(session: Session, name: str, options: InstallOptions, *, undo: bool,
     shown = [step if options.plan_only else step._replace(diff="") for step in steps]
     value = {"target": name, "planned": options.plan_only, "deeds": shown}
     session.show(value, lambda: print_steps(shown, planned=options.plan_only))
-    if target.has_scopes and not undo:
-        _warn(workspace)
+    if not undo:
+        _warn(workspace, target)
     remarks(workspace)
 
 
@@ -121,10 +121,16 @@ def _ask(steps: list[InstallStep]) -> None:
         click.confirm("Do this?", default=True, abort=True, err=True)
 
 
-def _warn(workspace: Workspace) -> None:
-    from loki_memory.install.site import is_found
+def _warn(workspace: Workspace, target: Target) -> None:
+    """Say where agents and git will not find the program."""
+    from loki_memory.install.site import is_found, is_temporary
 
-    if not is_found():
+    if is_temporary():
+        workspace.notices.append(
+            "this loki-mem runs in a temporary environment of uvx and will not be found later; "
+            "`uv tool install 'loki-memory[mcp]'` installs it for good"
+        )
+    elif target.has_scopes and not is_found():
         workspace.notices.append("loki-mem is not on PATH, where agents look for it")
 
 

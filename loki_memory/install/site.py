@@ -7,6 +7,7 @@ the project; the user's own links are followed as they are.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from loki_memory.errors import InvalidConfig, SymlinkedRoot
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
+
+_BUCKET = re.compile(r"(?:archive|builds|environments)-v\d+")  # folders of uv's cache
 
 
 class Site(NamedTuple):
@@ -77,9 +80,26 @@ def is_found() -> bool:
     return shutil.which("loki-mem") is not None
 
 
+def is_temporary() -> bool:
+    """Check if our program lies only where uvx keeps environments, which it may clear any time."""
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    lasting = [folder for folder in folders if not _is_cached(Path(folder))]
+    if shutil.which("loki-mem", path=os.pathsep.join(lasting)) is not None:
+        return False
+    return is_found() or _is_cached(Path(sys.executable))
+
+
+def _is_cached(path: Path) -> bool:
+    """Check if a path lies in uv's cache; tools that uv has installed lie elsewhere."""
+    cache = os.environ.get("UV_CACHE_DIR")
+    if cache and path.is_relative_to(cache):
+        return True
+    return any(_BUCKET.fullmatch(part) for part in path.parts)
+
+
 def program() -> str:
-    """Our name where a shell finds it, else the path of the program."""
-    if is_found():
+    """Our name where a shell finds it or will find it, else the path of the program."""
+    if is_found() or is_temporary():
         return "loki-mem"
     beside = Path(sys.executable).with_name("loki-mem")
     return str(beside) if beside.exists() else "loki-mem"
