@@ -330,7 +330,7 @@ class Workspace:
         kind: Kind = "fact",
         category: str | None = None,
         scope: str = "project",
-        importance: float | None = None,
+        importance: float | str | None = None,
         parent: str | None = None,
         by: str | None = None,
         session: str | None = None,
@@ -339,8 +339,9 @@ class Workspace:
     ) -> Memory:
         """Remember a statement: a fact, a pattern, an anti-pattern or a learning.
 
-        `by` is who said it; `session` and `at` place it in a sequence; `details` are other fields
-        of its kind. What is already remembered is not doubled: its fields are brought up to date.
+        `importance` is a number from 0 to 1, or high, medium or low; `by` is who said it;
+        `session` and `at` place it in a sequence; `details` are other fields of its kind. What is
+        already remembered is not doubled: its fields are brought up to date.
 
         >>> ws.remember("We deploy on Fridays", by="ana", importance=0.9)  # doctest: +SKIP
         """

@@ -753,3 +753,13 @@ def test_a_status_without_changes_imports_next_to_nothing(example: Path) -> None
     for _ in range(2):  # the second look settles what was too young for the first
         assert run(example, "status").code == 0
     assert not _imported(example, "status") & {*HEAVY, "pydantic", "orjson", "tomllib", "yaml"}
+
+
+def test_an_importance_is_a_number_or_a_word(tmp_path: Path) -> None:
+    run(tmp_path, "init")
+    for given, stored in (("high", 0.9), ("MEDIUM", 0.5), ("0.25", 0.25)):
+        said = run(tmp_path, "remember", f"It is {given}", "--importance", given, "--json")
+        assert json.loads(said.out)["stored"][0]["record"]["importance"] == stored
+    refused = run(tmp_path, "remember", "It is so", "--importance", "huge")
+    assert refused.code == 2
+    assert "number, high, medium or low" in refused.err

@@ -227,6 +227,13 @@ def test_a_text_that_is_no_statement_any_more_is_refused(agent: Agent) -> None:
     assert said.startswith("prevention: has 20,000 bytes")
 
 
+def test_an_importance_may_be_a_word(agent: Agent, ws: Workspace) -> None:
+    said = agent("memory_remember", text="We deploy on Mondays", importance="high")
+    assert ws.get(said["id"]).document()["importance"] == 0.9
+    agent("memory_correct", memory_id=said["id"], fields={"importance": "low"})
+    assert ws.get(said["id"]).document()["importance"] == 0.2
+
+
 def test_a_value_that_was_rejected_is_not_remembered_again(agent: Agent, ws: Workspace) -> None:
     memory = ws.remember("We deploy on Fridays")
     agent("memory_correct", memory_id=memory.id, reject="we never did")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from test_models import EPISODE, HOSTILE_IDS, LEDGER
 
-from loki_memory import Episode, Handoff, Skill, Workspace
+from loki_memory import Episode, Fact, Handoff, Skill, Workspace
 from loki_memory.config import SETTINGS
 from loki_memory.errors import (
     IdTaken,
@@ -397,6 +397,26 @@ def test_an_unknown_parent_is_not_found(ws: Workspace) -> None:
 def test_a_field_that_is_wrong_is_named(ws: Workspace, field: str, value: Any) -> None:
     with pytest.raises(InvalidRecord, match=field):
         ws.remember("A", **{field: value})
+
+
+@pytest.mark.parametrize(("word", "number"), [("high", 0.9), ("Medium", 0.5), ("low", 0.2)])
+def test_an_importance_in_words_is_stored_as_a_number(
+    ws: Workspace, word: str, number: float
+) -> None:
+    said = ws.remember("We deploy on Fridays", importance=word)
+    assert ws.get(said.id).document()["importance"] == number
+    ws.correct(said.id, importance=0.7)
+    ws.correct(said.id, importance=word)
+    assert ws.get(said.id).document()["importance"] == number
+
+
+def test_an_importance_in_words_is_read_from_a_file(ws: Workspace) -> None:
+    said = ws.remember("We deploy on Fridays", importance=0.7)
+    (path,) = ws.layout.root.rglob(f"{said.id}.json")
+    path.write_text(path.read_text().replace("0.7", '"high"'))
+    fact = ws.get(said.id)
+    assert isinstance(fact, Fact)
+    assert fact.importance == 0.9
 
 
 # -- get and list --------------------------------------------------------------------------------

@@ -19,7 +19,23 @@ from loki_memory.cli.output import note, one_line, plural, print_json, remarks, 
 from loki_memory.editing.statements import episodes_in
 from loki_memory.errors import Ambiguous, InvalidRecord, NotFound
 from loki_memory.models import RELATIONS, Episode
+from loki_memory.models.base import IMPORTANCE
 from loki_memory.workspace import Workspace
+
+
+class ImportanceType(click.FloatRange):
+    """A number from 0 to 1, or a word for one."""
+
+    name = "number, high, medium or low"
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found: float = super().convert(IMPORTANCE.get(str(value).lower(), value), param, ctx)
+        return found
 
 
 class InputLine(NamedTuple):
@@ -180,7 +196,12 @@ def _report(
     type=click.Choice(["project", "local", "user", "session"]),
     help="project: shared by git; local, session: this machine; user: all your projects.",
 )
-@click.option("--importance", type=click.FloatRange(0, 1))
+@click.option(
+    "--importance",
+    type=ImportanceType(),
+    metavar="NUMBER|WORD",
+    help="A number from 0 to 1, or high (0.9), medium (0.5) or low (0.2).",
+)
 @click.option("--parent", metavar="ID", help="The topic above it.")
 @click.option("--by", help="Who said it.")
 @click.option("--session", "sequence", help="The conversation it belongs to.")

@@ -12,6 +12,9 @@ from loki_memory.models.kinds import Kind
 Text = Annotated[str, Field(min_length=1)]
 Texts = tuple[str, ...]
 Score = Annotated[float, Field(ge=0, le=1)]
+Importance = Annotated[
+    Score | Literal["high", "medium", "low"], Field(description="0 to 1, or high, medium, low.")
+]
 Outcome = Literal["success", "failure", "partial", "unknown"]
 
 Project = Annotated[

@@ -141,7 +141,7 @@ def remember(
     kind: given.StatementKind = "fact",
     category: given.Category = None,
     scope: given.Scope = "project",
-    importance: given.Score | None = None,
+    importance: given.Importance | None = None,
     parent: given.Parent = None,
     by: given.Speaker = None,
     session: given.Session = None,

@@ -48,6 +48,18 @@ Id = Annotated[
 ]
 # Two decimals: a confidence of 0.8333 and one of 0.83 are the same belief and one diff line.
 Score = Annotated[float, Field(ge=0, le=1), AfterValidator(lambda value: round(value, 2))]
+IMPORTANCE = {"high": 0.9, "medium": 0.5, "low": 0.2}  # the words for it
+
+
+def _as_number(value: Any) -> Any:
+    """The number that a word for an importance stands for; anything else as it is."""
+    return IMPORTANCE.get(value.strip().lower(), value) if isinstance(value, str) else value
+
+
+Importance = Annotated[
+    Score,
+    BeforeValidator(_as_number, json_schema_input_type=Score | Literal["high", "medium", "low"]),
+]
 
 
 def _as_list(value: Any) -> Any:

@@ -11,6 +11,7 @@ from loki_memory.models.base import (
     Citation,
     Edge,
     Evidence,
+    Importance,
     Links,
     Memory,
     Moment,
@@ -33,7 +34,7 @@ class Belief(Memory):
 
     category: Text | None = None
     confidence: Score | None = None
-    importance: Score | None = None
+    importance: Importance | None = None
     status: Status = "active"
     scope: Scope = "project"
     source_episodes: TextSet = Field(default_factory=list)

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from loki_memory.models.base import (
     Edge,
+    Importance,
     Links,
     Memory,
     Moment,
@@ -124,7 +125,7 @@ class Episode(Memory):
     files_read: Texts = Field(default_factory=list)
     files_modified: Texts = Field(default_factory=list)
     recalled: list[Recalled] = Field(default_factory=list)
-    importance: Score | None = None
+    importance: Importance | None = None
     scope: Scope = "project"
     tags: TextSet = Field(default_factory=list)
     captured: bool = False  # made from a transcript: the goal is a user's prompt, word for word

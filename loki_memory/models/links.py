@@ -9,6 +9,7 @@ from pydantic import AliasChoices, Field, model_validator
 
 from loki_memory.models.base import (
     Edge,
+    Importance,
     Memory,
     Moment,
     Origin,
@@ -69,7 +70,7 @@ class Learning(Memory):
     source: Text | None = None
     agent: Text | None = None
     category: Text | None = None
-    importance: Score | None = None
+    importance: Importance | None = None
     scope: Scope = "project"
     tags: TextSet = Field(default_factory=list)
     pinned: bool = False

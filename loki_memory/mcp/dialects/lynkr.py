@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from loki_memory.browse.topics import line
 from loki_memory.mcp.answers import Answer, Named, Paged, Stored
-from loki_memory.mcp.arguments import Cursor, HowMany, Query, Score
+from loki_memory.mcp.arguments import Cursor, HowMany, Importance, Query
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, stored
 from loki_memory.mcp.tool import ADDS, READS, REMOVES, Tool
@@ -107,7 +107,7 @@ def add(
     content: Content,
     type: MemoryType = "fact",  # noqa: A002
     category: Category = "general",
-    importance: Score = 1.0,
+    importance: Importance = 1.0,
 ) -> Stored:
     """Remember something for later conversations. The same content is stored once."""
     kind = None if type == "fact" else type
