@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loki_memory import Workspace
 from loki_memory.consolidation.reconcile import reconcile
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import Fact, parse
@@ -132,3 +134,173 @@ def test_the_links_say_why() -> None:
     reasons = {link.relation: link.model_extra for one in facts for link in one.links}
     assert reasons["contradicts"] == {"why": UNDECIDED}
     assert reasons["superseded_by"] == {"why": LATER}
+
+
+# -- Choices ---------------------------------------------------------------------------------------
+
+
+def said(*texts: str, **fields: Any) -> list[Fact]:
+    """What somebody said on one day after the other."""
+    return [
+        parse(
+            Fact,
+            {"id": f"fact-{day}", "statement": text, "valid_from": f"2026-01-0{day}", **fields},
+        )
+        for day, text in enumerate(texts, 1)
+    ]
+
+
+CHANGED = [
+    ("I prefer Python", "Actually, I prefer Go"),
+    ("I prefer Python", "I prefer Go"),
+    ("I prefer dark mode", "I'd prefer light mode"),
+    ("Use dark mode in the docs", "Use the light theme in the docs, please"),
+    ("please use the british spelling :)", "let's make sure we're using US English everywhere"),
+    ("Use British spelling in all messages", "US English everywhere, please"),
+    ("Write the docs in British English", "Write the docs in American English"),
+    ("let's make the start command hidden", "let's remove the start command"),
+    (
+        'let\'s make the "acme start" command hidden',
+        "thinking again: let's completely remove the start command",
+    ),
+    ("Show the banner at login", "Hide the banner at login"),
+    ("Use tabs for indentation", "Use spaces for indentation"),
+    ("We use tabs", "We use spaces"),
+    ("Enable telemetry in CI", "Disable telemetry in CI"),
+    ("Telemetry is enabled in CI", "Telemetry is disabled in CI"),
+    ("Turn the cache on", "Turn the cache off"),
+    ("Use npm", "Use pnpm instead of npm"),
+    ("We use Jest", "We switched from Jest to Vitest"),
+    ("Use Odin for the parser", "Use Bison for the parser"),
+    ("Use the staging database", "Do not use the staging database"),
+    ("I prefer tabs", "Never use tabs"),
+    ("The reviewer is optional", "The reviewer must be required"),
+]
+
+
+@pytest.mark.parametrize("texts", CHANGED)
+def test_a_later_choice_about_the_same_supersedes_the_earlier_one(texts: tuple[str, str]) -> None:
+    found = reconciled(*said(*texts))
+    assert [one.status for one in found.values()] == ["superseded", "active"]
+
+
+UNRELATED = [
+    ("I prefer Python", "I prefer dark mode"),
+    ("I prefer Python", "Actually, I prefer dark mode"),
+    ("Use Python for scripts", "Use Go for servers"),
+    ("Use tabs in Go files", "Use spaces in Python files"),
+    ("We use Python", "We use TypeScript"),
+    ("Use pytest for tests", "Use fixtures for tests"),
+    ("Add a test for the parser", "Remove the parser"),
+    ("I prefer short answers", "I prefer answers in German"),
+    ("Enable telemetry in CI", "Disable the cache in CI"),
+    ("Hide the banner at login", "Keep the banner at login"),
+    ("Use dark mode", "Use light mode when the sun shines"),
+    ("Use tabs", "Use tabs, not spaces"),
+]
+
+
+@pytest.mark.parametrize("texts", UNRELATED)
+def test_choices_about_different_things_stay(texts: tuple[str, str]) -> None:
+    assert not reconcile(Snapshot(said(*texts)))
+
+
+def test_of_one_day_the_one_that_says_that_it_changes_something_is_the_later() -> None:
+    facts = said("Actually, I prefer Go", "I prefer Python")
+    found = reconciled(*(one.changed(valid_from="2026-01-01") for one in facts))
+    assert [found[f"fact-{one}"].status for one in (1, 2)] == ["active", "superseded"]
+
+
+def test_choices_of_one_day_are_in_dispute() -> None:
+    facts = said("I prefer Go", "I prefer Python")
+    found = reconciled(*(one.changed(valid_from="2026-01-01") for one in facts))
+    assert [one.status for one in found.values()] == ["disputed", "disputed"]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("Use tabs in Go files", "Actually, use spaces"),
+        ("Use tabs", "Actually, use spaces in Python files"),
+        ("Use tabs everywhere", "Use spaces in Python files"),
+    ],
+)
+def test_a_rule_and_a_special_case_that_may_mean_each_other_are_in_dispute(
+    texts: tuple[str, str],
+) -> None:
+    found = reconciled(*said(*texts))
+    assert [one.status for one in found.values()] == ["disputed", "disputed"]
+
+
+def test_what_comes_from_outside_supersedes_nothing_of_ours() -> None:
+    ours, theirs = said("Use tabs", "Use spaces")
+    found = reconciled(ours, theirs.changed(origin="external"))
+    assert [one.status for one in found.values()] == ["disputed", "disputed"]
+
+
+def test_two_people_may_prefer_different_things() -> None:
+    ana, bo = said("I prefer tabs", "I prefer spaces")
+    assert not reconcile(Snapshot([ana.changed(by="ana"), bo.changed(by="bo")]))
+
+
+def test_what_an_agent_tells_of_the_code_is_no_choice() -> None:
+    assert not reconcile(Snapshot(said("Use tabs", "Use spaces", type="gotcha")))
+
+
+def test_the_last_of_three_choices_holds_in_whatever_order_they_become_known() -> None:
+    facts = said("I prefer Python", "I prefer Go", "I prefer Rust")
+    for order in permutations(facts):
+        known: dict[str, Fact] = {}
+        for one in order:
+            known = reconciled(*known.values(), one)
+        assert [known[f"fact-{day}"].status for day in (1, 2, 3)] == [
+            "superseded",
+            "superseded",
+            "active",
+        ]
+
+
+# -- In a workspace --------------------------------------------------------------------------------
+
+
+def test_what_was_remembered_later_is_what_is_recalled(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path) as ws:
+        ws.remember("I prefer Python", at="2026-01-05T09:00:00Z")
+        ws.remember("Actually, I prefer Go", at="2026-01-06T09:00:00Z")
+        ws.consolidate()
+        assert [hit.title for hit in ws.recall("What do I prefer?")] == ["Actually, I prefer Go"]
+        assert ws.history.check() == []
+
+
+def test_what_cannot_be_decided_is_a_fault_that_the_check_tells(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path) as ws:
+        ws.remember("Use tabs", at="2026-01-05T09:00:00Z")
+        ws.remember("Use spaces", at="2026-01-05T10:00:00Z")
+        ws.consolidate()
+        assert [fault.check for fault in ws.history.check()] == ["contradiction"]
+
+
+def test_what_a_user_said_in_a_later_session_supersedes_what_was_said_before(
+    tmp_path: Path,
+) -> None:
+    said_on = {
+        "05": "Please use the British spelling in all messages",
+        "09": "Let's make sure we're using US English everywhere",
+    }
+    with Workspace.init(tmp_path) as ws:
+        for day, text in said_on.items():
+            statement = {"text": text, "type": "preference", "source": "user", "score": 0.6}
+            ws.record(
+                {
+                    "goal": f"Word the messages of part {day}",
+                    "session": f"s{day}",
+                    "timestamp": f"2026-01-{day}T10:00:00Z",
+                    "statements": [statement],
+                }
+            )
+        ws.consolidate()
+        facts = {one.title(): one for one in ws.list(kind="fact", status="all")}
+        assert [facts[text].document()["status"] for text in said_on.values()] == [
+            "superseded",
+            "active",
+        ]

@@ -1,12 +1,14 @@
 """Reconcile: facts that cannot both hold get a disposition, never silence.
 
 Two facts are about one thing if they name the same slot (subject and attribute), or state one in
-one of a few plain forms ("X runs on Y", "port of X is N"). Then
+one of a few plain forms ("X runs on Y", "port of X is N"), or choose among the same alternatives
+(`positions.py`: "I prefer X", "use X for Y", "make X hidden"). Then
 
 - *update*: another value was stated on a later day. The older fact gets the status superseded and
   ends (`invalid_at`) when the first later value begins, and links say so in both directions.
-- *conflict*: no later value decides between them: both are of one day, one is not dated, or the
-  older one is pinned. Both stay, disputed, with a `contradicts` link.
+- *conflict*: no later value decides between them: both are of one day and neither says that it
+  changes something ("actually, …"), one is not dated, the older one is pinned, or the later one
+  comes from outside or may mean another case. Both stay, disputed, with a `contradicts` link.
 - *scoped*: they are of different scopes, or one says under which condition it holds. Both stay.
 
 A statement and its negation ("tests run in parallel", "tests do not run in parallel") are one slot.
@@ -24,6 +26,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from loki_memory.consolidation.positions import Position, position
 from loki_memory.consolidation.provenance import (
     DEAD,
     LATER,
@@ -51,6 +54,9 @@ _FRAMES = (
     ),
 )
 _NOT = re.compile(r"\b(?:not|never|no longer|don't|doesn't|do not|does not|cannot|can't|isn't)\b")
+_TELLS = frozenset({"gotcha", "fact", "entity", "relationship"})  # types that wish nothing
+_CHOICE = "choice"
+_OUTSIDE = "external"
 _CONDITION = re.compile(r"\b(?:if|when|unless|only (?:in|on|for|if|when)|except)\b")
 
 Slot = tuple[str, str, str]  # scope, subject, attribute
@@ -64,9 +70,28 @@ class FactValue(NamedTuple):
     text: str
     is_conditional: bool
     fact: Fact
+    position: Position | None = None
 
     def denies(self, other: FactValue) -> bool:
-        return self.text != other.text and self.is_conditional == other.is_conditional
+        if self.text == other.text or self.is_conditional != other.is_conditional:
+            return False
+        if self.position is None or other.position is None:
+            return self.position is other.position
+        is_one_person = self.fact.by == other.fact.by
+        if not is_one_person and self.position.is_first_person and other.position.is_first_person:
+            return False
+        return self.position.denies(other.position)
+
+    def settles(self, other: FactValue) -> bool:
+        """Whether this value, which denies another one, is the later and takes its place."""
+        if self.fact.origin == _OUTSIDE != other.fact.origin or self.order <= other.order:
+            return False
+        return not (self.position and other.position) or self.position.settles(other.position)
+
+    @property
+    def order(self) -> tuple[str, bool]:
+        """When it was stated; of one day, what says that it changes something is the later."""
+        return self.day, bool(self.position and self.position.is_change)
 
 
 class Disposition(NamedTuple):
@@ -105,7 +130,9 @@ def _slots(snapshot: Snapshot) -> Iterator[Sequence[FactValue]]:
     for fact in snapshot.records.values():
         if isinstance(fact, Fact) and _is_open(fact, is_archived=fact.id in snapshot.archived):
             slots[slot(fact)].append(_value(fact))
-    yield from (sorted(slots[name], key=lambda one: one[:2]) for name in sorted(slots) if name[1])
+    for name in sorted(slots):
+        if name[1]:
+            yield sorted(slots[name], key=lambda one: (one.order, one.id))
 
 
 def _is_open(fact: Fact, *, is_archived: bool) -> bool:
@@ -124,6 +151,9 @@ def slot(fact: Fact) -> Slot:
     """What a fact is about; no subject if it does not say so plainly."""
     if fact.subject and fact.attribute:
         return fact.scope, normal(fact.subject), normal(fact.attribute)
+    chosen = _position(fact)
+    if chosen:
+        return fact.scope, chosen.group, _CHOICE
     text = normal(fact.statement).rstrip(".")
     for frame in _FRAMES:
         found = frame.match(text)
@@ -140,9 +170,17 @@ def _affirmed(text: str) -> str:
     return " ".join(word.removesuffix("s") for word in words)
 
 
+def _position(fact: Fact) -> Position | None:
+    """What a fact chooses, unless it names its slot or only tells how something is."""
+    if (fact.subject and fact.attribute) or fact.type in _TELLS:
+        return None
+    return position(fact.statement)
+
+
 def _value(fact: Fact) -> FactValue:
     text = normal(fact.statement)
-    return FactValue(_since(fact)[:10], fact.id, text, bool(_CONDITION.search(text)), fact)
+    day, is_conditional = _since(fact)[:10], bool(_CONDITION.search(text))
+    return FactValue(day, fact.id, text, is_conditional, fact, _position(fact))
 
 
 def _since(fact: Fact) -> str:
@@ -166,7 +204,7 @@ def _heirs(values: Sequence[FactValue], at: int) -> list[Fact]:
     one = values[at]
     if one.fact.pinned or not one.day:
         return []
-    later = [other for other in values[at + 1 :] if other.day > one.day and one.denies(other)]
+    later = [other for other in values[at + 1 :] if one.denies(other) and other.settles(one)]
     return [other.fact for other in later if other.day == later[0].day]
 
 
