@@ -295,6 +295,14 @@ SETTINGS = (
         most=100,
     ),
     _consolidation(
+        "surprise",
+        30,
+        "how surprising a statement of a session must be to make a fact, in hundredths",
+        "Lynkr's documents: .3; tests/golden/surprise.tsv",
+        least=0,
+        most=100,
+    ),
+    _consolidation(
         "confident",
         80,
         "the confidence from which on a belief is active, in hundredths",

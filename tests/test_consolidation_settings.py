@@ -13,7 +13,7 @@ from loki_memory.consolidation.run import thresholds
 from loki_memory.consolidation.snapshot import Thresholds
 
 SHARED = [setting for setting in SETTINGS if setting.shared]
-LIKENESS = {"cluster", "merge", "confident"}  # in hundredths
+LIKENESS = {"cluster", "merge", "surprise", "confident"}  # in hundredths
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.consolidation.features import EpisodeFeatures, episode_features
-from loki_memory.consolidation.snapshot import Record, Snapshot
+from loki_memory.consolidation.snapshot import Record, Snapshot, Thresholds
 from loki_memory.consolidation.statements import facts
 from loki_memory.models import Episode, Fact, parse, tombstone_id
 
@@ -142,3 +143,73 @@ def test_consolidating_a_workspace_writes_the_facts(tmp_path: Path) -> None:
         ws.consolidate()
         (fact,) = [one for one in ws.list(kind="fact") if isinstance(one, Fact)]
         assert (fact.statement, fact.status) == (GOTCHA, "active")
+
+
+# -- Surprise --------------------------------------------------------------------------------------
+
+PREFERS = {"type": "preference", "source": "user"}
+
+
+def test_a_fact_keeps_how_surprising_the_statement_was_that_began_it() -> None:
+    first, second = learned(
+        session(1, "I prefer Python", **PREFERS), session(2, "I prefer Go", **PREFERS)
+    )
+    found = {one.statement: one.surprise for one in (first, second)}
+    python, go = found["I prefer Python"], found["I prefer Go"]
+    assert python is not None
+    assert go is not None
+    assert (python.novelty, python.contradiction) == (1, 0)
+    assert (go.novelty, go.contradiction) == (1, 1)
+
+
+def test_importance_follows_from_surprise_unless_somebody_set_it() -> None:
+    (fact,) = learned(session(1, GOTCHA))
+    assert fact.surprise
+    assert fact.importance == fact.surprise.score
+    (kept,) = learned(fact.changed(importance=0.2), session(1, GOTCHA), session(2, GOTCHA))
+    assert kept.importance == 0.2
+
+
+def test_a_repeat_is_evidence_and_changes_no_surprise() -> None:
+    (once,) = learned(session(1, GOTCHA))
+    (twice,) = learned(session(1, GOTCHA), session(2, GOTCHA), session(3, AGAIN))
+    assert twice.surprise == once.surprise
+    assert len(twice.evidence.for_) == 3
+
+
+@pytest.mark.parametrize("text", ["Thanks for fixing the ignored files", "Why is it ignored?"])
+def test_what_says_nothing_makes_no_fact(text: str) -> None:
+    assert learned(session(1, text)) == []
+
+
+def test_what_is_no_surprise_joins_the_fact_that_it_repeats() -> None:
+    sessions = session(1, "We deploy on Fridays"), session(2, "Please always deploy on Fridays")
+    (fact,) = learned(*sessions)
+    assert len(fact.evidence.for_) == 2
+
+
+def test_the_threshold_is_a_setting() -> None:
+    sessions = session(1, GOTCHA), session(2, "The cart keeps its items in order.")
+    assert len(learned(*sessions)) == 2
+    assert learned(*sessions, thresholds=Thresholds(surprise=1.0)) == []
+
+
+def test_the_surprise_of_a_fact_that_began_elsewhere_is_kept() -> None:
+    (fact,) = learned(session(1, GOTCHA))
+    assert fact.surprise
+    there = fact.changed(surprise={**fact.surprise.model_dump(), "score": 0.5})
+    (again,) = learned(there, session(2, GOTCHA))
+    assert again.surprise == there.surprise
+
+
+def test_the_first_in_time_is_the_novel_one_in_whatever_order_sessions_become_known() -> None:
+    said = ["Use tabs for indentation", "Use spaces for indentation", "Use tabs in makefiles"]
+    sessions = [session(day, text, **PREFERS) for day, text in enumerate(said, 1)]
+    at_once = {one.id: one.document() for one in learned(*sessions)}
+    for order in permutations(sessions):
+        assert {one.id: one.document() for one in learned(*order)} == at_once
+    known = Snapshot(())
+    for one in sessions:
+        known = Snapshot([*known.records.values(), one])
+        known = known.with_changes(facts(known, frozenset({one.id})))
+    assert {one.id: one.document() for one in known.of(Fact)} == at_once

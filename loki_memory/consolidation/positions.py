@@ -153,6 +153,7 @@ _FIRST_PERSON = re.compile(r"\b(?:i|i'd|my|me)\b")
 _LONGEST = 200  # characters: more is no plain statement
 _NAMED = 3  # words of a choice that is in no list
 OTHER, FATE = "other", "fate"
+TELLS = frozenset({"gotcha", "fact", "entity", "relationship"})  # types that choose nothing
 
 
 class Position(NamedTuple):

@@ -26,7 +26,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.positions import Position, position
+from loki_memory.consolidation.positions import TELLS, Position, position
 from loki_memory.consolidation.provenance import (
     DEAD,
     LATER,
@@ -54,7 +54,6 @@ _FRAMES = (
     ),
 )
 _NOT = re.compile(r"\b(?:not|never|no longer|don't|doesn't|do not|does not|cannot|can't|isn't)\b")
-_TELLS = frozenset({"gotcha", "fact", "entity", "relationship"})  # types that wish nothing
 _CHOICE = "choice"
 _OUTSIDE = "external"
 _CONDITION = re.compile(r"\b(?:if|when|unless|only (?:in|on|for|if|when)|except)\b")
@@ -172,7 +171,7 @@ def _affirmed(text: str) -> str:
 
 def _position(fact: Fact) -> Position | None:
     """What a fact chooses, unless it names its slot or only tells how something is."""
-    if (fact.subject and fact.attribute) or fact.type in _TELLS:
+    if (fact.subject and fact.attribute) or fact.type in TELLS:
         return None
     return position(fact.statement)
 

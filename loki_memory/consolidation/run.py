@@ -155,6 +155,7 @@ def thresholds(config: Config) -> Thresholds:
     return Thresholds(
         cluster=config.get("consolidation.cluster") / 100,
         merge=config.get("consolidation.merge") / 100,
+        surprise=config.get("consolidation.surprise") / 100,
         confident=config.get("consolidation.confident") / 100,
         support=config.get("consolidation.support"),
         pattern_episodes=config.get("consolidation.pattern_episodes"),

@@ -210,7 +210,7 @@ def adds(one: str, other: str) -> bool:
     """
     first, second = _said(one), _said(other)
     more = {*_missing(first, second), *_missing(second, first)}
-    if more & (_proper(one) | _proper(other)):
+    if more & (proper(one) | proper(other)):
         return True
     return len(more) > _MORE * len(first | second)
 
@@ -227,16 +227,16 @@ def _told() -> frozenset[str]:
 
 def _missing(of: frozenset[str], among: frozenset[str]) -> list[str]:
     """The stems of one text of which the other has not even another form."""
-    return [one for one in of - among if not any(_is_form(one, other) for other in among)]
+    return [one for one in of - among if not any(is_form(one, other) for other in among)]
 
 
-def _is_form(one: str, other: str) -> bool:
+def is_form(one: str, other: str) -> bool:
     begun = ceil(_FORM_OF * max(len(one), len(other)))
     return one[:begun] == other[:begun]
 
 
 @lru_cache(maxsize=65536)
-def _proper(text: str) -> frozenset[str]:
+def proper(text: str) -> frozenset[str]:
     return frozenset(stem(name.lower()) for name in _PROPER.findall(text))
 
 

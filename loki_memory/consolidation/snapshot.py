@@ -37,6 +37,7 @@ class Thresholds(NamedTuple):
 
     cluster: float = 0.45  # likeness of goals that are of one kind
     merge: float = 0.50  # likeness of statements that say the same
+    surprise: float = 0.30  # below which a statement of a session makes no fact
     confident: float = 0.80  # confidence from which on a belief is active
     support: int = 2  # sessions that make a belief active
     pattern_episodes: int = 2  # that had a lesson

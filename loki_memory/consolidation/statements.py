@@ -1,10 +1,11 @@
 """Statements become facts: what sessions say in so many words, with the sessions as evidence.
 
 Statements are taken in the order of time. One joins the fact that says the same, in the same words
-or mostly in the same words of content, else it begins a fact of its own, whose id comes from its
-text. A fact is active, and may be told unasked, from two sessions on, or from one if its score is
-high; a user's preference from two, or if it says that it holds everywhere. A defect that the
-session mended afterwards is `resolved`: it is kept as history and never told.
+or mostly in the same words of content, or that leaves nothing surprising in it. Else it begins a
+fact of its own, whose id comes from its text, and which keeps how surprising it was. A fact is
+active, and may be told unasked, from two sessions on, or from one if its score is high; a user's
+preference from two, or if it says that it holds everywhere. A defect that the session mended
+afterwards is `resolved`: it is kept as history and never told.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.consolidation.features import EpisodeFeatures, StatedSentence
+from loki_memory.consolidation.positions import Position, position
 from loki_memory.consolidation.provenance import (
     DEAD,
     SAME,
@@ -35,8 +37,10 @@ from loki_memory.consolidation.snapshot import (
     Touched,
     in_time,
 )
+from loki_memory.consolidation.surprise import repeated, says_nothing, surprise
 from loki_memory.models import Fact, parse, tombstone_id
 from loki_memory.models.base import Evidence
+from loki_memory.models.belief import Surprise
 from loki_memory.models.confidence import confidence
 from loki_memory.models.ids import digest
 from loki_memory.models.lesson_text import USERS_WORDS, is_report, objection
@@ -51,6 +55,7 @@ _WORTH = 2.0  # observations that a score is worth
 _UNSCORED = 0.5  # a statement that somebody wrote down without a score
 _SHARED = 3  # words of content that two statements of one lesson have in common, at least
 _SAME_LESSON = 0.7  # of similarity; chosen by reading what joins on two projects
+_MAY_REPEAT = 0.4  # of the words of a statement: with fewer in common nothing repeats it
 _GRID = 1024  # parts of 1 to which a vector is rounded
 _OURS = (
     "statement",
@@ -71,6 +76,7 @@ class Stated(NamedTuple):
 
     episode: EpisodeFeatures
     statement: StatedSentence
+    before: str = ""  # what was stated before it in the episode, or its goal
 
     @property
     def id(self) -> str:
@@ -79,18 +85,23 @@ class Stated(NamedTuple):
 
 def facts(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     """One fact per statement of the touched episodes, as all episodes make it."""
-    shelf = _Shelf() if touched is None else _Shelf(filter(_is_live, snapshot.of(Fact)))
+    shelf = _Shelf(snapshot.thresholds.surprise)
+    if touched is not None:
+        shelf.put(filter(_is_live, snapshot.of(Fact)))
     names = snapshot.records if touched is None else touched
     found: defaultdict[str, dict[str, Stated]] = defaultdict(dict)
     twins: dict[str, str] = {}
     for stated in _stated(_episodes(snapshot, names)):
         id_ = shelf.joined(stated)
+        if not id_:
+            continue
         found[id_].setdefault(stated.episode.id, stated)
         if id_ != stated.id and stated.id in snapshot.records:
             twins[stated.id] = id_
     put: list[Fact] = []
     for id_, by_episode in sorted(found.items()):
-        put += _renewed(snapshot, id_, by_episode, is_partial=touched is not None)
+        told = shelf.surprises.get(id_)
+        put += _renewed(snapshot, id_, by_episode, told, is_partial=touched is not None)
     put += [_replaced(snapshot.records[name], heir) for name, heir in sorted(twins.items())]
     news = [one for one in put if differs(one, snapshot.records)]
     return PhaseChanges(put=tuple(news), steps=tuple(_step(one, snapshot) for one in news))
@@ -99,27 +110,71 @@ def facts(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
 class _Shelf:
     """Facts by the stems of their words, in which those that say the same are found."""
 
-    def __init__(self, known: Iterable[Fact] = ()) -> None:
+    def __init__(self, least: float) -> None:
+        self.surprises: dict[str, Surprise] = {}  # of the statements that began facts here
+        self._least = least
         self._texts: dict[str, str] = {}
+        self._begun: dict[str, tuple[str, str]] = {}  # the day and the episode; of those put here
         self._meanings = _Meanings()
         self._having: defaultdict[str, list[str]] = defaultdict(list)
+
+    def put(self, known: Iterable[Fact]) -> None:
+        """Put facts on the shelf that earlier runs made."""
         for fact in sorted(known, key=lambda one: (one.valid_from or "", one.id)):
             self._add(fact.id, extra(fact, "key")["statement"])
+            self._begun[fact.id] = (fact.valid_from or "", min(fact.evidence.for_, default=""))
 
     def joined(self, stated: Stated) -> str:
-        """The id of the fact that a statement joins, or begins."""
-        text = stated.statement.text
+        """The id of the fact that a statement joins, or begins; empty if it says nothing."""
         if stated.id in self._texts:
+            if self._is_later(stated.id, stated):
+                self.surprises[stated.id] = self._surprise(stated)
+                del self._begun[stated.id]
             return stated.id
-        words = set(content(text))
-        shared = Counter(chain.from_iterable(self._having[word] for word in words))
+        return self._same(stated.statement.text) or self._begin(stated)
+
+    def _same(self, text: str) -> str:
+        """The id of the fact that says the same; empty if none does."""
+        shared = self._sharing(text)
         near = {id_: count for id_, count in shared.items() if count >= _SHARED}
         alike = {id_: self._similarity(text, id_, count) for id_, count in near.items()}
         best = max(sorted(alike), key=alike.__getitem__, default="")
-        if best and alike[best] >= _SAME_LESSON:
-            return best
+        return best if best and alike[best] >= _SAME_LESSON else ""
+
+    def _begin(self, stated: Stated) -> str:
+        """Begin a fact, unless it is no surprise: then it joins the one that it repeats."""
+        text = stated.statement.text
+        found = self._surprise(stated)
+        if found.score < self._least:
+            known = [] if says_nothing(text) else sorted(self._known(stated))
+            return max(known, key=lambda id_: repeated(text, self._texts[id_]), default="")
         self._add(stated.id, text)
+        self.surprises[stated.id] = found
         return stated.id
+
+    def _surprise(self, stated: Stated) -> Surprise:
+        said = stated.statement
+        known = [self._texts[id_] for id_ in self._known(stated)]
+        return surprise(said.text, known, stated.before, said.type)
+
+    def _known(self, stated: Stated) -> list[str]:
+        """The facts that began before a statement and may be about the same."""
+        text = stated.statement.text
+        enough = _MAY_REPEAT * len(set(content(text)))
+        near = {id_ for id_, count in self._sharing(text).items() if count >= enough}
+        chosen = position(text)
+        near.update(self._having[_choice(chosen)] if chosen else ())
+        return [id_ for id_ in near if id_ != stated.id and not self._is_later(id_, stated)]
+
+    def _is_later(self, id_: str, stated: Stated) -> bool:
+        """Whether a fact of an earlier run began not before this statement."""
+        begun = self._begun.get(id_)
+        return begun is not None and begun >= (stated.episode.date, stated.episode.id)
+
+    def _sharing(self, text: str) -> Counter[str]:
+        """How many words of content facts have in common with a text."""
+        words = set(content(text))
+        return Counter(chain.from_iterable(self._having.get(word, ()) for word in words))
 
     def _similarity(self, text: str, id_: str, shared: int) -> float:
         """Half the cosine of the embeddings, half the share of words; 0 if one denies the other."""
@@ -133,6 +188,13 @@ class _Shelf:
         self._texts[id_] = text
         for word in set(content(text)):
             self._having[word].append(id_)
+        if chosen := position(text):
+            self._having[_choice(chosen)].append(id_)
+
+
+def _choice(chosen: Position) -> str:
+    """The place on the shelf of what chooses among the same alternatives; no word has a space."""
+    return f"choice {chosen.group}"
 
 
 class _Meanings:
@@ -170,14 +232,35 @@ def _is_live(fact: Fact) -> bool:
 
 
 def _renewed(
-    snapshot: Snapshot, id_: str, by_episode: dict[str, Stated], *, is_partial: bool
+    snapshot: Snapshot,
+    id_: str,
+    by_episode: dict[str, Stated],
+    told: Surprise | None,
+    *,
+    is_partial: bool,
 ) -> Iterator[Fact]:
     """A fact as its statements make it; nothing if a person rejected or wrote it."""
     old = snapshot.records.get(id_)
     if _is_refused(snapshot, by_episode, old):
         return
     fact = old if isinstance(old, Fact) else None
-    yield _fact(snapshot, id_, list(by_episode.values()), fact, is_partial=is_partial)
+    new = _fact(snapshot, id_, list(by_episode.values()), fact, is_partial=is_partial)
+    if min(_known(snapshot, fact, is_partial=is_partial), default="~") < min(by_episode):
+        told = None  # it began in an episode that is not at hand
+    yield _with_surprise(new, told, fact)
+
+
+def _with_surprise(new: Fact, told: Surprise | None, old: Fact | None) -> Fact:
+    """A fact with the surprise of the statement that began it; its importance follows.
+
+    An importance that is not what its surprise was is a person's, and stays.
+    """
+    if told is None or new.origin == "owner":
+        return new
+    before = old.surprise.score if old and old.surprise else None
+    is_set = new.importance is not None and new.importance != before
+    fields: dict[str, Any] = {"surprise": told.model_dump()}
+    return new.changed(**fields, **({} if is_set else {"importance": told.score}))
 
 
 def _replaced(twin: Record | None, heir: str) -> Fact:
@@ -196,7 +279,10 @@ def _episodes(snapshot: Snapshot, ids: Iterable[str]) -> list[EpisodeFeatures]:
 
 def _stated(episodes: Iterable[EpisodeFeatures]) -> Iterator[Stated]:
     for episode in episodes:
-        yield from (Stated(episode, statement) for statement in episode.statements())
+        before = episode.goal
+        for statement in episode.statements():
+            yield Stated(episode, statement, before)
+            before = statement.text
 
 
 def _is_refused(snapshot: Snapshot, stated: Mapping[str, Stated], old: object) -> bool:

@@ -246,7 +246,7 @@ _RULES: dict[str, Rule] = {
 }
 # Fields that consolidation writes beside the words, and that follow from the evidence.
 _PRODUCED: dict[str, Rule] = {
-    **dict.fromkeys(("category", "parent", "depth", "key", "scope"), rendered),
+    **dict.fromkeys(("category", "parent", "depth", "key", "scope", "surprise"), rendered),
     **dict.fromkeys(("confidence", "status"), elsewhere),
     "at": _newest,
 }

@@ -14,7 +14,17 @@ from loki_memory.models.kinds import STATEMENT
 _NOISE = frozenset({"$schema", "usage_count", "last_used", "history"})
 # Fields that are reported in words of their own, or that change together with those.
 _WEIGHED = frozenset(
-    {"status", "confidence", "evidence", "source_episodes", "links", "at", "key", "reviewed"}
+    {
+        "status",
+        "confidence",
+        "evidence",
+        "source_episodes",
+        "links",
+        "at",
+        "key",
+        "reviewed",
+        "surprise",
+    }
 )
 
 

@@ -155,6 +155,17 @@ class AntiPattern(Belief):
         return Passage(self.value(), "\n".join(filter(None, lines)), "")
 
 
+class Surprise(Part):
+    """The share of a statement that was news when it was made, and what it follows from."""
+
+    score: Score
+    novelty: Score
+    contradiction: Score
+    specificity: Score
+    emphasis: Score
+    context_switch: Score
+
+
 class Fact(Belief):
     """A statement of a person or agent, or an observation.
 
@@ -173,6 +184,7 @@ class Fact(Belief):
     attribute: Text | None = None
     type: Text | None = None  # preference, decision, convention, gotcha, fact, entity, …
     score: Score | None = None  # the chance that an extracted statement is worth keeping
+    surprise: Surprise | None = None  # of an extracted statement
 
     def key(self) -> tuple[str, ...]:
         placed = (self.session or "", self.at or "")
