@@ -157,6 +157,7 @@ CHANGED = [
     ("Use dark mode in the docs", "Use the light theme in the docs, please"),
     ("please use the british spelling :)", "let's make sure we're using US English everywhere"),
     ("Use British spelling in all messages", "US English everywhere, please"),
+    ("Use British spelling", "We change the messages - let's use US English everywhere please"),
     ("Write the docs in British English", "Write the docs in American English"),
     ("let's make the start command hidden", "let's remove the start command"),
     (
@@ -197,6 +198,7 @@ UNRELATED = [
     ("Hide the banner at login", "Keep the banner at login"),
     ("Use dark mode", "Use light mode when the sun shines"),
     ("Use tabs", "Use tabs, not spaces"),
+    ("Prefer rebase", "Merge commits from the main branch do not count as work"),
 ]
 
 

@@ -213,3 +213,15 @@ def test_the_first_in_time_is_the_novel_one_in_whatever_order_sessions_become_kn
         known = Snapshot([*known.records.values(), one])
         known = known.with_changes(facts(known, frozenset({one.id})))
     assert {one.id: one.document() for one in known.of(Fact)} == at_once
+
+
+def test_a_change_of_surprise_alone_is_not_told_as_a_strengthened_fact() -> None:
+    (fact,) = learned(session(2, "I prefer Go", **PREFERS))
+    known: list[Record] = [
+        fact,
+        session(1, "I prefer Python", **PREFERS),
+        session(2, "I prefer Go", **PREFERS),
+    ]
+    changes = facts(Snapshot(known))
+    assert {one.id for one in changes.put} > {fact.id}
+    assert fact.id not in {step.id for step in changes.steps}

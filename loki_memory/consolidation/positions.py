@@ -139,6 +139,7 @@ _REPLACES = re.compile(
     r"(?P<old>[\w.+#-]+)(?: mode| theme| english| spelling| quotes)?"
 )
 _PURPOSE = re.compile(r"^(?P<value>[^,;:]{1,40}?)(?: (?:for|as) (?P<purpose>[^,;:]{1,60}))?$")
+_CLAUSES = re.compile(r" - |[;.] ")
 _FACE = re.compile(r"[:;]-?[)(dp](?!\w)|[\"`\u2026()]|(?<!\w)'|'(?!\w)")
 _TAIL = re.compile(r"(?:[\s,.!]+(?:please|everywhere|instead|always|now|again|any ?more|thanks))+$")
 # Who wants it, how much and since when says nothing about what it is about.
@@ -151,6 +152,7 @@ _FILLER = re.compile(
 _EVERYWHERE = re.compile(r"\b(?:everywhere|throughout|in (?:all|every) cases?)\b")
 _FIRST_PERSON = re.compile(r"\b(?:i|i'd|my|me)\b")
 _LONGEST = 200  # characters: more is no plain statement
+_SHORT = 6  # words of a choice without a verb: "dark mode in the docs, please"
 _NAMED = 3  # words of a choice that is in no list
 OTHER, FATE = "other", "fate"
 TELLS = frozenset({"gotcha", "fact", "entity", "relationship"})  # types that choose nothing
@@ -292,13 +294,14 @@ def _choice(said: str) -> Position | None:
     elif replaced:
         after = after[: replaced.start()] + after[replaced.end() :]
     if not frame and not moved:
-        after = _LEAD.sub("", after)
+        after = _LEAD.sub("", after) if len(said.split()) <= _SHORT else ""
     chosen = _chosen(_ARTICLE.sub("", after), is_framed=bool(frame or moved))
     if chosen is None:
         return None
     group, value, rest = chosen
     is_wish = frame is None or bool(_WISH.match(said, start))
-    about = _about(f"{_NEGATED.sub(' ', before)} {rest}")
+    clause = f"{_CLAUSES.split(before)[-1]} {_CLAUSES.split(rest)[0]}"
+    about = _about(_NEGATED.sub(" ", clause))
     is_negated = bool(_NEGATED.search(said[:end]))
     return Position(group, value, is_negated, about, _known_as(given_up), is_wish=is_wish)
 

@@ -104,7 +104,7 @@ def facts(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
         put += _renewed(snapshot, id_, by_episode, told, is_partial=touched is not None)
     put += [_replaced(snapshot.records[name], heir) for name, heir in sorted(twins.items())]
     news = [one for one in put if differs(one, snapshot.records)]
-    return PhaseChanges(put=tuple(news), steps=tuple(_step(one, snapshot) for one in news))
+    return PhaseChanges(put=tuple(news), steps=tuple(_steps(news, snapshot)))
 
 
 class _Shelf:
@@ -381,6 +381,19 @@ def _status(stated: list[Stated], text: str, score: float, support: int) -> str:
         is_rule = holds_everywhere(text) and not objection(text, is_stated=True)
         return "active" if is_rule else "candidate"
     return "active" if score >= TOLD_FROM_ONE else "candidate"
+
+
+def _steps(news: Iterable[Fact], snapshot: Snapshot) -> Iterator[BeliefChange]:
+    """What is told of new facts: nothing of one that is only more or less of a surprise."""
+    for new in news:
+        old = snapshot.records.get(new.id)
+        if not isinstance(old, Fact) or _said_of(old) != _said_of(new):
+            yield _step(new, snapshot)
+
+
+def _said_of(fact: Fact) -> dict[str, Any]:
+    document = fact.document()
+    return {name: document[name] for name in document.keys() - {"surprise", "importance"}}
 
 
 def _step(new: Fact, snapshot: Snapshot) -> BeliefChange:
