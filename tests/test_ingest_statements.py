@@ -256,3 +256,17 @@ def test_a_secret_in_prose_is_replaced_before_it_is_staged(ws: Workspace, tmp_pa
     files = [path for path in ws.layout.root.rglob("*") if path.is_file()]
     assert not any(secret.encode() in path.read_bytes() for path in files)
     assert find_secrets(secret)
+
+
+def test_a_plain_choice_of_the_user_is_kept_however_short() -> None:
+    said = [
+        Utterance("1", "I prefer Python", "user"),
+        Utterance("2", "Actually, I prefer Go", "user"),
+    ]
+    found = {(one.text, one.type) for one in statements(said)}
+    assert found == {("I prefer Python", "preference"), ("Actually, I prefer Go", "preference")}
+
+
+def test_short_words_of_an_agent_or_without_a_choice_are_not() -> None:
+    said = [Utterance("1", "I prefer Python", "say"), Utterance("2", "Use it", "user")]
+    assert statements(said) == []

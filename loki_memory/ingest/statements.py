@@ -14,10 +14,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
+from loki_memory.consolidation.positions import FATE, OTHER, position
 from loki_memory.consolidation.similarity import content
 from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_score import CODE_NAME, DEFECT, USER, is_refused, score
-from loki_memory.ingest.statement_types import is_about_tool, statement_type
+from loki_memory.ingest.statement_types import PREFERENCE, is_about_tool, statement_type
 from loki_memory.models.text import runs
 
 STORED = 0.15  # the least score that is kept
@@ -28,6 +29,7 @@ _DEFECTS = frozenset({"fact", "entity", "relationship"})  # types that may tell 
 _STATED_BY_USER = 0.5  # the score of a preference or decision in the user's own words
 _MOST_SENTENCES = 20_000  # of a session: more are those of a log that somebody pasted
 _LEAST_CONTENT = 3  # words
+_SHORT_CHOICE = 6  # words; a longer one is judged like any sentence
 _SHARED, _SHARE = 4, 0.55  # words of content that make two sentences say nearly the same
 _CONTAINED = 0.8  # of the words of a sentence: the other repeats it
 _MOST_COMMON = 400  # sentences that have a word: one that is more common tells nothing apart
@@ -79,7 +81,7 @@ def statements(
     found = (
         _statement(utterances[sentence.at], sentence, _restated(sentence, said, having), outside)
         for sentence in said
-        if not is_refused(sentence.text, utterances[sentence.at].source)
+        if _may_be_kept(sentence.text, utterances[sentence.at].source)
     )
     kept = [
         statement._replace(is_resolved=_is_resolved(statement, edited, outside))
@@ -105,7 +107,9 @@ def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Sentence]:
     for at, utterance in enumerate(utterances):
         for sentence in sentences(utterance.text):
             text = tidy(sentence)
-            if text not in seen and len(words := frozenset(content(text))) >= _LEAST_CONTENT:
+            words = frozenset(content(text))
+            is_enough = len(words) >= _LEAST_CONTENT or _is_choice(text, utterance.source)
+            if text not in seen and is_enough:
                 seen.add(text)
                 yield _Sentence(at, text, words)
         if len(seen) >= _MOST_SENTENCES:
@@ -146,12 +150,26 @@ def _statement(
     source, text = utterance.source, sentence.text
     worth = score(text, source, restated)
     type_ = statement_type(text, source, worth, outside)
+    if not type_ and _is_choice(text, source):
+        type_ = PREFERENCE
     if source == USER and type_:
         worth = max(worth, _STATED_BY_USER)
     if not type_ or worth < STORED or len(text) > LONGEST:
         return None
     said = (utterance.key, text, type_, source, round(worth, 3))
     return FoundStatement(*said, sentence.at, utterance.is_external)
+
+
+def _may_be_kept(text: str, source: str) -> bool:
+    return not is_refused(text, source) or _is_choice(text, source)
+
+
+def _is_choice(text: str, source: str) -> bool:
+    """Whether a user plainly chooses something that is known to exclude others: "I prefer Go"."""
+    if source != USER or len(text.split()) > _SHORT_CHOICE:
+        return False
+    chosen = position(text)
+    return chosen is not None and chosen.is_wish and chosen.group not in {FATE, OTHER}
 
 
 def _is_resolved(
@@ -193,8 +211,8 @@ def _repeats(words: frozenset[str], other: frozenset[str]) -> bool:
 
 _INTERJECTION = re.compile(
     r"^(?:(?:good (?:catch|point|question)|right|found it|ok(?:ay)?|great|perfect|yes|no|exactly|so"
-    "|confirmed|done|fixed|note|important|wait|ah|actually|hmm|meanwhile|root cause)"
-    "\\b\\s*[\u2013\u2014:,.!-]+\\s*)+",
+    "|confirmed|done|fixed|note|important|wait|ah|hmm|meanwhile|root cause"
+    "|actually(?!,? (?:i|we|let'?s)\\b))\\b\\s*[\u2013\u2014:,.!-]+\\s*)+",
     re.IGNORECASE,
 )
 _FIXED_IN = re.compile(
