@@ -683,7 +683,8 @@ class Workspace:
         surface: str = "continuity",
     ) -> str:
         """The block that `continuity` would write, or would have written; nothing is written."""
-        from loki_memory.continuity.file import Reader, block_text, last_goal
+        from loki_memory.continuity.file import Reader, block_text
+        from loki_memory.injection.goal import last_goal
 
         if goal is None:
             goal = last_goal(self, agent or "")

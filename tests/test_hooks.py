@@ -94,7 +94,55 @@ def test_a_session_begins_with_what_matters_now(ws: Workspace, project: Path) ->
     ws.remember("Two migrations at once lock the table", kind="anti-pattern")
     told = fire(project, "SessionStart", source="startup")
     assert "Two migrations at once lock the table" in told
-    assert "Mistakes to Avoid" in told
+    assert "#" not in told
+    assert "_None shown._" not in told
+    assert "<!--" not in told
+
+
+def test_a_brief_has_ten_short_lines_at_most(ws: Workspace, project: Path) -> None:
+    for number in range(30):
+        ws.remember(f"Service {number} listens on port 80{number:02}", kind="fact")
+    ws.remember("Always squash before a merge", kind="fact")
+    told = fire(project, "SessionStart", source="startup").splitlines()[2:-1]
+    assert 3 <= len(told) <= 10
+    assert sum(map(len, told)) <= 4 * 400
+
+
+def test_a_brief_says_which_gate_failed_last(ws: Workspace, project: Path) -> None:
+    began = (
+        '<testsuite name="pytest" timestamp="2026-01-0{}T10:00:00"><testcase name="test_paging">'
+    )
+    broken = '<failure message="page 2 is empty"/>'
+    ws.sessions.record_verdict(f"{began.format(1)}{broken}</testcase></testsuite>".encode())
+    assert "pytest failed last: page 2 is empty" in fire(project, "SessionStart")
+    ws.sessions.record_verdict(f"{began.format(2)}</testcase></testsuite>".encode())
+    assert "pytest failed" not in fire(project, "SessionStart")
+
+
+def test_what_a_brief_told_is_not_told_again_by_the_first_prompt(
+    ws: Workspace, project: Path
+) -> None:
+    ws.remember(RULE, kind="pattern")
+    assert RULE in fire(project, "SessionStart", source="startup")
+    assert fire(project, "UserPromptSubmit", prompt=RULE) == ""
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["yes", "ok, go on", "commit and push", "/recall types", "A.", "please do", "1"],
+)
+def test_a_prompt_without_work_in_it_gets_no_hint(
+    ws: Workspace, project: Path, prompt: str
+) -> None:
+    ws.remember("Yes is an answer: go on, commit, push, recall types", kind="pattern")
+    assert fire(project, "UserPromptSubmit", prompt=prompt) == ""
+
+
+def test_tokens_of_an_injection_are_those_of_the_whole_line(ws: Workspace, project: Path) -> None:
+    ws.remember(RULE, kind="pattern")
+    told = fire(project, "UserPromptSubmit", prompt=RULE).splitlines()[2]
+    (injection,) = ws.injections()
+    assert injection.tokens == (len(told.encode()) + 3) // 4
 
 
 def test_what_others_wrote_by_hand_is_taken_in_first(ws: Workspace, project: Path) -> None:
@@ -198,8 +246,8 @@ def test_a_session_is_told_a_thing_once_until_it_loses_its_context(
     assert RULE in fire(project, "UserPromptSubmit", prompt=RULE)
     assert fire(project, "UserPromptSubmit", prompt=RULE) == ""
     assert RULE in fire(project, "UserPromptSubmit", prompt=RULE, session_id="another")
-    fire(project, "SessionStart", source="compact")
-    assert RULE in fire(project, "UserPromptSubmit", prompt=RULE)
+    assert RULE in fire(project, "SessionStart", source="compact")
+    assert fire(project, "UserPromptSubmit", prompt=RULE) == ""
 
 
 def test_what_is_private_in_a_prompt_is_not_looked_for_nor_journaled(
@@ -423,9 +471,7 @@ def test_a_session_that_is_resumed_or_compacted_is_told_of_what_it_was_asked(
     fire(project, "PreCompact", transcript_path=str(transcript), trigger="auto")
     for source in ("resume", "compact"):
         told = fire(project, "SessionStart", transcript_path=str(transcript), source=source)
-        assert "[goal] Thanks! Now document the cart" in told
         assert "The cart is documented in README.md" in told
-    assert "[goal]" not in fire(project, "SessionStart", source="startup")
 
 
 # -- never in the way ------------------------------------------------------------------------------

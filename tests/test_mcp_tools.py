@@ -456,8 +456,8 @@ def test_hostile_text_never_reaches_a_description_and_stays_inside_its_string(
         ),
         (
             "memory_remember",
-            {"text": "A", "importance": "high"},
-            "memory_remember: importance must be a number.",
+            {"text": "A", "importance": "huge"},
+            "memory_remember: importance must be a number, high, medium or low.",
         ),
         (
             "memory_correct",

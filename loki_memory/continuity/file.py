@@ -11,8 +11,6 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import orjson
-
 from loki_memory.continuity.block import place
 from loki_memory.continuity.harvest import harvest
 from loki_memory.continuity.render import Now, render
@@ -22,6 +20,7 @@ from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import latest_episodes, standing
 from loki_memory.injection.context import EPISODES, found_for, is_off, warnings, with_text
+from loki_memory.injection.goal import last_goal, note_goal
 from loki_memory.injection.line import BulletLine, InjectedLine, gist, injected_line, line, tellable
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.ids import digest, file_stem
@@ -77,7 +76,7 @@ def continuity(
             if disk.read_bytes(path) == before:  # an agent may write in between
                 disk.write_bytes(path, after)
                 break
-    _note_goal(workspace, agent, goal)
+    note_goal(workspace, agent, goal)
     return path, changed
 
 
@@ -245,26 +244,3 @@ def _keep(workspace: Workspace, note: Noted, agent: str) -> None:
     except RejectedValue:
         said = f"a note in CONTINUITY.md was rejected before and is not taken: {note.text}"
         workspace.notices.append(said)
-
-
-def last_goal(workspace: Workspace, agent: str) -> str:
-    return redact(_goals(workspace).get(agent, ""))
-
-
-def _goals(workspace: Workspace) -> dict[str, str]:
-    data = disk.read_bytes(workspace.layout.local / "goals.json")
-    try:
-        found = orjson.loads(data) if data else {}
-    except ValueError:
-        return {}
-    return {k: v for k, v in found.items() if isinstance(v, str)} if isinstance(found, dict) else {}
-
-
-def _note_goal(workspace: Workspace, agent: str, goal: str) -> None:
-    """Keep the goal, so that the block can be rendered again when memory changes."""
-    goals = _goals(workspace)
-    if goals.get(agent, "") == goal or not goal:
-        return
-    path = workspace.layout.local / "goals.json"
-    with failures_named(path):
-        disk.write_bytes(path, orjson.dumps({**goals, agent: goal}, option=orjson.OPT_SORT_KEYS))

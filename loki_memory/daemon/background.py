@@ -253,8 +253,9 @@ class Background:
 
     def _refresh(self) -> None:
         """Render CONTINUITY.md for the last goal, if it is in use and git does not track it."""
-        from loki_memory.continuity.file import continuity, continuity_path, last_goal
+        from loki_memory.continuity.file import continuity, continuity_path
         from loki_memory.injection.context import is_off
+        from loki_memory.injection.goal import last_goal
 
         home = self.workspace
         is_used = last_goal(home, "") or continuity_path(home, "").exists()

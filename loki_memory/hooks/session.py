@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 from loki_memory.hooks.event import Event
@@ -12,7 +11,6 @@ from loki_memory.workspace import Workspace
 
 # A session that goes on gets the memories for its last prompt.
 _GOES_ON = ("resume", "compact")
-_MEMORY = re.compile(r"^- \[(?!goal\])", re.MULTILINE)  # a line of a brief with a memory
 
 
 def sessionstart(workspace: Workspace, event: Event) -> Done:
@@ -78,14 +76,18 @@ def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
 
 
 def _brief(workspace: Workspace, event: Event, goal: str | None) -> str:
-    """The block that `continuity` renders; CONTINUITY.md itself stays as it is."""
-    block = workspace.continuity_block(
-        goal=goal or None,
-        agent=_agent(event),
-        session=event.session,
-        surface=f"hook:{event.name}",
-    )
-    return block if _MEMORY.search(block) else ""
+    """A few lines about what matters; CONTINUITY.md itself stays as it is."""
+    from loki_memory.injection.brief import brief
+    from loki_memory.injection.goal import last_goal
+    from loki_memory.injection.trust_filter import withheld
+    from loki_memory.team.ledgers import handoffs_to
+
+    agent = _agent(event)
+    held = withheld(workspace.home)
+    found = handoffs_to(workspace, agent, held)
+    handoffs = (handoff for handoff in found if handoff.state == "open")
+    wanted = goal or last_goal(workspace, agent)
+    return brief(workspace, wanted, handoffs, event.session, f"hook:{event.name}")
 
 
 def _agent(event: Event) -> str:

@@ -135,6 +135,16 @@ def lessons(index: Index, mark: str) -> list[ToldLesson]:
     return [ToldLesson(*row) for row in rows]
 
 
+def rule_lessons(index: Index, rule: str) -> list[ToldLesson]:
+    """The warning about a rule of a linter or compiler, if it knows what to do."""
+    rows = index.ask(
+        f"{_LESSON} WHERE m.kind = 'anti-pattern' AND {TRUSTED} "
+        f"AND json_extract(m.body, '$.key.template') = 'rule ' || ? AND ({MENDED} OR {PROVEN})",
+        rule,
+    )
+    return [ToldLesson(*row) for row in rows]
+
+
 def standing(index: Index, limit: int) -> list[ToldLesson]:
     """What holds whatever the goal is: the routine, then what people asked for, often met first."""
     rows = index.ask(
@@ -142,6 +152,18 @@ def standing(index: Index, limit: int) -> list[ToldLesson]:
         "AND (json_extract(m.body, '$.key.routine') IS NOT NULL "
         f"OR json_extract(m.body, '$.type') IN ('preference', 'rule')) AND {TRUSTED} AND {PROVEN} "
         "ORDER BY json_extract(m.body, '$.key.routine') IS NULL, evidence DESC, m.id LIMIT ?",
+        limit,
+    )
+    return [ToldLesson(*row) for row in rows]
+
+
+def noted(index: Index, kind: str, limit: int) -> list[ToldLesson]:
+    """Beliefs of a kind that somebody put into words, newest first."""
+    rows = index.ask(
+        f"{_LESSON} WHERE m.kind = ? AND m.scope <> 'session' "
+        f"AND json_extract(m.body, '$.key') IS NULL AND {TRUSTED} AND {PROVEN} "
+        "ORDER BY m.at DESC, m.id LIMIT ?",
+        kind,
         limit,
     )
     return [ToldLesson(*row) for row in rows]

@@ -1,56 +1,61 @@
 """Hints during a session: a few lines before a prompt, and the known remedy after an error.
 
-Before a prompt, the memories nearest to it, each at most once in a session until the session loses
-its context. After a failed tool call, what resolved the same error before. Both come from memory of
-this project; a line that is not near enough, not trusted or not through the gate (`index.gate`) is
-left out.
+Before a prompt, the lessons nearest to it, each at most once in a session until the session loses
+its context. A prompt without work in it (an assent, "commit and push", a command of ours, a
+notification) gets none. After a failed tool call, what resolved the same error before, or what is
+known of the rule that a linter names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from loki_memory.injection.told import ToldLine, note_told, told_before, told_lines
 from loki_memory.injection.trust_filter import withheld
-from loki_memory.models.text import tokens
-from loki_memory.recall.recall import RecallOptions, note_shown, recall, shown
+from loki_memory.recall.recall import RecallOptions, recall
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
+    from loki_memory.index.gate import ToldLesson
     from loki_memory.workspace import Workspace
 
 _LINES = 3  # before a prompt: read at every one of them
 _LOOKED_AT = 8  # hits, some of which may be withheld
 _LESSONS = 2  # after a failure
+_RULES = 4  # of a linter's output that are looked up
 _NEAR = 0.4  # of the best score, as for all that is injected
 _ASKED = 2_000  # characters of a prompt: the rest is pasted
-# A session that began, or lost its context, may get every memory again. Injections into its
-# subagents do not count.
-_BEGINNINGS = ("hook:SessionStart",)
-_TELLING = (*_BEGINNINGS, "hook:UserPromptSubmit")
 
 
 def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> str:
     """Lines that are relevant to a prompt; empty where nothing is relevant enough."""
     asked = _beginning(without_private(prompt))
-    if not asked:
+    if not asked or not states_goal(asked):
         return ""
     options = RecallOptions(asked, _LOOKED_AT, session=session)
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
     known = told_before(workspace, session)
     held = withheld(workspace.home)
     near = [hit for hit in hits if hit.score >= _NEAR * hits[0].score and hit.id not in held]
-    fresh = _worded(workspace, (hit for hit in near[:_LINES] if hit.id not in known))
-    if fresh:
-        note_shown(workspace, surface, asked, [hit for hit, _ in fresh], session)
-    return "".join(line for _, line in fresh)
+    nearest = islice(told_lines(workspace, near), _LINES)
+    fresh = [told for told in nearest if told.id not in known]
+    note_told(workspace, fresh, surface, asked, session)
+    return _text(fresh)
+
+
+def states_goal(prompt: str) -> bool:
+    """Check if a prompt says what is to be done."""
+    from loki_memory.ingest.boundaries import states_goal as states
+
+    return states(prompt)
 
 
 def lesson(
     workspace: Workspace, error: str, tool: str, target: str, session: str, surface: str
 ) -> str:
-    """The remedies of this very error, best first; empty if none is known."""
+    """The remedies of this very error or of the rules that it names; empty if none is known."""
     from loki_memory.files.redaction import redact
     from loki_memory.models.error_signature import head, signature
 
@@ -58,14 +63,14 @@ def lesson(
     found = signature(error)
     if found is None:
         return ""
-    lessons = _lessons(workspace, f"error:{found.exact}", head(tool, target, error))
-    known = _worded(workspace, lessons)[:_LESSONS]
-    if known:
-        costs = [(hit.id, tokens(shown(hit))) for hit, _ in known]
-        workspace.journal.shown(
-            costs, surface=surface, query=found.exact, session=session, now=workspace.now()
-        )
-    return "".join(line for _, line in known)
+    lessons = _lessons(workspace, error, f"error:{found.exact}", head(tool, target, error))
+    known = list(told_lines(workspace, lessons))[:_LESSONS]
+    note_told(workspace, known, surface, found.exact, session)
+    return _text(known)
+
+
+def _text(lines: list[ToldLine]) -> str:
+    return "".join(f"{told.text}\n" for told in lines)
 
 
 def _beginning(text: str) -> str:
@@ -86,52 +91,39 @@ def without_private(text: str) -> str:
     return clean(text)
 
 
-def told_before(workspace: Workspace, session: str) -> set[str]:
-    """The memories that were injected into a session since it began, or was compacted.
-
-    Memories that a brief offered do not count: some of them may not have fitted in.
-    """
-    from loki_memory.journal import name_of
-
-    known: set[str] = set()
-    for surface, ids in _shown(workspace, name_of(session)) if session else ():
-        known = set() if surface in _BEGINNINGS else known | ids
-    return known
-
-
-def _shown(workspace: Workspace, session: str) -> Iterator[tuple[str, set[str]]]:
-    """The latest injections of a session with their surfaces; foreign lines are skipped."""
-    try:
-        lines = workspace.journal.recent()
-    except OSError:
-        return
-    for line in lines:
-        with suppress(KeyError, TypeError, ValueError):
-            if line["session"] == session and line["surface"] in _TELLING:
-                yield line["surface"], {str(name) for name, _ in line["ids"]}
-
-
-def _lessons(workspace: Workspace, mark: str, by: str) -> list[Recollection]:
+def _lessons(workspace: Workspace, error: str, mark: str, by: str) -> list[Recollection]:
     """Warnings that know an error and its remedy, the surest first; of those that name a command,
-    the ones about the command that met it, if there are any. A candidate counts if it knows what
-    mended the error.
+    the ones about the command that met it, if there are any; then those about rules of linters
+    that the output names. A candidate counts if it knows what mended the error.
     """
     from loki_memory.index.gate import lessons
 
     workspace.home.look_again()
-    rows = lessons(workspace.index, mark)
     held = withheld(workspace.home)
-    known = [
-        Recollection(name, "anti-pattern", title, confidence=sure, evidence=evidence, status=status)
-        for name, title, sure, status, evidence in rows
-        if name not in held
-    ]
-    return [hit for hit in known if hit.title.endswith(f"(running {by})")] or known
+    known = [*_recollections(lessons(workspace.index, mark), held)]
+    own = [hit for hit in known if hit.title.endswith(f"(running {by})")] or known
+    ruled = [hit for hit in _ruled(workspace, error, held) if hit not in own]
+    return [*own, *ruled]
 
 
-def _worded(workspace: Workspace, hits: Iterable[Recollection]) -> list[tuple[Recollection, str]]:
-    """Memories that have a line to show, each with that line."""
-    from loki_memory.injection.line import bullet, injected_line, line
+def _ruled(workspace: Workspace, error: str, held: frozenset[str]) -> Iterator[Recollection]:
+    """Warnings about the rules that an output names, in its order."""
+    from loki_memory.index.gate import rule_lessons
+    from loki_memory.models.diagnostics import findings
 
-    lines = ((hit, bullet(line(injected_line(workspace, hit)))) for hit in hits)
-    return [(hit, f"{text}\n") for hit, text in lines if text]
+    kinds = dict.fromkeys(finding.kind for finding in findings(error))
+    for kind in list(kinds)[:_RULES]:
+        yield from _recollections(rule_lessons(workspace.index, kind), held)
+
+
+def _recollections(rows: list[ToldLesson], held: frozenset[str]) -> Iterator[Recollection]:
+    for row in rows:
+        if row.id not in held:
+            yield Recollection(
+                row.id,
+                "anti-pattern",
+                row.title,
+                confidence=row.confidence,
+                evidence=row.evidence,
+                status=row.status,
+            )

@@ -6,6 +6,7 @@ An agent corrects its call by them. pydantic's own text names our classes and a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,12 +41,16 @@ def unknown_argument(tool: str, name: str, names: Iterable[str]) -> str:
 
 def misfits(tool: str, schema: Mapping[str, Any], errors: Sequence[ErrorDetails]) -> str:
     """Say what is wrong with the arguments of a call, in a few sentences."""
-    return " ".join(_sentence(tool, schema, error) for error in errors[:_TOLD])
+    sentences = dict.fromkeys(_sentence(tool, schema, error) for error in errors)
+    return " ".join(islice(sentences, _TOLD))
 
 
 def _sentence(tool: str, schema: Mapping[str, Any], error: ErrorDetails) -> str:
-    place = error["loc"]
+    place = _known_place(schema, error["loc"])
     *above, name = place
+    choices = _choices(_part(schema, place))
+    if len(choices) > 1 and error["type"] != "missing":
+        return f"{_subject(tool, place)} must be {_one_of(choices)}."
     if error["type"] == "missing":
         return f"{_subject(tool, above)} needs {name}{_description(schema, place)}."
     if error["type"] == "extra_forbidden":
@@ -80,6 +85,32 @@ def _object(part: Mapping[str, Any]) -> str:
 def _description(schema: Mapping[str, Any], place: Place) -> str:
     said = _part(schema, place).get("description", "").rstrip(".")
     return f" ({said})" if said else ""
+
+
+def _known_place(schema: Mapping[str, Any], place: Place) -> Place:
+    """A place without what pydantic adds to it: which of several forms did not fit."""
+    for length in range(len(place)):
+        if len(_choices(_part(schema, place[:length]))) > 1:
+            return place[:length]
+    return place
+
+
+def _choices(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The forms that an argument may have; to leave it out is none."""
+    found: list[Mapping[str, Any]] = []
+    for form in part.get("anyOf", ()):
+        found += _choices(form) or ([form] if form.get("type") != "null" else [])
+    return found
+
+
+def _one_of(choices: Iterable[Mapping[str, Any]]) -> str:
+    """`a number, high, medium or low`."""
+    named = {"number": "a number", "integer": "a whole number", "string": "a text"}
+    forms: list[str] = []
+    for choice in choices:
+        forms += [*choice.get("enum", ())] or filter(None, [named.get(choice.get("type", ""))])
+    *rest, last = forms or ["as the schema says"]
+    return f"{', '.join(rest)} or {last}" if rest else last
 
 
 def _part(schema: Mapping[str, Any], place: Place) -> Mapping[str, Any]:

@@ -160,8 +160,14 @@ def rescored(ranked: Ranked, store: Catalogue, scores: Mapping[int, float]) -> R
         passage=np.where(was_ranked, ranked.passage[taken], store.corpus.first[order])
         if places
         else store.corpus.first[order],
-        parts={
-            part: np.where(was_ranked, values[taken], np.float32(0)) if len(values) else values
-            for part, values in ranked.parts.items()
-        },
+        parts={name: _taken(values, taken) for name, values in ranked.parts.items()},
+        alike=_taken(ranked.alike, taken),
+        cosine=_taken(ranked.cosine, taken),
     )
+
+
+def _taken(values: NDArray[np.float32], places: NDArray[np.int32]) -> NDArray[np.float32]:
+    """The values at some places; 0 where a place is -1."""
+    if not len(values):
+        return np.zeros(len(places), np.float32)
+    return np.where(places >= 0, values[places], np.float32(0))

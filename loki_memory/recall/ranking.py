@@ -106,6 +106,8 @@ class Ranked(NamedTuple):
     parts: Parts  # aligned; they add up to the scores
     passage: Ints  # the best passage of each
     certainty: float  # best MaxSim without lending + best cosine: absolute, about 0 to 2
+    alike: Floats  # MaxSim of each document's best passage, without lending: absolute
+    cosine: Floats  # of each document's best passage: absolute
 
 
 def rank(corpus: Corpus, question: Question, signals: Signals, limit: int = 200) -> Ranked:
@@ -301,6 +303,8 @@ class _Found(NamedTuple):
     passage: Ints  # the best one
     tokens: _Tokens
     certainty: float
+    alike: Floats
+    closest: Floats
 
 
 def _closely(corpus: Corpus, signals: Signals, region: _Region) -> _Found:
@@ -323,6 +327,8 @@ def _closely(corpus: Corpus, signals: Signals, region: _Region) -> _Found:
         passage=_best_passage(region, _share(by_word) + _spread(cosine) + _spread(by_token)),
         tokens=_Tokens(tokens, np.repeat(region.owner, counts)),
         certainty=float(likes.sum(axis=1).max()) + float(cosine.max()),
+        alike=_best(region, likes.sum(axis=1)),
+        closest=_best(region, cosine),
     )
 
 
@@ -516,6 +522,8 @@ def _ordered(region: _Region, found: _Found, parts: Parts, limit: int) -> Ranked
         parts={name: part[order] for name, part in parts.items()},
         passage=found.passage[order],
         certainty=found.certainty,
+        alike=found.alike[order],
+        cosine=found.closest[order],
     )
 
 
@@ -526,7 +534,8 @@ def _total(parts: Parts) -> Floats:
 
 def _nothing() -> Ranked:
     none = np.zeros(0, np.int32)
-    return Ranked(none, np.zeros(0, np.float32), {}, none, 0.0)
+    nothing = np.zeros(0, np.float32)
+    return Ranked(none, nothing, {}, none, 0.0, nothing, nothing)
 
 
 def _share(values: Floats) -> Floats:

@@ -28,6 +28,7 @@ from loki_memory.recall.full_text import Lexicon
 from loki_memory.recall.plain_questions import counted, translate
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
+from loki_memory.recall.relevance import Nearness
 from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, newer_first
 from loki_memory.recall.task_types import detect
 from loki_memory.recall.vector_similarity import Lengths, Meaning
@@ -63,6 +64,7 @@ class Hit(NamedTuple):
     score: float
     why: list[str]
     parts: dict[str, float]
+    nearness: Nearness | None = None  # None where nothing was ranked
 
 
 class RetrieverAnswer(NamedTuple):
@@ -390,8 +392,19 @@ def _explained(
         if not why:
             lent = parts.get("bm25", 0.0) > 0
             why = ["stands beside what matches" if lent else "the nearest there is"]
-        hits.append(Hit(int(store.corpus.row[document]), score, why, parts))
+        near = Nearness(
+            _cover(asked, words.get(document, [])),
+            float(ranked.alike[number]),
+            float(ranked.cosine[number]),
+        )
+        hits.append(Hit(int(store.corpus.row[document]), score, why, parts, near))
     return hits
+
+
+def _cover(asked: Sequence[Word], matched: Sequence[str]) -> float:
+    """The share of what is asked for that a memory says in the same words, by their rarity."""
+    whole = sum(word.rarity for word in asked)
+    return sum(word.rarity for word in asked if word.word in matched) / whole if whole else 0.0
 
 
 def _words_in(

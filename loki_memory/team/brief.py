@@ -61,7 +61,8 @@ class Brief(NamedTuple):
 
 def resume_brief(workspace: Workspace, agent: str, budget: int = BUDGET) -> Brief:
     """The brief of an agent that resumes its work; raises NoLedger if it is unknown."""
-    from loki_memory.continuity.file import last_goal, what_matters
+    from loki_memory.continuity.file import what_matters
+    from loki_memory.injection.goal import last_goal
 
     workspace.home.refresh()
     held = withheld(workspace.home)

@@ -1,0 +1,132 @@
+"""The brief: what an agent is told when its session begins, in ten lines at most.
+
+First the routine and what people asked for, then gates that fail, open handoffs, and the lessons:
+those nearest to the goal, or without a goal the mistakes that came again and what people noted
+last. There are no headings; where nothing is worth telling, nothing is told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain, islice, zip_longest
+from typing import TYPE_CHECKING
+
+from loki_memory.index import gate
+from loki_memory.injection.context import found_for, is_off, warnings
+from loki_memory.injection.line import BulletLine, bullet, gist, tellable
+from loki_memory.injection.told import ToldLine, note_told, told_lines
+from loki_memory.injection.trust_filter import withheld
+from loki_memory.models.text import tokens
+from loki_memory.recall.result import Recollection
+
+if TYPE_CHECKING:
+    from loki_memory.models import Handoff
+    from loki_memory.workspace import Workspace
+
+_LINES, _TOKENS = 10, 400  # at most
+_RULES, _FAILING, _HANDOFFS, _MISTAKES, _NOTED = 4, 2, 2, 3, 3
+_NEAR = 5  # lessons near the goal
+_AGAIN = 2  # episodes that met a mistake which is told without a goal
+_VERDICTS = 30  # of gates that are looked at
+
+
+def brief(
+    workspace: Workspace, goal: str, handoffs: Iterable[Handoff], session: str, surface: str
+) -> str:
+    """The lines for a session that begins; empty if there is nothing to tell."""
+    if is_off(workspace):
+        return ""
+    workspace.home.look_again()
+    held = withheld(workspace.home)
+    parts = (
+        islice(told_lines(workspace, _rules(workspace, held)), _RULES),
+        islice(_failing(workspace), _FAILING),
+        islice(map(_handoff, handoffs), _HANDOFFS),
+        _near(workspace, goal, held, session) if goal.strip() else _general(workspace, held),
+    )
+    lines = list(_fitting(_distinct(chain.from_iterable(parts))))
+    note_told(workspace, lines, surface, goal, session)
+    return "\n".join(told.text for told in lines)
+
+
+def _distinct(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:
+    seen: set[str] = set()
+    for told in lines:
+        if told.text and told.id not in seen:
+            seen.add(told.id)
+            yield told
+
+
+def _fitting(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:
+    """The first lines that fit; a line that is too long does not keep out a shorter one."""
+    room = _TOKENS
+    for told in islice(lines, _LINES):
+        if tokens(told.text) <= room:
+            room -= tokens(told.text)
+            yield told
+
+
+def _rules(workspace: Workspace, held: Collection[str]) -> Iterator[Recollection]:
+    """The routine, and what people asked for."""
+    for home in workspace.homes:
+        yield from _recollections("fact", gate.standing(home.index, _RULES), held)
+
+
+def _recollections(
+    kind: str, lessons: Iterable[gate.ToldLesson], held: Collection[str]
+) -> Iterator[Recollection]:
+    for lesson in lessons:
+        if lesson.id not in held:
+            yield Recollection(
+                lesson.id, kind, lesson.title, evidence=lesson.evidence, status=lesson.status
+            )
+
+
+def _failing(workspace: Workspace) -> Iterator[ToldLine]:
+    """Gates of the project whose last verdict was a failure, newest first."""
+    seen: set[str] = set()
+    for verdict in gate.verdicts(workspace.index, "", _VERDICTS):
+        if verdict.gate in seen:
+            continue
+        seen.add(verdict.gate)
+        record = json.loads(verdict.body)
+        met = [error.get("message", "") for error in record.get("errors_encountered") or ()]
+        if record.get("outcome") == "failure":
+            said = f"{verdict.gate} failed last: {'; '.join(filter(None, met[:2])) or 'no details'}"
+            told = bullet(BulletLine(record["id"], "episode", tellable("episode", record, said)))
+            if told:
+                yield ToldLine(record["id"], told)
+
+
+def _handoff(handoff: Handoff) -> ToldLine:
+    said = gist(handoff.kind, handoff.title(), handoff.document())
+    text = tellable(handoff.kind, {}, said)
+    return ToldLine(handoff.id, bullet(BulletLine(handoff.id, handoff.kind, text)))
+
+
+def _near(
+    workspace: Workspace, goal: str, held: Collection[str], session: str
+) -> Iterator[ToldLine]:
+    """The lessons nearest to a goal, beliefs and mistakes in turn."""
+    found, _, _ = found_for(workspace, goal, "", (), "", held, unasked=True, session=session)
+    groups = [
+        [hit for hit, _ in found[name]]
+        for name in ("relevant_patterns", "avoid_these", "applicable_skills")
+    ]
+    hits = (hit for row in zip_longest(*groups) for hit in row if hit is not None)
+    return islice(told_lines(workspace, hits), _NEAR)
+
+
+def _general(workspace: Workspace, held: Collection[str]) -> Iterator[ToldLine]:
+    """Lessons for any work: mistakes that came again, and what people noted."""
+    often = [
+        hit
+        for hit, _ in warnings(workspace, (), held, unasked=True)
+        if hit.evidence >= _AGAIN or not hit.evidence
+    ]
+    yield from told_lines(workspace, often[:_MISTAKES])
+    for home in workspace.homes:
+        for kind in ("pattern", "fact", "anti-pattern"):
+            noted = _recollections(kind, gate.noted(home.index, kind, _NOTED), held)
+            yield from told_lines(workspace, noted)

@@ -1,0 +1,38 @@
+"""The goal of an agent's work, kept between commands so that memory can be told for it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from loki_memory.files import disk
+from loki_memory.files.redaction import redact
+from loki_memory.files.store import failures_named
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+
+def last_goal(workspace: Workspace, agent: str) -> str:
+    """Read the last goal of an agent; empty if there was none."""
+    return redact(_goals(workspace).get(agent, ""))
+
+
+def note_goal(workspace: Workspace, agent: str, goal: str) -> None:
+    """Keep the goal of an agent."""
+    goals = _goals(workspace)
+    if goals.get(agent, "") == goal or not goal:
+        return
+    path = workspace.layout.local / "goals.json"
+    with failures_named(path):
+        disk.write_bytes(path, orjson.dumps({**goals, agent: goal}, option=orjson.OPT_SORT_KEYS))
+
+
+def _goals(workspace: Workspace) -> dict[str, str]:
+    data = disk.read_bytes(workspace.layout.local / "goals.json")
+    try:
+        found = orjson.loads(data) if data else {}
+    except ValueError:
+        return {}
+    return {k: v for k, v in found.items() if isinstance(v, str)} if isinstance(found, dict) else {}
