@@ -194,7 +194,7 @@ def test_tools_that_only_read_are_allowed_when_asked_for(ws: Workspace, project:
     path.parent.mkdir()
     path.write_text(SETTINGS)
     done = step(install(ws, "claude-code", allow=True), "settings.json")
-    assert done.what == f"hooks for 11 events, {len(READING)} tools that only read are allowed"
+    assert done.what == f"hooks for 10 events, {len(READING)} tools that only read are allowed"
     allowed = json.loads(path.read_text())["permissions"]["allow"]
     assert allowed == ["Bash(npm test:*)", "Read", *READING]
     assert not any(deed.did for deed in install(ws, "claude-code", allow=True))
@@ -224,7 +224,7 @@ def test_tools_of_another_server_of_our_name_are_not_allowed(ws: Workspace, proj
     other = {"mcpServers": {"loki": {"command": "other"}}}
     (project / ".mcp.json").write_text(json.dumps(other))
     done = step(install(ws, "claude-code", allow=True), "settings.json")
-    assert done.what == "hooks for 11 events"
+    assert done.what == "hooks for 10 events"
     assert "permissions" not in json.loads((project / ".claude" / "settings.json").read_text())
 
 
@@ -548,7 +548,7 @@ def test_the_doctor_says_which_hooks_codex_does_not_run(
     install(ws, "codex", user=user)
     where = "~/.codex/hooks.json" if user else ".codex/hooks.json"
     told = run(doctor_command, project)
-    assert f"Codex does not run 8 of our hooks in {where}, for they are not trusted" in told.output
+    assert f"Codex does not run 9 of our hooks in {where}, for they are not trusted" in told.output
     assert told.exit_code == 0
     trust((Path.home() if user else project) / ".codex" / "hooks.json")
     assert "Codex" not in run(doctor_command, project).output

@@ -13,6 +13,7 @@ import yaml
 
 from loki_memory import __version__
 from loki_memory.cli.main import GROUPS
+from loki_memory.hooks.event import COMMAND_TOOLS, FILE_TOOLS
 from loki_memory.resources import resource
 
 PLUGIN = resource("plugin")
@@ -38,11 +39,11 @@ EVENTS = re.compile(
     "InstructionsLoaded|ConfigChange|CwdChanged|DirectoryAdded|FileChanged|WorktreeCreate|"
     "WorktreeRemove|PreCompact|PostCompact|Elicitation|ElicitationResult|SessionEnd"
 )
+OF_CODEX = {"shell", "local_shell", "exec_command", "apply_patch"}
 OURS = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
-    "PostToolUse",
     "PostToolUseFailure",
     "Stop",
     "PreCompact",
@@ -150,9 +151,14 @@ def test_every_event_of_ours_is_hooked_once() -> None:
     assert all(len(groups) == len(groups[0]["hooks"]) == 1 for groups in hooks.values())
 
 
-def test_before_a_tool_only_leaving_a_worktree_starts_a_process() -> None:
+def test_before_a_tool_only_commands_files_and_leaving_a_worktree_start_a_process() -> None:
     (group,) = read(PLUGIN / "hooks" / "hooks.json")["hooks"]["PreToolUse"]
-    assert group["matcher"] == "ExitWorktree"
+    tools = {*group["matcher"].split("|")}
+    assert tools == {"ExitWorktree", *COMMAND_TOOLS, *FILE_TOOLS} - OF_CODEX
+
+
+def test_nothing_runs_after_a_call_that_worked() -> None:
+    assert "PostToolUse" not in read(PLUGIN / "hooks" / "hooks.json")["hooks"]
 
 
 def test_what_is_answered_to_the_agent_is_waited_for() -> None:
@@ -160,7 +166,7 @@ def test_what_is_answered_to_the_agent_is_waited_for() -> None:
     hooks = read(PLUGIN / "hooks" / "hooks.json")["hooks"]
     waited = {event for event, (group,) in hooks.items() if not group["hooks"][0].get("async")}
     assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUseFailure"} <= waited
-    assert not {"PostToolUse", "Stop"} & waited
+    assert "Stop" not in waited
 
 
 def test_the_server_is_started_as_the_program_starts_it() -> None:

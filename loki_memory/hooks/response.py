@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from loki_memory.errors import LokiMemoryError
-from loki_memory.hooks.event import Event, parsed
+from loki_memory.hooks.event import COMMAND_TOOLS, FILE_TOOLS, Event, parsed
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -56,7 +56,7 @@ GUARD = "LOKI_HOOK"  # in the environment of every process that a hook starts
 EVENTS = {
     "SessionStart": "session",
     "UserPromptSubmit": "prompt",
-    "PreToolUse": "worktree",
+    "PreToolUse": "tool",
     "PostToolUse": "tool",
     "PostToolUseFailure": "tool",
     "Stop": "session",
@@ -68,8 +68,8 @@ EVENTS = {
 }
 RETIRED = {"PostCompact": "", "WorktreeRemove": "worktree"}
 HANDED_OVER = {"SessionEnd"}  # events with a second part, for a process that outlives the session
-# Also while capture is paused: these events only keep what is there.
-ALWAYS = {"PreToolUse", "WorktreeRemove"}
+# Also while capture is paused, as when an agent leaves a worktree: this only keeps what is there.
+ALWAYS = {"WorktreeRemove"}
 _LEAVING = "ExitWorktree"  # the tool by which an agent leaves a worktree, and may have it removed
 _NOT_REMOVED = (
     "loki-mem: this hook removes no worktree, and is not needed any more; "
@@ -140,10 +140,11 @@ def _guarded(
 
 def _workspace(event: Event, folder: str) -> Workspace | None:
     """Open the workspace of a folder; None if it has none, or if the event needs none."""
-    if event.name == "PostToolUse" and event.transcript:
-        return None  # the transcript records it; this event comes after every call
-    if event.name == "PreToolUse" and event.text("tool_name") != _LEAVING:
+    tool = event.text("tool_name")
+    if event.name == "PreToolUse" and tool not in {_LEAVING, *COMMAND_TOOLS, *FILE_TOOLS}:
         return None
+    if event.name == "PostToolUse" and event.transcript and tool not in COMMAND_TOOLS:
+        return None  # the transcript records it, and only commands meet errors that are known
     from loki_memory.ingest.pause import why_off
     from loki_memory.workspace import Workspace
 
@@ -151,11 +152,15 @@ def _workspace(event: Event, folder: str) -> Workspace | None:
         workspace = Workspace.open(folder)
     except (LokiMemoryError, OSError, ValueError):  # no folder, no workspace, no path at all
         return None
-    return workspace if event.name in ALWAYS or not why_off(workspace) else None
+    is_kept = event.name in ALWAYS or (event.name == "PreToolUse" and tool == _LEAVING)
+    return workspace if is_kept or not why_off(workspace) else None
 
 
 def _answered(workspace: Workspace, event: Event, *, wait: bool) -> Response:
-    module = import_module(f"loki_memory.hooks.{(EVENTS | RETIRED)[event.name]}")
+    place = (EVENTS | RETIRED)[event.name]
+    if event.name == "PreToolUse" and event.text("tool_name") == _LEAVING:
+        place = "worktree"
+    module = import_module(f"loki_memory.hooks.{place}")
     name = event.name.lower() + ("_afterwards" if wait and event.name in HANDED_OVER else "")
     listener: EventFunction = getattr(module, name)
     done = listener(workspace, event)

@@ -145,6 +145,40 @@ def rule_lessons(index: Index, rule: str) -> list[ToldLesson]:
     return [ToldLesson(*row) for row in rows]
 
 
+def command_lessons(index: Index, head: str) -> list[ToldLesson]:
+    """The warnings about a command that know what to do, those met most often first."""
+    rows = index.ask(
+        f"{_LESSON} WHERE m.kind = 'anti-pattern' AND {TRUSTED} "
+        f"AND json_extract(m.body, '$.key.head') = ? AND ({MENDED}) AND coalesce({_EXPLAINED}, 0) "
+        "ORDER BY evidence DESC, m.confidence DESC, m.id",
+        head,
+    )
+    return [ToldLesson(*row) for row in rows]
+
+
+def routine(index: Index) -> list[ToldLesson]:
+    """What is run before a commit."""
+    rows = index.ask(
+        f"{_LESSON} WHERE m.kind = 'fact' AND json_extract(m.body, '$.key.routine') IS NOT NULL "
+        f"AND {TRUSTED} AND {PROVEN} ORDER BY evidence DESC, m.id LIMIT 1"
+    )
+    return [ToldLesson(*row) for row in rows]
+
+
+def file_lessons(index: Index, path: str, name: str) -> list[tuple[str, ToldLesson]]:
+    """The beliefs about a file, with their kinds: those that cite it, then those that name it."""
+    rows = index.ask(
+        f"SELECT t.*, m.kind FROM ({_LESSON}) AS t JOIN live AS m ON m.id = t.id "  # noqa: S608
+        "LEFT JOIN edges AS cited ON cited.source = m.id AND cited.target = 'file:' || ?1 "
+        f"WHERE m.kind IN ('fact', 'pattern', 'anti-pattern') AND {TRUSTED} AND {PROVEN} "
+        "AND (cited.target IS NOT NULL OR ?2 <> '' AND instr(m.title, ?2) > 0) "
+        "GROUP BY m.id ORDER BY cited.target IS NULL, m.confidence DESC, m.id LIMIT 8",
+        path,
+        name,
+    )
+    return [(row[-1], ToldLesson(*row[:-1])) for row in rows]
+
+
 def standing(index: Index, limit: int) -> list[ToldLesson]:
     """What holds whatever the goal is: the routine, then what people asked for, often met first."""
     rows = index.ask(

@@ -6,6 +6,7 @@ Codex reads in projects that its user trusts. Skill and AGENTS.md belong to the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,10 +30,12 @@ from loki_memory.install.site import Site
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
+_EVENT = re.compile(r"\w+$")  # at the end of a hook's command
 # The events of ours that Codex has.
 _EVENTS = (
     "SessionStart",
     "UserPromptSubmit",
+    "PreToolUse",
     "PostToolUse",
     "PreCompact",
     "SubagentStart",
@@ -103,10 +106,18 @@ def _site(workspace: Workspace, options: InstallOptions) -> Site:
 
 
 def _hooks(program: str) -> dict[str, list[dict[str, Any]]]:
-    """The shipped hooks without `async`: Codex skips a hook that has this field."""
+    """The shipped hooks without `async` and matchers: Codex skips a hook that has the former.
+
+    Codex has no event for a failing command, so that errors are looked for after every one.
+    """
     hooks = settings.shipped_hooks(program)
-    for handler in (handler for groups in hooks.values() for g in groups for handler in g["hooks"]):
-        handler.pop("async", None)
+    hooks["PostToolUse"] = settings.shipped_hooks(program)["PostToolUseFailure"]
+    for event, groups in hooks.items():
+        for group in groups:
+            group.pop("matcher", None)
+            for handler in group["hooks"]:
+                handler.pop("async", None)
+                handler["command"] = _EVENT.sub(event, handler["command"])
     return {event: hooks[event] for event in _EVENTS}
 
 

@@ -33,7 +33,7 @@ _DONE = (  # verbs that tell what a session did to the code
     r"|updat|wir"
 )
 _REPORTS = re.compile(
-    rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|e?d|e?s|ped|ted|ing)?\b"
+    rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|i?e?d|i?e?s|ped|ted|ing|y)?\b"
     rf"|.* [\u2013\u2014-] (?:{_DONE})(?:e?d|ped|ted)\b"
     r"|make (?!sure)|the (?:fix|approach|change|refactoring)\b|in `[^`]+`.*: if\b"
     r"|(?:this|that) (?:test|commit|pr|branch|session|error)\b"
@@ -45,7 +45,7 @@ _PASSES = re.compile(  # what will not be so tomorrow
     r"|did(?: not|n't)?|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
     r"|failing|broken?|breaks|deferred|dismissed|pre-existing|stale|silently|dropped|unchecked"
     r"|tests? (?:pass|fail)\w*|lines? \d+|incoming|(?:in|on) head|passed with)\b"
-    r"|\[`?[\w./-]+:\d"
+    r"|\[`?[\w./-]+:\d|\w\.[a-z]{1,4}-\d"
     r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b",
     re.IGNORECASE,
 )

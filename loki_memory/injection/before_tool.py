@@ -1,0 +1,86 @@
+"""Before a tool is used: the lesson of the command, or the beliefs about the file, in two lines.
+
+A command is told the mistake that was made with it before: always if it has the very option that
+was refused, otherwise if two episodes met the error and somebody knows what to do. A commit is told
+the routine. A file is told the lessons that cite or name it. Each is told once in a session; the
+call itself is neither judged nor changed.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from loki_memory.index import gate
+from loki_memory.injection.told import note_told, told_before, told_lines
+from loki_memory.injection.trust_filter import withheld
+from loki_memory.models.error_signature import head
+from loki_memory.recall.result import Recollection
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_LINES = 2
+_AGAIN = 2  # episodes that met an error, unless the command repeats it
+_PARTS = re.compile(r"&&|\|\||[;|\n]")
+_MOST_PARTS = 12  # of a chain of commands
+_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+# Names that many folders have: a lesson that names one may mean any of them.
+_ANYWHERE = re.compile(
+    r"(?:readme|changelog|license|index|main|mod|lib|app|config|utils?|types?|setup|package|test"
+    r"|__init__|conftest|makefile|dockerfile)\b",
+    re.IGNORECASE,
+)
+_SHORT = 6  # characters of a name that says little
+
+
+def command_lesson(workspace: Workspace, command: str, session: str, surface: str) -> str:
+    """Lines about a command that is about to run; empty if there is nothing to say."""
+    parts = [part.strip() for part in _PARTS.split(command)[:_MOST_PARTS]]
+    heads = list(dict.fromkeys(filter(None, (head("Bash", part) for part in parts))))
+    return _told(workspace, _of_command(workspace, command, heads), command, session, surface)
+
+
+def file_lessons(workspace: Workspace, paths: Sequence[str], session: str, surface: str) -> str:
+    """Lines about files that are about to be read or changed; empty if there is nothing to say."""
+    root = str(workspace.layout.root)
+    inside = [posixpath.relpath(path, root) if path.startswith(root) else path for path in paths]
+    hits = (hit for path in inside for hit in _of_file(workspace, path))
+    return _told(workspace, hits, " ".join(inside), session, surface)
+
+
+def _told(
+    workspace: Workspace, hits: Iterable[Recollection], why: str, session: str, surface: str
+) -> str:
+    held = withheld(workspace.home)
+    known = told_before(workspace, session)
+    fresh = (hit for hit in hits if hit.id not in held and hit.id not in known)
+    lines = list(islice(told_lines(workspace, fresh), _LINES))
+    note_told(workspace, lines, surface, why, session)
+    return "".join(f"{told.text}\n" for told in lines)
+
+
+def _of_command(workspace: Workspace, command: str, heads: Sequence[str]) -> Iterator[Recollection]:
+    options = {*_OPTION.findall(command)}
+    for name in heads:
+        for lesson in gate.command_lessons(workspace.index, name):
+            is_repeated = not options.isdisjoint(_OPTION.findall(lesson.title))
+            if is_repeated or (lesson.evidence >= _AGAIN and lesson.status == "active"):
+                yield _recollection("anti-pattern", lesson)
+    if "git commit" in heads:
+        for lesson in gate.routine(workspace.index):
+            yield _recollection("fact", lesson)
+
+
+def _of_file(workspace: Workspace, path: str) -> Iterator[Recollection]:
+    name = posixpath.basename(path)
+    is_known = len(name) >= _SHORT and not _ANYWHERE.match(name)
+    for kind, lesson in gate.file_lessons(workspace.index, path, name if is_known else ""):
+        yield _recollection(kind, lesson)
+
+
+def _recollection(kind: str, lesson: gate.ToldLesson) -> Recollection:
+    return Recollection(lesson.id, kind, lesson.title, evidence=lesson.evidence)
