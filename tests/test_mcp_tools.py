@@ -222,9 +222,9 @@ def test_a_statement_is_remembered_once_and_comes_from_an_agent(
 
 def test_a_text_that_is_no_statement_any_more_is_refused(agent: Agent) -> None:
     said = agent.refusal("memory_remember", text="log " * 250_000)
-    assert said.startswith("statement: has 999,999 bytes, and a statement has at most 16,384. ")
+    assert said.startswith("statement: has 1,000,000 bytes, and a statement has at most 16,384. ")
     said = agent.refusal("memory_lesson", when="it fails", do="x" * 20_000, error="boom")
-    assert said.startswith("prevention: has 20,000 bytes")
+    assert said.startswith("do: has 20,000 bytes")
 
 
 def test_an_importance_may_be_a_word(agent: Agent, ws: Workspace) -> None:

@@ -20,6 +20,7 @@ from loki_memory.editing.statements import episodes_in
 from loki_memory.errors import Ambiguous, InvalidRecord, NotFound
 from loki_memory.models import RELATIONS, Episode
 from loki_memory.models.base import IMPORTANCE
+from loki_memory.models.worded_lesson import refuse_long
 from loki_memory.workspace import Workspace
 
 
@@ -216,6 +217,7 @@ def remember_command(session: Session, text: str, sequence: str | None, **given:
     workspace = session.open()
     if text == "-":
         text = standard_input().decode(errors="replace")
+    refuse_long(statement=text)
     stored = workspace.remember(text, session=sequence, **given)
     finish_writing(session, workspace, [stored])
 
@@ -285,6 +287,7 @@ def correct_command(session: Session, memory: str, fields: tuple[str, ...]) -> N
     """
     workspace = session.open()
     changes = dict(_fields(fields))
+    refuse_long(**changes)
     stored = workspace.correct(workspace.resolve(memory), **changes)
     finish_writing(session, workspace, [stored])
 

@@ -36,7 +36,6 @@ _FIRST_SAID = ("id", "valid_from", "timestamp", "statement", "pattern", "what_fa
 _TRUST = ("owner", "agent", "import", "external")
 # A scope is a place, an origin a fact about the past.
 _NOT_CORRECTED = {"id", "$schema", "history", "origin", "scope"}
-_LONGEST = 16 << 10  # bytes; a statement is a few sentences, and git keeps it for good
 _HANDOFFS = "`loki-mem handoff list --all` shows them."
 _STATES = {"open": {"accepted", "done", "expired"}, "accepted": {"done", "expired"}}
 
@@ -59,19 +58,7 @@ def statement(text: str, kind: str, fields: Mapping[str, Any], *, now: str, orig
     else:
         given.setdefault("valid_from", str(given.get("at", now))[:10])
     document = {name: text.strip(), **given, "origin": origin}
-    _refuse_long(document)
     return parse(model, {key: value for key, value in document.items() if value is not None})
-
-
-def _refuse_long(fields: Mapping[str, Any]) -> None:
-    for name in (name for name in STATEMENT if isinstance(fields.get(name), str)):
-        size = len(fields[name].encode(errors="surrogatepass"))
-        if size > _LONGEST:
-            raise InvalidRecord(
-                f"has {size:,} bytes, and a statement has at most {_LONGEST:,}",
-                field=name,
-                advice="Say it in a few sentences, and name the file that has the rest.",
-            )
 
 
 def superseded(old: Memory, heir: str, today: str) -> Belief:
@@ -144,7 +131,6 @@ def corrected(record: Memory, fields: Mapping[str, Any], today: str, origin: str
                 f"{article(record.kind)} has no field {name!r} that can be corrected",
                 advice=f"Its fields: {', '.join(sorted(known))}.",
             )
-    _refuse_long(fields)
     new = record.changed(**fields)
     before, after = record.document(), new.document()
     was = {name: before.get(name) for name in fields if before.get(name) != after.get(name)}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # As in Loki Mode's documents: five beliefs, three episodes, skills that fit.
 _BELIEFS, EPISODES, _SKILLS, WARNINGS = 5, 3, 3, 8
 _LOOKED_AT = 40  # hits among which each group finds its own
-_NEAR = 0.4  # of the best score, below which nothing is injected
+_NEAR = 0.2  # of the best chance, below which nothing is injected
 FORMATS = ("compact", "detailed", "json", "system", "preamble")
 
 _HEADINGS = {

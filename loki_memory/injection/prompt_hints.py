@@ -25,7 +25,7 @@ _LINES = 3  # before a prompt: read at every one of them
 _LOOKED_AT = 8  # hits, some of which may be withheld
 _LESSONS = 2  # after a failure
 _RULES = 4  # of a linter's output that are looked up
-_NEAR = 0.4  # of the best score, as for all that is injected
+_CHANCE = 0.15  # that a line is relevant: below it three of four prompts of other projects lie
 _ASKED = 2_000  # characters of a prompt: the rest is pasted
 
 
@@ -38,7 +38,8 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
     known = told_before(workspace, session)
     held = withheld(workspace.home)
-    near = [hit for hit in hits if hit.score >= _NEAR * hits[0].score and hit.id not in held]
+    least = 0.0 if hits.in_few else _CHANCE
+    near = (hit for hit in hits if hit.score >= least and hit.id not in held)
     nearest = islice(told_lines(workspace, near), _LINES)
     fresh = [told for told in nearest if told.id not in known]
     note_told(workspace, fresh, surface, asked, session)

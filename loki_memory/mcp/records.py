@@ -11,6 +11,7 @@ from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.mcp.answers import Hit, Linked, Opened, Stored
 from loki_memory.mcp.paging import fits, piece
 from loki_memory.models.kinds import article
+from loki_memory.models.worded_lesson import refuse_long
 
 if TYPE_CHECKING:
     from loki_memory.models import Memory
@@ -110,6 +111,7 @@ def _path(workspace: Workspace, memory_id: str) -> str:
 
 def reworded(workspace: Workspace, memory_id: str, text: str) -> Stored:
     """Change the text of a statement; its earlier text stays in its history."""
+    refuse_long(statement=text)
     record = workspace.get(workspace.resolve(memory_id))
     if record.kind not in _SAYS:
         raise InvalidRecord(

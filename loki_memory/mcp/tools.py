@@ -29,6 +29,7 @@ from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, in_a_line, opened, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, Tool
 from loki_memory.models.worded_lesson import lesson as worded_lesson
+from loki_memory.models.worded_lesson import refuse_long
 
 if TYPE_CHECKING:
     from loki_memory.history import blame as tracing
@@ -152,6 +153,7 @@ def remember(
     code or git already says. The same statement again is not doubled; one that a person
     rejected is refused.
     """
+    refuse_long(statement=text)
     record = workspace.remember(text, kind, category, scope, importance, parent, by, session)
     return stored(workspace, record)
 
@@ -199,6 +201,7 @@ def correct(
     if superseded_by:
         return stored(workspace, workspace.supersede(memory_id, superseded_by))
     if fields:
+        refuse_long(**fields)
         return stored(workspace, workspace.correct(memory_id, **_fields(fields)))
     return stored(workspace, workspace.reject(memory_id, reject or ""))
 

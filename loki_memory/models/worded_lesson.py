@@ -23,6 +23,7 @@ def lesson(when: str, do: str, why: str = "", error: str = "") -> WordedLesson:
     >>> lesson("you add an endpoint", "run `make types` first").text
     'When you add an endpoint: run `make types` first'
     """
+    refuse_long(when=when, do=do, why=why)
     for name, value in (("when", when), ("do", do)):
         if not value.strip():
             advice = 'Say it as in: loki-mem lesson "you add an endpoint" --do "run make types".'
@@ -35,3 +36,21 @@ def lesson(when: str, do: str, why: str = "", error: str = "") -> WordedLesson:
     because = f", because {why.rstrip('.')}" if why else ""
     details = {"conditions": [when], "correct_approach": do}
     return WordedLesson(f"When {when}: {do.rstrip('.')}{because}", "pattern", details)
+
+
+_LONGEST = 16 << 10  # bytes
+
+
+def refuse_long(**texts: object) -> None:
+    """Refuse a text that is no statement any more: it has a few sentences, and git keeps it.
+
+    For agents and people who type one; a program that stores turns of talk may need more.
+    """
+    for name, text in texts.items():
+        size = len(text.encode(errors="surrogatepass")) if isinstance(text, str) else 0
+        if size > _LONGEST:
+            raise InvalidRecord(
+                f"has {size:,} bytes, and a statement has at most {_LONGEST:,}",
+                field=name,
+                advice="Say it in a few sentences, and name the file that has the rest.",
+            )

@@ -14,6 +14,7 @@ from loki_memory.index.search import HitDetails, contradicting, details
 from loki_memory.integrity.unverified import doubts
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.text import tokens
+from loki_memory.recall.relevance import chances
 from loki_memory.recall.rerank import within
 from loki_memory.recall.result import Query, Recollection, Recollections
 from loki_memory.recall.task_types import TASKS
@@ -47,6 +48,7 @@ class _Found(NamedTuple):
     task: str
     took: float
     counts: str
+    in_few: bool
 
 
 class RecallOptions(NamedTuple):
@@ -133,6 +135,7 @@ def recall(
         task=found.task,
         took=found.took,
         counts=found.counts,
+        in_few=found.in_few,
     )
     return hits, [one.parts for one in told]
 
@@ -147,26 +150,14 @@ def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Fo
         if floor and answer.certainty < floor and not (answer.exact or answer.in_few):
             filtered += answer.found
         else:
-            told += _scaled(lines, answer, certainty)
+            told += lines
     told.sort(key=lambda one: -one.hit.score)
     told = _in_dispute(told[: asked.k])
     task = next((answer.task for answer, _ in answers if answer.task), "")
     counts = next((answer.counts for answer, _ in answers if answer.counts), "")
-    return _Found(told, filtered, certainty, task, time.perf_counter() - began, counts)
-
-
-def _scaled(lines: list[_Told], answer: RetrieverAnswer, certainty: float) -> list[_Told]:
-    """Bring the scores of two stores to one scale.
-
-    A score says how good a memory is among those of its store, so that the best of a store that
-    knows nothing about the question has a high one. Certainty is absolute and compares them.
-    """
-    share = 1.0 if answer.exact or certainty <= 0 else max(0.0, answer.certainty) / certainty
-    if share == 1.0:
-        return lines
-    return [
-        one._replace(hit=one.hit._replace(score=round(one.hit.score * share, 4))) for one in lines
-    ]
+    took = time.perf_counter() - began
+    in_few = any(answer.in_few for answer, _ in answers)
+    return _Found(told, filtered, certainty, task, took, counts, in_few)
 
 
 def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list[_Told]]:
@@ -191,16 +182,28 @@ def _told(home: Home, answer: RetrieverAnswer, asked: Query) -> list[_Told]:
     known = details(home.index, [hit.row for hit in answer.hits])
     doubted = doubts(home.layout)
     found = [(hit, known[hit.row]) for hit in answer.hits if hit.row in known]
-    return [_one(home, hit, memory, asked.now, doubted) for hit, memory in found]
+    share = _USER if home.is_user else 1.0
+    scores = [share * chance for chance in chances(hit.nearness for hit, _ in found)]
+    return [
+        _one(home, hit, score, memory, asked.now, doubted)
+        for (hit, memory), score in zip(found, scores, strict=True)
+    ]
 
 
-def _one(home: Home, hit: Hit, memory: HitDetails, now: str, doubted: Mapping[str, str]) -> _Told:
+def _one(
+    home: Home,
+    hit: Hit,
+    score: float,
+    memory: HitDetails,
+    now: str,
+    doubted: Mapping[str, str],
+) -> _Told:
     cited = memory.citations if memory.kind in _BELIEFS else None
     recollection = Recollection(
         id=memory.id,
         kind=memory.kind,
         title=_line(memory.title),
-        score=round(hit.score * (_USER if home.is_user else 1.0), 4),
+        score=round(score, 4),
         why=tuple(hit.why),
         confidence=memory.confidence,
         at=memory.at,

@@ -12,7 +12,7 @@ class Recollection(NamedTuple):
     id: str
     kind: str
     title: str
-    score: float = 0.0
+    score: float = 0.0  # the chance that it is relevant
     why: tuple[str, ...] = ()
     confidence: float | None = None
     at: str = ""  # the moment it speaks of; empty if it does not say
@@ -38,11 +38,13 @@ class Recollections(list[Recollection]):
         certainty: float = 0.0,
         task: str = "",
         counts: str = "",
+        in_few: bool = False,
     ) -> None:
         super().__init__(hits)
         self.filtered = filtered  # found, and withheld because nothing was near enough
         self.took = took  # seconds
         self.certainty = certainty  # absolute: best similarity of words plus best of meaning
+        self.in_few = in_few  # a word matched in a store too small for chances to mean much
         self.counts = counts  # people or files that were asked for, counted
         self.task = task  # the type of task that was asked for or detected
 

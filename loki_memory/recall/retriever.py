@@ -392,19 +392,12 @@ def _explained(
         if not why:
             lent = parts.get("bm25", 0.0) > 0
             why = ["stands beside what matches" if lent else "the nearest there is"]
-        near = Nearness(
-            _cover(asked, words.get(document, [])),
-            float(ranked.alike[number]),
-            float(ranked.cosine[number]),
-        )
-        hits.append(Hit(int(store.corpus.row[document]), score, why, parts, near))
+        is_exact = "boost" in parts and parts["boost"] > 0
+        near = Nearness(float(ranked.alike[number]), float(ranked.cosine[number]), is_exact)
+        was_ranked = near.alike != 0 or near.cosine != 0
+        row = int(store.corpus.row[document])
+        hits.append(Hit(row, score, why, parts, near if was_ranked else None))
     return hits
-
-
-def _cover(asked: Sequence[Word], matched: Sequence[str]) -> float:
-    """The share of what is asked for that a memory says in the same words, by their rarity."""
-    whole = sum(word.rarity for word in asked)
-    return sum(word.rarity for word in asked if word.word in matched) / whole if whole else 0.0
 
 
 def _words_in(

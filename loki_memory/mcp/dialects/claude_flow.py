@@ -23,6 +23,7 @@ from loki_memory.mcp.arguments import Actions, Cursor, HowMany, Outcome, Query, 
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, opened, reworded, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, REMOVES, Tool
+from loki_memory.models.worded_lesson import refuse_long
 
 if TYPE_CHECKING:
     from loki_memory.models import Memory
@@ -88,6 +89,7 @@ def store(workspace: Workspace, key: Key, value: Text, namespace: Namespace = _D
             "has a colon and a space in it", field="key", advice="Use a hyphen or a slash."
         )
     text = f"{key}{_COLON}{value}"
+    refuse_long(statement=text)
     there = _find(workspace, key, namespace)
     if there is not None:
         return reworded(workspace, there.id, text)

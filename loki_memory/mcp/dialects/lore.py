@@ -17,6 +17,7 @@ from loki_memory.mcp.arguments import Cursor, Deep, HowMany, MemoryId, Parent, Q
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, opened, reworded, stored
 from loki_memory.mcp.tool import ADDS, READS, REMOVES, Tool
+from loki_memory.models.worded_lesson import refuse_long
 
 if TYPE_CHECKING:
     from loki_memory.browse.topics import Branch
@@ -158,6 +159,7 @@ def store(
     workspace: Workspace, content: Text, parent_id: Parent = None, depth: Depth = 1
 ) -> Stored:
     """Store a piece of knowledge, below a parent or, without one, below the nearest topic."""
+    refuse_long(statement=content)
     parent = parent_id or (_nearest(workspace, content, depth - 1) if depth else None)
     record = workspace.remember(content, parent=parent)
     if parent is None:

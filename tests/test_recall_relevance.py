@@ -1,0 +1,51 @@
+"""The chance that a memory is relevant."""
+
+from __future__ import annotations
+
+import pytest
+
+from loki_memory import Workspace
+from loki_memory.recall.relevance import Nearness, chance, chances
+
+
+def test_a_chance_grows_with_nearness_and_falls_with_the_place() -> None:
+    near, far = Nearness(0.9, 0.6), Nearness(0.3, 0.1)
+    assert chance(near, 0) > chance(far, 0)
+    assert chance(near, 0) > chance(near, 5)
+    assert chance(far._replace(is_exact=True), 7) > 0.9
+
+
+def test_no_hit_has_a_higher_chance_than_the_one_before_it() -> None:
+    found = chances([Nearness(0.4, 0.2), Nearness(0.9, 0.6), None])
+    assert found[0] == found[1] == found[2]
+
+
+def test_what_was_found_by_its_name_is_certain() -> None:
+    assert chances([None]) == [1.0]
+
+
+@pytest.fixture
+def few(ws: Workspace) -> Workspace:
+    for text in (
+        "Contract tests need the database running",
+        "Use pnpm for installing packages",
+        "The API listens on port 8080",
+        "Deploy only on Mondays",
+    ):
+        ws.remember(text)
+    return ws
+
+
+def test_scores_are_chances(few: Workspace) -> None:
+    hits = few.recall("run the contract tests")
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(0 <= hit.score <= 1 for hit in hits)
+    assert hits[0].score > 0.5
+    assert hits[1].score < 0.1
+
+
+def test_a_memory_of_the_user_is_on_the_scale_of_the_project(few: Workspace) -> None:
+    few.remember("I like tabs over spaces in all projects", scope="user")
+    few.remember("My favourite editor theme is dark", scope="user")
+    hits = few.recall("which port does the API use")
+    assert hits[0].title == "The API listens on port 8080"
