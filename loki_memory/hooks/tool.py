@@ -18,7 +18,6 @@ def pretooluse(workspace: Workspace, event: Event) -> Done:
     from loki_memory.injection.before_tool import command_lesson, file_lessons
 
     workspace.home.skip_full_scan()
-    workspace.home.look_again()
     given, surface = _given(event), "hook:PreToolUse"
     if event.text("tool_name") in COMMAND_TOOLS:
         command = given.get("command")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LINES = 3  # before a prompt: read at every one of them
 _LOOKED_AT = 8  # hits, some of which may be withheld
 _LESSONS = 2  # after a failure
-_RULES = 4  # of a linter's output that are looked up
+_RULES = 4  # of a linter's output that are looked up: one line each
 _CHANCE = 0.15  # that a line is relevant: below it three of four prompts of other projects lie
 _ASKED = 2_000  # characters of a prompt: the rest is pasted
 
@@ -65,7 +65,7 @@ def lesson(
     if found is None:
         return ""
     lessons = _lessons(workspace, error, f"error:{found.exact}", head(tool, target, error))
-    known = list(told_lines(workspace, lessons))[:_LESSONS]
+    known = list(islice(told_lines(workspace, lessons), _RULES))
     note_told(workspace, known, surface, found.exact, session)
     return _text(known)
 
@@ -103,8 +103,9 @@ def _lessons(workspace: Workspace, error: str, mark: str, by: str) -> list[Recol
     held = withheld(workspace.home)
     known = [*_recollections(lessons(workspace.index, mark), held)]
     own = [hit for hit in known if hit.title.endswith(f"(running {by})")] or known
-    ruled = [hit for hit in _ruled(workspace, error, held) if hit not in own]
-    return [*own, *ruled]
+    ids = {hit.id for hit in own}
+    ruled = [hit for hit in _ruled(workspace, error, held) if hit.id not in ids]
+    return [*own[:_LESSONS], *ruled]
 
 
 def _ruled(workspace: Workspace, error: str, held: frozenset[str]) -> Iterator[Recollection]:
