@@ -10,7 +10,7 @@ from loki_memory.ingest.claude_code import ClaudeCode
 from loki_memory.ingest.episodes import episodes
 from loki_memory.ingest.turns import Turn
 from loki_memory.models import Episode
-from loki_memory.models.diagnostics import rule
+from loki_memory.models.diagnostics import findings, rule
 
 
 def turns(told: Transcript) -> list[Turn]:
@@ -379,3 +379,19 @@ def test_what_was_interrupted_is_partial() -> None:
         Transcript().say("Fix it").call("Bash", command="ls").say("[Request interrupted by user]")
     )
     assert one(work).outcome == "partial"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("src/a.ts(3,5): error TS7030: Not all code paths return a value.", "TS7030"),
+        ("src/a.py:3:80: E501 Line too long", "E501"),
+        ("cmd/a.go:12:5: G304: Potential file inclusion via variable (gosec)", "G304"),
+        ("cmd/a.go:12:5: Error return value is not checked (errcheck)", "errcheck"),
+        ("src/a.py:3: error: Incompatible return value  [return-value]", "return-value"),
+    ],
+)
+def test_the_rule_of_a_finding_can_be_read_again_from_its_text(line: str, kind: str) -> None:
+    (finding,) = findings(line)
+    assert (finding.kind, rule(finding.text())) == (kind, kind)
+    assert rule(finding.text().partition(": ")[2]) == kind

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 _MOST = 40  # findings of one output
 _PLACE = r"(?P<path>(?:[A-Za-z]:)?[\w@./\\+-]+\.\w+)"
+_NAMED = r"[a-z][\w-]*|[A-Z]{1,4}\d{2,5}"
 _FORMS = tuple(
     re.compile(form, re.MULTILINE)
     for form in (
-        # golangci-lint, pylint: `cmd/clean.go:12:5: Error return value is not checked (errcheck)`
-        rf"^\s*{_PLACE}:(?P<line>\d+)(?::\d+)?:\s+(?P<message>.*?\S)\s+\((?P<rule>[a-z][\w-]*)\)\s*$",
+        # golangci-lint, pylint: `cmd/clean.go:12:5: Error return value is not checked (errcheck)`,
+        # and what `Diagnostic.text` makes of a finding with a code
+        rf"^\s*{_PLACE}:(?P<line>\d+)(?::\d+)?:\s+(?P<message>.*?\S)\s+\((?P<rule>{_NAMED})\)\s*$",
         # ruff, flake8, pycodestyle: `src/a.py:3:80: E501 Line too long`
         rf"^\s*{_PLACE}:(?P<line>\d+):\d+:\s+(?P<rule>[A-Z]{{1,4}}\d{{2,5}})(?::|\b)\s*(?:\[\*\]\s*)?(?P<message>\S.*)$",
         # mypy: `src/a.py:3: error: Incompatible return value  [return-value]`
@@ -36,7 +38,7 @@ _ESLINT = re.compile(
 )
 _FILE = re.compile(r"^(\S*[/\\.]\S+)\s*$", re.MULTILINE)
 # A finding of which the place was taken off: `Error return value is not checked (errcheck)`.
-_BARE = re.compile(r"^\S.*\S \(([a-z][a-z0-9]+(?:-[a-z0-9]+)*)\)$")
+_BARE = re.compile(r"^\S.*\S \(([a-z][a-z0-9]+(?:-[a-z0-9]+)*|[A-Z]{1,4}\d{2,5})\)$")
 # Its code, which says more than the linter's name: `G304: Potential file inclusion (gosec)`.
 _CODE = re.compile(r"^(?:error )?(TS\d{4,5}|[A-Z]{1,3}\d{3,4}):? ")
 # Words in parentheses that are no rule; `typecheck` is what golangci-lint calls a compile error.
