@@ -474,6 +474,22 @@ def test_a_session_that_is_resumed_or_compacted_is_told_of_what_it_was_asked(
         assert "The cart is documented in README.md" in told
 
 
+def test_errors_of_subagents_are_recorded_with_the_session(
+    ws: Workspace, project: Path, tmp_path: Path
+) -> None:
+    told = Transcript(cwd=str(project)).say("Have the tests made green").reply("All done.")
+    path = told.write(tmp_path / "s1.jsonl")
+    work = Transcript(cwd=str(project)).say("Make the tests green")
+    work.call("Bash", "KeyError: 'SHOP_ENV'", failed=True, command="pytest -q")
+    for number, line in enumerate(work.lines):
+        line |= {"isSidechain": True, "uuid": f"sub-{number}"}
+    (tmp_path / "s1" / "subagents").mkdir(parents=True)
+    work.write(tmp_path / "s1" / "subagents" / "agent-a1.jsonl")
+    raw(project, "SessionEnd", {}, wait=True, transcript_path=str(path))
+    (episode,) = ws.list(kind="episode")
+    assert "SHOP_ENV" in episode.model_dump_json()
+
+
 # -- never in the way ------------------------------------------------------------------------------
 
 

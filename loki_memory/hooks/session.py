@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import GUARD, Done
@@ -70,9 +71,15 @@ def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
 
     if not is_of(workspace, event.transcript):
         return Done(note="not taken: it did not begin in this repository")
-    done = ingest(workspace, [event.transcript], only_add=True)
+    done = ingest(workspace, _transcripts(event.transcript), only_add=True)
     workspace.sessions.learn(event.session)
     return Done(note=f"recorded as {done.episodes} new episodes with {done.errors} errors")
+
+
+def _transcripts(path: str) -> list[str | Path]:
+    """The transcript of a session, and those of its subagents beside it."""
+    subagents = Path(path).with_suffix("") / "subagents"
+    return [path, *sorted(subagents.glob("agent-*.jsonl"))]
 
 
 def _brief(workspace: Workspace, event: Event, goal: str | None) -> str:
