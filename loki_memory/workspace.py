@@ -660,16 +660,22 @@ class Workspace:
         files: Iterable[str] = (),
         budget: int | None = None,
         session: str | None = None,
+        *,
+        if_used: bool = False,
     ) -> Path:
         """Write what matters now into CONTINUITY.md (of an agent: into its own), and say where.
 
         Only our block changes, and only if it differs. What the agent noted there under its own
-        headings becomes memory first. Without a goal, the last one is taken.
+        headings becomes memory first. Without a goal, the last one is taken. With `if_used` a file
+        that is there follows a change of memory, and none is made.
 
         >>> ws.continuity(goal="Add a PATCH endpoint")  # doctest: +SKIP
         """
-        from loki_memory.continuity.file import Reader, continuity
+        from loki_memory.continuity.file import Reader, continuity, continuity_path, refresh
 
+        if if_used:
+            refresh(self)
+            return continuity_path(self, "")
         return continuity(self, goal, agent or "", tuple(files), budget, Reader(session))[0]
 
     def continuity_block(

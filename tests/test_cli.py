@@ -763,3 +763,19 @@ def test_an_importance_is_a_number_or_a_word(tmp_path: Path) -> None:
     refused = run(tmp_path, "remember", "It is so", "--importance", "huge")
     assert refused.code == 2
     assert "number, high, medium or low" in refused.err
+
+
+def test_continuity_follows_every_command_that_changes_memory(tmp_path: Path) -> None:
+    path = tmp_path / ".loki" / "CONTINUITY.md"
+    assert run(tmp_path, "init").code == 0
+    run(tmp_path, "remember", "Deploys of the payment service happen on Mondays")
+    assert not path.exists()
+    run(tmp_path, "continuity", "--goal", "deploy the payment service")
+    run(tmp_path, "remember", "Payment deploys need the VPN")
+    assert "need the VPN" in path.read_text()
+    met = ("--error", "KeyError: PAY", "--resolution", "set PAY")
+    run(tmp_path, "record", "--goal", "Deploy payment", *met)
+    assert "KeyError: PAY" in path.read_text()
+    before = path.read_bytes()
+    run(tmp_path, "consolidate", "--plan")
+    assert path.read_bytes() == before

@@ -139,7 +139,6 @@ NOT_YET: dict[str, set[str]] = {
         "history",
         "home",
         "ingest",
-        "injection",
     },
     "files": {"integrity"},
     "history": {"continuity", "interop"},

@@ -85,6 +85,7 @@ def finish_writing(
     session.show(
         {"stored": [described(workspace, r) for r in stored]}, lambda: _print(stored, remark)
     )
+    workspace.continuity(if_used=True)
     remarks(workspace)
 
 

@@ -38,6 +38,8 @@ def consolidate_command(
     with progress_bar("consolidating") as workspace.home.progress:
         report = workspace.consolidate(day, plan, since, commit=commit or None)
     session.show({**report._asdict(), "counts": report.counts()}, lambda: _print(report))
+    if not plan:
+        workspace.continuity(if_used=True)
     remarks(workspace)
 
 

@@ -40,7 +40,7 @@ _STANDINGS = 12  # lines about the state of agents
 
 
 class Reader(NamedTuple):
-    """The reader of the block, for the journal."""
+    """The reader of the block, for the journal; without a surface nobody reads it."""
 
     session: str | None = None
     surface: str = "continuity"
@@ -80,6 +80,16 @@ def continuity(
     return path, changed
 
 
+def refresh(workspace: Workspace) -> bool:
+    """Render CONTINUITY.md for the last goal where it is in use; tells whether bytes changed.
+
+    Nobody reads it at this moment, so nothing counts as shown.
+    """
+    if not continuity_path(workspace, "").exists() or is_off(workspace):
+        return False
+    return continuity(workspace, None, "", (), None, Reader(surface=""))[1]
+
+
 def block_text(
     workspace: Workspace,
     goal: str | None,
@@ -117,7 +127,8 @@ def what_matters(
     if not is_off(workspace):
         found = _with_standing(workspace, found, held)
     hits = [hit for group in found.values() for hit, _ in group]
-    note_shown(workspace, reader.surface, goal, hits, reader.session)
+    if reader.surface:
+        note_shown(workspace, reader.surface, goal, hits, reader.session)
     lines = {name: [line(injected) for _, injected in group] for name, group in found.items()}
     memories = _in_turn(
         lines.get(name, []) for name in ("relevant_patterns", "applicable_skills", "episodes")

@@ -253,15 +253,10 @@ class Background:
 
     def _refresh(self) -> None:
         """Render CONTINUITY.md for the last goal, if it is in use and git does not track it."""
-        from loki_memory.continuity.file import continuity, continuity_path
-        from loki_memory.injection.context import is_off
-        from loki_memory.injection.goal import last_goal
+        from loki_memory.continuity.file import refresh
 
-        home = self.workspace
-        is_used = last_goal(home, "") or continuity_path(home, "").exists()
-        if not is_used or is_off(home) or home.config.get("continuity.track"):
-            return
-        if continuity(home, None, "", (), None)[1]:
+        is_tracked = self.workspace.config.get("continuity.track")
+        if not is_tracked and refresh(self.workspace):
             self._log("rendered CONTINUITY.md")
 
     def _consolidate(self, clock: float) -> None:

@@ -73,6 +73,8 @@ def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
         return Done(note="not taken: it did not begin in this repository")
     done = ingest(workspace, _transcripts(event.transcript), only_add=True)
     workspace.sessions.learn(event.session)
+    if not workspace.config.get("continuity.track"):
+        workspace.continuity(if_used=True)
     return Done(note=f"recorded as {done.episodes} new episodes with {done.errors} errors")
 
 

@@ -143,8 +143,8 @@ def found_for(
     options = RecallOptions(goal, _LOOKED_AT, files=files, error=error, session=session)
     asked = options.asked(workspace.now(), injected=True, unasked=unasked)
     hits, _ = recall(workspace, asked, phase=phase)
-    best = hits[0].score if hits else 0.0
-    near = [hit for hit in hits if hit.score >= _NEAR * best and hit.id not in held]
+    least = _NEAR * hits[0].score if hits and not hits.in_few else 0.0
+    near = [hit for hit in hits if hit.score >= least and hit.id not in held]
     groups: dict[str, list[tuple[Recollection, InjectedLine]]] = {}
     for name, group in _GROUPS.items():
         chosen = [hit for hit in near if hit.kind in group.kinds][: group.most]
