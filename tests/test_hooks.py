@@ -474,6 +474,20 @@ def test_a_session_that_is_resumed_or_compacted_is_told_of_what_it_was_asked(
         assert "The cart is documented in README.md" in told
 
 
+def test_a_session_that_ended_without_a_word_is_recorded_by_the_next(
+    ws: Workspace, project: Path, tmp_path: Path
+) -> None:
+    told = Transcript(cwd=str(project)).say("Fix the cart").call("Bash", "ok", command="make")
+    told.write(tmp_path / f"{SESSION}.jsonl")
+    now = {"transcript_path": str(tmp_path / "now.jsonl"), "session_id": "now"}
+    raw(project, "SessionStart", {}, wait=True, **now)
+    assert episodes(project) == ["Fix the cart"]
+    assert "1 new episodes of earlier sessions" in logged(ws)
+    before = logged(ws)
+    raw(project, "SessionStart", {}, wait=True, **now)
+    assert logged(ws) == before
+
+
 def test_errors_of_subagents_are_recorded_with_the_session(
     ws: Workspace, project: Path, tmp_path: Path
 ) -> None:

@@ -67,7 +67,8 @@ EVENTS = {
     "SessionEnd": "session",
 }
 RETIRED = {"PostCompact": "", "WorktreeRemove": "worktree"}
-HANDED_OVER = {"SessionEnd"}  # events with a second part, for a process that outlives the session
+# Events with a second part, for a process that outlives the hook.
+HANDED_OVER = {"SessionStart", "SessionEnd"}
 # Also while capture is paused, as when an agent leaves a worktree: this only keeps what is there.
 ALWAYS = {"WorktreeRemove"}
 _LEAVING = "ExitWorktree"  # the tool by which an agent leaves a worktree, and may have it removed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from loki_memory.workspace import Workspace
 
 # A session that goes on gets the memories for its last prompt.
 _GOES_ON = ("resume", "compact")
+_SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def sessionstart(workspace: Workspace, event: Event) -> Done:
@@ -20,6 +22,8 @@ def sessionstart(workspace: Workspace, event: Event) -> Done:
     found = workspace.history.verify_news()
     goal = _last_prompt(workspace, event) if event.text("source") in _GOES_ON else None
     brief = _brief(workspace, event, goal)
+    if _is_one_left_behind(workspace, event):
+        _continue_later(workspace, event)
     doubtful = [finding for finding in found.findings if not finding.is_by_hand] if found else []
     if doubtful:
         first = f"{doubtful[0].what}: {doubtful[0].id or doubtful[0].path}"
@@ -51,12 +55,41 @@ def sessionend(workspace: Workspace, event: Event) -> Done:
     """Hand the rest to a process of its own at once: a harness that ends does not wait."""
     if not event.session:
         return Done()
+    _continue_later(workspace, event)
+    return Done(note="handed over")
+
+
+def _is_one_left_behind(workspace: Workspace, event: Event) -> bool:
+    if not event.transcript:
+        return False
+    from loki_memory.ingest.hook_turns import left_behind
+
+    return bool(left_behind(workspace, event.transcript))
+
+
+def _continue_later(workspace: Workspace, event: Event) -> None:
+    """Leave the second part of an event to a process of its own."""
     import orjson
 
     given = {"session_id": event.session, "transcript_path": event.transcript}
     data = orjson.dumps({**given, "cwd": str(workspace.layout.root)})
     _hand_over([sys.executable, "-m", "loki_memory", "hook", event.name, "--wait"], data)
-    return Done(note="handed over")
+
+
+def sessionstart_afterwards(workspace: Workspace, event: Event) -> Done:
+    """Record earlier sessions that ended without a word: killed, or run by a script."""
+    from loki_memory.ingest.hook_turns import is_of, left_behind, note_look
+    from loki_memory.ingest.run import ingest
+
+    episodes = 0
+    for path in left_behind(workspace, event.transcript):
+        if is_of(workspace, str(path)):
+            done = ingest(workspace, _transcripts(str(path)), only_add=True)
+            episodes += done.episodes
+            session = _SESSION.search(path.stem)
+            workspace.sessions.learn(session[0] if session else path.stem)
+    note_look(workspace)
+    return Done(note=f"{episodes} new episodes of earlier sessions" if episodes else "")
 
 
 def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
