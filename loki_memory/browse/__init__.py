@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 
+_DEEPEST = 99  # levels of a tree
+
+
 class Browse:
     """Memory to look around in, as `ws.browse`: topics, what happened lately, links, counts."""
 
@@ -74,15 +77,26 @@ class Browse:
             home = self._workspace.homes.up_to_date(memory_id)
         return home.answer(partial(neighbourhood, home.index, memory_id, depth))
 
-    def explore(self, memory_id: str, depth: int = 2) -> Branch:
-        """A topic with what stands below it, down to a depth.
+    def explore(self, topic: str, depth: int = 2) -> Branch:
+        """A topic, by its id or its category, with what stands below it, down to a depth.
 
-        >>> ws.browse.explore("fact-7m2c9k4xq1", depth=1).children  # doctest: +SKIP
+        >>> ws.browse.explore("queue", depth=1).children  # doctest: +SKIP
         """
         from loki_memory.browse.topics import branch
+        from loki_memory.index.queries import topic_named
 
-        memory_id = self._workspace.resolve(memory_id)
+        self._workspace.home.refresh()
+        memory_id = topic_named(self._workspace.index, topic) or self._workspace.resolve(topic)
         return branch(self._workspace.homes.up_to_date(memory_id).index, memory_id, depth)
+
+    def subtree(self, topic: str) -> list[str]:
+        """The ids of all memories below a topic, the nearest first."""
+        found: list[str] = []
+        waiting = [self.explore(topic, depth=_DEEPEST)]
+        while waiting:
+            waiting = [child for branch in waiting for child in branch.children]
+            found += [branch.id for branch in waiting]
+        return found
 
     def traverse(self, memory_id: str, way: str) -> list[Summary]:
         """From a memory to its `children`, its `parent`, or its `associations` (links)."""

@@ -200,6 +200,15 @@ def learned_here(index: Index) -> set[str]:
     return {row[0] for row in index.ask(sql)}
 
 
+def topic_named(index: Index, name: str) -> str:
+    """The id of the topic about a category; empty if there is none."""
+    sql = (
+        "SELECT id FROM live WHERE kind = 'fact' "
+        "AND json_extract(body, '$.key.topic') = ? COLLATE NOCASE ORDER BY id LIMIT 1"
+    )
+    return index.one(sql, name) or ""
+
+
 def candidates(index: Index) -> list[str]:
     """The ids of lessons that were learned here and are not published.
 

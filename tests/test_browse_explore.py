@@ -1,0 +1,34 @@
+"""Topics by their names, and what stands below them."""
+
+from __future__ import annotations
+
+import pytest
+
+from loki_memory import Workspace
+from loki_memory.errors import NotFound
+
+
+@pytest.fixture
+def topic(ws: Workspace) -> Workspace:
+    for number in range(5):
+        ws.remember(f"Queue consumer {number} acks after commit {number}", category="queue")
+    ws.consolidate()
+    return ws
+
+
+def test_a_topic_is_explored_by_its_category(topic: Workspace) -> None:
+    found = topic.browse.explore("Queue")
+    assert found.title.startswith("Queue: ")
+    assert len(found.children) == 5
+    assert topic.browse.explore(found.id) == found
+
+
+def test_a_subtree_is_all_that_stands_below(topic: Workspace) -> None:
+    below = topic.browse.subtree("queue")
+    assert {topic.get(name).title()[:14] for name in below} == {"Queue consumer"}
+    assert len(below) == 5
+
+
+def test_a_topic_that_is_not_there_is_said(topic: Workspace) -> None:
+    with pytest.raises(NotFound):
+        topic.browse.explore("billing")
