@@ -141,11 +141,12 @@ def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
     "--depth", type=click.IntRange(0, 9), default=2, show_default=True, help="Levels to show."
 )
 def explore_command(session: Session, memory: str, depth: int) -> None:
-    """Draw a topic with everything below it; TOPIC is a category, or the id of a memory.
+    """Draw a topic with everything below it.
+
+    TOPIC is the id of a memory, or a category that has a topic.
 
     \b
     Example:
-      loki-mem explore testing
       loki-mem explore fact-0d548y5qh8
     """
     workspace = session.open()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from loki_memory.models import Memory
 
 _FEW = 3  # episodes behind a belief; --all names every one
+_READ = 5  # episodes that are named of each change that is read in full
 _COLOURS = {
     **dict.fromkeys(("learned", "added", "updated", "strengthened", "restored"), "green"),
     **dict.fromkeys(("corrected", "revised", "reviewed"), "cyan"),
@@ -205,7 +206,7 @@ def _to_read(found: Review) -> Iterator[str]:
         if shift.what in _TOLD_IN_FULL:
             yield ""
             yield f"{_word(shift.what)}  {shift.kind}"
-            yield from _shift(found, shift, None)
+            yield from _shift(found, shift, _READ)
     yield from _unreadable(found)
     rest = found.summary(without=_TOLD_IN_FULL)
     if rest:
@@ -237,7 +238,7 @@ def _evidence(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
         yield f"from {one_line(name)} {one_line(cause.goal, 100)}: {cause.outcome}{by}"
     rest = len(shift.caused_by) - len(shift.caused_by[:most])
     if rest:
-        yield f"and {plural(rest, 'episode')} more; --all names them"
+        yield f"and {plural(rest, 'episode')} more; --json names them all"
 
 
 def _unreadable(found: Review) -> Iterator[str]:

@@ -93,6 +93,8 @@ def _found(scene: Scene) -> FoundPattern:
     found = FoundPattern([], [], {})
     snapshot = scene.snapshot
     for cluster in clusters_of_goals(snapshot):
+        if all(episode.captured for episode in cluster):
+            continue  # their goals are prompts, word for word; statements and errors teach instead
         learned = _again(cluster, scene) or _learned(cluster, scene)
         if learned and snapshot.rejected and tombstone_id(learned.value()) in snapshot.rejected:
             found.refused.append(learned)

@@ -47,8 +47,12 @@ _EMPTY = re.compile(
     r"\W*(?:(?:there (?:is|are)|two|three|four|a few|some|several|one|\d+)\b.{0,40}"
     r"\b(?:issues?|errors?|failures?|problems?)|i (?:can )?see|i need to see|conflicts? (?:is|are)"
     r"|let me (?:check|look|see|read|find|run|try|fix|verify)|now (?:let me|run|i)|good|great"
+    r"|the (?:error|output|test)(?: message)? (?:confirms|shows|indicates|proves|reproduces)"
     r"|all (?:tests|good))\b",
     re.IGNORECASE,
+)
+_ELSEWHERE = re.compile(
+    r"\bnot (?:related|the focus|our|because of)\b|\bunrelated\b", re.IGNORECASE
 )
 _PASSES = re.compile(
     r"\ball (?:\w+ )?(?:tests? )?pass|\bpass(?:es|ing)?\b|\bclean\b", re.IGNORECASE
@@ -60,6 +64,7 @@ _ANNOUNCED = re.compile(
 )
 _REFUSED = re.compile(  # questions, the first person, hashes, paths of one machine
     r"\?$|\bI\b|\bmy\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/(?:Users|home)/"
+    r"|\bcurrently\b|\byou(?:r|'re)?\b"
     r"|\bthis (?:worktree|repo(?:sitory)?|branch|machine|session|checkout)\b"
 )
 _OWN_NAME = re.compile(r"\b[a-z]+[A-Z]\w*|\b[A-Za-z]+_\w+|\b[A-Z][a-z]+[A-Z]\w*")
@@ -227,6 +232,8 @@ def _explains(
     own = frozenset(content(sentence))
     if finding and (_is_of_another(sentence, finding) or not _is_of_rule(sentence, own, finding)):
         return 0.0
+    if not finding and (not own & error or _ELSEWHERE.search(sentence)):
+        return 0.0  # it speaks of something else
     score = 0.25 * min(2, len(own & error)) + 0.35 * min(4, len(own - error)) / 4
     score += 0.7 * (_TELLS.search(sentence) is not None)
     score += 0.5 * (_REASON.search(sentence) is not None)

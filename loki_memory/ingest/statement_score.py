@@ -48,7 +48,10 @@ _CLIENT = re.compile(
     r"|/(?:Users|home)/\w|\ball (?:\w+ )?pass(?:es|ed|ing)?\b|[\w.+-]+@[\w-]+\.\w",
     re.IGNORECASE,
 )
-_REFUSALS = (_ANNOUNCES.search, HEDGE.search, _PLAN.match, _PROPOSES.match)
+_CODE_LINE = re.compile(
+    r"\b\w+ ?= ?[\['\"{(]|^\s*(?:import|from [\w.]+ import|def|class|return|assert|raise) |[;{]\s*$"
+)
+_REFUSALS = (_CODE_LINE.search, _ANNOUNCES.search, HEDGE.search, _PLAN.match, _PROPOSES.match)
 
 
 def is_refused(sentence: str, source: str) -> bool:

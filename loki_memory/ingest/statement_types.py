@@ -23,7 +23,7 @@ _FEW_NAMES = 3
 _NOT_STATED = re.compile(
     r"\?\s*$|\bi'?d like to\b|\blet'?s (?:see|look|do it|try|check|fix|start|go|continue|discuss)\b"
     r"|\bfor now\b|https?://|^\W*(?:@|/|<)|\b(?:can|could|would) you\b"
-    r"|^\W*(?:i think|what|why|how)\b",
+    r"|^\W*(?:i think|what|why|how|i have|i(?:'m| am| was) \w+ing)\b",
     re.IGNORECASE,
 )
 _PREFERS = re.compile(

@@ -18,7 +18,9 @@ _MOST_NAMES = 4  # of code: more are a description of one place
 _STARTS_BADLY = re.compile(
     r"(?:\d+\s*[.)\u2013\u2014-]|(?:but|and|so|also|then|now|next|however|additionally|therefore"
     r"|otherwise|later|result|after that|optional|additional|given|task|step|bug|fix|issue|todo"
-    r"|note|good|missing|bottom line|primary request|looking at|regression test|not an?|why"
+    r"|note|good|missing|(?:before|after) (?:the|this) (?:fix|change)|according to"
+    r"|based on (?:the|my)|test (?:that|edge|case|with|for|if)|bottom line"
+    r"|primary request|looking at|regression test|not an?|why"
     r"|without the fix|(?:two|three|four|five|several) [\w -]{0,20}bugs)\b"
     r"|(?:recommendation|suggestion|summary|before|after|why|question|answer|problem|solution"
     r"|impact|severity|verdict|high|medium|low|critical|minor|nit)s?\b[^.,]{0,30}:"
@@ -29,7 +31,7 @@ _STARTS_BADLY = re.compile(
 )
 _DONE = (  # verbs that tell what a session did to the code
     r"add|chang|clean|convert|creat|defin|delet|drop|extract|fix|implement|introduc|keep"
-    r"|kept|merg|migrat|mov|refactor|remov|renam|replac|resolv|restructur|simplif|split|switch"
+    r"|kept|merg|migrat|modif|mov|refactor|remov|renam|replac|resolv|restructur|simplif|split|switch"
     r"|updat|wir"
 )
 _REPORTS = re.compile(
@@ -41,7 +43,8 @@ _REPORTS = re.compile(
     re.IGNORECASE,
 )
 _PASSES = re.compile(  # what will not be so tomorrow
-    r"\b(?:now|no longer|already|currently|previously|was|were|had|has been|have been|still"
+    r"\b(?:now|no longer|already|currently|previously|was|were|had|has been|have been|still|caused"
+    r"|(?:could|was|were)n't"
     r"|did(?: not|n't)?|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
     r"|failing|broken?|breaks|deferred|dismissed|pre-existing|stale|silently|dropped|unchecked"
     r"|tests? (?:pass|fail)\w*|lines? \d+|incoming|(?:in|on) head|passed with)\b"
