@@ -19,6 +19,7 @@ from loki_memory.files.log import append_line
 from loki_memory.hooks.event import MOST_BYTES
 from loki_memory.hooks.response import EVENTS, LIMIT, Response, fenced, respond
 from loki_memory.ingest.run import ingest
+from loki_memory.models.worded_lesson import lesson
 
 BEGIN, END = "<loki-memory>\n", "\n</loki-memory>"
 PROGRAM = [sys.executable, "-c", "from loki_memory.cli import program; program()", "hook"]
@@ -97,6 +98,13 @@ def test_a_session_begins_with_what_matters_now(ws: Workspace, project: Path) ->
     assert "#" not in told
     assert "_None shown._" not in told
     assert "<!--" not in told
+
+
+def test_a_lesson_says_what_to_do_once(ws: Workspace, project: Path) -> None:
+    worded = lesson("the schema changes", "run make types")
+    ws.remember(worded.text, worded.kind, details=worded.details)
+    told = fire(project, "SessionStart", source="startup")
+    assert told.count("run make types") == 1
 
 
 def test_a_brief_has_ten_short_lines_at_most(ws: Workspace, project: Path) -> None:

@@ -273,7 +273,11 @@ def _handoff(record: Mapping[str, Any]) -> str:
 
 
 def _with_remedy(problem: Any, instead: Any) -> str:
-    return " -> ".join(filter(None, (_text(problem), _text(instead))))
+    """Join what is wrong and what to do, unless the former says so already."""
+    said, remedy = _text(problem), _text(instead)
+    if said.casefold().endswith(remedy.casefold()):
+        return said
+    return " -> ".join(filter(None, (said, remedy)))
 
 
 def _support(resolution: Mapping[str, Any]) -> int:
