@@ -35,12 +35,20 @@ class InjectedLine(NamedTuple):
 
 def injected_line(workspace: Workspace, hit: Recollection) -> InjectedLine:
     """Build the line of a hit from its record; without text if it must not be injected."""
+    record = record_of(workspace, hit.id)
+    if not record:
+        return line_of_hit(hit, hit.title)
+    return line_of_hit(hit, tellable(hit.kind, record, gist(hit.kind, hit.title, record)))
+
+
+def record_of(workspace: Workspace, name: str) -> Mapping[str, Any]:
+    """The record of a memory as the index has it; empty if it is gone."""
     for home in workspace.homes:
-        body = home.index.body(hit.id)
+        body = home.index.body(name)
         if body is not None:
-            record = json.loads(body[1])
-            return line_of_hit(hit, tellable(hit.kind, record, gist(hit.kind, hit.title, record)))
-    return line_of_hit(hit, hit.title)
+            record: Mapping[str, Any] = json.loads(body[1])
+            return record
+    return {}
 
 
 def line_of_hit(hit: Recollection, text: str) -> InjectedLine:

@@ -16,12 +16,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from math import exp2
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import orjson
+from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.index import gate
-from loki_memory.injection.line import family_gist, gist, tellable
+from loki_memory.injection.line import family_gist, gist, record_of, tellable
 from loki_memory.models.error_signature import head, signature, with_command
 from loki_memory.models.prompt_injection import without_instructions
 from loki_memory.recall.result import Recollection
@@ -206,7 +204,7 @@ def _may_be_injected(workspace: Workspace, member: FamilyMember) -> bool:
     """Check if a warning may be injected; its record is read only if its words are suspicious."""
     if without_instructions(member.text) == member.text:
         return True
-    return bool(tellable(member.kind, _record(workspace, member.id), member.text))
+    return bool(tellable(member.kind, record_of(workspace, member.id), member.text))
 
 
 def _members(workspace: Home, held: Collection[str], *, unasked: bool) -> Iterator[FamilyMember]:
@@ -253,10 +251,13 @@ def _line(workspace: Workspace, family: Family) -> str:
     samples = list(_samples(workspace, family))
     typed = _commonest(label for label, _ in samples) or family.head
     if len(members) == 1:
-        title, record = with_command(members[0].complaint, typed), _record(workspace, members[0].id)
+        title, record = (
+            with_command(members[0].complaint, typed),
+            record_of(workspace, members[0].id),
+        )
         record = {**record, "what_fails": title} if typed else record
         return tellable(members[0].kind, record, gist(members[0].kind, title, record))
-    each = [(member.complaint, _record(workspace, member.id)) for member in members]
+    each = [(member.complaint, record_of(workspace, member.id)) for member in members]
     return family_gist(typed, _announcement(family, samples), each)
 
 
@@ -274,19 +275,10 @@ def distinct(members: Sequence[FamilyMember]) -> list[FamilyMember]:
     return list(found.values())
 
 
-def _record(workspace: Workspace, name: str) -> Mapping[str, Any]:
-    for home in workspace.homes:
-        found = home.index.body(name)
-        if found is not None:
-            record: Mapping[str, Any] = orjson.loads(found[1])
-            return record
-    return {}
-
-
 def _samples(workspace: Workspace, family: Family) -> Iterator[tuple[str, str]]:
     """The commands as typed, and their messages, from the newest episodes that have both."""
     for name in family.episodes[-_SAMPLES:] if family.head else ():
-        for error in _record(workspace, name).get("errors_encountered") or ():
+        for error in record_of(workspace, name).get("errors_encountered") or ():
             if isinstance(error, Mapping) and head("shell", str(error.get("type"))) == family.head:
                 yield str(error["type"]), without_instructions(str(error.get("message") or ""))
 

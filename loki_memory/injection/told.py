@@ -7,12 +7,11 @@ in a session, and what is told is journaled with the tokens of the whole line.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.injection.line import bullet, gist, line, line_of_hit, tellable
+from loki_memory.injection.line import bullet, gist, line, line_of_hit, record_of, tellable
 from loki_memory.models.lesson_text import USERS_WORDS, objection
 from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
@@ -36,7 +35,7 @@ class ToldLine(NamedTuple):
 def told_lines(workspace: Workspace, hits: Iterable[Recollection]) -> Iterator[ToldLine]:
     """The lines of memories that are worth telling; the others are left out."""
     for hit in hits:
-        record = _record(workspace, hit.id)
+        record = record_of(workspace, hit.id)
         if not reads_as_lesson(hit.kind, record):
             continue
         text = tellable(hit.kind, record, gist(hit.kind, hit.title, record))
@@ -57,15 +56,6 @@ def reads_as_lesson(kind: str, record: Mapping[str, Any]) -> bool:
         return True
     statement = str(record.get("statement") or "")
     return not objection(statement, is_stated=record.get("type") in USERS_WORDS)
-
-
-def _record(workspace: Workspace, name: str) -> Mapping[str, Any]:
-    for home in workspace.homes:
-        body = home.index.body(name)
-        if body is not None:
-            record: Mapping[str, Any] = json.loads(body[1])
-            return record
-    return {}
 
 
 def note_told(
