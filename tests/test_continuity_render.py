@@ -89,14 +89,16 @@ def test_the_block_has_the_sections_of_loki_mode_in_its_wording() -> None:
     )
 
 
-def test_without_memories_both_sections_say_so_and_no_other_is_there() -> None:
+def test_without_memories_one_sentence_says_so_and_no_section_is_there() -> None:
     block = render(Now("", [], []), 1000)
-    assert re.findall("^## .*|^_None.*", block, re.MULTILINE) == [
-        MEMORIES,
-        "_None shown._",
-        MISTAKES,
-        "_None shown._",
+    assert re.findall("^## .*|^_Nothing.*", block, re.MULTILINE) == [
+        "_Nothing in memory is about this yet._"
     ]
+
+
+def test_a_section_without_lines_is_left_out() -> None:
+    block = render(Now("", [], [BulletLine("anti-001", "anti-pattern", "Tabs break make")]), 1000)
+    assert re.findall("^## .*|^_Nothing.*", block, re.MULTILINE) == [MISTAKES]
 
 
 @given(nows, st.integers(0, 1200))

@@ -40,7 +40,8 @@ _OURS = re.compile(rb"- \[(?:skill: [a-z0-9-]+|[a-z][0-9A-Za-z_-]+)\] ")
 _FRAME = re.compile(
     rb"## (?:How This Project Works|"
     rb"Relevant Memories \(Auto-Retrieved\)|Mistakes to Avoid \(From Learnings\)|"
-    rb"Open Handoffs|Ledger)|_(?:None shown|And \d+ more: `loki-mem recall`)\._"
+    rb"Open Handoffs|Ledger)"
+    rb"|_(?:None shown|Nothing in memory is about this yet|And \d+ more: `loki-mem recall`)\._"
 )
 _BOM = b"\xef\xbb\xbf"
 # The head of a file, above a new block: front matter, empty lines, and the title.

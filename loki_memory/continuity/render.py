@@ -36,7 +36,6 @@ _TURNS = (
     ("ledger", 1.0),
     ("handoffs", 1.0),
 )
-_OPTIONAL = ("standing", "handoffs", "ledger")  # sections that are left out if they have no lines
 
 Lists = Mapping[str, Sequence[str]]
 
@@ -89,7 +88,7 @@ def _bullets(now: Now) -> dict[str, list[str]]:
 
 def _room(budget: int, goal: str, lists: Lists, more: int) -> int:
     """The bytes that are left for lines, never more than the lines have."""
-    shape = {name: [""] * bool(lines and name in _OPTIONAL) for name, lines in lists.items()}
+    shape = {name: [""] * bool(lines) for name, lines in lists.items()}  # headings take room too
     return budget * BYTES_PER_TOKEN - len(_block(goal, shape, more).encode())
 
 

@@ -1,4 +1,4 @@
-"""The line of one memory that an agent reads: its text, its confidence, and its evidence."""
+"""The line of one memory that an agent reads: its text and its evidence."""
 
 from __future__ import annotations
 
@@ -77,11 +77,9 @@ def _was_printed(kind: str, record: Mapping[str, Any]) -> bool:
 
 
 def line(injected: InjectedLine) -> BulletLine:
-    """Format a memory as a line of inert Markdown."""
+    """Format a memory as a line of inert Markdown; a reader counts episodes, not hundredths."""
     name = injected.id.removeprefix("skill-") if injected.kind == "skill" else injected.id
     notes = ["candidate"] if injected.status == "candidate" else []
-    if injected.confidence is not None:
-        notes.append(f"confidence {injected.confidence:g}")
     if injected.evidence > 1:
         notes.append(f"{injected.evidence} episodes")
     return BulletLine(name, injected.kind, injected.text, ", ".join(notes))

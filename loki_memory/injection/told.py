@@ -39,8 +39,7 @@ def told_lines(workspace: Workspace, hits: Iterable[Recollection]) -> Iterator[T
         if not reads_as_lesson(hit.kind, record):
             continue
         text = tellable(hit.kind, record, gist(hit.kind, hit.title, record))
-        note = hit._replace(confidence=None)  # a reader counts episodes, not hundredths
-        told = bullet(line(line_of_hit(note, text)))
+        told = bullet(line(line_of_hit(hit, text)))
         if told:
             yield ToldLine(hit.id, told)
 
