@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from loki_memory.errors import NotFound
-from loki_memory.home import Home, user_home
+from loki_memory.home import Fresh, Home, user_home
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change, Store
@@ -44,10 +44,18 @@ class Homes:
         self._user.settle_in()
         return self._user
 
-    def fresh(self, *, wait: bool = False) -> Iterator[Home]:
-        """Each home, brought up to date."""
+    def prepare(self, scope: str, path: str) -> Home:
+        """Get the home of a scope ready for a new record at a path."""
+        if scope == "user" and not self._project.is_user:
+            self._project.before_write()
+        home = self.of_scope(scope)
+        home.before_write(path)
+        return home
+
+    def fresh(self, level: Fresh = "read") -> Iterator[Home]:
+        """Each home, as fresh as a level says."""
         for home in self:
-            home.refresh(wait=wait)
+            home.ensure(level)
             yield home
 
     def find(self, memory_id: str) -> tuple[Home, str]:
@@ -56,7 +64,7 @@ class Homes:
             path = home.place_of(memory_id)
             if path is not None:
                 return home, path
-        for home in self.fresh(wait=True):
+        for home in self.fresh("current"):
             path = home.index.path_of(memory_id)
             if path is not None:
                 return home, path
@@ -65,7 +73,7 @@ class Homes:
     def up_to_date(self, memory_id: str) -> Home:
         """The home of a memory, its whole index up to date: for what follows links."""
         home, _ = self.find(memory_id)
-        home.refresh(wait=True)
+        home.ensure("current")
         return home
 
     def changing(self, memory_id: str) -> Changing:

@@ -220,7 +220,7 @@ class Workspace:
         Needed for files that others wrote, not for what was written here. `progress` is called
         with the number of files read and to be read.
         """
-        return self.home.sync(progress)
+        return self.home.ensure("views", progress=progress)
 
     def rebuild(self, progress: Progress | None = None) -> Changes:
         """Read every file again and make the index from nothing; then as `sync`."""
@@ -321,7 +321,7 @@ class Workspace:
         """Where ids that somebody chose stand already: in files that we would name differently."""
         chosen = [one.id for one in records if one.id != f"{one.prefix}-{one.mint()}"]
         if chosen:
-            self.home.refresh(wait=True)
+            self.home.ensure("current")
         return {one: path for one in chosen if (path := self.home.record_path(one))}
 
     def remember(
@@ -366,15 +366,10 @@ class Workspace:
             now=self.now(),
             origin=self.origin,
         )
-        self.home.before_write(learning=kind == "learning")
-        home = self.homes.of_scope(scope)
-        folder, _, name = place(record).rpartition("/")
-        home.know_strangers(folder, name)
+        home = self.homes.prepare(scope, place(record))
         with home.store.change() as change:
             elsewhere = home.index.paths_saying(kind, tombstone_id(record.value()))
-            stored = remember(change, record, elsewhere)
-        home.wrote_in(folder)
-        return stored
+            return remember(change, record, elsewhere)
 
     def _depth_below(self, parent: str | None) -> int | None:
         if parent is None:
@@ -541,7 +536,7 @@ class Workspace:
         self.home.before_write()
         home = self.homes.up_to_date(memory_id)
         forgotten = forget(home.store, home.index, memory_id, why, self.now()[:10])
-        home.took_out()
+        home.wrote()
         return forgotten
 
     def archive(self, memory_id: str) -> str:
@@ -551,7 +546,7 @@ class Workspace:
         with self.homes.changing(memory_id) as (change, path, _):
             kept = archive(change, path)
         for home in self.homes:
-            home.took_out()
+            home.wrote()
         return kept
 
     def restore(self, memory_id: str) -> Memory:
@@ -759,14 +754,14 @@ class Workspace:
         """What could not be read, or needs a person: file, line, field, reason, what to do."""
         from loki_memory.files.problem import Problem
 
-        self.home.refresh()
+        self.home.ensure("read")
         return [*self.home.zone_problems(), *(Problem(*row) for row in self.index.problems())]
 
     def status(self) -> Status:
         """Is all well, and if not, what next."""
         from loki_memory.browse.status import status
 
-        self.home.refresh()
+        self.home.ensure("read")
         return status(self)
 
     def injections(self, session: str | None = None) -> list[Injection]:

@@ -48,7 +48,7 @@ def wait_until_current(home: Home) -> None:
     for _ in range(10_000):
         if is_current(home):
             return
-        home.sync()
+        home.ensure("views")
     raise AssertionError("the files never settle")
 
 

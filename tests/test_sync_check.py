@@ -50,7 +50,7 @@ def test_files_as_they_were_need_no_second_answer(settled: Workspace) -> None:
     wait_until_current(settled.home)
     paths = ["semantic/facts/a.json", "semantic/facts/b.json"]
     assert not check(settled.layout, settled.index, paths, NOW)
-    assert settled.home.is_as_shown(paths)
+    assert not settled.home.ensure("shown", paths)
 
 
 @pytest.mark.parametrize("change", [_edited, _deleted, _replaced])
@@ -60,7 +60,7 @@ def test_a_file_that_changed_is_taken_in_before_it_is_shown(
     wait_until_current(settled.home)
     assert callable(change)
     change(settled)
-    assert not settled.home.is_as_shown(["semantic/facts/b.json", "semantic/facts/a.json"])
+    assert settled.home.ensure("shown", ["semantic/facts/b.json", "semantic/facts/a.json"])
     fresh = {memory.title() for memory in settled.list()}
     assert {title for (title,) in settled.index.ask("SELECT title FROM memories")} == fresh
     assert "Statement a" not in fresh

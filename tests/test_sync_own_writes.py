@@ -67,7 +67,7 @@ def test_what_was_written_changed_and_removed_is_indexed(three: Workspace) -> No
         put(change, "d", "Statement d")
         change.remove(path_of("b"))
         paths = change.paths()
-    changes = three.home.take_in(paths)
+    changes = three.home.wrote(paths)
     assert (changes.added, changes.modified, changes.removed) == (
         [path_of("d")],
         [path_of("a")],
@@ -83,7 +83,7 @@ def test_what_somebody_wrote_over_ours_is_what_is_indexed(three: Workspace) -> N
         put(change, "d", "Ours too")
         paths = change.paths()
     by_hand(three, "a", "Theirs")
-    three.home.take_in(paths)
+    three.home.wrote(paths)
     assert indexed(three) == ["Ours too", "Statement b", "Statement c", "Theirs"]
     assert three.index.digest() == digest_from_nothing(three)
 
@@ -93,7 +93,7 @@ def test_a_record_that_holds_a_conflict_is_a_problem_at_once(three: Workspace) -
     with three.store.change() as change:
         change.put(parse(Fact, disputed), path_of("a"))
         paths = change.paths()
-    three.home.take_in(paths)
+    three.home.wrote(paths)
     assert three.index.ask("SELECT path FROM problems") == [(path_of("a"),)]
     assert three.index.digest() == digest_from_nothing(three)
 
@@ -102,7 +102,7 @@ def test_the_first_record_of_a_folder_is_indexed(three: Workspace) -> None:
     with three.store.change() as change:
         stored = change.put(parse(Fact, {"statement": "For me alone", "scope": "local"}))
         paths = change.paths()
-    assert three.home.take_in(paths).added == [f"local/semantic/facts/{stored.id}.json"]
+    assert three.home.wrote(paths).added == [f"local/semantic/facts/{stored.id}.json"]
     assert "For me alone" in indexed(three)
 
 
@@ -110,12 +110,12 @@ def test_what_is_no_record_is_none_of_its_business(three: Workspace) -> None:
     with three.store.change() as change:
         change.move(path_of("a"), f"archive/{path_of('a')}")
         paths = change.paths()
-    assert three.home.take_in(paths).removed == [path_of("a")]
+    assert three.home.wrote(paths).removed == [path_of("a")]
     assert indexed(three) == ["Statement b", "Statement c"]
 
 
 def test_what_was_written_and_left_alone_is_no_change(three: Workspace) -> None:
-    assert not three.home.take_in([path_of("a"), path_of("b"), path_of("never")])
+    assert not three.home.wrote([path_of("a"), path_of("b"), path_of("never")])
 
 
 @pytest.mark.parametrize("limit", ["0", "10000"])
@@ -129,7 +129,7 @@ def test_what_somebody_else_did_meanwhile_is_seen_by_the_next_look(
         paths = change.paths()
     by_hand(three, "e", "By somebody")
     three.layout.resolve(path_of("b")).unlink()
-    three.home.take_in(paths)
+    three.home.wrote(paths)
     assert indexed(three) == ["Statement a", "Statement b", "Statement c", "Statement d"]
     with Workspace.open(three.layout.root) as other:
         assert sorted(memory.title() for memory in other.list()) == [
@@ -144,7 +144,7 @@ def test_an_index_that_came_from_elsewhere_is_made_anew(three: Workspace, tmp_pa
     shutil.copytree(three.layout.root, tmp_path / "copy")
     with Workspace.open(tmp_path / "copy") as copy:
         by_hand(copy, "z", "Only here")
-        copy.home.take_in([])
+        copy.home.wrote([])
         assert indexed(copy) == ["Only here", "Statement a", "Statement b", "Statement c"]
 
 
@@ -164,7 +164,7 @@ def _ours(ws: Workspace, step: str, name: str, number: int) -> None:
         elif change.read(path_of(name)):
             change.remove(path_of(name))
         paths = change.paths()
-    ws.home.take_in(paths)
+    ws.home.wrote(paths)
 
 
 @settings(max_examples=60, deadline=None)
@@ -250,5 +250,5 @@ def test_files_with_new_stamps_and_known_content_are_no_change(three: Workspace)
 def test_a_view_with_a_new_stamp_and_an_edit_is_a_change(three: Workspace) -> None:
     view = three.layout.resolve("semantic/facts.json")
     view.write_text(view.read_text().replace("Statement a", "Statement A"), encoding="utf-8")
-    three.home.catch_up()
+    three.home.ensure("edits")
     assert "Statement A" in indexed(three)

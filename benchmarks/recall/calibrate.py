@@ -64,7 +64,7 @@ class Weights(NamedTuple):
 def hits(workspace: Workspace, question: str) -> Iterator[tuple[str, int, float, float]]:
     """(id, place, MaxSim, cosine) of the best memories for a question."""
     asked = RecallOptions(question, HITS).asked(workspace.now())
-    workspace.home.look_again()
+    workspace.home.ensure("folders")
     answer = workspace.home.retriever.answer(asked)
     names = dict(workspace.index.ask("SELECT row, id FROM memories"))
     for place, hit in enumerate(answer.hits):

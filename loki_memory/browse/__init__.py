@@ -32,7 +32,7 @@ class Browse:
         """Count the memories of each kind."""
         from loki_memory.browse.status import stats
 
-        self._workspace.home.refresh()
+        self._workspace.home.ensure("read")
         return stats(self._workspace)
 
     def economics(self, since: str | None = None) -> Economics:
@@ -71,7 +71,7 @@ class Browse:
         from loki_memory.browse.graph import neighbourhood
 
         if memory_id.startswith("file:"):
-            self._workspace.home.refresh()
+            self._workspace.home.ensure("read")
             home = self._workspace.home
         else:
             home = self._workspace.homes.up_to_date(memory_id)
@@ -85,7 +85,7 @@ class Browse:
         from loki_memory.browse.topics import branch
         from loki_memory.index.queries import topic_named
 
-        self._workspace.home.refresh()
+        self._workspace.home.ensure("read")
         memory_id = topic_named(self._workspace.index, topic) or self._workspace.resolve(topic)
         return branch(self._workspace.homes.up_to_date(memory_id).index, memory_id, depth)
 

@@ -98,7 +98,7 @@ def _mend(workspace: Workspace) -> list[Finding]:
 
 def _rekey(workspace: Workspace) -> list[str]:
     """Write new ids into files whose own id another file has, as the records are shown."""
-    workspace.home.refresh()
+    workspace.home.ensure("read")
     renamed = queries.renamed_records(workspace.index)
     if not renamed:
         return []
@@ -120,7 +120,7 @@ def _unfinished(workspace: Workspace) -> Finding:
 
 def _index(workspace: Workspace, *, deep: bool, fix: bool) -> Finding:
     """Compare the index with the files: quickly by stamps, deeply by content."""
-    workspace.home.refresh()
+    workspace.home.ensure("read")
     number = sum(workspace.index.counts().values())
     said = f"{number} {'memory' if number == 1 else 'memories'}"
     try:

@@ -90,7 +90,7 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 
 def _list(session: Session, workspace: Workspace) -> None:
-    workspace.home.refresh()
+    workspace.home.ensure("read")
     rows = workspace.home.answer(lambda: ledgers(workspace))
     waiting = waiting_checkpoints(workspace.home)
     shown = [_described(ledger, waiting) for ledger in rows]
@@ -124,7 +124,7 @@ def _aim(ledger: Ledger) -> str:
 
 def _show(session: Session, workspace: Workspace, agent: str) -> None:
     """Print a ledger as its file has it, and the checkpoint that waits to be written."""
-    workspace.home.refresh()
+    workspace.home.ensure("read")
     ledger = workspace.home.answer(lambda: ledger_of(workspace, agent))
     if ledger is None:
         raise NoLedger(agent)

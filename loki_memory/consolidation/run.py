@@ -81,21 +81,21 @@ def _consolidated(workspace: Workspace, asked: RunOptions) -> Report:
     """One run, with the index up to date before and after; views are rendered once."""
     from loki_memory.consolidation.input import read_input
 
-    workspace.home.catch_up()
+    workspace.home.ensure("edits")
     try:
         found = read_input(workspace, asked.day or "")
         plan = _planned(found.snapshot, found.touched, asked)
         placed = publishing(workspace, found.snapshot, found.files, asked.reach).placed(plan)
         changed = {} if asked.plan_only else apply(workspace, plan, placed)
     except BaseException:
-        workspace.home.render_views()  # what was found by catching up
+        workspace.home.flush()  # the views of changes that were found before
         raise
-    workspace.home.take_in(sorted(workspace.store.written))
+    workspace.home.wrote()
     if asked.learn and not (asked.plan_only or asked.since):
         found.last_run.replace(changed)
     elif not asked.learn:
         follow(workspace, changed)
-    workspace.home.render_views()
+    workspace.home.flush()
     counts = len(placed.writes), len(placed.archived)
     steps = [step for step in plan.steps if step.id in placed.ids or step.what == "refused"]
     steps += placed.published

@@ -35,7 +35,7 @@ class Untracked(NamedTuple):
 def untrack_sessions(workspace: Workspace, *, dry_run: bool) -> Untracked:
     """Move every captured episode that git may track to the local zone."""
     workspace.home.before_write()
-    workspace.home.catch_up()
+    workspace.home.ensure("edits")
     with workspace.store.change() as change:
         moved = {episode.id: episode for episode in _moved(workspace, change, dry_run=dry_run)}
         completed = [*_completed(workspace, change, moved, dry_run=dry_run)]

@@ -175,7 +175,7 @@ def _without_goal(
     workspace: Workspace, held: Collection[str]
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Memories without a goal: recurring warnings, and the latest episodes."""
-    workspace.home.look_again()
+    workspace.home.ensure("folders")
     episodes = latest_episodes(workspace.index)
     latest = (Recollection(name, "episode", title) for name, title in episodes if name not in held)
     return {

@@ -37,12 +37,11 @@ _TRANSCRIPTS_SECONDS = 30.0  # between looks at the transcripts: a session rests
 class Adding(Home):
     """A home that may be written to, as long as no file that git tracks changes."""
 
+    may_change_gitignore = False  # git tracks it: the next command keeps it right
+
     @cached_property
     def store(self) -> Store:
         return _AddingStore(self.layout, self.config.get("store.lock_seconds"))
-
-    def keep_zones_ignored(self) -> None:
-        """Leave .gitignore to the next command: git tracks it."""
 
 
 class _AddingStore(Store):
@@ -148,7 +147,7 @@ class Background:
         thousands of records take seconds.
         """
         self._read_settings()
-        changes = self.workspace.home.take_in()
+        changes = self.workspace.home.ensure("files")
         if changes:
             counts = zip(("new", "changed", "removed"), changes[:3], strict=True)
             self._log("files: " + ", ".join(f"{len(paths)} {kind}" for kind, paths in counts))
@@ -205,7 +204,7 @@ class Background:
 
     def _settle(self, clock: float) -> None:
         """Take in what was just written, so that its file event finds nothing new."""
-        if self.workspace.home.take_in():
+        if self.workspace.home.ensure("files"):
             self._changed, self._views_wait = clock, True
 
     def _look(self) -> _Look:

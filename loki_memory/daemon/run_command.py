@@ -49,7 +49,7 @@ class CommandRunner:
     def _done(self, request: Request, streams: Streams, is_current: bool) -> Reply:
         workspace = self._workspace(request.environment)
         if is_current:
-            workspace.home.skip_full_scan()
+            workspace.home.assume_scanned()
         with kept(workspace):
             code = _exit_code()
         return Reply(code, streams.out.getvalue(), streams.complaints.getvalue())

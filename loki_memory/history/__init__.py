@@ -83,7 +83,7 @@ class History:
         """
         from loki_memory.history.review import candidates
 
-        self._workspace.home.refresh()
+        self._workspace.home.ensure("read")
         return candidates(self._workspace, most)
 
     def approve(self, memory_id: str) -> Memory:

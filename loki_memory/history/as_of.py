@@ -21,6 +21,7 @@ from loki_memory.files.store import failures_named
 from loki_memory.history.repository import repository
 from loki_memory.home import Home
 from loki_memory.index.graph import cited_files
+from loki_memory.sync.changes import Changes
 
 if TYPE_CHECKING:
     from loki_memory.history.repository import Repository
@@ -38,12 +39,9 @@ class Past(Home):
     stands_alone = True  # memory of the user is not part of any commit
     commit_id = ""
 
-    def refresh(self, *, wait: bool = False) -> None:
-        """Do nothing: a commit does not change."""
-
-    def look_again(self) -> bool:
-        """Report at once that the index is up to date."""
-        return True
+    def ensure(self, *_: object, **__: object) -> Changes:
+        """Report at once that the index is up to date: a commit does not change."""
+        return Changes([], [], [], is_complete=True)
 
     def look_up(self, memory_id: str) -> None:
         """Find nothing: there are no files, only the index."""
@@ -51,7 +49,7 @@ class Past(Home):
     def place_of(self, memory_id: str) -> str | None:
         return self.index.path_of(memory_id)
 
-    def before_write(self, *, learning: bool = False) -> None:  # noqa: ARG002
+    def before_write(self, *_: str) -> None:
         raise ReadOnlyPast(self.commit_id)
 
 
@@ -68,7 +66,7 @@ def as_of(workspace: Workspace, rev: str) -> Past:
         os.utime(place.root)
         return past
     shutil.rmtree(place.root, ignore_errors=True)
-    workspace.home.refresh(wait=True)
+    workspace.home.ensure("current")
     _make(workspace, past, repo)
     _lay_out_cited(past, repo)
     disk.write_bytes(place.root / _COMPLETE, b"")

@@ -15,5 +15,5 @@ def userpromptsubmit(workspace: Workspace, event: Event) -> Done:
         from loki_memory.ingest.hook_turns import note_prompt
 
         note_prompt(workspace, event.session, event.folder, prompt)
-    workspace.home.skip_full_scan()
+    workspace.home.assume_scanned()
     return Done(reminder(workspace, prompt, event.session, "hook:UserPromptSubmit"))

@@ -17,7 +17,7 @@ def pretooluse(workspace: Workspace, event: Event) -> Done:
     """Return what is known about a command, or about the files of a call; nothing is forbidden."""
     from loki_memory.injection.before_tool import command_lesson, file_lessons
 
-    workspace.home.skip_full_scan()
+    workspace.home.assume_scanned()
     given, surface = _given(event), "hook:PreToolUse"
     if event.text("tool_name") in COMMAND_TOOLS:
         command = given.get("command")

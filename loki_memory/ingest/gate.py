@@ -221,7 +221,7 @@ def _between(repository: Repository, first: str, last: str) -> str:
 
 def _verdicts(workspace: Workspace, until: str = "") -> Iterator[tuple[str, Episode]]:
     """What gates said, newest first, each verdict with the name of its gate."""
-    workspace.home.refresh(wait=True)
+    workspace.home.ensure("current")
     for body, gate in verdicts(workspace.index, until, _BACK):
         record = parsed("episode", body)
         if isinstance(record, Episode):

@@ -138,7 +138,7 @@ def learn_session(workspace: Workspace, session: str) -> int:
     from loki_memory.home import parsed
     from loki_memory.index.queries import episodes_of_session
 
-    workspace.home.take_in()
+    workspace.home.ensure("files")
     bodies = episodes_of_session(workspace.index, session) if session else []
     found = [record for body in bodies if isinstance(record := parsed("episode", body), Episode)]
     new = [episode for episode in found if episode.captured and teaches(episode)]

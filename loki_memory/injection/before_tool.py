@@ -39,7 +39,7 @@ _SHORT = 6  # characters of a name that says little
 
 def command_lesson(workspace: Workspace, command: str, session: str, surface: str) -> str:
     """Lines about a command that is about to run; empty if there is nothing to say."""
-    workspace.home.look_again()
+    workspace.home.ensure("folders")
     parts = [part.strip() for part in _PARTS.split(command)[:_MOST_PARTS]]
     heads = list(dict.fromkeys(filter(None, (head("Bash", part) for part in parts))))
     return _told(workspace, _of_command(workspace, command, heads), command, session, surface)
@@ -47,7 +47,7 @@ def command_lesson(workspace: Workspace, command: str, session: str, surface: st
 
 def file_lessons(workspace: Workspace, paths: Sequence[str], session: str, surface: str) -> str:
     """Lines about files that are about to be read or changed; empty if there is nothing to say."""
-    workspace.home.look_again()
+    workspace.home.ensure("folders")
     root = str(workspace.layout.root)
     inside = [posixpath.relpath(path, root) if path.startswith(root) else path for path in paths]
     hits = (hit for path in inside for hit in _of_file(workspace, path))

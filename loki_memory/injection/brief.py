@@ -37,7 +37,7 @@ def brief(
     """The lines for a session that begins; empty if there is nothing to tell."""
     if is_off(workspace):
         return ""
-    workspace.home.look_again()
+    workspace.home.ensure("folders")
     held = withheld(workspace.home)
     parts = (
         islice(told_lines(workspace, _rules(workspace, held)), _RULES),

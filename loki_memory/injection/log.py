@@ -77,6 +77,6 @@ def _injection(line: Any) -> Injection | None:
 def _titles(workspace: Workspace, ids: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for home in workspace.homes:
-        home.refresh()
+        home.ensure("read")
         found |= titles(home.index, sorted(ids))
     return found

@@ -99,7 +99,7 @@ def _lessons(workspace: Workspace, error: str, mark: str, by: str) -> list[Recol
     """
     from loki_memory.index.gate import lessons
 
-    workspace.home.look_again()
+    workspace.home.ensure("folders")
     held = withheld(workspace.home)
     known = [*_recollections(lessons(workspace.index, mark), held)]
     own = [hit for hit in known if hit.title.endswith(f"(running {by})")] or known

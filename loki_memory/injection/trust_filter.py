@@ -21,7 +21,7 @@ def withheld(home: Home) -> frozenset[str]:
         return frozenset()
     from loki_memory.index.queries import versions
 
-    home.look_again()
+    home.ensure("folders")
     ours = [record for record in versions(home.index) if not record.path.startswith(PRIVATE)]
     signed = _vouched_for(home)
     unsigned = {record.id for record in ours if signed.get(record.path) != record.etag}

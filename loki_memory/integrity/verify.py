@@ -64,7 +64,7 @@ def verify(
     `adopt` accepts findings as they are: the records with these ids or paths, or all if it is
     empty. `fix` renews citations of code that still has the cited passage.
     """
-    workspace.home.refresh(wait=True)
+    workspace.home.ensure("current")
     layout, past = workspace.layout, _past(workspace.layout)
     found = examine(layout, past)
     adopted = _adopt(workspace.store, past, found, adopt) if adopt is not None else []

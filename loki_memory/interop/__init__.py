@@ -23,8 +23,7 @@ class Skills:
         from loki_memory.interop.publish_skills import accept
 
         record = complete_skill(skill, self._workspace.origin)
-        self._workspace.home.before_write()
-        self._workspace.home.know_strangers("skills")
+        self._workspace.home.before_write("skills/")
         path = self._workspace.home.place_of(record.id) or ""
         stored: Skill = self._workspace.store.write(record, path)  # type: ignore[assignment]
         accept(self._workspace.layout, stored)

@@ -162,7 +162,7 @@ def write_back_edit(workspace: Workspace, path: Path) -> Edit:
 
 def _lines(workspace: Workspace) -> Iterator[str]:
     """One line for each memory that may be shown unasked, the surest of each kind first."""
-    workspace.home.refresh(wait=True)
+    workspace.home.ensure("current")
     passed = tellable_ids(workspace.index) - withheld(workspace.home)
     for kind in _SAID:
         records = workspace.list(kind=kind, scope="project")  # type: ignore[arg-type]

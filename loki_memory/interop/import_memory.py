@@ -77,7 +77,7 @@ def import_memory(
     files = chosen.files(workspace, path)
     statements, refused = _read(chosen, files)
     workspace.home.before_write()
-    workspace.home.refresh(wait=True)
+    workspace.home.ensure("current")
     taking = _Taking(workspace, scope)
     taking.take(statements, plan_only=plan_only)
     names = [str(file) for file in files]

@@ -113,12 +113,12 @@ def recall(
     homes = [home for home in workspace.homes if home.has_scope(asked.scope)]
     root = f"{workspace.layout.root}{os.sep}"
     asked = asked._replace(files=tuple(path.removeprefix(root) for path in asked.files))
-    to_check = [home for home in homes if not home.look_again()]
+    to_check = [home for home in homes if not home.ensure("folders").is_complete]
     floor = workspace.config.get("recall.floor") / 100
     found = _found(homes, asked, floor, phase)
     ids = [one.hit.id for one in found.told]
     for _ in range(_LOOKS):
-        if all([home.is_as_shown(home.paths_of(ids)) for home in to_check]):  # noqa: C419 - all of them
+        if not any([home.ensure("shown", home.paths_of(ids)) for home in to_check]):  # noqa: C419 - all of them
             break
         found = _found(homes, asked, floor, phase)
         ids = [one.hit.id for one in found.told]

@@ -66,7 +66,6 @@ class Look(NamedTuple):
     wait: bool = True  # for another process that is updating the index
     freshness: Freshness = Freshness()
     progress: Progress | None = None
-    may_be_empty: bool = False  # whether taking out the last memory was meant
 
 
 def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Changes:  # noqa: B008 - a value
@@ -78,8 +77,7 @@ def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Chan
         if full and not look.full:
             _note_full_scan(index, now_ns, look.freshness)
         return Changes([], [], [])
-    if not look.may_be_empty:
-        _refuse_if_all_vanished(layout, seen, known)
+    _refuse_if_all_vanished(layout, seen, known)
     wait = look.wait or not known  # an index that says nothing yet is no answer
     if full and wait and known and _is_most(seen, known):
         return _anew(layout, index, now_ns, look.progress)

@@ -1,4 +1,4 @@
-"""What a look at the files found."""
+"""The differences between the files and the index."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ class Changes(NamedTuple):
     modified: list[str]
     removed: list[str]
     stale: bool = False  # another process is at work: the index may be a moment old
+    is_complete: bool = False  # no file needs another look before it is shown
 
     def __bool__(self) -> bool:
         return bool(self.added or self.modified or self.removed)
 
 
 class ScanResult(NamedTuple):
-    """What a scan found that the index does not know: folders, and files by path."""
+    """The folders and files, by path, that a scan found and the index does not know."""
 
     folders: dict[str, ScannedFolder | None]
     changed: dict[str, Stamp]

@@ -64,7 +64,7 @@ def resume_brief(workspace: Workspace, agent: str, budget: int = BUDGET) -> Brie
     from loki_memory.continuity.file import what_matters
     from loki_memory.injection.goal import last_goal
 
-    workspace.home.refresh()
+    workspace.home.ensure("read")
     held = withheld(workspace.home)
     ledger, handoffs = ledger_of(workspace, agent, held), handoffs_to(workspace, agent, held)
     if ledger is None and not handoffs:

@@ -32,18 +32,16 @@ def checkpoint(workspace: Workspace, ledger: Ledger | Mapping[str, Any]) -> Ledg
     document = ledger.document() if isinstance(ledger, Ledger) else dict(ledger)
     document.setdefault("last_checkpoint", workspace.now())
     record = parse(Ledger, {**document, "origin": workspace.origin})
-    workspace.home.before_write()
     take_over_checkpoints(workspace)
-    workspace.home.know_strangers("ledgers")
+    workspace.home.before_write("ledgers/")
     return workspace.store.write(record, workspace.home.place_of(record.id) or "")  # type: ignore[return-value]
 
 
 def check_in(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
     """Update an agent's ledger with the given fields; all others stay as they were."""
     new = checkpoint_ledger(agent, fields, workspace.now(), workspace.origin)
-    workspace.home.before_write()
     take_over_checkpoints(workspace)
-    workspace.home.know_strangers("ledgers")
+    workspace.home.before_write("ledgers/")
     with workspace.store.change() as change:
         return put(workspace, change, new)
 
@@ -91,7 +89,7 @@ def hand_off(
 def accept(workspace: Workspace, handoff: Changing, by: str | None) -> Handoff:
     """Take on a handoff that is open; the receiver's ledger refers to it in the same change."""
     take_over_checkpoints(workspace)
-    workspace.home.know_strangers("ledgers")
+    workspace.home.before_write("ledgers/")
     with handoff as (change, path, record):
         taken = advanced(record, "accepted", {"accepted_at": workspace.now(), "accepted_by": by})
         receiver = by or taken.to_agent or ""
@@ -132,7 +130,7 @@ class Work(NamedTuple):
 
 def completed(workspace: Workspace, agent: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The context of a handoff: the given fields, then what is recorded."""
-    workspace.home.refresh(wait=True)
+    workspace.home.ensure("current")
     work = _work(workspace, agent)
     known = _recorded(workspace, work)
     context = {name: value for name, value in given.items() if value}

@@ -121,8 +121,7 @@ def _written(
     """Write ledgers; returns those that were written, and the checkpoints that keep waiting."""
     written: list[Ledger] = []
     kept: list[Ledger] = []
-    workspace.home.before_write()
-    workspace.home.know_strangers("ledgers")
+    workspace.home.before_write("ledgers/")
     with workspace.store.change() as change:
         for agent, new in waiting.items():
             try:

@@ -1,0 +1,10 @@
+"""One opened `.loki` folder: its parts, and how its index and views are kept up to date."""
+
+from __future__ import annotations
+
+from loki_memory.home.home import Home
+from loki_memory.home.lookup import parsed
+from loki_memory.home.place import opened_layout, user_home
+from loki_memory.home.upkeep import Fresh
+
+__all__ = ["Fresh", "Home", "opened_layout", "parsed", "user_home"]

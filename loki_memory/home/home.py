@@ -1,0 +1,265 @@
+"""A Home: one opened `.loki` folder with its config, store, index and views."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from loki_memory import config as settings
+from loki_memory.errors import StoreFailed
+from loki_memory.files import zones
+from loki_memory.files.layout import Layout, git_home, may_be_tracked, view_kind
+from loki_memory.home import lookup
+from loki_memory.home.place import user_home, user_layout
+from loki_memory.home.upkeep import Fresh, Upkeep
+from loki_memory.index.index import Index, Summary
+from loki_memory.sync import Changes, Progress
+
+if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write records pay for it
+    from loki_memory.files.problem import Problem
+    from loki_memory.files.store import Store
+    from loki_memory.journal import Journal
+    from loki_memory.models import Memory
+    from loki_memory.recall.retriever import Retriever
+
+_CONFIRMED = "confirmed-settings"  # in the local zone: settings that the user set in this clone
+T = TypeVar("T")
+
+
+class Home:
+    """One `.loki` folder: a project's, or the user's."""
+
+    stands_alone = False  # True: the user's memory is not read beside it
+    may_change_gitignore = True
+
+    def __init__(self, place: Layout, *, is_user: bool = False) -> None:
+        self.layout = place
+        self.is_user = is_user
+        zones.close_to_others(place.local)
+        zones.close_to_others(place.cache)
+        self.notices: list[str] = []
+        self.progress: Progress | None = None  # called with the number of texts embedded
+        self._upkeep = Upkeep(self)
+
+    @classmethod
+    def of_user(cls) -> Self:
+        """The user's own folder: `~/.loki`, or the one that LOKI_HOME names."""
+        return cls(user_layout(), is_user=True)
+
+    # -- its parts -----------------------------------------------------------------------------
+
+    def now(self) -> str:
+        """The present moment. LOKI_NOW replaces it, for runs that must be repeatable."""
+        from datetime import UTC, datetime
+
+        given = os.environ.get("LOKI_NOW")
+        return given or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+    @cached_property
+    def config(self) -> settings.Config:
+        """The settings; reading them refuses a workspace of a newer format."""
+        user = user_home() / "config.toml"
+        confirmed = self.layout.local / _CONFIRMED
+        loaded = settings.load(self.layout.loki / "config.toml", user, confirmed=confirmed)
+        self.notices += [f"{key} is a setting that nothing reads" for key in loaded.unknown]
+        self.notices += loaded.ignored
+        return loaded
+
+    @cached_property
+    def store(self) -> Store:
+        from loki_memory.files.store import Store
+
+        return Store(self.layout, self.config.get("store.lock_seconds"))
+
+    @property
+    def opened_store(self) -> Store | None:
+        """The store, if it was used: a process that only reads opens none."""
+        return self.__dict__.get("store")
+
+    @cached_property
+    def index(self) -> Index:
+        return Index(self.layout.cache / "index.db")
+
+    @cached_property
+    def retriever(self) -> Retriever:
+        from loki_memory.recall.retriever import Retriever
+
+        model = self.config.text("embedding.model")
+        return Retriever(self.index, self.vectors_folder(), model, self._report)
+
+    def vectors_folder(self) -> Path | None:
+        """The folder of the vectors; its name has the inode of `.loki`, so that no clone can
+        bring one.
+        """
+        device, _, rest = self.index.note("home").partition(":")
+        if self.index.path is None or not device:
+            return None
+        return self.layout.cache / f"vectors-{device}-{rest.partition(':')[0]}"
+
+    def _report(self, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(done, total)
+
+    @cached_property
+    def journal(self) -> Journal:
+        from loki_memory.journal import Journal
+
+        return Journal(self.layout.local / "journal")
+
+    # -- its folder ----------------------------------------------------------------------------
+
+    def settle_in(self) -> None:
+        """Make the folders, the settings file and the .gitignore, unless they are there."""
+        from loki_memory.home.setup import make_folders
+
+        make_folders(self.layout, self.config)
+
+    def set_config(self, name: str, value: str) -> None:
+        """Set a key in the workspace's config.toml."""
+        from loki_memory.home.setup import keep_gitignore, write_setting
+
+        write_setting(
+            self.layout, name, value, self.layout.local / _CONFIRMED, by_user=self.is_user
+        )
+        self.__dict__.pop("config", None)
+        if name == "continuity.track":
+            keep_gitignore(self.layout, self.config)
+
+    def _keep_gitignore(self) -> None:
+        from loki_memory.home.setup import keep_gitignore
+
+        try:
+            keep_gitignore(self.layout, self.config)
+        except StoreFailed as error:
+            self.notices.append(str(error))
+
+    def zone_problems(self) -> list[Problem]:
+        """List links, and files that a clone put into the zones of this machine."""
+        paths: list[str] = []
+        if not self.is_user and may_be_tracked(self.layout.root, zones.NEVER_TRACKED):
+            from loki_memory.history.repository import tracked
+
+            paths = [file.path for file in tracked(self.layout.root, zones.NEVER_TRACKED)]
+        return zones.problems(self.layout, paths)
+
+    def deleted(self, paths: Sequence[str]) -> set[str]:
+        """The missing record files that somebody deleted.
+
+        In a git repository a file can also be missing because another branch is checked out.
+        """
+        if git_home(self.layout.root) is None:
+            return set(paths)
+        from loki_memory.history.repository import deleted
+
+        places = {f".loki/memory/{path}": path for path in paths}
+        return {places[name] for name in deleted(self.layout.root, [*places]) if name in places}
+
+    def note_in_log(self, name: str, text: str, *, may_hold_secret: bool = False) -> None:
+        """Append a line to a log of this machine."""
+        from loki_memory.files.log import append_line
+
+        if may_hold_secret:  # the patterns for secrets take 3 ms to load
+            from loki_memory.files.redaction import redact
+
+            text = redact(text)
+        append_line(self.layout.local / name, text)
+
+    # -- freshness -----------------------------------------------------------------------------
+
+    def ensure(
+        self, level: Fresh, paths: Iterable[str] = (), progress: Progress | None = None
+    ) -> Changes:
+        """Make the index and the views as fresh as a level of `upkeep.Fresh` says."""
+        return self._upkeep.ensure(level, paths, progress)
+
+    def assume_scanned(self) -> None:
+        """Take for granted that every file was compared just now, until the next scan is due.
+
+        For a caller behind a watcher, which has just compared every file, and for a hook, whose
+        question is one of many.
+        """
+        self._upkeep.assume_scanned()
+
+    def before_write(self, *paths: str) -> None:
+        """Get ready for a write, so that it overtakes no edit of a view.
+
+        `paths` are the files, or the folders with a slash at the end, in which a record will be
+        written that somebody may have put into a file with another name.
+        """
+        _ = self.config  # a workspace of a newer format is not written to
+        if not os.path.lexists(self.layout.loki / ".gitignore"):
+            self.settle_in()
+        if self.may_change_gitignore:
+            self._keep_gitignore()
+        self._upkeep.take_over_before(paths)
+
+    def wrote(self, paths: Collection[str] | None = None) -> Changes:
+        """Index files that this process wrote or removed; by default all since the last time."""
+        return self._upkeep.wrote(paths)
+
+    def flush(self, *, wait: bool = True) -> None:
+        """Bring index and views up to date, if this process wrote anything since they were."""
+        self._upkeep.flush(wait=wait)
+
+    def rebuild(self, progress: Progress | None = None) -> Changes:
+        """Read every file again and make the index from nothing; then render the views."""
+        _ = self.config  # a workspace of a newer format is left alone
+        return self._upkeep.rebuild(progress)
+
+    def embed(self) -> None:
+        """Embed texts without a vector; the next recall reports a model that cannot be read."""
+        self._upkeep.embed()
+
+    def answer(self, question: Callable[[], T]) -> T:
+        """Ask the index; if it turns out to be damaged, build it again and repeat the question."""
+        return self._upkeep.answer(question)
+
+    # -- its memories --------------------------------------------------------------------------
+
+    def record_path(self, memory_id: str) -> str | None:
+        """The path of a record in the index, if it has a file of its own."""
+        path = self.index.path_of(memory_id)
+        return None if path is None or view_kind(path) else path
+
+    def look_up(self, memory_id: str) -> tuple[str, str] | None:
+        """The kind and JSON of a memory; None if a look at one file cannot tell."""
+        return lookup.look_up(self, memory_id)
+
+    def place_of(self, memory_id: str) -> str | None:
+        """The file of a memory, if the index or the id itself leads there; None if a scan must."""
+        return lookup.place_of(self, memory_id)
+
+    def lines(
+        self, kind: str | None, status: str | None, since: str | None, scope: str | None
+    ) -> list[Summary]:
+        """Memories of this folder, one line each."""
+        if not self.has_scope(scope):
+            return []
+        found = self.index.summaries(kind, status, since, None if self.is_user else scope)
+        return [line._replace(scope="user") for line in found] if self.is_user else found
+
+    def bodies(
+        self, kind: str | None, status: str | None, since: str | None, scope: str | None
+    ) -> list[tuple[str, str]]:
+        """The same as (kind, JSON)."""
+        if not self.has_scope(scope):
+            return []
+        found = self.index.bodies(kind, status, since, None if self.is_user else scope)
+        return [(kind_, body) for _, kind_, body in found]
+
+    def has_scope(self, scope: str | None) -> bool:
+        """Check if memories of a scope can be here."""
+        return not self.is_user or scope in {None, "", "user"}
+
+    def paths_of(self, ids: Iterable[str]) -> list[str]:
+        """The files of those memories that are here."""
+        return self.index.paths_of(list(ids))
+
+    def as_its_own(self, record: Memory) -> Memory:
+        """A record as it counts here: one in the user's folder has the scope `user`."""
+        if self.is_user and getattr(record, "scope", "user") != "user":
+            return record.changed(scope="user")
+        return record

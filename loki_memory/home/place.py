@@ -1,0 +1,51 @@
+"""The place of a home: the user's folder, and the layout of a project with its local zone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from loki_memory.files import zones
+from loki_memory.files.layout import LOCAL, MADE_HERE, Layout, git_home, is_made_here, layout
+from loki_memory.index.index import Index
+from loki_memory.sync import home_of
+
+
+def user_home() -> Path:
+    """The folder of the user scope; a link in its place is followed."""
+    home = Path(os.environ.get("LOKI_HOME") or Path.home() / ".loki")
+    return home.resolve() if home.is_symlink() else home
+
+
+def user_layout() -> Layout:
+    """The layout of the user's own folder: `~/.loki`, or the one that LOKI_HOME names."""
+    top = user_home()
+    return Layout(top.parent, top, top / "memory", top / "local", top / "cache")
+
+
+def opened_layout(root: Path) -> Layout:
+    """The layout of a workspace. A local zone of this machine from before `git init` moves in."""
+    place = layout(root)
+    beside = zones.stray(place)
+    if beside is None or place.local.exists() or not _is_of_this_machine(place, beside):
+        return place
+    if git_home(root) is not None:
+        from loki_memory.history.repository import tracked
+
+        if tracked(root, [f".loki/{LOCAL}"]):
+            return place
+    return zones.adopt(place)
+
+
+def _is_of_this_machine(place: Layout, beside: Path) -> bool:
+    """Check if this machine made a local zone, or had an index here before zones had a mark."""
+    if is_made_here(beside):
+        return True
+    path = place.cache / "index.db"
+    if beside.is_symlink() or (beside / MADE_HERE).exists() or not path.is_file():
+        return False
+    index = Index(path)
+    try:
+        return index.note("home") == home_of(place)
+    finally:
+        index.close()

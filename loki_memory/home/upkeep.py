@@ -1,0 +1,369 @@
+"""Keep the index and the views of a home up to date with its files.
+
+Callers say how fresh they need it, by one of the levels of `Fresh`; from `read` on, each includes
+the ones before it. A hook compares folders, a command compares the stamps of all files, and a
+consolidation also takes over what somebody edited in a view.
+
+    shown     the files that are named, before they are shown
+    folders   the folders, and every file once in a while: for one of many questions in a row
+    read      as the settings `sync.*` say; if another process is updating the index, the answer
+              comes from the index as it is, and a notice says so
+    current   the same, but wait for that process
+    files     every file
+    edits     edited views are taken over
+    views     the views are rendered
+
+A process that wrote says so with `wrote`, or leaves it to `flush` when its command ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from threading import RLock
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from loki_memory.errors import (
+    FileChanged,
+    InvalidRecord,
+    LinkRefused,
+    LokiMemoryError,
+    StoreBusy,
+    StoreFailed,
+)
+from loki_memory.files import transaction
+from loki_memory.files.layout import PRIVATE, view_kind
+from loki_memory.home.lookup import parsed
+from loki_memory.index.database import BUSY_SECONDS
+from loki_memory.models.kinds import Kind
+from loki_memory.sync import (
+    Changes,
+    Freshness,
+    Look,
+    Progress,
+    check,
+    rebuild,
+    sync,
+    take_in,
+)
+
+if TYPE_CHECKING:
+    from loki_memory.files.view_rendering import Listed
+    from loki_memory.home.home import Home
+    from loki_memory.models import Memory
+
+Fresh = Literal["shown", "folders", "read", "current", "files", "edits", "views"]
+T = TypeVar("T")
+
+# A process that asks again and again compares every file this often, and in between folders and
+# the files that it is about to show. An edit in place of a file that is not shown has to wait.
+_FULL_SCAN_SECONDS = 2.0
+# A folder of thousands is not listed for every write while other processes write there too.
+_LIST_AGAIN_SECONDS = 0.1
+
+
+class Upkeep:
+    """The freshness of one home; its threads take turns."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._lock = RLock()
+        self._scanned = -_FULL_SCAN_SECONDS  # when every file was compared last
+        self._listed: dict[
+            str, tuple[int, float]
+        ] = {}  # folders: their mtime, when they were listed
+        self._views_are_due = False
+
+    # -- before reading ------------------------------------------------------------------------
+
+    def ensure(
+        self, level: Fresh, paths: Iterable[str] = (), progress: Progress | None = None
+    ) -> Changes:
+        """Make the index and the views as fresh as a level says; returns what changed.
+
+        `paths` are the files of the level `shown`. `progress` is called with the number of files
+        that were read and the number of all that must be read.
+        """
+        with self._lock:
+            if level == "shown":
+                return check(self._home.layout, self._home.index, paths, time.time_ns())
+            if level == "folders":
+                return self._scan_sometimes()
+            if level in {"read", "current"}:
+                return self._scan_to_read(wait=level == "current")
+            self._heal()
+            changes = self._sync(full=True, progress=progress)
+            if level != "files":
+                changes = _joined(changes, self._take_over_edits())
+            if level == "views":
+                self._render_views()
+            return changes
+
+    def assume_scanned(self) -> None:
+        """Take for granted that every file was compared just now."""
+        self._scanned = time.monotonic()
+
+    def _scan_sometimes(self) -> Changes:
+        now = time.monotonic()
+        if now - self._scanned >= _FULL_SCAN_SECONDS:
+            changes = self._scan_to_read(wait=False)
+            self._scanned = now
+            return changes._replace(is_complete=True)
+        if transaction.waiting(self._home.layout):
+            return self._scan_to_read(wait=False)
+        return self._with_notice(self._sync(full=False, wait=False, folders_only=True))
+
+    def _scan_to_read(self, *, wait: bool) -> Changes:
+        """Compare files with the index without ever changing memory."""
+        try:
+            self._heal()
+        except StoreBusy:  # half of its change is visible: the index has the state before it
+            self._home.notices.append(f"another process is writing; this is {self._age()} old")
+            return Changes([], [], [], stale=True)
+        except StoreFailed as error:
+            self._home.notices.append(str(error))
+        return self._with_notice(self._sync(full=False, wait=wait))
+
+    def _with_notice(self, changes: Changes) -> Changes:
+        if changes.stale:
+            notice = f"another process is updating the index; it is {self._age()} old"
+            self._home.notices.append(notice)
+        return changes
+
+    def _age(self) -> str:
+        changed = int(self._home.index.note("changed_ns") or 0)
+        return f"{max(0, time.time_ns() - changed) / 1e9:.0f} s"
+
+    def answer(self, question: Callable[[], T]) -> T:
+        """Ask the index; if it turns out to be damaged, build it again and repeat the question."""
+        with self._lock:
+            try:
+                return question()
+            except (sqlite3.DatabaseError, ValueError, InvalidRecord) as error:
+                if "locked" in str(error):
+                    raise
+                why = str(error)
+            self._guarded(lambda: self._replaced(why))
+            return question()
+
+    # -- around writing ------------------------------------------------------------------------
+
+    def take_over_before(self, paths: Collection[str]) -> None:
+        """Take over edited views, and find records in other files than those to be written.
+
+        A write of a record notices an older one by the name of its file. One that somebody put
+        into a file with another name only the index can find: so a folder with such names that
+        the index does not know is scanned. A path that ends with a slash is a folder.
+        """
+        from loki_memory.files import views
+
+        learns = any(path.startswith("learnings/") for path in paths)
+        if views.edited_views(self._home.store, days=learns):
+            self.ensure("views")
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            if self._has_unknown_names(folder, name):
+                self.ensure("current")
+
+    def _has_unknown_names(self, folder: str, ours: str) -> bool:
+        """Check if a folder has files that the index does not know, other than those named as
+        `ours` is, by our own scheme.
+        """
+        path = self._home.layout.file(folder)
+        if not os.path.isdir(path):
+            return False
+        mtime, now = os.stat(path).st_mtime_ns, time.monotonic()
+        listed_mtime, listed = self._listed.get(folder, (0, -_LIST_AGAIN_SECONDS))
+        if listed_mtime == mtime or now - listed < _LIST_AGAIN_SECONDS:
+            return False
+        self._listed[folder] = (mtime, now)
+        prefix, length = ours.partition("-")[0] + "-", len(ours)
+        others = [
+            name
+            for name in os.listdir(path)
+            if name[0] != "." and not (len(name) == length and name.startswith(prefix))
+        ]
+        known = self._home.index.folder(folder)[1] if others else {}
+        return any(name not in known for name in others)
+
+    def wrote(self, paths: Collection[str] | None = None) -> Changes:
+        """Index files that this process wrote or removed; by default all since the last time.
+
+        Other files are not looked at, and views are rendered by the next `flush`.
+        """
+        with self._lock:
+            home, store = self._home, self._home.store
+            taken = sorted(self._written) if paths is None else paths
+            self._written.difference_update(taken)
+            self._views_are_due = True
+            now = time.time_ns()
+            return self._guarded(lambda: take_in(home.layout, home.index, taken, now, store=store))
+
+    def flush(self, *, wait: bool = True) -> None:
+        """Bring index and views up to date, if this process wrote anything since they were.
+
+        The files are on disk already, and the next scan finds them: an error becomes a notice.
+        Without `wait`, all is left to that scan if another process is at work on the index, or if
+        there is no index yet.
+        """
+        try:
+            if self._written:
+                if wait or self._is_free():
+                    self.ensure("views")
+            elif self._views_are_due:
+                self._render_views()
+        except LokiMemoryError as error:
+            self._written.clear()
+            self._home.notices.append(f"stored, but index and views are not up to date: {error}")
+
+    @property
+    def _written(self) -> set[str]:
+        """The files that this process wrote and has not indexed yet."""
+        store = self._home.opened_store
+        return store.written if store else set()
+
+    def _is_free(self) -> bool:
+        """Check if there is an index that no other process is updating; updates it if so."""
+        path = self._home.index.path
+        there = path is not None and path.exists()
+        return there and not self._sync(full=True, wait=False).stale
+
+    # -- the index -----------------------------------------------------------------------------
+
+    def rebuild(self, progress: Progress | None = None) -> Changes:
+        """Read every file again and make the index from nothing; then render the views."""
+        home = self._home
+        with self._lock:
+            self._heal()
+            changes = self._guarded(
+                lambda: rebuild(home.layout, home.index, time.time_ns(), progress)
+            )
+            self.ensure("views")
+            self.embed()
+            return changes
+
+    def embed(self) -> None:
+        """Embed texts without a vector; the next recall reports a model that cannot be read."""
+        from loki_memory.errors import InvalidConfig
+
+        with self._lock, suppress(InvalidConfig):
+            self._home.retriever.embed()
+
+    def _heal(self) -> None:
+        """Complete a transaction that a crash interrupted; restore memory that was cleaned away."""
+        home = self._home
+        if not home.is_user and not home.layout.memory.is_dir() and self._is_on_a_branch():
+            from loki_memory.history.branch_mode import restore
+
+            restore(home)
+        if transaction.waiting(home.layout):
+            with home.store.change(seconds=1):
+                pass
+
+    def _is_on_a_branch(self) -> bool:
+        return self._home.config.text("git.mode") == "branch"
+
+    def _sync(
+        self,
+        *,
+        full: bool,
+        wait: bool = True,
+        progress: Progress | None = None,
+        folders_only: bool = False,
+    ) -> Changes:
+        home = self._home
+        if full:
+            self._written.clear()
+        scan_limit = 0 if folders_only else home.config.get("sync.scan_limit")
+        freshness = Freshness(scan_limit, home.config.get("sync.full_scan_seconds"))
+        look = Look(full, wait, freshness, progress)
+        return self._guarded(lambda: sync(home.layout, home.index, time.time_ns(), look))
+
+    def _guarded(self, work: Callable[[], Changes]) -> Changes:
+        """Do work on the index.
+
+        A damaged database is replaced. If it cannot be written, an index in memory takes its
+        place, so that reading goes on.
+        """
+        index = self._home.index
+        try:
+            changes = work()
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise StoreBusy(index.path, BUSY_SECONDS) from error
+            changes = self._in_memory(str(error))
+        except (sqlite3.DatabaseError, ValueError, EOFError, TypeError) as error:
+            try:
+                changes = self._replaced(str(error))
+            except sqlite3.OperationalError as again:
+                changes = self._in_memory(str(again))
+        self._home.notices += index.notices
+        index.notices = []
+        return changes
+
+    def _replaced(self, why: str) -> Changes:
+        self._home.index.replace(f"the index was damaged ({why})")
+        return rebuild(self._home.layout, self._home.index, time.time_ns())
+
+    def _in_memory(self, why: str) -> Changes:
+        self._home.index.keep_in_memory(why)
+        return rebuild(self._home.layout, self._home.index, time.time_ns())
+
+    # -- the views -----------------------------------------------------------------------------
+
+    def _take_over_edits(self) -> Changes:
+        """Write what somebody edited in views into records; other views are rendered later."""
+        from loki_memory.files import views
+
+        self._views_are_due = True
+        edited = views.edited_views(self._home.store)
+        if not edited:
+            return Changes([], [], [])
+        with self._home.store.change() as change:
+            done = views.take_over(self._home.store, change, edited, self._home.record_path)
+        self._home.notices += [str(problem) for problem in done.told]
+        changes = self._sync(full=True)
+        self._render_views()  # else these views would look edited once their records change
+        return changes
+
+    def _render_views(self) -> None:
+        """Render the views of the kinds that changed since they were rendered last."""
+        from loki_memory.files import views
+        from loki_memory.files.view_rendering import render
+
+        home, index = self._home, self._home.index
+        rejected = index.fingerprint("tombstone")  # a rejected record leaves its view
+        prints = {kind: index.fingerprint(kind) ^ rejected for kind in views.SHOWN}
+        written: list[str] = []
+        records = frozenset(self._written)
+        self._views_are_due = False
+        try:
+            for kind in views.to_render(home.store, prints):
+                with suppress(FileChanged):  # edited this moment: the next sync takes it over
+                    written += render(home.store, kind, self._for_view(kind), self._record)
+            views.note_state(home.store, prints, written)
+        except LinkRefused as error:  # memory is complete without its views
+            home.notices.append(str(error))
+        self._written.intersection_update(records)  # views are not indexed
+
+    def _for_view(self, kind: Kind) -> Iterator[Listed]:
+        """The records of a kind that are in tracked files and not rejected."""
+        from loki_memory.index.queries import listed
+
+        for record in listed(self._home.index, kind):
+            if not record.path.startswith(PRIVATE) and not view_kind(record.path):
+                yield record
+
+    def _record(self, memory_id: str) -> Memory | None:
+        found = self._home.index.body(memory_id)
+        return parsed(*found) if found else None
+
+
+def _joined(first: Changes, second: Changes) -> Changes:
+    added, modified, removed = (
+        list(dict.fromkeys([*a, *b])) for a, b in zip(first[:3], second[:3], strict=True)
+    )
+    return Changes(added, modified, removed, first.stale or second.stale)
