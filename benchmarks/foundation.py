@@ -503,7 +503,7 @@ def _episode_row(author: Author, size: int, workspace: Workspace) -> Row:
         "record one episode",
         size,
         workspace,
-        [workspace.valid_episode(document) for document in documents],
+        [workspace.sessions.valid_episode(document) for document in documents],
         lambda number: workspace.record(documents[number]),
     )
 
@@ -583,7 +583,7 @@ def measure_command(stores: Stores, sizes: Sequence[int]) -> Iterator[Row]:
     size = max([size for size in sizes if size <= LARGE] or sizes[:1])
     workspace = stores.indexed(size)
     say(f"cold commands with {size:,} memories …")
-    root, some = str(workspace.layout.root), workspace.summaries(kind="pattern")[0].id
+    root, some = str(workspace.layout.root), workspace.browse.summaries(kind="pattern")[0].id
     workspace.close()
     all_files = {**os.environ, "LOKI_SYNC_SCAN_LIMIT": "1000000000"}
     program = [_program(), "-C", root]

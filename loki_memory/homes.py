@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from loki_memory.errors import NotFound
-from loki_memory.home import Fresh, Home, user_home
+from loki_memory.errors import Ambiguous, NotFound
+from loki_memory.home import Fresh, Home, parsed, user_home
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change, Store
@@ -69,6 +69,28 @@ class Homes:
             if path is not None:
                 return home, path
         raise NotFound(memory_id)
+
+    def get(self, memory_id: str) -> Memory:
+        """The memory with this id; raises NotFound."""
+        for home in self:
+            if found := home.look_up(memory_id):
+                return home.as_its_own(parsed(*found))
+        home = self.up_to_date(memory_id)
+        if found := home.index.body(memory_id):
+            return home.as_its_own(parsed(*found))
+        raise NotFound(memory_id)
+
+    def resolve(self, start: str) -> str:
+        """The only id that begins so; raises NotFound or Ambiguous."""
+        for home in self.fresh():
+            if home.index.path_of(start):
+                return start
+        found = [name for home in self.fresh() for name in home.index.ids_starting(start)]
+        if len(found) > 1:
+            raise Ambiguous(start, found)
+        if not found:
+            raise NotFound(start)
+        return found[0]
 
     def up_to_date(self, memory_id: str) -> Home:
         """The home of a memory, its whole index up to date: for what follows links."""

@@ -80,7 +80,7 @@ def test_files_are_neighbours_and_can_be_asked_about(todo: Workspace) -> None:
 
 
 def test_a_link_record_stands_for_its_source(todo: Workspace) -> None:
-    link = next(m for m in todo.summaries(kind="link"))
+    link = next(m for m in todo.browse.summaries(kind="link"))
     found = neighbourhood(todo.index, link.id)
     assert found.root == link.title.split()[0]
     assert len(found.nodes) > 1

@@ -60,7 +60,7 @@ def test_the_topics_of_a_normal_store_take_about_a_hundred_tokens(todo: Workspac
 def test_every_live_memory_is_in_one_topic(todo: Workspace) -> None:
     found = overview(topics(todo.index), budget=10_000)
     assert found.more == 0
-    assert found.total_memories == len(todo.summaries())
+    assert found.total_memories == len(todo.browse.summaries())
     assert found.total_memories == sum(sum(topic.kinds.values()) for topic in found.topics)
     bodies = todo.index.bodies()
     assert found.total_tokens == sum(-(-len(body.encode()) // 4) for _, _, body in bodies)

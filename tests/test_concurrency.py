@@ -87,7 +87,7 @@ def test_every_acknowledged_update_of_eight_processes_is_there(
     assert Counter([*before, document["category"]]) == Counter(["start", *corrections])
 
     ws.sync()
-    assert ws.problems() == []
+    assert ws.care.problems() == []
     assert ws.index.digest() == rebuilt_digest(ws)
     for rounds, wrong in found:
         assert rounds

@@ -75,7 +75,7 @@ def test_what_is_put_before_an_agent_unasked_counts_for_who_works_then(
 
 def test_what_was_opened_or_judged_counts_too(ws: Workspace, clock: Clock) -> None:
     opened, helpful, not_so = (note(ws, f"Restart the {it}") for it in ("cache", "bus", "proxy"))
-    ws.opened(opened, session="s1")
+    ws.browse.opened(opened, session="s1")
     ws.feedback(helpful, helpful=True)
     ws.feedback(not_so, helpful=True)
     ws.feedback(not_so, helpful=False)
@@ -143,7 +143,7 @@ def test_of_episodes_that_come_together_each_has_its_own(ws: Workspace, clock: C
     first, second = (note(ws, f"Restart the {it}") for it in ("cache", "proxy"))
     for minutes, name in ((5, first), (25, second)):
         clock(minutes=minutes)
-        ws.opened(name, session="s1")
+        ws.browse.opened(name, session="s1")
     clock(minutes=40)
     told = [{"goal": f"Task {n}", "session": "s1", "timestamp": at(minutes=n)} for n in (20, 0)]
     later, earlier = ws.record(told)
@@ -154,7 +154,7 @@ def test_an_episode_that_is_given_twice_at_once_is_completed_once(
     ws: Workspace, clock: Clock
 ) -> None:
     broker = note(ws)
-    ws.opened(broker)
+    ws.browse.opened(broker)
     clock(minutes=5)
     one, same = ws.record([{"goal": "Run the load tests"}] * 2)
     assert one == same
@@ -170,13 +170,13 @@ def test_only_memories_of_the_project_that_are_there_are_named(ws: Workspace, cl
     clock(minutes=5)
     assert recalled(ws.record({"goal": "Load"})) == {kept: None}
     clock(minutes=7)
-    ws.opened(private)
+    ws.browse.opened(private)
     clock(minutes=9)
     assert recalled(ws.record({"goal": "Mine", "scope": "local"})) == {private: None}
 
 
 def test_an_import_is_not_completed(ws: Workspace, clock: Clock) -> None:
-    ws.opened(note(ws))
+    ws.browse.opened(note(ws))
     clock(minutes=5)
     stored = ws.record({"goal": f"Task {n}"} for n in range(101))
     assert not any(one.recalled for one in stored)
@@ -188,7 +188,7 @@ def test_of_very_many_the_judged_the_opened_and_the_latest_are_named(
     names = [note(ws, f"Restart machine number {n} before the load tests") for n in range(26)]
     ws.journal.shown([(names[0], 9)], surface="recall", query="", session=None, now=at())
     ws.feedback(names[1], helpful=True)
-    ws.opened(names[2])
+    ws.browse.opened(names[2])
     ws.journal.shown(
         [(one, 9) for one in names[3:]], surface="recall", query="", session=None, now=at(minutes=1)
     )
@@ -206,7 +206,7 @@ def test_what_was_said_before_a_folding_is_not_lost(
     broker, cache = note(ws), note(ws, "Restart the cache")
     ws.feedback(broker, helpful=False)
     monkeypatch.setattr("loki_memory.journal._USES_BYTES", 10)
-    ws.opened(cache, session="s1")
+    ws.browse.opened(cache, session="s1")
     assert b'"used"' in Path(ws.layout.local, "journal", "uses.jsonl").read_bytes()
     clock(minutes=5)
     stored = ws.record({"goal": "Run the load tests", "session": "s1"})
@@ -234,7 +234,7 @@ def test_the_same_episode_again_is_the_one_that_is_stored(
     first = ws.record(given)
     assert first.recalled == []
     clock(minutes=5)
-    ws.opened(broker, session="s1")
+    ws.browse.opened(broker, session="s1")
     assert ws.record(given) == first
     clock(minutes=9)
     other = {**given, "timestamp": at(minutes=6)}
@@ -247,7 +247,7 @@ def test_the_same_episode_again_is_the_one_that_is_stored(
 
 
 def test_another_episode_of_the_same_id_is_still_refused(ws: Workspace, clock: Clock) -> None:
-    ws.opened(note(ws))
+    ws.browse.opened(note(ws))
     clock(minutes=5)
     given = {"goal": "Run the load tests", "timestamp": at(minutes=1)}
     ws.record(given)
@@ -258,7 +258,7 @@ def test_another_episode_of_the_same_id_is_still_refused(ws: Workspace, clock: C
 
 
 def test_a_journal_that_cannot_be_read_is_a_notice(ws: Workspace, clock: Clock) -> None:
-    ws.opened(note(ws))
+    ws.browse.opened(note(ws))
     (ws.layout.local / "journal" / "shown.jsonl").mkdir()
     stored = ws.record({"goal": "Run the load tests"})
     assert ws.get(stored.id) == stored
@@ -280,7 +280,7 @@ def test_a_journal_that_cannot_be_read_is_a_notice(ws: Workspace, clock: Clock) 
 )
 def test_foreign_lines_are_passed_over(ws: Workspace, clock: Clock, line: str) -> None:
     broker = note(ws)
-    ws.opened(broker)
+    ws.browse.opened(broker)
     for name in ("uses.jsonl", "shown.jsonl"):
         with (ws.layout.local / "journal" / name).open("a") as file:
             file.write(line + "\n")
@@ -290,7 +290,7 @@ def test_foreign_lines_are_passed_over(ws: Workspace, clock: Clock, line: str) -
 
 @pytest.mark.parametrize("timestamp", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
 def test_no_date_is_too_far(ws: Workspace, clock: Clock, timestamp: str) -> None:
-    ws.opened(note(ws))
+    ws.browse.opened(note(ws))
     clock(minutes=5)
     given = {"goal": "Time", "timestamp": timestamp, "duration_seconds": 1e300}
     assert ws.record(given).recalled == []
@@ -441,7 +441,7 @@ def test_use_alone_changes_no_belief(ws: Workspace, clock: Clock) -> None:
     for hour in range(12):
         clock(hours=hour)
         ws.recall("load tests", session=f"s{hour}")
-        ws.opened(name, session=f"s{hour}")
+        ws.browse.opened(name, session=f"s{hour}")
         stored = ws.record({"goal": f"Task {hour}", "session": f"s{hour}", "outcome": "success"})
         assert name in recalled(stored)
         assert not any(recalled(stored).values())
@@ -625,7 +625,7 @@ def test_recording_imports_no_vectors(project: Path) -> None:
 
     script = (
         "import sys; from loki_memory import Workspace; ws = Workspace.init(sys.argv[1]);"
-        "ws.opened(ws.remember('Restart the cache').id); ws.record({'goal': 'Load'});"
+        "ws.browse.opened(ws.remember('Restart the cache').id); ws.record({'goal': 'Load'});"
         "print('numpy' in sys.modules, 'loki_memory.consolidation.feedback' in sys.modules)"
     )
     command = [sys.executable, "-c", script, str(project)]

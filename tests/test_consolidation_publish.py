@@ -222,10 +222,10 @@ def test_evidence_that_waits_counts_with_later_evidence(repo: Workspace) -> None
 def test_a_lesson_is_shown_once(repo: Workspace) -> None:
     confirmed(repo, 1, 2)
     assert [fact.title() for fact in beliefs(repo)] == [LESSON]
-    assert repo.problems() == []
+    assert repo.care.problems() == []
     repo.rebuild()
     assert [fact.title() for fact in beliefs(repo)] == [LESSON]
-    assert repo.problems() == []
+    assert repo.care.problems() == []
 
 
 def test_on_a_branch_without_its_file_a_lesson_is_a_candidate_again(repo: Workspace) -> None:
@@ -315,7 +315,7 @@ def test_nothing_is_said_to_be_missing_in_a_clone(clone: Workspace) -> None:
     name = tracked(clone)[0].stem
     assert [source.kept for source in clone.history.blame(name).sources] == ["private"] * 2
     assert [fault for fault in clone.history.check() if fault.check == "dangling"] == []
-    links = [found for found in clone.doctor().findings if found.check == "links"]
+    links = [found for found in clone.care.doctor().findings if found.check == "links"]
     assert [found.verdict for found in links] == ["ok"]
 
 
@@ -369,7 +369,7 @@ def episodes(ws: Workspace) -> dict[str, str]:
 def test_captured_sessions_leave_git_when_that_is_asked_for(repo: Workspace) -> None:
     in_old_form(repo)
     (name,) = [path.stem for path in tracked(repo)]
-    done = repo.gc(untrack_sessions=True)
+    done = repo.care.gc(untrack_sessions=True)
     assert (len(done.untracked or ()), done.completed) == (2, [name])
     assert episodes(repo) == {
         f"{GOAL} (1)": "local",
@@ -385,7 +385,7 @@ def test_captured_sessions_leave_git_when_that_is_asked_for(repo: Workspace) -> 
 
 def test_a_dry_run_says_what_would_leave_git(repo: Workspace) -> None:
     in_old_form(repo)
-    done = repo.gc(untrack_sessions=True, dry_run=True)
+    done = repo.care.gc(untrack_sessions=True, dry_run=True)
     assert len(done.untracked or ()) == 2
     assert git(repo.layout.root, "status", "--porcelain") == ""
 

@@ -43,7 +43,7 @@ def test_every_id_in_the_block_can_be_shown(todo: Workspace) -> None:
 def test_unchanged_memory_gives_identical_bytes_and_no_write(todo: Workspace) -> None:
     path = todo.continuity(goal=GOAL)
     before, inode = path.read_bytes(), path.stat().st_ino
-    todo.opened("sem-001")  # what this machine reads does not change what is injected
+    todo.browse.opened("sem-001")  # what this machine reads does not change what is injected
     assert todo.continuity(goal=GOAL).read_bytes() == before
     assert path.stat().st_ino == inode
 
@@ -65,14 +65,14 @@ def test_without_any_goal_the_latest_work_and_the_common_mistakes_are_shown(
 
 def test_the_budget_is_kept(todo: Workspace) -> None:
     for budget in (150, 400, 1000):
-        block = todo.continuity_block(goal=GOAL, budget=budget)
+        block = todo.browse.continuity_block(goal=GOAL, budget=budget)
         assert len(block.encode()) <= 4 * budget
     todo.home.set_config("continuity.budget", "200")
-    assert len(todo.continuity_block(goal=GOAL).encode()) <= 800
+    assert len(todo.browse.continuity_block(goal=GOAL).encode()) <= 800
 
 
 def test_a_block_for_reading_writes_nothing(todo: Workspace) -> None:
-    assert todo.continuity_block(goal=GOAL).startswith("<!-- loki-memory:begin")
+    assert todo.browse.continuity_block(goal=GOAL).startswith("<!-- loki-memory:begin")
     assert not (todo.layout.loki / "CONTINUITY.md").exists()
 
 
@@ -261,10 +261,10 @@ def test_git_ignores_it_unless_it_is_to_be_tracked(ws: Workspace) -> None:
 def test_memory_that_is_turned_off_puts_nothing_before_agents(ws: Workspace) -> None:
     ws.remember("Contract tests need the database running")
     goal = "run the contract tests"
-    assert "Contract tests" in ws.continuity_block(goal=goal)
+    assert "Contract tests" in ws.browse.continuity_block(goal=goal)
     ws.home.set_config("memory.enabled", "false")
-    assert "Contract tests" not in ws.continuity_block(goal=goal)
-    assert "Contract tests" not in ws.continuity_block(goal="")
+    assert "Contract tests" not in ws.browse.continuity_block(goal=goal)
+    assert "Contract tests" not in ws.browse.continuity_block(goal="")
     assert ws.context(goal).text("detailed") == ""
     assert any("memory.enabled" in notice for notice in ws.notices)
     assert ws.recall(goal), "who asks is answered"
@@ -298,6 +298,6 @@ def test_what_holds_whatever_the_goal_is_comes_first(ws: Workspace) -> None:
         }
         ws.record({**given, "action_log": log, "outcome": "success"})
     ws.consolidate()
-    block = ws.continuity_block(goal="Rewrite the shop")
+    block = ws.browse.continuity_block(goal="Rewrite the shop")
     above, _, _ = block.partition("## Relevant Memories")
     assert "Before a commit, run `make lint` and `make test`." in above

@@ -72,7 +72,7 @@ def _assert_sound(ws: Workspace) -> None:
         decode(path, data)
     for view in ws.layout.memory.glob("*/*.json"):
         json.loads(view.read_bytes())
-    assert ws.problems() == []
+    assert ws.care.problems() == []
     assert ws.index.digest() == rebuilt_digest(ws)
 
 
@@ -90,8 +90,8 @@ def test_kill_loses_nothing_acknowledged_and_the_next_open_heals(
             _CHECKS[action](fresh, acknowledged)
             fresh.remember(f"After kill {n}")
             assert not [path for path in leftovers(fresh) if path.startswith(".txn")]
-        assert ws.problems() == []  # a process that was there all the time
-    ws.gc()
+        assert ws.care.problems() == []  # a process that was there all the time
+    ws.care.gc()
     assert leftovers(ws) == []
 
 
@@ -246,7 +246,7 @@ def test_killed_right_after_forgetting_the_last_memory_it_is_forgotten(
 
 
 def _die_before_the_index_knows(ws: Workspace, memory_id: str) -> NoReturn:
-    path, change = ws.where(memory_id), ws.index.change
+    path, change = ws.browse.where(memory_id), ws.index.change
 
     def change_or_die(**how: bool) -> AbstractContextManager[Revision]:
         if not path.exists():

@@ -92,9 +92,22 @@ MAY_IMPORT: dict[str, set[str]] = {
         "models",
         "recall",
     },
-    "browse": {"editing", "errors", "files", "home", "index", "ingest", "models", "sync"},
+    "browse": {
+        "continuity",
+        "editing",
+        "errors",
+        "files",
+        "home",
+        "index",
+        "ingest",
+        "injection",
+        "models",
+        "recall",
+        "sync",
+    },
     "install": {"errors", "files", "history", "models", "resources"},
     "schema": {"errors", "models"},
+    "faces": {"browse", "history", "ingest", "interop", "team"},
     "workspace": {
         "browse",
         "config",
@@ -103,8 +116,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "economics",
         "editing",
         "errors",
+        "faces",
         "files",
-        "history",
         "home",
         "homes",
         "index",
@@ -112,7 +125,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "injection",
         "install",
         "integrity",
-        "interop",
         "journal",
         "models",
         "recall",
@@ -166,7 +178,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "consolidation": {"config"},
     "mcp": {"history", "injection", "recall"},
 }
-FACE = 50  # public names of a workspace, sub-faces and parts among them; may only get smaller
+FACE = 40  # public names of a workspace, sub-faces and parts among them; may only get smaller
 HEAVY = {"sklearn", "scipy", "git", "mcp", "jinja2", "watchdog", "model2vec", "numpy"}
 
 

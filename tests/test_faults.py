@@ -86,7 +86,7 @@ def _begin_again(ws: Workspace) -> dict[str, bytes]:
         pass  # completes what was decided
     extra = dict.fromkeys(record_files(ws).keys() - BASE.keys())
     _carry_out(ws, {**BASE, **extra})
-    assert leftovers(ws) == [] or ws.gc()
+    assert leftovers(ws) == [] or ws.care.gc()
     for path in extra:
         if path.startswith("episodic/"):
             folder = ws.layout.resolve(path).parent
@@ -183,7 +183,7 @@ def test_an_error_while_reading_makes_a_problem_that_goes_away_again(
 ) -> None:
     """A disk that fails for a moment: the file is not taken for empty, nor for bad for ever."""
     ws.remember("Fact 1")
-    path = ws.where(ws.remember("Fact 2").id)
+    path = ws.browse.where(ws.remember("Fact 2").id)
     ws.close()
     shutil.rmtree(ws.layout.cache)
     list_ids = partial(_titles_and_problems, ws)
@@ -194,12 +194,12 @@ def test_an_error_while_reading_makes_a_problem_that_goes_away_again(
     assert path.read_bytes()
     with Workspace.open(ws.layout.root) as after:
         after.sync()
-        assert after.problems() == []
+        assert after.care.problems() == []
         assert after.index.digest() == rebuilt_digest(after)
 
 
 def _titles_and_problems(ws: Workspace) -> list[str]:
-    return [*sorted(memory.title() for memory in ws.list()), *map(str, ws.problems())]
+    return [*sorted(memory.title() for memory in ws.list()), *map(str, ws.care.problems())]
 
 
 def test_killed_while_writing_the_index_it_is_whole_at_the_next_look(
@@ -211,7 +211,7 @@ def test_killed_while_writing_the_index_it_is_whole_at_the_next_look(
         outcome = traced(ws.sync, "index", f"signal=SIGKILL:when={number}", log)
         with Workspace.open(ws.layout.root) as after:
             after.sync()
-            assert after.problems() == []
+            assert after.care.problems() == []
             assert after.index.digest() == rebuilt_digest(after)
         if not outcome.killed:
             break
@@ -278,7 +278,7 @@ def permissions(ws: Workspace) -> Iterator[Callable[[Path, int], None]]:
 
 Chmod = Callable[[Path, int], None]
 TITLES = "sorted(memory.title() for memory in ws.list())"
-PROBLEMS = "[problem.path for problem in ws.problems()]"
+PROBLEMS = "[problem.path for problem in ws.care.problems()]"
 
 
 def _ask(ws: Workspace, as_user: tuple[str, ...], *expressions: str) -> list[Any]:
@@ -329,7 +329,7 @@ def test_a_file_that_may_not_be_read_is_a_problem_and_never_empty(
     ws: Workspace, as_user: tuple[str, ...], permissions: Chmod
 ) -> None:
     ws.remember("Fact 1")
-    hidden = ws.where(ws.remember("Fact 2").id)
+    hidden = ws.browse.where(ws.remember("Fact 2").id)
     before = hidden.read_bytes()
     permissions(hidden, 0)
     titles, problems, said = _ask(

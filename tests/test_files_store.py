@@ -332,7 +332,7 @@ def test_a_linked_record_is_neither_read_nor_written(ws: Workspace, outside: Pat
     with pytest.raises(StoreFailed):
         ws.remember(fact().statement)
     assert ws.list() == []
-    assert "symbolic link" in ws.problems()[0].reason
+    assert "symbolic link" in ws.care.problems()[0].reason
     assert target.read_text(encoding="utf-8") == '{"statement": "from outside"}'
 
 
@@ -358,7 +358,7 @@ def test_a_linked_view_hides_nothing_else(ws: Workspace, outside: Path) -> None:
     assert [memory.title() for memory in ws.list()] == ["A"]
     ws.remember("B")
     assert target.read_text(encoding="utf-8") == '[{"statement": "from outside"}]'
-    assert "semantic/facts.json" in {problem.path for problem in ws.problems()}
+    assert "semantic/facts.json" in {problem.path for problem in ws.care.problems()}
 
 
 def test_a_linked_gitignore_is_not_copied(ws: Workspace, project: Path, outside: Path) -> None:
@@ -637,7 +637,7 @@ def test_a_secret_written_by_hand_stays_in_the_file_and_out_of_the_index(ws: Wor
     text = f'{{\n  "id": "fact-1",\n  "statement": "The token is {SECRET}"\n}}'
     path.write_text(text, encoding="utf-8")
     assert ws.get("fact-1").title() == f"The token is {CLEAN}"
-    [problem] = ws.problems()
+    [problem] = ws.care.problems()
     assert (problem.path, problem.line) == ("semantic/facts/fact-1.json", 3)
     assert "github_pat" in problem.reason
     assert SECRET not in str(problem)
@@ -653,7 +653,7 @@ def test_each_line_with_a_secret_is_named(ws: Workspace) -> None:
     path = ws.layout.memory / "semantic" / "facts" / "fact-1.json"
     text = f'{{\n  "statement": "{SECRET}",\n  "by": "ana",\n  "note": "{SECRET}"\n}}'
     path.write_text(text, encoding="utf-8")
-    assert [problem.line for problem in ws.problems()] == [2, 4]
+    assert [problem.line for problem in ws.care.problems()] == [2, 4]
 
 
 def test_a_problem_does_not_tell_a_secret(ws: Workspace) -> None:
@@ -663,8 +663,8 @@ def test_a_problem_does_not_tell_a_secret(ws: Workspace) -> None:
     (facts / "c.json").write_text(
         f'{{"statement": "A", "{SECRET}": 1, "{SECRET}": 2}}', encoding="utf-8"
     )
-    assert len(ws.problems()) == 3
-    assert SECRET not in "".join(map(str, ws.problems()))
+    assert len(ws.care.problems()) == 3
+    assert SECRET not in "".join(map(str, ws.care.problems()))
 
 
 def test_a_secret_in_a_view_goes_no_further(ws: Workspace) -> None:
@@ -691,4 +691,4 @@ def test_an_id_that_looks_like_a_secret_hides_nothing_else(ws: Workspace) -> Non
     path = ws.layout.memory / "semantic" / "facts" / "x.json"
     path.write_text(json.dumps({"id": hostile, "statement": "B"}), encoding="utf-8")
     assert "A" in [memory.title() for memory in ws.list()]
-    assert hostile not in "".join(map(str, ws.problems()))
+    assert hostile not in "".join(map(str, ws.care.problems()))

@@ -62,12 +62,12 @@ def edit(ws: Workspace, path: str, number: int = 0, **fields: object) -> None:
 
 
 def record_of(ws: Workspace, memory_id: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(ws.where(memory_id).read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = json.loads(ws.browse.where(memory_id).read_text(encoding="utf-8"))
     return loaded
 
 
 def edit_record(ws: Workspace, memory_id: str, **fields: object) -> None:
-    path = ws.where(memory_id)
+    path = ws.browse.where(memory_id)
     path.write_text(json.dumps({**record_of(ws, memory_id), **fields}), encoding="utf-8")
 
 
@@ -169,7 +169,7 @@ def test_an_edited_entry_is_taken_over(ws: Workspace) -> None:
     ws.sync()
     assert record_of(ws, fact.id)["category"] == "edited"
     assert record_of(ws, fact.id)["mood"] == {"new": [1]}
-    assert ws.problems() == []
+    assert ws.care.problems() == []
 
 
 def test_when_both_changed_the_record_stays_and_the_entry_is_kept(ws: Workspace) -> None:
@@ -181,7 +181,7 @@ def test_when_both_changed_the_record_stays_and_the_entry_is_kept(ws: Workspace)
     record = record_of(ws, fact.id)
     assert record["category"] == "file"
     assert [conflict["category"] for conflict in record["conflicts"]] == ["view"]
-    [problem] = ws.problems()
+    [problem] = ws.care.problems()
     assert problem.field == "conflicts"
     assert problem.path == f"semantic/facts/{fact.id}.json"
 
@@ -203,7 +203,7 @@ def test_both_changed_to_the_same_is_no_conflict(ws: Workspace) -> None:
     edit_record(ws, fact.id, category="same")
     ws.sync()
     assert "conflicts" not in record_of(ws, fact.id)
-    assert ws.problems() == []
+    assert ws.care.problems() == []
 
 
 def test_an_added_entry_becomes_a_record(ws: Workspace) -> None:
@@ -215,7 +215,7 @@ def test_an_added_entry_becomes_a_record(ws: Workspace) -> None:
     ws.sync()
     record = record_of(ws, "sem-001")
     assert record["pattern"] == PATTERN["pattern"]
-    assert ws.where("sem-001") == ws.layout.memory / "semantic/patterns/sem-001.json"
+    assert ws.browse.where("sem-001") == ws.layout.memory / "semantic/patterns/sem-001.json"
 
 
 def test_where_an_entry_came_from_is_not_for_the_entry_to_say(ws: Workspace) -> None:
@@ -279,12 +279,12 @@ def test_views_without_their_base_are_only_rendered_again(ws: Workspace) -> None
     fact = ws.remember("A")
     ws.sync()
     view = (ws.layout.memory / FACTS).read_bytes()
-    record = ws.where(fact.id).read_bytes()
+    record = ws.browse.where(fact.id).read_bytes()
     for path in (ws.layout.memory / ".views").iterdir():
         path.unlink()
     ws.sync()
     assert (ws.layout.memory / FACTS).read_bytes() == view
-    assert ws.where(fact.id).read_bytes() == record
+    assert ws.browse.where(fact.id).read_bytes() == record
 
 
 @pytest.mark.parametrize("base", ["", "[]", '{"entries": 5}', '{"entries": {"x": 1}}', "\xff"])
@@ -373,9 +373,9 @@ def test_a_reader_lists_the_old_layout_and_writes_nothing(old: Workspace) -> Non
     assert titles(old) == OLD_TITLES
     assert old.get("sem-001").title() == PATTERN["pattern"]
     assert set(old.status().pending_views) == set(OLD_LAYOUT)
-    assert old.problems() == []
+    assert old.care.problems() == []
     old.browse.stats()
-    old.doctor()
+    old.care.doctor()
     assert tree(old) == before
 
 
@@ -383,7 +383,7 @@ def test_the_first_sync_takes_the_old_layout_over(old: Workspace) -> None:
     old.sync()
     assert titles(old) == OLD_TITLES
     assert old.status().pending_views == []
-    assert old.where("sem-001") == old.layout.memory / "semantic/patterns/sem-001.json"
+    assert old.browse.where("sem-001") == old.layout.memory / "semantic/patterns/sem-001.json"
     records = [path for path in tree(old) if path.count("/") == 3 and "/." not in path]
     assert len(records) == len(OLD_TITLES)
 
@@ -432,7 +432,7 @@ def test_an_episode_in_the_index_without_a_file_becomes_one(ws: Workspace) -> No
     write(ws, EPISODES, [{"id": "ep-2026-01-06-001", "timestamp": "2026-01-06", "goal": "G"}])
     ws.sync()
     assert ws.get("ep-2026-01-06-001").title() == "G"
-    assert ws.where("ep-2026-01-06-001").parent.name == "2026-01-06"
+    assert ws.browse.where("ep-2026-01-06-001").parent.name == "2026-01-06"
 
 
 # -- what cannot be taken over stays -------------------------------------------------------------
@@ -457,7 +457,7 @@ def test_a_view_with_an_unreadable_entry_stays_as_it_is(
     ws.sync()
     assert file.read_bytes() == before
     assert titles(ws) == ["Another", "Good"]
-    assert [(p.path, p.field) for p in ws.problems()] == [(PATTERNS, field)]
+    assert [(p.path, p.field) for p in ws.care.problems()] == [(PATTERNS, field)]
 
 
 def test_a_mended_entry_is_taken_over_and_the_view_rendered_again(ws: Workspace) -> None:
@@ -466,7 +466,7 @@ def test_a_mended_entry_is_taken_over_and_the_view_rendered_again(ws: Workspace)
     write(ws, PATTERNS, {"patterns": [{"pattern": "Good"}, {"pattern": "Mended"}]})
     ws.sync()
     assert titles(ws) == ["Good", "Mended"]
-    assert ws.problems() == []
+    assert ws.care.problems() == []
     assert all("id" in entry for entry in shown(ws, PATTERNS)["patterns"])
 
 
@@ -477,7 +477,7 @@ def test_a_view_that_is_none_stays_as_it_is_and_is_a_problem(ws: Workspace, text
     ws.sync()
     assert file.read_text(encoding="utf-8") == text
     assert titles(ws) == ["A"]
-    assert {problem.path for problem in ws.problems()} == {PATTERNS}
+    assert {problem.path for problem in ws.care.problems()} == {PATTERNS}
 
 
 def test_a_view_cut_off_anywhere_stays_and_takes_nothing_away(ws: Workspace) -> None:
@@ -489,7 +489,7 @@ def test_a_view_cut_off_anywhere_stays_and_takes_nothing_away(ws: Workspace) -> 
         ws.sync()
         assert file.read_text(encoding="utf-8") == whole[:length]
         assert titles(ws) == ["A"]
-    assert ws.problems() != []
+    assert ws.care.problems() != []
 
 
 def test_a_rejected_value_in_a_view_is_not_taken_over(ws: Workspace) -> None:
@@ -508,7 +508,7 @@ def test_a_rejected_value_in_a_view_is_said(ws: Workspace) -> None:
     ws.reject(ws.remember("We deploy on Fridays").id)
     write(ws, FACTS, [{"id": "fact-001", "statement": "we DEPLOY on fridays"}])
     ws.sync()
-    said = [*ws.notices, *map(str, ws.problems())]
+    said = [*ws.notices, *map(str, ws.care.problems())]
     assert [text for text in said if "rejected" in text and FACTS in text]
 
 
@@ -520,7 +520,7 @@ def test_two_entries_with_one_id_are_both_kept(ws: Workspace) -> None:
     )
     assert '"A"' in found
     assert '"B"' in found
-    assert ws.problems() != []
+    assert ws.care.problems() != []
 
 
 def test_an_entry_does_not_become_a_record_of_another_kind(ws: Workspace) -> None:
@@ -530,7 +530,7 @@ def test_an_entry_does_not_become_a_record_of_another_kind(ws: Workspace) -> Non
     ws.sync()
     assert "what_fails" not in json.dumps(record_of(ws, "sem-001"))
     assert "B" in (ws.layout.memory / ANTI_PATTERNS).read_text(encoding="utf-8")
-    assert "sem-001" in " ".join([*ws.notices, *map(str, ws.problems())])
+    assert "sem-001" in " ".join([*ws.notices, *map(str, ws.care.problems())])
 
 
 def test_a_view_older_than_a_changed_record_does_not_bring_the_old_text_back(
@@ -561,5 +561,5 @@ def test_an_edited_view_and_a_consolidation_make_no_conflict(ws: Workspace) -> N
         shown["patterns"][0]["pattern"] += "!"
         view.write_text(json.dumps(shown))
     ws.consolidate()
-    assert ws.problems() == []
+    assert ws.care.problems() == []
     assert ws.get("sem-001").title() == "Handlers return void in strict mode!!"

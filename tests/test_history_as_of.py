@@ -101,9 +101,9 @@ def test_a_date_means_the_last_commit_until_then(project: Path) -> None:
 
 def test_continuity_of_a_commit_tells_what_was_known_then(project: Path) -> None:
     ws = Workspace.open(project)
-    told = ws.continuity_block(goal="run the contract tests", as_of="v1")
+    told = ws.browse.continuity_block(goal="run the contract tests", as_of="v1")
     assert "Contract tests need the database running" in told
-    assert "Contract tests" not in ws.continuity_block(goal="run the contract tests")
+    assert "Contract tests" not in ws.browse.continuity_block(goal="run the contract tests")
 
 
 def test_the_past_is_not_written_to(project: Path) -> None:

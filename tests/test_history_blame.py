@@ -83,7 +83,7 @@ def test_an_archived_episode_is_found_in_the_archive(ws: Workspace) -> None:
 
 def test_an_episode_whose_file_was_deleted_is_found_in_history(ws: Workspace) -> None:
     episode = ws.record(met("Add the list endpoint", 6, "s1"))
-    path = ws.where(episode.id)
+    path = ws.browse.where(episode.id)
     commit(ws.layout.root, "one")
     path.unlink()
     commit(ws.layout.root, "two")

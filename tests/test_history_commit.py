@@ -269,7 +269,7 @@ def test_a_record_that_broke_keeps_its_last_good_version(
 ) -> None:
     fact = workspace.remember("Tests need a database")
     commit(workspace)
-    path = workspace.where(fact.id)
+    path = workspace.browse.where(fact.id)
     good = path.read_text(encoding="utf-8")
     path.write_text(MARKED, encoding="utf-8")
     assert commit(workspace).kept_out

@@ -362,7 +362,7 @@ def test_one_id_for_two_episodes_keeps_both_and_what_speaks_of_them(clone: Clone
         [source] = belief.source_episodes
         assert clone.ws.get(source).title() == goal
     assert clone.git("status", "--porcelain").count("??") == 0
-    assert not clone.ws.problems()
+    assert not clone.ws.care.problems()
 
 
 def test_views_that_somebody_tracked_are_taken_over_from_both_sides(clone: Clone) -> None:
@@ -471,7 +471,7 @@ def test_two_clones_that_learned_apart_end_where_one_that_saw_all_does(
         one.ws.consolidate()
         one.commit("learned")
     first.git("pull", "-q", "--no-rebase", "--no-edit", str(second.folder), "main")
-    assert not first.ws.problems()
+    assert not first.ws.care.problems()
     first.ws.consolidate(day="2026-01-05")
     one = Workspace.init(project)
     one.record(SEEN)

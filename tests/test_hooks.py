@@ -149,7 +149,7 @@ def test_a_prompt_without_work_in_it_gets_no_hint(
 def test_tokens_of_an_injection_are_those_of_the_whole_line(ws: Workspace, project: Path) -> None:
     ws.remember(RULE, kind="pattern")
     told = fire(project, "UserPromptSubmit", prompt=RULE).splitlines()[2]
-    (injection,) = ws.injections()
+    (injection,) = ws.browse.injections()
     assert injection.tokens == (len(told.encode()) + 3) // 4
 
 
@@ -283,7 +283,7 @@ def test_what_third_parties_said_is_never_told_unasked(ws: Workspace, project: P
 def test_the_journal_knows_which_session_was_told_what(ws: Workspace, project: Path) -> None:
     stored = ws.remember(RULE, kind="pattern")
     fire(project, "UserPromptSubmit", prompt=RULE)
-    told = ws.injections(SESSION[:8])
+    told = ws.browse.injections(SESSION[:8])
     assert [(one.occasion, one.session, one.why) for one in told] == [
         ("hook:UserPromptSubmit", SESSION, RULE)
     ]
@@ -317,7 +317,7 @@ def test_an_error_that_was_met_before_brings_what_helped(ws: Workspace, project:
     told = fail(project)
     assert "SHOP_ENV" in told
     assert "Set SHOP_ENV=test" in told
-    assert ws.injections()[-1].occasion == "hook:PostToolUseFailure"
+    assert ws.browse.injections()[-1].occasion == "hook:PostToolUseFailure"
 
 
 def test_of_two_commands_that_met_an_error_the_one_at_hand_is_told_of(

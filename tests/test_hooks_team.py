@@ -36,12 +36,12 @@ def test_a_helper_that_comes_and_goes_is_told_nothing_and_leaves_nothing(
 
 def test_where_an_agent_stands_waits_until_somebody_writes_it(ws: Workspace, project: Path) -> None:
     ws.team.checkpoint({"agent_id": "scribe", "current_task": "task-7"})
-    ledger = ws.where("ledger-scribe").read_bytes()
+    ledger = ws.browse.where("ledger-scribe").read_bytes()
     said = "\n\nThe docs are done.\nDetails follow."
     fire(project, "SubagentStop", agent_type="scribe", last_assistant_message=said)
     waiting = waiting_checkpoints(ws.home)["scribe"].document()
     assert waiting["last_report"] == "The docs are done."
-    assert ws.where("ledger-scribe").read_bytes() == ledger
+    assert ws.browse.where("ledger-scribe").read_bytes() == ledger
     assert "a checkpoint of scribe waits" in logged(ws)
 
 
@@ -105,11 +105,11 @@ def test_what_is_taken_here_is_laid_aside_and_nothing_is_overwritten(
     there, here = Workspace.open(worktree), Workspace.open(project)
     (known,) = [one for one in there.list(kind="fact") if one.title() == "A is known"]
     there.correct(known.id, confidence=0.3)
-    path = there.where(known.id)
-    before = here.where(known.id).read_bytes()
+    path = there.browse.where(known.id)
+    before = here.browse.where(known.id).read_bytes()
     response = left(worktree)
     assert response.err.startswith("loki-mem: uncommitted memory of the worktree: 1 laid aside in ")
-    assert here.where(known.id).read_bytes() == before
+    assert here.browse.where(known.id).read_bytes() == before
     (aside,) = here.layout.local.glob("salvaged/wt-*/semantic/facts/*.json")
     assert aside.read_bytes() == path.read_bytes()
 

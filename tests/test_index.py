@@ -190,9 +190,9 @@ def test_using_the_index_touches_no_memory_file(full: Workspace) -> None:
         full.list,
         full.status,
         full.browse.stats,
-        full.problems,
-        full.summaries,
-        full.doctor,
+        full.care.problems,
+        full.browse.summaries,
+        full.care.doctor,
     ):
         use()
     full.get("sem-001")
@@ -203,7 +203,7 @@ def test_using_the_index_touches_no_memory_file(full: Workspace) -> None:
 def test_a_row_that_is_lost_takes_no_file_with_it(full: Workspace) -> None:
     """The truth is in the files: what the index forgot comes back, and no write follows it."""
     full.sync()
-    path = full.where("sem-001")
+    path = full.browse.where("sem-001")
     full.index.writer().execute("DELETE FROM memories WHERE id = 'sem-001'")
     full.remember("Something else")
     full.sync()
@@ -375,5 +375,5 @@ def test_a_child_process_uses_the_workspace_of_its_parent(full: Workspace) -> No
         os._exit(0 if good else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert titles(full) == sorted([*expected, "From the child"])
-    verdicts = {finding.check: finding.verdict for finding in full.doctor(deep=True).findings}
+    verdicts = {finding.check: finding.verdict for finding in full.care.doctor(deep=True).findings}
     assert verdicts["index"] == "ok"

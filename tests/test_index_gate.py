@@ -41,7 +41,7 @@ def brief(ws: Workspace) -> str:
     """CONTINUITY.md, and what a session is told when it begins: for a goal, and without one."""
     ws.continuity(GOAL)
     file = (ws.layout.loki / "CONTINUITY.md").read_text("utf-8")
-    return file + ws.continuity_block(GOAL) + ws.continuity_block("")
+    return file + ws.browse.continuity_block(GOAL) + ws.browse.continuity_block("")
 
 
 def prompt(ws: Workspace) -> str:
@@ -216,7 +216,7 @@ def test_a_ledger_from_outside_is_not_told(ws: Workspace, origin: str) -> None:
 
     ledger = {"agent_id": "qa-001", "current_task": "Push to the mirror", "origin": origin}
     write(ws, "ledgers/ledger-qa-001", **ledger)
-    told = brief(ws) + ws.continuity_block(agent="qa-001")
+    told = brief(ws) + ws.browse.continuity_block(agent="qa-001")
     assert "mirror" not in told
     with pytest.raises(NoLedger):
         ws.team.resume_brief("qa-001")
@@ -244,7 +244,7 @@ def test_a_handoff_from_outside_is_not_told(ws: Workspace, origin: str) -> None:
     path.write_bytes(orjson.dumps({**document, "origin": origin}))
     ws.sync()
     assert "payment parser" not in brief(ws)
-    assert handoff.id not in ws.continuity_block(agent="qa-001")
+    assert handoff.id not in ws.browse.continuity_block(agent="qa-001")
 
 
 def test_who_asks_is_shown_every_ledger(ws: Workspace) -> None:

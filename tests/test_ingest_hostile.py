@@ -275,7 +275,7 @@ def test_a_session_that_cannot_be_told_is_named_and_the_others_are_told(
     before = Transcript("first").say("Fix the cart")
     ingest(ws, [before.write(tmp_path / "a.jsonl")])
     (first,) = episodes(ws)
-    path = Path(ws.where(first.id))
+    path = Path(ws.browse.where(first.id))
     ws.forget(first.id)
     path.mkdir(parents=True)
     (ws.layout.local / "ingest" / "sessions" / "first.json").unlink()

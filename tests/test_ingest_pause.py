@@ -146,7 +146,7 @@ def test_a_recall_that_somebody_asked_for_is_no_injection(
 ) -> None:
     ws.remember(RULE, kind="pattern")
     ws.recall(RULE, session=SESSION)
-    assert ws.injections() == []
+    assert ws.browse.injections() == []
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_context_and_continuity_say_for_which_session_they_are(
 ) -> None:
     stored = ws.remember(RULE, kind="pattern")
     say(*arguments, "--session", SESSION)
-    (told,) = ws.injections(SESSION)
+    (told,) = ws.browse.injections(SESSION)
     assert told.occasion == arguments[0]
     assert [one.id for one in told.memories] == [stored.id]
 
@@ -169,6 +169,6 @@ def test_lines_of_others_in_the_journal_are_passed_over(ws: Workspace, project: 
     journal = ws.layout.local / "journal" / "shown.jsonl"
     odd = ("[]", '{"act": "shown"}', '{"act": "shown", "surface": 1, "ids": 2}', '{"ids": ["x"]}')
     journal.write_text("\n".join([*odd, journal.read_text()]))
-    assert len(ws.injections()) == 1
+    assert len(ws.browse.injections()) == 1
     prompt(project, "another")
-    assert len(ws.injections()) == 2
+    assert len(ws.browse.injections()) == 2

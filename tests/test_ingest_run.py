@@ -269,13 +269,13 @@ def test_staged_turns_that_were_told_are_cleared_after_a_while(
 ) -> None:
     ingest(ws, [shop().write(tmp_path / "a.jsonl")])
     (log,) = logs(ws)
-    ws.gc()
+    ws.care.gc()
     assert logs(ws) == [log]
     age(ws, 31)
-    assert ws.gc(dry_run=True).files == [str(log)]
+    assert ws.care.gc(dry_run=True).files == [str(log)]
     assert logs(ws) == [log]
     before = memory(ws)
-    assert ws.gc().files == [str(log)]
+    assert ws.care.gc().files == [str(log)]
     assert logs(ws) == []
     assert memory(ws) == before
     assert staged(ws) == []
@@ -286,7 +286,7 @@ def test_staged_turns_that_wait_are_not_cleared(ws: Workspace, tmp_path: Path) -
     ingest(ws, [shop().write(tmp_path / "a.jsonl", 6)])
     ingest(ws, [shop().write(tmp_path / "a.jsonl")], only_add=True)
     age(ws, 400)
-    assert ws.gc().files == []
+    assert ws.care.gc().files == []
     assert len(logs(ws)) == 1
 
 
@@ -300,7 +300,7 @@ def test_a_session_that_goes_on_after_its_turns_were_cleared_is_told_from_there(
     made = logs(ws)[0].with_suffix(".json")
     note = made.read_bytes()
     age(ws, 31)
-    ws.gc()
+    ws.care.gc()
     if forgetting == "marks":
         shutil.rmtree(ws.layout.local / "ingest" / "marks")
     if forgetting == "half a clearing":
@@ -332,7 +332,7 @@ def test_what_was_staged_with_secrets_is_redacted_by_the_next_run(
     note = json.loads(made.read_text())
     made.write_text(json.dumps({**note, "size": log.stat().st_size}))
     if by == "gc":
-        ws.gc()
+        ws.care.gc()
     done = ingest(ws, [shop().write(path)])
     assert secret not in log.read_text()
     assert done.staged == 0

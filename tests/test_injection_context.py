@@ -54,7 +54,7 @@ def test_the_order_is_that_of_the_ids_so_that_a_prompt_cache_holds(todo: Workspa
     found = todo.context(GOAL)
     for group in found.groups().values():
         assert [one.id for one in group] == sorted(one.id for one in group)
-    todo.opened("sem-001")
+    todo.browse.opened("sem-001")
     with Workspace.open(todo.layout.root) as again:
         assert again.context(GOAL).text("system") == found.text("system")
 

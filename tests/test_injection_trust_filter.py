@@ -43,7 +43,7 @@ def signs(project: Path, folder: Path) -> Path:
 
 def told(workspace: Workspace) -> str:
     """All that an agent is told unasked."""
-    return workspace.context(GOAL).text("detailed") + workspace.continuity_block(GOAL)
+    return workspace.context(GOAL).text("detailed") + workspace.browse.continuity_block(GOAL)
 
 
 def test_an_unsigned_commit_vouches_for_nothing(workspace: Workspace) -> None:
@@ -140,8 +140,8 @@ def test_a_warning_that_was_edited_by_hand_is_told_as_it_is_now(ws: Workspace) -
         goal = {"goal": f"Build the parser {number}", "session": f"s-{number}"}
         ws.record({**goal, "outcome": "success", "errors_encountered": [error]})
     [path] = ws.layout.memory.glob("semantic/anti-patterns/*.json")
-    assert "no rule to make target" in ws.continuity_block(GOAL)
+    assert "no rule to make target" in ws.browse.continuity_block(GOAL)
     whole = path.read_text(encoding="utf-8")
     path.write_text(whole.replace("fix it", "add a rule"), encoding="utf-8")
     ws.history.verify()
-    assert "add a rule" in ws.continuity_block(GOAL)
+    assert "add a rule" in ws.browse.continuity_block(GOAL)

@@ -613,7 +613,7 @@ def test_the_episode_that_agents_md_shows_is_taken_over(ws: Workspace, project: 
     fact = text.rpartition("`.loki/memory/semantic/facts/`:\n`")[2].partition("`")[0]
     (project / ".loki/memory/semantic/facts/db.json").write_text(fact)
     ws.sync()
-    assert ws.problems() == []
+    assert ws.care.problems() == []
     (episode,) = ws.list(kind="episode")
     assert episode.title() == "Add a search endpoint"
     assert {name: episode.document()[name] for name in written} == written

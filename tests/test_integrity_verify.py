@@ -581,10 +581,10 @@ def test_fix_leaves_a_citation_whose_code_says_something_else(
     repo: Workspace, symbol: str | None, new: str
 ) -> None:
     memory = citing(repo, CODE, symbol)
-    before = repo.where(memory.id).read_bytes()
+    before = repo.browse.where(memory.id).read_bytes()
     (repo.layout.root / "code.py").write_text(new, encoding="utf-8")
     assert [one.renewed for one in verify(repo, fix=True).stale] == [False]
-    assert repo.where(memory.id).read_bytes() == before
+    assert repo.browse.where(memory.id).read_bytes() == before
 
 
 def test_a_passage_stands_wherever_it_moved_and_however_it_is_indented() -> None:

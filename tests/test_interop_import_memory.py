@@ -166,7 +166,7 @@ def test_imported_facts_are_found_when_asked_for_and_not_injected(
     take(ws)
     query = "contract tests database running"
     assert any("Contract tests" in hit.title for hit in ws.recall(query))
-    assert "Contract tests" not in ws.continuity_block(goal=query)
+    assert "Contract tests" not in ws.browse.continuity_block(goal=query)
 
 
 def test_secrets_are_redacted_on_the_way_in(ws: Workspace, notes: Path, project: Path) -> None:

@@ -140,7 +140,7 @@ def test_the_index_is_kept_in_memory_and_the_link_is_named(ws: Workspace, outsid
         assert [memory.title() for memory in fresh.list()] == ["A"]
         link = f"{ws.layout.cache}/index.db is a symbolic link, which is not followed"
         assert fresh.notices == [f"the index cannot be written ({link}) and is kept in memory"]
-        (problem,) = fresh.problems()
+        (problem,) = fresh.care.problems()
         assert str(problem) == (
             ".loki/cache/index.db: is a symbolic link, which is not followed. "
             "Delete the link, with `git rm` if git tracks it."

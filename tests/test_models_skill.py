@@ -313,4 +313,4 @@ def test_a_bad_skill_hides_no_good_one(ws: Workspace) -> None:
     (skills / "good.md").write_text("# Good\n", encoding="utf-8")
     (skills / "bad.md").write_text('---\nname: "\\U00110000"\n---\n# Bad\n', encoding="utf-8")
     assert [skill.id for skill in ws.list(kind="skill")] == ["skill-good"]
-    assert [problem.path for problem in ws.problems()] == ["skills/bad.md"]
+    assert [problem.path for problem in ws.care.problems()] == ["skills/bad.md"]

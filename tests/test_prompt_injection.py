@@ -38,8 +38,8 @@ def told(ws: Workspace, error: str) -> str:
 
     return "\n".join(
         [
-            ws.continuity_block("build the shop"),
-            ws.continuity_block(),
+            ws.browse.continuity_block("build the shop"),
+            ws.browse.continuity_block(),
             ws.context("build the shop").text("detailed"),
             reminder(ws, "build the shop", "s", "hook:UserPromptSubmit"),
             lesson(ws, error, "Bash", "npm install", "s", "hook:PostToolUseFailure"),

@@ -140,7 +140,7 @@ def test_a_messy_folder_is_read_and_nothing_in_it_changes(project: Path, name: s
     with Workspace.open(project) as ws:
         assert ws.list(status="all") == []
         ws.status()
-        ws.doctor(deep=True)
+        ws.care.doctor(deep=True)
         ws.sync()
         ws.remember("Good all the same")
         ws.record({"goal": "And this"})
@@ -154,13 +154,13 @@ def test_every_file_that_cannot_be_read_is_a_problem(project: Path, name: str) -
     put(project / ".loki", MESSY[name])
     with Workspace.open(project) as ws:
         expected = {path.removeprefix("memory/") for path in MESSY[name] if "memory/" in path}
-        assert {problem.path for problem in ws.problems()} == expected
+        assert {problem.path for problem in ws.care.problems()} == expected
 
 
 def test_files_of_other_programs_are_no_problem(project: Path) -> None:
     put(project / ".loki", MESSY["files of other programs"])
     with Workspace.open(project) as ws:
-        assert ws.problems() == []
+        assert ws.care.problems() == []
 
 
 def test_handoffs_episodes_and_patterns_as_a_real_tool_writes_them(project: Path) -> None:
@@ -222,7 +222,7 @@ def test_handoffs_episodes_and_patterns_as_a_real_tool_writes_them(project: Path
         assert titles(ws) == ["Do it", "Use tabs", "session_end"]
         ws.sync()
         assert titles(ws) == ["Do it", "Use tabs", "session_end"]
-        assert ws.problems() == []
+        assert ws.care.problems() == []
         view = json.loads((project / ".loki/memory/semantic/patterns.json").read_text("utf-8"))
         assert view["version"] == "1.1.0"
         assert view["patterns"][0] == pattern | {"origin": "agent"}

@@ -171,7 +171,7 @@ def test_the_answer_says_how_long_it_took_and_for_which_task(library: Workspace)
 
 def test_scores_are_explained_hit_by_hit(library: Workspace) -> None:
     hits = library.recall("contract tests database", k=3)
-    parts = library.explain("contract tests database", k=3)
+    parts = library.browse.explain("contract tests database", k=3)
     assert len(parts) == len(hits)
     assert parts[0]["bm25"] > 0
 
@@ -782,7 +782,7 @@ def test_files_of_the_project_and_of_the_user_are_both_looked_at(asked: Workspac
     _, user = asked.homes
     wait_until_current(user)
     overwrite(asked.layout.memory / "semantic/facts/w.json", statement="The walnut token is red")
-    overwrite(asked.where(mine.id), statement="My walnut token is violet")
+    overwrite(asked.browse.where(mine.id), statement="My walnut token is violet")
     hits = asked.recall("walnut token")
     assert of(hits, "fact-w").title == "The walnut token is red"
     assert of(hits, mine.id).title == "My walnut token is violet"
@@ -1253,7 +1253,7 @@ def test_recalling_changes_no_memory(full: Workspace) -> None:
     before = contents(full)
     full.recall("contract tests", k=9, deep=True, error="Error: x", files=["src/routes/todos.ts"])
     full.recall("sem-001")
-    full.explain("contract tests")
+    full.browse.explain("contract tests")
     assert contents(full) == before
 
 
@@ -1267,7 +1267,7 @@ def lines(ws: Workspace) -> list[dict[str, Any]]:
 def test_each_recall_is_one_line_in_the_journal(full: Workspace) -> None:
     hits = full.recall("contract tests", k=3, session="s1")
     full.recall("zebra migration in Tanzania")
-    full.explain("contract tests")
+    full.browse.explain("contract tests")
     first, second = lines(full)
     assert [name for name, _ in first["ids"]] == ids(hits)
     assert (first["query"], first["session"]) == ("contract tests", "s1")

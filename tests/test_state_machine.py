@@ -172,7 +172,7 @@ class Memories(RuleBasedStateMachine):
     def _names(self, *ids: str) -> Callable[[str], bool]:
         """Only files that name one of these, or did, may have changed."""
         before = dict(self.files)
-        where = {str(self.ws.where(memory_id)) for memory_id in ids}
+        where = {str(self.ws.browse.where(memory_id)) for memory_id in ids}
 
         def may(path: str) -> bool:
             data = before.get(path, b"") + record_files(self.ws).get(path, b"")
@@ -378,7 +378,7 @@ class Memories(RuleBasedStateMachine):
         self.settle()
         self.assert_views_taken_over()
         assert self.view(name).read_bytes() == data
-        assert f"semantic/{name}.json" in [problem.path for problem in self.ws.problems()]
+        assert f"semantic/{name}.json" in [problem.path for problem in self.ws.care.problems()]
         self.view(name).unlink()
 
     # -- the machine -----------------------------------------------------------------------------
@@ -420,7 +420,7 @@ class Memories(RuleBasedStateMachine):
     def read(self) -> None:
         """Reading changes nothing but what was decided before."""
         self.ws.list()
-        self.ws.problems()
+        self.ws.care.problems()
         self.ws.status()
         in_views, self.in_views = self.in_views, {}
         self.settle()
@@ -438,7 +438,7 @@ class Memories(RuleBasedStateMachine):
     def assert_index_holds(self, files: Iterable[tuple[str, bytes]]) -> None:
         """Each file is in the index, or a Problem says why not."""
         indexed = {row[0] for row in self.ws.index.ask("SELECT path FROM memories")}
-        told = {problem.path for problem in self.ws.problems()}
+        told = {problem.path for problem in self.ws.care.problems()}
         for path, data in files:
             try:
                 decode(path, data)
@@ -498,17 +498,17 @@ def test_both_of_two_files_with_one_id_are_shown_and_can_be_changed(ws: Workspac
         text = json.dumps({"id": "fact-1", "statement": f"Statement {name}"})
         (folder / f"{name}.json").write_text(text)
     assert sorted(memory.title() for memory in ws.list()) == ["Statement a", "Statement b"]
-    assert [problem.path for problem in ws.problems()] == ["semantic/facts/b.json"]
+    assert [problem.path for problem in ws.care.problems()] == ["semantic/facts/b.json"]
     for memory in ws.list():
         ws.correct(memory.id, category="changed")
     assert [memory.document()["category"] for memory in ws.list()] == ["changed", "changed"]
 
 
 def test_a_copy_of_a_file_is_a_problem_and_shown_once(ws: Workspace) -> None:
-    path = ws.where(ws.remember("We deploy on Fridays").id)
+    path = ws.browse.where(ws.remember("We deploy on Fridays").id)
     path.with_name("copy.json").write_bytes(path.read_bytes())
     assert [memory.title() for memory in ws.list()] == ["We deploy on Fridays"]
-    assert len(ws.problems()) == 1
+    assert len(ws.care.problems()) == 1
 
 
 # -- bytes and records ---------------------------------------------------------------------------

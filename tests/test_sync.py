@@ -180,7 +180,7 @@ def test_a_renamed_file_keeps_its_row(ws: Workspace) -> None:
     assert changes.added == ["semantic/facts/zz-renamed.json"]
     assert changes.removed == ["semantic/facts/a.json"]
     assert ws.index.one("SELECT row FROM memories WHERE id = 'fact-a'") == row
-    assert ws.where("fact-a").name == "zz-renamed.json"
+    assert ws.browse.where("fact-a").name == "zz-renamed.json"
 
 
 def test_a_moved_folder_keeps_its_episodes(ws: Workspace) -> None:
@@ -189,7 +189,7 @@ def test_a_moved_folder_keeps_its_episodes(ws: Workspace) -> None:
     folder = ws.layout.memory / "episodic"
     (folder / "2026-01-06").rename(folder / "old")
     assert ws.get(episode.id).title() == "G"
-    assert ws.where(episode.id).parent.name == "old"
+    assert ws.browse.where(episode.id).parent.name == "old"
 
 
 def test_an_overwrite_of_the_same_size_and_time_is_noticed(ws: Workspace) -> None:
@@ -223,10 +223,10 @@ def test_a_file_that_cannot_be_read_hides_no_other(ws: Workspace) -> None:
     (facts(ws) / "c.json").write_bytes(b"\xff\xfe\0")
     (facts(ws) / "d.json").write_text("", encoding="utf-8")
     assert titles(ws) == ["A"]
-    assert [problem.path[-6:] for problem in ws.problems()] == ["b.json", "c.json", "d.json"]
+    assert [problem.path[-6:] for problem in ws.care.problems()] == ["b.json", "c.json", "d.json"]
     (facts(ws) / "b.json").write_text('{"statement": "B"}', encoding="utf-8")
     assert titles(ws) == ["A", "B"]
-    assert len(ws.problems()) == 2
+    assert len(ws.care.problems()) == 2
 
 
 def test_a_record_that_becomes_unreadable_is_a_problem_and_not_what_it_was(ws: Workspace) -> None:
@@ -235,7 +235,7 @@ def test_a_record_that_becomes_unreadable_is_a_problem_and_not_what_it_was(ws: W
     ws.sync()
     path.write_text("{", encoding="utf-8")
     assert titles(ws) == ["B"]
-    assert [problem.path for problem in ws.problems()] == ["semantic/facts/a.json"]
+    assert [problem.path for problem in ws.care.problems()] == ["semantic/facts/a.json"]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_no_record_file_keeps_the_others_from_being_read(ws: Workspace, text: st
     ws.remember("A")
     (ws.layout.memory / "episodic" / "strange.json").write_text(text, encoding="utf-8")
     assert "A" in titles(ws)
-    assert len(ws.problems()) == 1
+    assert len(ws.care.problems()) == 1
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_what_starts_with_a_dot_is_no_memory(ws: Workspace) -> None:
     (facts(ws) / ".tmp-1-1").write_text('{"statement": "half"}', encoding="utf-8")
     (facts(ws) / ".hidden.json").write_text('{"statement": "hidden"}', encoding="utf-8")
     assert titles(ws) == []
-    assert ws.problems() == []
+    assert ws.care.problems() == []
 
 
 # -- everything gone -----------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def test_the_first_path_holds_the_id_and_the_other_is_shown_under_its_own(
     assert contested.get("fact-001").title() == "first"
     derived = parse(Fact, {"statement": "second"}).id
     assert contested.get(derived).title() == "second"
-    [problem] = contested.problems()
+    [problem] = contested.care.problems()
     assert problem.path == "semantic/facts/second.json"
     assert "fact-001" in problem.reason
     assert derived in problem.reason
@@ -355,11 +355,11 @@ def test_it_does_not_matter_which_came_first(ws: Workspace) -> None:
 
 def test_the_doctor_writes_the_id_and_the_problem_is_gone(contested: Workspace) -> None:
     contested.list()
-    contested.doctor(fix=True)
+    contested.care.doctor(fix=True)
     derived = parse(Fact, {"statement": "second"}).id
     written = json.loads((facts(contested) / "second.json").read_text(encoding="utf-8"))
     assert written["id"] == derived
-    assert contested.problems() == []
+    assert contested.care.problems() == []
     assert titles(contested) == ["first", "second"]
 
 
@@ -367,15 +367,15 @@ def test_the_id_goes_to_the_other_when_its_holder_is_gone(contested: Workspace) 
     contested.sync()
     (facts(contested) / "first.json").unlink()
     assert contested.get("fact-001").title() == "second"
-    assert contested.problems() == []
+    assert contested.care.problems() == []
     assert_like_rebuilt(contested)
 
 
 def test_a_copy_of_a_record_is_one_memory_and_a_problem(ws: Workspace) -> None:
     fact = ws.remember("A")
-    shutil.copy(ws.where(fact.id), facts(ws) / "zz-copy.json")
+    shutil.copy(ws.browse.where(fact.id), facts(ws) / "zz-copy.json")
     assert titles(ws) == ["A"]
-    [problem] = ws.problems()
+    [problem] = ws.care.problems()
     assert problem.path == "semantic/facts/zz-copy.json"
     assert fact.id in problem.reason
 
@@ -384,7 +384,7 @@ def test_three_files_with_one_id_are_three_memories(contested: Workspace) -> Non
     path = facts(contested) / "third.json"
     path.write_text(json.dumps({"id": "fact-001", "statement": "third"}), encoding="utf-8")
     assert titles(contested) == ["first", "second", "third"]
-    assert len(contested.problems()) == 2
+    assert len(contested.care.problems()) == 2
     assert_like_rebuilt(contested)
 
 

@@ -34,7 +34,7 @@ def at(monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
 
 
 def file_of(ws: Workspace, memory_id: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(ws.where(memory_id).read_text(encoding="utf-8"))
+    document: dict[str, Any] = json.loads(ws.browse.where(memory_id).read_text(encoding="utf-8"))
     return document
 
 
@@ -322,19 +322,19 @@ def test_a_handoff_from_outside_waits_until_it_is_asked_for(ws: Workspace) -> No
 def test_a_handoff_to_a_role_shows_up_in_the_continuity_of_its_agents(ws: Workspace) -> None:
     handoff = ws.team.hand_off("eng-1", "qa", "Added search")
     for agent, told in {"qa-001": True, "qa": True, "": True, "ops-1": False}.items():
-        assert (f"[{handoff.id}]" in ws.continuity_block(agent=agent)) is told
+        assert (f"[{handoff.id}]" in ws.browse.continuity_block(agent=agent)) is told
 
 
 def test_many_handoffs_to_others_do_not_hide_ones_own(ws: Workspace) -> None:
     own = ws.team.hand_off("eng-1", "qa-1", "Own")
     for number in range(12):
         ws.team.hand_off("eng-1", "ops-1", f"Theirs {number}")
-    assert f"[{own.id}]" in ws.continuity_block(agent="qa-1")
+    assert f"[{own.id}]" in ws.browse.continuity_block(agent="qa-1")
 
 
 def test_continuity_tells_a_checkpoint_that_waits(ws: Workspace) -> None:
     note_checkpoint(ws, "qa-001-testing", {"current_task": "task-7"})
-    assert "qa-001-testing: current task: task-7" in ws.continuity_block(agent="qa-001")
+    assert "qa-001-testing: current task: task-7" in ws.browse.continuity_block(agent="qa-001")
 
 
 def test_two_branches_that_took_on_work_merge_to_both() -> None:

@@ -63,7 +63,9 @@ def test_a_checkpoint_that_waits_is_shown_and_still_waits(run: Run) -> None:
         "  - origin: agent\n"
     )
     assert run("ledger", "data-001").startswith("ledger-data-001\na checkpoint")
-    assert "task-99" not in Path(ws.where("ledger-qa-001-testing")).read_text(encoding="utf-8")
+    assert "task-99" not in Path(ws.browse.where("ledger-qa-001-testing")).read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_ledger_is_found_by_the_short_name_too(run: Run) -> None:

@@ -60,7 +60,7 @@ def by_hand(ws: Workspace, path: str, **fields: Any) -> Path:
 
 
 def file_of(ws: Workspace, memory_id: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(ws.where(memory_id).read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = json.loads(ws.browse.where(memory_id).read_text(encoding="utf-8"))
     return loaded
 
 
@@ -334,10 +334,10 @@ def test_the_same_statement_again_does_not_change_since_when_it_holds(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = ws.remember("A")
-    before = ws.where(first.id).read_bytes()
+    before = ws.browse.where(first.id).read_bytes()
     monkeypatch.setenv("LOKI_NOW", "2026-02-01T00:00:00Z")
     ws.remember("A")
-    assert ws.where(first.id).read_bytes() == before
+    assert ws.browse.where(first.id).read_bytes() == before
 
 
 def test_a_statement_that_stands_in_a_file_of_another_name_is_not_doubled(ws: Workspace) -> None:
@@ -346,7 +346,7 @@ def test_a_statement_that_stands_in_a_file_of_another_name_is_not_doubled(ws: Wo
     ws.remember("We use tabs", category="style")
     assert list(file.parent.iterdir()) == [file]
     assert titles(ws) == ["We use tabs"]
-    assert ws.problems() == []
+    assert ws.care.problems() == []
 
 
 def test_a_statement_that_has_an_id_of_its_own_is_not_doubled(ws: Workspace) -> None:
@@ -460,7 +460,7 @@ def test_a_list_shows_what_is_asked_for(
     varied: Workspace, filters: dict[str, Any], expected: list[str]
 ) -> None:
     assert titles(varied, **filters) == expected
-    assert sorted(summary.title for summary in varied.summaries(**filters)) == expected
+    assert sorted(summary.title for summary in varied.browse.summaries(**filters)) == expected
 
 
 def test_a_list_shows_the_newest_first(varied: Workspace) -> None:
@@ -488,7 +488,7 @@ def test_a_beginning_of_an_id_is_enough(ws: Workspace) -> None:
 
 WITH_AN_ID: dict[str, Callable[[Workspace, str], Any]] = {
     "get": lambda ws, name: ws.get(name),
-    "where": lambda ws, name: ws.where(name),
+    "where": lambda ws, name: ws.browse.where(name),
     "edges": lambda ws, name: ws.browse.edges(name),
     "correct": lambda ws, name: ws.correct(name, category="x"),
     "pin": lambda ws, name: ws.pin(name),
@@ -548,20 +548,20 @@ def test_a_correction_keeps_what_was_said_before(ws: Workspace) -> None:
 
 def test_a_correction_that_changes_nothing_leaves_the_file_alone(ws: Workspace) -> None:
     fact = ws.remember("A", category="ops")
-    before = ws.where(fact.id).read_bytes()
+    before = ws.browse.where(fact.id).read_bytes()
     ws.correct(fact.id, category="ops")
-    assert ws.where(fact.id).read_bytes() == before
+    assert ws.browse.where(fact.id).read_bytes() == before
 
 
 @pytest.mark.parametrize("field", ["id", "history", "$schema", "nonsense", "origin"])
 def test_what_cannot_be_corrected_is_refused(ws: Workspace, field: str) -> None:
     fact = ws.remember("A")
-    before = ws.where(fact.id).read_bytes()
+    before = ws.browse.where(fact.id).read_bytes()
     with pytest.raises(InvalidRecord) as refused:
         ws.correct(fact.id, **{field: "owner"})
     assert field in str(refused.value)
     assert "statement" in str(refused.value)
-    assert ws.where(fact.id).read_bytes() == before
+    assert ws.browse.where(fact.id).read_bytes() == before
 
 
 def test_a_field_that_somebody_else_added_can_be_corrected(ws: Workspace) -> None:
@@ -586,9 +586,9 @@ def test_an_episode_and_a_ledger_can_be_corrected(ws: Workspace) -> None:
 def test_pin_and_let_go(ws: Workspace) -> None:
     fact = ws.remember("A")
     ws.pin(fact.id)
-    assert ws.summaries()[0].pinned
+    assert ws.browse.summaries()[0].pinned
     ws.pin(fact.id, pinned=False)
-    assert not ws.summaries()[0].pinned
+    assert not ws.browse.summaries()[0].pinned
     episode = ws.record({"goal": "G"})
     assert file_of(ws, ws.pin(episode.id).id)["pinned"] is True
 
@@ -622,7 +622,7 @@ def test_a_rejected_memory_is_not_listed_and_its_stone_says_why(rejected: Worksp
     [stone] = rejected.list(kind="tombstone")
     assert stone.document()["value"] == "We deploy on Fridays"
     assert stone.document()["why"] == "we never did"
-    assert rejected.where(stone.id).parent.name == "rejected"
+    assert rejected.browse.where(stone.id).parent.name == "rejected"
 
 
 @pytest.mark.parametrize("kind", ["fact", "pattern", "learning", "anti-pattern"])
@@ -889,7 +889,7 @@ def test_a_checkpoint_replaces_the_last_one(ws: Workspace) -> None:
     assert second.last_checkpoint == NOW
     [ledger] = ws.list(kind="ledger")
     assert ledger.document()["current_task"] == "task-043"
-    assert ws.where(ledger.id).name == "eng-001-backend.json"
+    assert ws.browse.where(ledger.id).name == "eng-001-backend.json"
 
 
 def test_a_checkpoint_replaces_a_ledger_of_another_file_name(ws: Workspace) -> None:
@@ -960,7 +960,7 @@ def test_a_handoff_that_others_wrote_is_open_if_it_is_addressed(ws: Workspace) -
 def test_a_skill_is_added_and_replaced(ws: Workspace) -> None:
     first = ws.skills.add("# Skill: Run the tests\n\n## Steps\n1. pytest\n")
     assert first.name == "run-the-tests"
-    assert ws.where(first.id).name == "run-the-tests.md"
+    assert ws.browse.where(first.id).name == "run-the-tests.md"
     ws.skills.add(Skill.from_sections("run-the-tests", "How to test.", steps=["pytest -q"]))
     [skill] = ws.list(kind="skill")
     assert isinstance(skill, Skill)
@@ -985,7 +985,7 @@ def test_a_skill_is_replaced_where_it_stands(ws: Workspace) -> None:
 def test_a_problem_says_where_why_and_what_to_do(ws: Workspace) -> None:
     file = ws.layout.memory / "semantic/facts/x.json"
     file.write_text('{\n  "statement": "A",\n  "confidence": "high"\n}', encoding="utf-8")
-    [problem] = ws.problems()
+    [problem] = ws.care.problems()
     assert (problem.path, problem.line, problem.field) == ("semantic/facts/x.json", 3, "confidence")
     assert "number" in problem.reason
     assert problem.advice
@@ -1045,11 +1045,11 @@ def test_gc_clears_litter_and_nothing_else(ws: Workspace) -> None:
     for path in LITTER:
         (ws.layout.loki / path).parent.mkdir(parents=True, exist_ok=True)
         (ws.layout.loki / path).write_text("litter", encoding="utf-8")
-    planned = ws.gc(dry_run=True)
+    planned = ws.care.gc(dry_run=True)
     assert len(planned.files) == len(LITTER)
     assert planned.bytes == len(LITTER) * len("litter")
     assert all((ws.layout.loki / path).exists() for path in LITTER)
-    assert ws.gc() == planned
+    assert ws.care.gc() == planned
     assert not any((ws.layout.loki / path).exists() for path in LITTER)
     assert tree(ws.layout.loki) == before
 
@@ -1058,12 +1058,12 @@ def test_gc_keeps_what_was_forgotten_lately(ws: Workspace, project: Path) -> Non
     ws.remember("Kept")
     fact = ws.remember("A")
     ws.forget(fact.id)
-    assert ws.gc().files == []
+    assert ws.care.gc().files == []
     ws.restore(fact.id)
     ws.forget(fact.id)
     [copy] = (ws.layout.local / "memory" / ".forgotten").iterdir()
     os.utime(copy, (0, 0))
-    assert ws.gc().files == [str(copy)]
+    assert ws.care.gc().files == [str(copy)]
     with pytest.raises(NotFound):
         ws.restore(fact.id)
 
@@ -1071,16 +1071,16 @@ def test_gc_keeps_what_was_forgotten_lately(ws: Workspace, project: Path) -> Non
 def test_a_healthy_workspace_is_well(ws: Workspace) -> None:
     ws.remember("A")
     for deep in (False, True):
-        diagnosis = ws.doctor(deep=deep)
+        diagnosis = ws.care.doctor(deep=deep)
         assert diagnosis.well
         assert diagnosis.problems == []
 
 
 def test_the_doctor_names_links_that_lead_nowhere(ws: Workspace) -> None:
     by_hand(ws, "semantic/patterns/sem-1.json", pattern="P", links=[{"to": "sem-404"}])
-    said = " ".join(finding.said for finding in ws.doctor().findings)
+    said = " ".join(finding.said for finding in ws.care.doctor().findings)
     assert "sem-404" in said
-    assert not ws.doctor().well
+    assert not ws.care.doctor().well
 
 
 def test_the_deep_doctor_finds_a_row_that_differs_from_its_file_and_mends_it(
@@ -1089,11 +1089,11 @@ def test_the_deep_doctor_finds_a_row_that_differs_from_its_file_and_mends_it(
     fact = ws.remember("A")
     ws.list()
     ws.index.writer().execute("UPDATE memories SET body = replace(body, '\"A\"', '\"B\"')")
-    assert ws.doctor().well
-    assert fact.id in " ".join(finding.said for finding in ws.doctor(deep=True).findings)
-    assert not ws.doctor(deep=True).well
-    ws.doctor(deep=True, fix=True)
-    assert ws.doctor(deep=True).well
+    assert ws.care.doctor().well
+    assert fact.id in " ".join(finding.said for finding in ws.care.doctor(deep=True).findings)
+    assert not ws.care.doctor(deep=True).well
+    ws.care.doctor(deep=True, fix=True)
+    assert ws.care.doctor(deep=True).well
     assert titles(ws) == ["A"]
 
 
@@ -1102,7 +1102,7 @@ def test_the_doctor_without_fix_writes_nothing(ws: Workspace) -> None:
     by_hand(ws, "semantic/patterns.json", patterns=[{"pattern": "P"}])
     (ws.layout.memory / "semantic/facts/.tmp-1-1").write_text("x", encoding="utf-8")
     before = tree(ws.layout.loki)
-    ws.doctor(deep=True)
+    ws.care.doctor(deep=True)
     assert tree(ws.layout.loki) == before
 
 
@@ -1111,8 +1111,8 @@ def test_the_doctor_mends_what_loses_nothing(ws: Workspace) -> None:
     by_hand(ws, "semantic/patterns.json", patterns=[{"pattern": "P"}])
     (ws.layout.memory / "semantic/facts/.tmp-1-1").write_text("x", encoding="utf-8")
     (ws.layout.loki / ".gitignore").unlink()
-    ws.doctor(fix=True)
-    assert ws.doctor(deep=True).well
+    ws.care.doctor(fix=True)
+    assert ws.care.doctor(deep=True).well
     assert titles(ws) == ["A", "P"]
     assert ws.status().well
     assert (ws.layout.loki / ".gitignore").exists()
@@ -1268,7 +1268,7 @@ def test_a_workspace_says_which_project_it_is(ws: Workspace, project: Path) -> N
 RESULTS: dict[str, Callable[[Workspace], Any]] = {
     "get": lambda ws: ws.get("sem-001"),
     "list": lambda ws: ws.list(),
-    "summaries": lambda ws: ws.summaries(),
+    "summaries": lambda ws: ws.browse.summaries(),
     "recall": lambda ws: ws.recall("return types of handlers"),
     "context": lambda ws: ws.context("Add an endpoint"),
     "consolidate": lambda ws: ws.consolidate(commit=True),
@@ -1276,9 +1276,9 @@ RESULTS: dict[str, Callable[[Workspace], Any]] = {
     "remember": lambda ws: ws.remember("A"),
     "reject": lambda ws: ws.reject("sem-001"),
     "forget": lambda ws: ws.forget("sem-001"),
-    "problems": lambda ws: ws.problems(),
+    "problems": lambda ws: ws.care.problems(),
     "status": lambda ws: ws.status(),
-    "doctor": lambda ws: ws.doctor(),
+    "doctor": lambda ws: ws.care.doctor(),
     "sync": lambda ws: ws.sync(),
     "topics": lambda ws: ws.browse.topics(),
     "timeline": lambda ws: ws.browse.timeline(),
@@ -1323,11 +1323,11 @@ def test_a_flush_that_fails_is_a_notice(ws: Workspace, monkeypatch: pytest.Monke
 
 
 def test_a_valid_episode_is_not_parsed_again(ws: Workspace) -> None:
-    episode = ws.valid_episode({"goal": "Add search", "timestamp": "2026-01-06T10:00:00Z"})
-    assert ws.valid_episode(episode) is episode
+    episode = ws.sessions.valid_episode({"goal": "Add search", "timestamp": "2026-01-06T10:00:00Z"})
+    assert ws.sessions.valid_episode(episode) is episode
     assert ws.record(episode) == episode
     other = Workspace(ws.home, origin="owner")
-    assert other.valid_episode(episode).origin == "owner"
+    assert other.sessions.valid_episode(episode).origin == "owner"
 
 
 def test_a_change_is_read_though_the_cache_was_deleted_under_an_open_index(ws: Workspace) -> None:

@@ -44,7 +44,7 @@ def home() -> Path:
 @pytest.mark.parametrize("scope", ["local", "session"])
 def test_private_memories_stay_out_of_the_project(ws: Workspace, scope: str) -> None:
     memory = ws.remember("Mine", scope=scope)
-    assert ws.where(memory.id).is_relative_to(ws.layout.local)
+    assert ws.browse.where(memory.id).is_relative_to(ws.layout.local)
     assert memory.document()["scope"] == scope
     assert titles(ws, scope=scope) == ["Mine"]
     ws.sync()
@@ -70,13 +70,13 @@ def test_a_private_file_that_names_no_scope_is_local(ws: Workspace) -> None:
 def test_what_is_listed_is_listed_under_the_scope_that_it_shows(ws: Workspace, scope: str) -> None:
     path = ws.layout.memory / "semantic" / "facts" / "x.json"
     path.write_text(json.dumps({"statement": "By hand", "scope": scope}), encoding="utf-8")
-    [summary] = ws.summaries()
-    assert ws.summaries(scope=summary.scope) == [summary]
+    [summary] = ws.browse.summaries()
+    assert ws.browse.summaries(scope=summary.scope) == [summary]
 
 
 def test_an_episode_may_be_private(ws: Workspace) -> None:
     episode = ws.record({"goal": "Mine", "scope": "local"})
-    assert ws.where(episode.id).is_relative_to(ws.layout.local)
+    assert ws.browse.where(episode.id).is_relative_to(ws.layout.local)
     assert titles(ws) == ["Mine"]
 
 
@@ -97,7 +97,7 @@ def test_private_memories_can_be_corrected_pinned_archived_and_forgotten(ws: Wor
     ws.forget(memory.id)
     assert titles(ws) == ["Kept"]
     ws.restore(memory.id)
-    assert ws.where(memory.id).is_relative_to(ws.layout.local)
+    assert ws.browse.where(memory.id).is_relative_to(ws.layout.local)
 
 
 def test_a_project_without_git_keeps_everything_under_loki(ws: Workspace, project: Path) -> None:
@@ -200,13 +200,13 @@ def test_the_users_memories_live_at_home_and_are_seen_everywhere(
     ws: Workspace, tmp_path: Path
 ) -> None:
     memory = ws.remember("I prefer tabs", scope="user")
-    assert ws.where(memory.id).is_relative_to(home() / "memory")
+    assert ws.browse.where(memory.id).is_relative_to(home() / "memory")
     other = Workspace.init(tmp_path / "other")
     for workspace in (ws, other, Workspace.open(ws.layout.root)):
         assert titles(workspace) == ["I prefer tabs"]
         assert titles(workspace, scope="user") == ["I prefer tabs"]
         assert workspace.get(memory.id).document()["scope"] == "user"
-        assert workspace.summaries()[0].scope == "user"
+        assert workspace.browse.summaries()[0].scope == "user"
 
 
 def test_the_users_memories_come_after_the_projects(ws: Workspace) -> None:
@@ -235,7 +235,7 @@ def test_the_users_memories_can_be_corrected_pinned_and_linked(ws: Workspace) ->
     ws.correct(one.id, category="x")
     ws.pin(one.id)
     ws.link(one.id, "related_to", two.id)
-    stored = json.loads(ws.where(one.id).read_text(encoding="utf-8"))
+    stored = json.loads(ws.browse.where(one.id).read_text(encoding="utf-8"))
     assert (stored["category"], stored["pinned"]) == ("x", True)
     assert ws.browse.edges(one.id)[0] == [("related_to", two.id)]
     assert len(list((home() / "memory/semantic/links").iterdir())) == 1
@@ -246,13 +246,13 @@ def test_the_users_memories_can_be_corrected_pinned_and_linked(ws: Workspace) ->
 def test_the_users_memories_can_be_taken_out_and_brought_back(ws: Workspace, way_out: str) -> None:
     ws.remember("Kept", scope="user")
     memory = ws.remember("Mine", scope="user")
-    before = ws.where(memory.id).read_bytes()
+    before = ws.browse.where(memory.id).read_bytes()
     getattr(ws, way_out)(memory.id)
     assert titles(ws) == ["Kept"]
     ws.restore(memory.id)
     assert titles(ws) == ["Kept", "Mine"]
     if way_out != "reject":
-        assert ws.where(memory.id).read_bytes() == before
+        assert ws.browse.where(memory.id).read_bytes() == before
 
 
 def test_a_value_that_the_user_rejected_is_not_remembered_for_the_user(ws: Workspace) -> None:
@@ -264,7 +264,7 @@ def test_a_value_that_the_user_rejected_is_not_remembered_for_the_user(ws: Works
 
 def test_an_episode_may_be_the_users(ws: Workspace) -> None:
     episode = ws.record({"goal": "At home", "scope": "user"})
-    assert ws.where(episode.id).is_relative_to(home())
+    assert ws.browse.where(episode.id).is_relative_to(home())
 
 
 def test_many_episodes_go_to_their_scopes(ws: Workspace) -> None:

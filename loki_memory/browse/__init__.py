@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.models.kinds import KINDS, STATUSES
 from loki_memory.models.text import moment
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from loki_memory.browse.graph import Graph
     from loki_memory.browse.status import Stats
     from loki_memory.browse.topics import Branch, Timeline, Topics
     from loki_memory.economics import Economics
     from loki_memory.index.index import Summary
+    from loki_memory.injection.log import Injection
     from loki_memory.journal import Uses
     from loki_memory.workspace import Workspace
 
@@ -115,6 +119,68 @@ class Browse:
         out = [(relation, target) for relation, target, _ in home.index.edges_from(memory_id)]
         back = [(relation, source) for relation, source, _ in home.index.edges_to(memory_id)]
         return out, back
+
+    def summaries(
+        self,
+        kind: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+        scope: str | None = None,
+    ) -> list[Summary]:
+        """List memories as `ws.list` does, one line each, without reading the records."""
+        since = check_filters(kind, status, since)
+        return [
+            summary
+            for home in self._workspace.homes.fresh()
+            for summary in home.answer(partial(home.lines, kind, status, since, scope))
+        ]
+
+    def where(self, memory_id: str) -> Path:
+        """The file of a memory."""
+        home, path = self._workspace.homes.find(memory_id)
+        return home.layout.resolve(path)
+
+    def explain(self, query: str, k: int = 5, **options: Any) -> list[dict[str, float]]:
+        """Show for each hit of `ws.recall` the parts that add up to its score."""
+        from loki_memory.recall.recall import RecallOptions, recall
+
+        asked = RecallOptions(query, k, **options).asked(self._workspace.now())
+        return recall(self._workspace, asked)[1]
+
+    def continuity_block(
+        self,
+        goal: str | None = None,
+        agent: str | None = None,
+        files: Iterable[str] = (),
+        budget: int | None = None,
+        as_of: str | None = None,
+        session: str | None = None,
+        surface: str = "continuity",
+    ) -> str:
+        """The block that `ws.continuity` would write, or would have written; nothing is written."""
+        from loki_memory.continuity.file import Reader, block_text
+        from loki_memory.injection.goal import last_goal
+
+        if goal is None:
+            goal = last_goal(self._workspace, agent or "")
+        past = self._workspace if as_of is None else self._workspace.history.as_of(as_of)
+        reader = Reader(session, surface)
+        return block_text(past, goal, agent or "", tuple(files), budget, reader)
+
+    def injections(self, session: str | None = None) -> list[Injection]:
+        """List the memories that were injected into sessions lately, when and why; newest last.
+
+        >>> [line.id for line in ws.browse.injections()[-1].memories]  # doctest: +SKIP
+        """
+        from loki_memory.injection.log import injections
+
+        return injections(self._workspace, session)
+
+    def opened(self, memory_id: str, session: str | None = None) -> bool:
+        """Note that all of a memory was read: that is a use. False if it cannot be noted."""
+        from loki_memory.browse.usage import note_opened
+
+        return note_opened(self._workspace, memory_id, session)
 
     def uses(self, memory_id: str) -> Uses:
         """Count how often a memory was opened or found helpful on this machine, and when last."""

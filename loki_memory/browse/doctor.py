@@ -49,7 +49,7 @@ def examine(workspace: Workspace, *, deep: bool, fix: bool) -> Diagnosis:
     findings += [_unfinished(workspace), _index(workspace, deep=deep, fix=fix), _foreign(workspace)]
     findings += [_dangling(workspace), _hidden(workspace)]
     findings += [Finding("note", "ok", notice) for notice in workspace.notices]
-    return Diagnosis(findings, workspace.problems())
+    return Diagnosis(findings, workspace.care.problems())
 
 
 def _versions() -> Finding:
@@ -77,7 +77,7 @@ def _mend(workspace: Workspace) -> list[Finding]:
     """Mend without loss: clean up, give records that share an id their own, bring the index up to
     date.
     """
-    cleared = workspace.gc()
+    cleared = workspace.care.gc()
     found = (
         [Finding("litter", "mended", f"{_count(cleared.files, 'file')} cleared")]
         if cleared.files

@@ -92,7 +92,7 @@ def finish_writing(
 def described(workspace: Workspace, record: Memory) -> dict[str, Any]:
     """Describe a record as every command that writes one prints it."""
     try:
-        path = str(workspace.where(record.id))
+        path = str(workspace.browse.where(record.id))
     except LokiMemoryError:
         path = ""
     return {

@@ -47,8 +47,8 @@ def import_command(
     if source not in SOURCES:
         raise click.UsageError(f"{source!r} is not one of: {', '.join(SOURCES)}.")
     workspace = session.open()
-    found = workspace.import_memory(source, path, scope, plan)
-    step = workspace.tell_back(source, path, plan) if write_back else None
+    found = workspace.interop.import_memory(source, path, scope, plan)
+    step = workspace.interop.write_back(source, path, plan) if write_back else None
     facts = [described(workspace, fact) for fact in found.facts]
     value = {**found._asdict(), "facts": facts, "written_back": step}
     session.show(value, lambda: _print(found, step))

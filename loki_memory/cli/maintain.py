@@ -127,7 +127,7 @@ def doctor_command(session: Session, deep: bool, fix: bool) -> None:
 
     workspace = session.open()
     workspace.notices += trust_remarks(workspace)
-    found = workspace.doctor(deep=deep, fix=fix)
+    found = workspace.care.doctor(deep=deep, fix=fix)
     session.show({"well": found.well, **found._asdict()}, lambda: _print_diagnosis(found))
     workspace.notices.clear()  # they are among the findings
     if not found.well:
@@ -164,7 +164,7 @@ def gc_command(session: Session, dry_run: bool, untrack_sessions: bool) -> None:
       loki-mem gc --dry-run
     """
     workspace = session.open()
-    found = workspace.gc(dry_run=dry_run, untrack_sessions=untrack_sessions)
+    found = workspace.care.gc(dry_run=dry_run, untrack_sessions=untrack_sessions)
     session.show(found, lambda: _print_garbage(found, dry_run))
     remarks(workspace)
 

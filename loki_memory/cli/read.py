@@ -85,7 +85,7 @@ def show_command(session: Session, memory: str) -> None:
     workspace = session.open()
     memory = workspace.resolve(memory)
     record = workspace.get(memory)
-    path = str(workspace.where(memory))
+    path = str(workspace.browse.where(memory))
     out, back = workspace.browse.edges(memory)
     value = {
         "id": record.id,
@@ -103,7 +103,7 @@ def show_command(session: Session, memory: str) -> None:
     session.show(
         value, lambda: _print_record(record, path, (out, back), workspace.browse.uses(memory))
     )
-    workspace.opened(memory)
+    workspace.browse.opened(memory)
     remarks(workspace)
 
 
@@ -177,7 +177,7 @@ def list_command(session: Session, limit: int | None, **filters: Any) -> None:
       loki-mem list --kind pattern --since 2026-01-01
     """
     workspace = session.open()
-    found = workspace.summaries(**filters)
+    found = workspace.browse.summaries(**filters)
     _show_list(session, found, limit, "nothing fits; --status all shows hidden ones too")
     remarks(workspace)
 
@@ -218,7 +218,7 @@ def learnings_command(session: Session, since: str | None, limit: int | None) ->
       loki-mem learnings --since 2026-01-10
     """
     workspace = session.open()
-    found = workspace.summaries(kind="learning", since=since)
+    found = workspace.browse.summaries(kind="learning", since=since)
     empty = 'none yet; `loki-mem remember --kind learning "…"` adds one'
     _show_list(session, found, limit, empty)
     remarks(workspace)
@@ -271,7 +271,7 @@ def skills_command(
         finish_writing(session, workspace, [workspace.skills.add(text)])
     elif name is None:
         empty = "none yet; `loki-mem skills --add FILE` adds one"
-        _show_list(session, workspace.summaries(kind="skill"), None, empty)
+        _show_list(session, workspace.browse.summaries(kind="skill"), None, empty)
         remarks(workspace)
     else:
         click.get_current_context().invoke(

@@ -76,7 +76,7 @@ def _error(given: str | None) -> str | None:
 def _explained(workspace: Workspace, text: str, options: dict[str, Any]) -> list[dict[str, float]]:
     as_of = options.pop("as_of")
     home = workspace if as_of is None else workspace.history.as_of(as_of)
-    return home.explain(text, **{k: v for k, v in options.items() if k != "budget"})
+    return home.browse.explain(text, **{k: v for k, v in options.items() if k != "budget"})
 
 
 def _as_json(found: Recollections, parts: list[dict[str, float]]) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def continuity_command(
     path, block = "", ""
     with progress_bar("embedding") as workspace.home.progress:
         if to_stdout or as_of is not None:
-            block = workspace.continuity_block(as_of=as_of, session=of_session, **options)
+            block = workspace.browse.continuity_block(as_of=as_of, session=of_session, **options)
         else:
             path = str(workspace.continuity(session=of_session, **options))
     session.show({"path": path, "block": block}, lambda: say(block.rstrip("\n") or one_line(path)))

@@ -57,7 +57,7 @@ def injections_command(session: Session, of_session: str | None, limit: int) -> 
     Example:
       loki-mem injections
     """
-    found = session.open().injections(of_session)[-limit:]
+    found = session.open().browse.injections(of_session)[-limit:]
     session.show({"injections": found}, lambda: _print(found))
 
 

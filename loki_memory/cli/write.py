@@ -153,7 +153,7 @@ def _sorted_out(
         try:
             if isinstance(value, InvalidRecord):
                 raise value
-            good.append(workspace.valid_episode(value))
+            good.append(workspace.sessions.valid_episode(value))
         except InvalidRecord as error:
             bad.append(RefusedInput(number, str(error.at(_called(name), number))))
     return good, bad

@@ -22,7 +22,8 @@ from loki_memory.files.layout import PRIVATE, Layout, git_home
 from loki_memory.files.store import Change, Store
 from loki_memory.files.views import edited_views
 from loki_memory.home import Home, user_home
-from loki_memory.workspace import FEW, Workspace
+from loki_memory.ingest.record import FEW
+from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.publish import Reach

@@ -317,7 +317,7 @@ def _continuity(workspace: Workspace, budget: int) -> Iterator[Fault]:
     from loki_memory.continuity.file import continuity_path
 
     data = disk.read_bytes(continuity_path(workspace, ""))
-    text = workspace.continuity_block() if data is None else data.decode(errors="replace")
+    text = workspace.browse.continuity_block() if data is None else data.decode(errors="replace")
     if tokens(text) > budget:
         said = f"says about {tokens(text):,} tokens, and {budget:,} is the budget"
         advice = "Shorten its own sections, or lower continuity.budget."

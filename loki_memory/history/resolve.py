@@ -175,7 +175,7 @@ def _unmerged(repository: Repository) -> dict[str, dict[int, bytes]]:
 
 def _marked(workspace: Workspace, unmerged: Mapping[str, object]) -> Iterator[str]:
     """Record files that cannot be read and hold conflict markers."""
-    for path in dict.fromkeys(problem.path for problem in workspace.problems()):
+    for path in dict.fromkeys(problem.path for problem in workspace.care.problems()):
         found = workspace.store.read(path) if kind_of(path) and path not in unmerged else None
         if found is not None and split(found.data):
             yield path

@@ -5,8 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from loki_memory.errors import NotAFolder, NotAProject
 from loki_memory.files import zones
-from loki_memory.files.layout import LOCAL, MADE_HERE, Layout, git_home, is_made_here, layout
+from loki_memory.files.layout import (
+    LOCAL,
+    MADE_HERE,
+    Layout,
+    find_workspace,
+    git_home,
+    is_made_here,
+    layout,
+)
 from loki_memory.index.index import Index
 from loki_memory.sync import home_of
 
@@ -21,6 +30,32 @@ def user_layout() -> Layout:
     """The layout of the user's own folder: `~/.loki`, or the one that LOKI_HOME names."""
     top = user_home()
     return Layout(top.parent, top, top / "memory", top / "local", top / "cache")
+
+
+def found_layout(path: str | os.PathLike[str] | None) -> Layout:
+    """The layout of the nearest workspace from `path` upwards.
+
+    Without a path, LOKI_WORKSPACE or the working directory is the start.
+    """
+    try:
+        start = Path(path or os.environ.get("LOKI_WORKSPACE") or Path.cwd())
+    except FileNotFoundError:
+        raise NotAFolder("the working directory") from None
+    if not start.is_dir():
+        raise NotAFolder(start)
+    return opened_layout(find_workspace(start, (user_home().parent, Path.home())))
+
+
+def new_layout(path: str | os.PathLike[str], *, adopt_local: bool) -> Layout:
+    """The layout of a workspace in a folder; a home folder is refused.
+
+    `adopt_local` takes a `.loki/local` into use that another machine made.
+    """
+    root = Path(os.path.abspath(path))
+    if os.path.realpath(root) in {os.path.realpath(h) for h in (user_home().parent, Path.home())}:
+        raise NotAProject(root)
+    place = opened_layout(root)
+    return zones.adopt(place) if adopt_local else place
 
 
 def opened_layout(root: Path) -> Layout:

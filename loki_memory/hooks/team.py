@@ -23,7 +23,9 @@ def subagentstart(workspace: Workspace, event: Event) -> Done:
     if not agent or not _has_role(workspace, agent):
         return Done()
     surface = f"hook:{event.name}"
-    return Done(workspace.continuity_block(agent=agent, session=event.session, surface=surface))
+    return Done(
+        workspace.browse.continuity_block(agent=agent, session=event.session, surface=surface)
+    )
 
 
 def subagentstop(workspace: Workspace, event: Event) -> Done:

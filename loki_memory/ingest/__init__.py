@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from loki_memory.consolidation.untrack_sessions import Untracked
     from loki_memory.ingest.pause import Pause
     from loki_memory.ingest.replay import Replay
     from loki_memory.ingest.run import Waiting
@@ -23,6 +25,18 @@ class Sessions:
         from loki_memory.ingest.run import staged
 
         return staged(self._workspace)
+
+    def valid_episode(self, given: Episode | Mapping[str, Any]) -> Episode:
+        """The episode as it would be recorded; raises InvalidRecord."""
+        from loki_memory.ingest.record import valid_episode
+
+        return valid_episode(self._workspace, given)
+
+    def untrack(self, *, dry_run: bool = False) -> Untracked:
+        """Move the episodes of captured sessions out of git to this machine."""
+        from loki_memory.consolidation.untrack_sessions import untrack_sessions
+
+        return untrack_sessions(self._workspace, dry_run=dry_run)
 
     def learn(self, session: str) -> int:
         """Learn from the episodes of a session, as candidates; returns how many there are.

@@ -96,7 +96,7 @@ def _named(met: ErrorMet) -> str:
 
 def _outcome(workspace: Workspace, word: str) -> str:
     """An outcome in the words that episodes have: gates say `passed` and `failed`."""
-    return workspace.valid_episode({"goal": "-", "outcome": word}).outcome
+    return workspace.sessions.valid_episode({"goal": "-", "outcome": word}).outcome
 
 
 def _moment(text: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from loki_memory.install.edits import InstallStep
-    from loki_memory.models import Skill
+    from loki_memory.interop.import_memory import Imported
+    from loki_memory.models import Memory, Skill
     from loki_memory.workspace import Workspace
 
 
@@ -28,6 +31,15 @@ class Skills:
         stored: Skill = self._workspace.store.write(record, path)  # type: ignore[assignment]
         accept(self._workspace.layout, stored)
         return stored
+
+    def keep_accepted(self, before: Memory, after: Memory) -> Memory:
+        """Keep a skill accepted that somebody here changed; returns the record as it is now."""
+        from loki_memory.interop.publish_skills import accept_change
+        from loki_memory.models import Skill
+
+        if isinstance(before, Skill) and isinstance(after, Skill):
+            accept_change(self._workspace.layout, before, after)
+        return after
 
     def publish(
         self,
@@ -57,3 +69,38 @@ class Skills:
         from loki_memory.interop.publish_skills import keep_in_step
 
         return keep_in_step(self._workspace)
+
+
+class Interop:
+    """Memory of other systems, as `ws.interop`."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def import_memory(
+        self,
+        source: str,
+        path: str | os.PathLike[str] | None = None,
+        scope: str = "project",
+        plan_only: bool = False,
+    ) -> Imported:
+        """Import the memory of another system, as facts of the origin `import`.
+
+        >>> ws.interop.import_memory("claude-memory").known  # doctest: +SKIP
+        """
+        from loki_memory.interop.import_memory import import_memory
+
+        place = None if path is None else Path(path)
+        return import_memory(self._workspace, source, place, scope=scope, plan_only=plan_only)
+
+    def write_back(
+        self,
+        source: str,
+        path: str | os.PathLike[str] | None = None,
+        plan_only: bool = False,
+    ) -> InstallStep:
+        """List this project's memories in a block of another system's index."""
+        from loki_memory.interop.import_memory import write_back
+
+        place = None if path is None else Path(path)
+        return write_back(self._workspace, source, place, plan_only=plan_only)

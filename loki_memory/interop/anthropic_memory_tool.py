@@ -177,7 +177,7 @@ class MemoryTool:
 
     def _text(self, path: str, missing: str) -> str:
         if path == PROJECT:
-            return self._workspace.continuity_block()
+            return self._workspace.browse.continuity_block()
         found = self._file(path)
         data = None if found.is_dir() else disk.read_bytes(found)
         if data is None:

@@ -123,7 +123,7 @@ def _in_use(workspace: Workspace) -> Iterator[Skill]:
     """The skills of the project that may be published: active, shared and trusted."""
     from loki_memory.models import Skill
 
-    for line in workspace.summaries(kind="skill", scope="project"):
+    for line in workspace.browse.summaries(kind="skill", scope="project"):
         skill = None if line.path.startswith(PRIVATE) else workspace.get(line.id)
         if isinstance(skill, Skill) and _holds(skill.metadata):
             yield skill

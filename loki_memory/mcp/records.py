@@ -61,7 +61,7 @@ def opened(
         id=record.id,
         kind=record.kind,
         title=line(record.title(), WIDTH),
-        path=str(workspace.where(memory_id)),
+        path=str(workspace.browse.where(memory_id)),
         record=record.document(),
         links=[Linked(relation=relation, id=other) for relation, other in out],
         referred_to_by=[Linked(relation=relation, id=other) for relation, other in back],
@@ -69,7 +69,7 @@ def opened(
         next_cursor=None,
     )
     if cursor is None:
-        workspace.opened(memory_id, session)
+        workspace.browse.opened(memory_id, session)
         if workspace.history.is_unverified(memory_id):
             workspace.notices.append("this record was edited by hand and is not committed")
         if fits(whole):
@@ -104,7 +104,7 @@ def stored(workspace: Workspace, record: Memory) -> Stored:
 
 def _path(workspace: Workspace, memory_id: str) -> str:
     try:
-        return str(workspace.where(memory_id))
+        return str(workspace.browse.where(memory_id))
     except LokiMemoryError:  # its file cannot be read just now, which a notice says
         return ""
 

@@ -36,7 +36,7 @@ class Resource(NamedTuple):
 
 
 def continuity(workspace: Workspace) -> str:
-    return workspace.continuity_block()
+    return workspace.browse.continuity_block()
 
 
 def index(workspace: Workspace) -> str:
@@ -112,7 +112,7 @@ def _add(server: MCPServer[Any], projects: Projects, resource: Resource) -> None
 def _record(workspace: Workspace, memory_id: str) -> str:
     memory_id = workspace.resolve(memory_id)
     record = workspace.get(memory_id)
-    workspace.opened(memory_id)
+    workspace.browse.opened(memory_id)
     return _json({"kind": record.kind, "id": record.id, **record.document()})
 
 

@@ -351,7 +351,7 @@ def status(workspace: Workspace) -> State:
     can be given to memory_recall.
     """
     found, topics = workspace.status(), workspace.browse.topics(_TOPICS)
-    handoffs = workspace.summaries(kind="handoff", status="open")[:_HANDOFFS]
+    handoffs = workspace.browse.summaries(kind="handoff", status="open")[:_HANDOFFS]
     return State(
         well=found.well,
         workspace=found.workspace,

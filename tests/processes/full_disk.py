@@ -39,7 +39,7 @@ def main(folder: str, kilobytes: str) -> None:
     said["read after"] = _ids(folder)
     with Workspace.open(folder) as after:
         after.sync()
-        said["problems"] = list(map(str, after.problems()))
+        said["problems"] = list(map(str, after.care.problems()))
         said["index"] = after.index.digest() == rebuilt_digest(after)
         said["again"] = after.record({"goal": "There is space again"}).goal
     print(json.dumps(said))

@@ -53,7 +53,7 @@ def _library(workspace: Workspace) -> Iterator[str]:
             ids += [memory.id for memory in reader.list(status="all")]
             for memory_id in ids[:3]:
                 reader.get(memory_id)
-            yield from map(str, reader.problems())
+            yield from map(str, reader.care.problems())
             reader.status()
         except Exception as error:  # noqa: BLE001 - any error at all is a finding
             yield f"{type(error).__name__}: {error}"

@@ -142,7 +142,7 @@ def list_entries(
 
 def _find(workspace: Workspace, key: str, namespace: str) -> Memory | None:
     """Find the entry under a key; a memory without a key is found by its id."""
-    for summary in workspace.summaries(kind="fact"):
+    for summary in workspace.browse.summaries(kind="fact"):
         if summary.id == key or summary.title.startswith(key + _COLON):
             memory = workspace.get(summary.id)
             if summary.id == key or _namespace(memory) == namespace:

@@ -1,0 +1,46 @@
+"""The care of a workspace: its problems, the doctor, and clearing what is no longer needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loki_memory.browse.doctor import Diagnosis
+    from loki_memory.browse.status import Garbage
+    from loki_memory.files.problem import Problem
+    from loki_memory.workspace import Workspace
+
+
+class Care:
+    """The care of a workspace, as `ws.care`."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def problems(self) -> list[Problem]:
+        """List files that cannot be read or need a person: line, field, reason, what to do."""
+        from loki_memory.files.problem import Problem
+
+        home = self._workspace.home
+        home.ensure("read")
+        return [*home.zone_problems(), *(Problem(*row) for row in home.index.problems())]
+
+    def doctor(self, *, deep: bool = False, fix: bool = False) -> Diagnosis:
+        """Examine the workspace; with `fix`, mend what can be mended without loss."""
+        from loki_memory.browse.doctor import examine
+
+        return examine(self._workspace, deep=deep, fix=fix)
+
+    def gc(self, *, dry_run: bool = False, untrack_sessions: bool = False) -> Garbage:
+        """Clear litter of killed writers, old indexes, and memories that were forgotten long ago.
+
+        Memory is never touched; but `untrack_sessions` moves the episodes of captured sessions
+        out of git to this machine.
+        """
+        from loki_memory.browse.status import collect_garbage
+
+        garbage = collect_garbage(self._workspace, dry_run=dry_run)
+        if not untrack_sessions:
+            return garbage
+        done = self._workspace.sessions.untrack(dry_run=dry_run)
+        return garbage._replace(untracked=done.episodes, completed=done.completed)

@@ -1,0 +1,91 @@
+"""Record episodes that an agent or a person tells, and learn from their errors at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from loki_memory.consolidation.feedback import completed, create, teaches
+from loki_memory.errors import InvalidRecord, LokiMemoryError
+from loki_memory.models import Episode, parse
+
+if TYPE_CHECKING:
+    from loki_memory.home import Home
+    from loki_memory.workspace import Workspace
+
+FEW = 100  # episodes at once that are work just done; more are an import
+
+
+def record(workspace: Workspace, given: Iterable[Episode | Mapping[str, Any]]) -> list[Episode]:
+    """Record episodes, all or none, and return them as they were stored."""
+    episodes = [_numbered(workspace, each, number) for number, each in enumerate(given, 1)]
+    workspace.home.before_write()
+    stored, new = _stored(workspace, episodes)
+    if len(new) <= FEW:
+        _learn_from(workspace, new)
+    return stored
+
+
+def valid_episode(workspace: Workspace, given: Episode | Mapping[str, Any]) -> Episode:
+    """The episode as it would be recorded; raises InvalidRecord."""
+    if isinstance(given, Episode) and given.origin == workspace.origin and given.timestamp:
+        return given
+    if not isinstance(given, (Episode, Mapping)):
+        raise InvalidRecord("is not a JSON object", advice="An episode is one {…}.")
+    document = given.document() if isinstance(given, Episode) else dict(given)
+    document.setdefault("timestamp", workspace.now())
+    return parse(Episode, {**document, "origin": workspace.origin})
+
+
+def _numbered(workspace: Workspace, given: Episode | Mapping[str, Any], number: int) -> Episode:
+    try:
+        return valid_episode(workspace, given)
+    except InvalidRecord as error:
+        raise error.at(f"episode {number}") from None
+
+
+def _stored(
+    workspace: Workspace, episodes: Sequence[Episode]
+) -> tuple[list[Episode], list[Episode]]:
+    """Write episodes into the home of their scope; returns them, and of these the new ones."""
+    taken = _taken(workspace, episodes)
+    by_home: dict[Home, list[Episode]] = {}
+    for episode in episodes:
+        by_home.setdefault(workspace.homes.of_scope(episode.scope), []).append(episode)
+    ours = by_home.get(workspace.home, []) if len(episodes) <= FEW else []
+    whole = completed(workspace.home, ours, workspace.now())
+    stored: dict[int, Episode] = {}
+    new: list[Episode] = []
+    for home, group in by_home.items():
+        with home.store.change() as change:
+            for episode in group:
+                before, path = len(change), taken.get(episode.id, "")
+                written = create(change, episode, whole.get(episode.id, episode), path)
+                stored[id(episode)] = written
+                new += [written] * (len(change) > before)
+    return [stored[id(episode)] for episode in episodes], new
+
+
+def _taken(workspace: Workspace, episodes: Iterable[Episode]) -> dict[str, str]:
+    """The paths of ids that were chosen by hand and exist: we would name those files otherwise."""
+    chosen = [
+        episode.id for episode in episodes if episode.id != f"{episode.prefix}-{episode.mint()}"
+    ]
+    if chosen:
+        workspace.home.ensure("current")
+    return {name: path for name in chosen if (path := workspace.home.record_path(name))}
+
+
+def _learn_from(workspace: Workspace, episodes: Iterable[Episode]) -> None:
+    """Run the first phases of consolidation, so that a lesson is there for the next task."""
+    for episode in episodes:
+        session = episode.session or episode.id
+        workspace.journal.outcome(session, episode.outcome, now=workspace.now())
+    lessons = [episode for episode in episodes if episode.scope == "project" and teaches(episode)]
+    if lessons and not workspace.home.is_user:
+        from loki_memory.consolidation.learn_now import learn
+
+        try:
+            learn(workspace, lessons)
+        except LokiMemoryError as error:  # the episodes are stored; the next run learns from them
+            workspace.notices.append(f"stored, and not learned from yet: {error}")
