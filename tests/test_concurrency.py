@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from loki_memory import Fact, Workspace
 from loki_memory.errors import FileChanged, StoreBusy, StoreFailed
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import place
-from loki_memory.files.lock import locked
+from loki_memory.files.lock import locked_folder
 from loki_memory.files.store import Store
 from loki_memory.models import parse
 
@@ -133,15 +134,15 @@ def test_a_reader_never_sees_half_of_a_change(ws: Workspace, project: Path) -> N
     facts = [parse(Fact, {"statement": f"Half {n}"}) for n in range(2)]
     ws.sync()
     crash(ws, {place(fact): encode(fact) for fact in facts}, renames=2)
-    with locked(ws.layout.memory / ".lock", 0), Workspace.open(project) as reader:
+    with locked_folder(ws.layout.memory, 0, else_file=Path()), Workspace.open(project) as reader:
         assert len(reader.list()) in {0, 2}
     assert len(ws.list()) == 2
 
 
-def test_deleting_the_lock_file_makes_nobody_overwrite_what_was_acknowledged(
+def test_deleting_the_cache_makes_nobody_overwrite_what_was_acknowledged(
     ws: Workspace,
 ) -> None:
-    """F29; `git clean -fdx` deletes it: it is ignored, and must be."""
+    """`git clean -fdx` deletes it."""
     before, first, second = (
         [parse(Fact, {"id": f"fact-{n}", "statement": "Old", "category": word}) for n in range(2)]
         for word in ("before", "first", "second")
@@ -152,7 +153,7 @@ def test_deleting_the_lock_file_makes_nobody_overwrite_what_was_acknowledged(
         for fact in first:
             assert change.record(place(fact))
             change.put(fact)
-        (ws.layout.memory / ".lock").unlink()
+        shutil.rmtree(ws.layout.cache, ignore_errors=True)
         with suppress(StoreBusy):
             _put(Store(ws.layout, lock_seconds=0), second)
             acknowledged = "second"

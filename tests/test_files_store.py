@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -224,7 +227,7 @@ def test_a_move_keeps_the_bytes(store: Store) -> None:
     assert moved.read_bytes() == b'{"statement":"by hand"  }'
 
 
-@pytest.mark.parametrize("name", [".views", "semantic/patterns"])
+@pytest.mark.parametrize("name", ["handoffs", "semantic/patterns"])
 def test_a_file_in_place_of_a_folder_is_said_and_does_not_shut_the_store(
     ws: Workspace, name: str
 ) -> None:
@@ -317,11 +320,11 @@ def test_a_linked_cache_is_not_written_through(ws: Workspace, project: Path, out
 
 
 def test_linked_views_are_not_written_through(ws: Workspace, project: Path, outside: Path) -> None:
-    linked(project / ".loki/memory/.views", outside)
+    linked(project / ".loki/cache/views", outside)
     before = tree(outside)
     ws.remember("A")
     ws.sync()
-    assert any(".views is a symbolic link" in notice for notice in ws.notices)
+    assert any("views is a symbolic link" in notice for notice in ws.notices)
     assert tree(outside) == before
 
 
@@ -343,8 +346,16 @@ def test_a_linked_folder_is_not_read(ws: Workspace, outside: Path) -> None:
     assert [memory.title() for memory in ws.list()] == ["A"]
 
 
-def test_a_linked_lock_is_not_followed(ws: Workspace, outside: Path) -> None:
-    linked(ws.layout.memory / ".lock", outside / "created-by-the-lock")
+def test_a_linked_lock_is_not_followed(
+    ws: Workspace, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where folders cannot be locked, as on NFS, a file is."""
+
+    def no_folders(fd: int, how: int) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr(fcntl, "flock", no_folders)
+    linked(ws.layout.cache / "lock", outside / "created-by-the-lock")
     with pytest.raises(StoreFailed):
         ws.remember("A")
     assert list(outside.iterdir()) == [outside / "precious.txt"]
@@ -484,8 +495,8 @@ def test_refused_intents_do_not_shut_the_store_however_many_there_are(ws: Worksp
 def test_a_view_base_that_came_with_a_clone_leads_nowhere(
     ws: Workspace, project: Path, base: str, view: str, entry: dict[str, str], path: str
 ) -> None:
-    views = ws.layout.memory / ".views"
-    views.mkdir()
+    views = ws.layout.cache / "views"
+    views.mkdir(parents=True)
     rendered = {"etag": "", "entries": {entry["id"]: [path, "0"]}}
     (views / base).write_text(json.dumps(rendered), encoding="utf-8")
     (ws.layout.memory / view).write_text(json.dumps([entry]), encoding="utf-8")
@@ -533,21 +544,47 @@ def test_what_is_returned_is_what_was_stored_if_letters_were_composed(store: Sto
 # -- the lock ------------------------------------------------------------------------------------
 
 
-def test_the_lock_file_is_never_removed(store: Store) -> None:
-    store.write(fact())
-    path = store.layout.memory / ".lock"
-    before = path.stat().st_ino
-    store.write(fact("Another"))
-    with pytest.raises(ZeroDivisionError), store.change():
+def test_the_memory_folder_holds_records_only(ws: Workspace) -> None:
+    ws.record({"goal": "Add search"})
+    ws.remember("A")
+    ws.sync()
+    with pytest.raises(ZeroDivisionError), ws.store.change():
         raise ZeroDivisionError
-    store.remove(place(fact()))
-    assert path.stat().st_ino == before
+    names = {path.name for path in ws.layout.memory.rglob("*")}
+    assert not [name for name in names if name.startswith(".")]
 
 
+@pytest.fixture(params=["folder", "file"])
+def lockable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A file system that locks folders, or one that locks files only, as NFS does."""
+    flock = fcntl.flock
+
+    def of_files(fd: int, how: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        flock(fd, how)
+
+    if request.param == "file":
+        monkeypatch.setattr(fcntl, "flock", of_files)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("lockable")
 def test_a_held_store_lets_nobody_else_in(store: Store) -> None:
     other = Store(store.layout)
     with store.change(), pytest.raises(StoreBusy, match="lock_seconds"), other.change(seconds=0):
         pass
+    other.write(fact())
+    assert store.record(place(fact()))
+
+
+def test_a_held_store_lets_nobody_else_in_when_the_cache_is_deleted(store: Store) -> None:
+    store.write(fact())
+    other = Store(store.layout)
+    with store.change():
+        shutil.rmtree(store.layout.cache, ignore_errors=True)
+        with pytest.raises(StoreBusy), other.change(seconds=0):
+            pass
 
 
 def test_a_waiter_does_not_take_a_lock_that_was_deleted(tmp_path: Path) -> None:
@@ -562,17 +599,21 @@ def test_a_waiter_does_not_take_a_lock_that_was_deleted(tmp_path: Path) -> None:
         assert path.exists()
 
 
-def test_a_deleted_lock_file_loses_nobodys_change(store: Store) -> None:
+@pytest.mark.usefixtures("lockable")
+def test_a_deleted_cache_loses_nobodys_change(store: Store) -> None:
     path = place(store.write(fact()))
     with suppress(Conflict, StoreBusy, StoreFailed), store.change() as change:
         mine = change.record(path)
         assert mine
-        (store.layout.memory / ".lock").unlink()
-        Store(store.layout).write(fact(category="by another"))
+        shutil.rmtree(store.layout.cache, ignore_errors=True)
+        acknowledged = "importance"
+        with suppress(StoreBusy):
+            Store(store.layout, lock_seconds=0).write(fact(category="by another"))
+            acknowledged = "category"
         change.put(mine.changed(importance=0.5))
     now = store.record(path)
     assert now
-    assert now.document().get("category") == "by another"
+    assert acknowledged in now.document()
 
 
 # -- secrets -------------------------------------------------------------------------------------

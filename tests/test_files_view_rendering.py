@@ -51,7 +51,7 @@ def made_anew(ws: Workspace) -> dict[str, bytes]:
     """The same after they and all that is known of them were deleted."""
     for path in shown(ws):
         (ws.layout.memory / path).unlink()
-    shutil.rmtree(ws.layout.memory / ".views")
+    shutil.rmtree(ws.layout.cache / "views")
     ws.sync()
     return shown(ws)
 
@@ -145,7 +145,7 @@ def test_a_rejection_that_comes_as_a_file_leaves_the_view_at_once(ws: Workspace)
 
 
 def base(ws: Workspace) -> Path:
-    return ws.layout.memory / ".views/semantic-facts.json"
+    return ws.layout.cache / "views/semantic-facts.json"
 
 
 @pytest.mark.parametrize("many", [2, 3])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -280,7 +281,7 @@ def test_views_without_their_base_are_only_rendered_again(ws: Workspace) -> None
     ws.sync()
     view = (ws.layout.memory / FACTS).read_bytes()
     record = ws.browse.where(fact.id).read_bytes()
-    for path in (ws.layout.memory / ".views").iterdir():
+    for path in (ws.layout.cache / "views").iterdir():
         path.unlink()
     ws.sync()
     assert (ws.layout.memory / FACTS).read_bytes() == view
@@ -291,12 +292,66 @@ def test_views_without_their_base_are_only_rendered_again(ws: Workspace) -> None
 def test_a_broken_base_loses_nothing(ws: Workspace, base: str) -> None:
     fact = ws.remember("A")
     ws.sync()
-    for path in (ws.layout.memory / ".views").iterdir():
+    for path in (ws.layout.cache / "views").iterdir():
         path.write_text(base, encoding="latin-1")
     edit(ws, FACTS, category="edited")
     ws.sync()
     record = record_of(ws, fact.id)
     assert "edited" in (record.get("category"), record.get("conflicts", [{}])[0].get("category"))
+
+
+def test_a_deleted_cache_makes_no_conflict_of_a_view_that_is_out_of_date(ws: Workspace) -> None:
+    """As after `git pull`: it brings records, and views are not tracked."""
+    fact = ws.remember("A", category="before")
+    ws.sync()
+    path = ws.browse.where(fact.id)
+    document = {**json.loads(path.read_bytes()), "category": "pulled"}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    os.utime(ws.layout.memory / FACTS, (0, 0))
+    ws.close()
+    shutil.rmtree(ws.layout.cache)
+    ws.sync()
+    assert json.loads(path.read_bytes()) == document
+    assert shown(ws, FACTS)["facts"][0]["category"] == "pulled"
+    assert ws.care.problems() == []
+
+
+def test_a_deleted_cache_loses_no_edit_of_a_view(ws: Workspace) -> None:
+    fact = ws.remember("A")
+    ws.sync()
+    edit(ws, FACTS, category="edited")
+    os.utime(ws.browse.where(fact.id), (0, 0))
+    ws.close()
+    shutil.rmtree(ws.layout.cache)
+    ws.sync()
+    record = record_of(ws, fact.id)
+    assert "edited" in (record.get("category"), record.get("conflicts", [{}])[0].get("category"))
+
+
+def _as_earlier_version(ws: Workspace) -> None:
+    """Put derived files where an earlier version kept them."""
+    ws.close()
+    shutil.move(ws.layout.cache / "views", ws.layout.memory / ".views")
+    shutil.rmtree(ws.layout.cache)
+    (ws.layout.memory / ".views/.tmp-1-1").write_text("litter", encoding="utf-8")
+    (ws.layout.memory / ".lock").touch()
+
+
+def test_a_workspace_of_an_earlier_version_is_taken_over_with_its_edits(ws: Workspace) -> None:
+    edited, changed = ws.remember("A"), ws.remember("B")
+    ws.sync()
+    _as_earlier_version(ws)
+    edit(ws, FACTS, category="edited")
+    path = ws.browse.where(changed.id)
+    document = {**json.loads(path.read_bytes()), "category": "by hand"}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    ws.sync()
+    records = {name: record_of(ws, name) for name in (edited.id, changed.id)}
+    assert sorted(record["category"] for record in records.values()) == ["by hand", "edited"]
+    assert not any("conflicts" in record for record in records.values())
+    assert not [path for path in ws.layout.memory.rglob("*") if path.name.startswith(".")]
+    assert not list(ws.layout.cache.rglob(".tmp-*"))
+    assert ws.care.problems() == []
 
 
 # -- shapes --------------------------------------------------------------------------------------

@@ -204,7 +204,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in ours
-        if not {"cache", "local", ".views"} & set(path.relative_to(folder).parts)
+        if not {"cache", "local"} & set(path.relative_to(folder).parts)
     }
 
 

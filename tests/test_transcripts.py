@@ -129,7 +129,7 @@ def _as_printed(output: str, code: int) -> str:
     return f"{output}{end}" + (f"[exit {code}]\n" if code else "")
 
 
-_what_is_derived = shutil.ignore_patterns("cache", "local", ".views")
+_what_is_derived = shutil.ignore_patterns("cache", "local")
 
 
 def _environment(home: Path, work: Path, example: Path) -> dict[str, str]:

@@ -40,11 +40,11 @@ def _now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder but the cache and the lock."""
+    """Every file of a folder but the cache."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "cache" not in path.parts and path.name != ".lock"
+        if path.is_file() and "cache" not in path.parts
     }
 
 
@@ -1031,7 +1031,7 @@ def test_stats_count_everything(ws: Workspace) -> None:
 LITTER = [
     "memory/semantic/facts/.tmp-1-1",
     "memory/episodic/.tmp-2-2",
-    "memory/.views/.tmp-3-3",
+    "cache/views/.tmp-3-3",
     "memory/archive/semantic/facts/.tmp-4-4",
     "cache/index.db.aside",
 ]

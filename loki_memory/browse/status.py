@@ -151,7 +151,12 @@ def litter(workspace: Workspace) -> list[Path]:
     place = workspace.layout
     found = [
         Path(folder) / name
-        for top in (place.memory, place.local / "memory", place.local / "journal")
+        for top in (
+            place.memory,
+            place.cache / "views",
+            place.local / "memory",
+            place.local / "journal",
+        )
         for folder, _, names in os.walk(top)
         for name in names
         if name.startswith(TEMPORARY) or Path(folder).name.startswith(transaction.REFUSED)

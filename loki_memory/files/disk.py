@@ -349,6 +349,11 @@ def open_to_change(path: Place, *, append: bool = False) -> int:
         return inside.open(name, os.O_RDWR | os.O_CREAT | (os.O_APPEND if append else 0))
 
 
+def open_folder(path: Place) -> int:
+    """Open a folder, following no link on the way to it. The caller closes the descriptor."""
+    return _opened(os.fspath(path), create=False)
+
+
 def _flush(fd: int) -> None:
     """Flush a file; on macOS F_FULLFSYNC, since fsync stops at the drive's cache (not verified)."""
     if sys.platform == "darwin":

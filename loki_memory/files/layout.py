@@ -1,7 +1,8 @@
 """The three zones of a workspace, and the path of each record.
 
 Paths of records are relative, with forward slashes, and start at `memory/`; those of private
-records (scope local or session) start with `local/` and are in the local zone.
+records (scope local or session) start with `local/` and are in the local zone. The bases of views
+are written together with them, and have paths too: those start with `cache/views/`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # pydantic is not needed to find a folder
 LOCAL = "local"  # the folder in `.loki` for this machine only
 PRIVATE = f"{LOCAL}/"
 MADE_HERE = ".made-here"  # a file in that folder: this machine made it
+VIEW_BASES = "cache/views/"  # what was rendered last: derived, of one working tree
 ARCHIVE = "archive/"
 TEMPORARY = ".tmp-"  # prefix of files that a killed writer may leave
 FOLDERS: dict[str, Kind] = {
@@ -71,6 +73,8 @@ class Layout(NamedTuple):
             raise StoreFailed(path, "leads out of the memory folder")
         if path.startswith(PRIVATE):
             return f"{self.local}/memory/{path.removeprefix(PRIVATE)}"
+        if path.startswith(VIEW_BASES):
+            return f"{self.cache}/views/{path.removeprefix(VIEW_BASES)}"
         return f"{self.memory}/{path}"
 
 

@@ -1,8 +1,8 @@
 """The store: every change of memory goes through here, and is on disk when it returns.
 
-One lock per store, held for milliseconds. A single file is written beside, flushed and replaced;
-several files go through a transaction. Equal content is not rewritten. This is the one place where
-secrets are redacted and rejected values refused. Reading takes no lock.
+One lock per store, on the memory folder itself, held for milliseconds. A single file is written
+beside, flushed and replaced; several files go through a transaction. Equal content is not written.
+This is the one place where secrets are redacted and rejected values refused. Reading takes no lock.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from loki_memory.errors import (
     RejectedValue,
     StoreFailed,
 )
-from loki_memory.files import disk, transaction
+from loki_memory.files import disk, earlier_version, transaction
 from loki_memory.files.codec import decode, encode_checked
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import PRIVATE, Layout, place
-from loki_memory.files.lock import locked
+from loki_memory.files.lock import locked_folder
 from loki_memory.files.redaction import may_hold_secret, redact_value
 from loki_memory.integrity import write_log
 from loki_memory.models import Memory, Tombstone, parse, tombstone_id
@@ -120,11 +120,18 @@ class Store:
         wait = self.lock_seconds if seconds is None else seconds
         with failures_named(self.layout.memory):
             disk.make_folder(self.layout.memory)
-            with locked(self.layout.memory / ".lock", wait):
+            with locked_folder(self.layout.memory, wait, else_file=self.layout.cache / "lock"):
                 transaction.heal(self.layout)
+                earlier_version.take_over(self.layout)
                 change = Change(self)
                 yield change
                 change.commit()
+
+    def take_over_earlier_version(self) -> None:
+        """Move the files of an earlier version to their present places, if there are any."""
+        if earlier_version.is_there(self.layout):
+            with self.change():
+                pass
 
     def write(self, record: Memory, path: str = "", if_match: str | None = None) -> Memory:
         """Write one record and return it as it was stored."""

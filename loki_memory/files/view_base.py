@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-_PATH = ".views/{}.json"
+from loki_memory.files.layout import VIEW_BASES
+
 _ETAG = re.compile(rb'\{\s*"etag":\s*"([0-9a-f]+)"')  # it comes first in what we write
 
 
@@ -34,7 +35,7 @@ class Base(NamedTuple):
 
 def base_path(view: str) -> str:
     """The path of a view's base."""
-    return _PATH.format(view.removesuffix(".json").replace("/", "-"))
+    return f"{VIEW_BASES}{view.removesuffix('.json').replace('/', '-')}.json"
 
 
 def etag_in(base: bytes | None) -> str:

@@ -28,6 +28,7 @@ from loki_memory.files.views import (
     entry_of,
     hash_of,
     is_list,
+    is_outdated,
     merged,
     read_base,
     view_paths,
@@ -126,9 +127,13 @@ class _Rendering:
     def _would_lose(self, listed: Sequence[Listed]) -> bool:
         """Check for an entry that no record has, or one that cannot be read."""
         found, unread = edits(self._store, self._view)
-        known = {record.id for record in listed}
+        base = read_base(self._store, self._view)
+        paths = {record.id: record.path for record in listed}
         for edit in found:
-            record = self._record_of(edit.record.id) if edit.record.id in known else None
+            path = paths.get(edit.record.id)
+            if path and is_outdated(self._store, self._view, path, base):
+                continue
+            record = self._record_of(edit.record.id) if path else None
             there = record.document() if record else {}
             if merged(there, edit.entry) != there:
                 return True

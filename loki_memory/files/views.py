@@ -1,7 +1,7 @@
 """Views: Loki Mode's layout of one file per kind, rendered from records and accepted as input.
 
-Beside each view a *base* is kept (`memory/.views/`): the rendered entries, with their hash and the
-etag of the record. By it an edit is distinguished from a view that is merely out of date:
+For each view a *base* is kept (`cache/views/`): the rendered entries, with their hash and the etag
+of the record. By it an edit is distinguished from a view that is merely out of date:
 
     entry as in base                      the record changed meanwhile: nothing to do
     entry differs, record as in base      edited in the view: taken over
@@ -11,6 +11,10 @@ etag of the record. By it an edit is distinguished from a view that is merely ou
 
 A missing entry is never a deletion, nor is a missing field. A view with an entry that cannot be
 read is not rendered again before that is mended, so that nothing written there is lost.
+
+The cache may be deleted. Without a base, an entry that differs from its record is out of date if
+the record's file is newer than the view, and else an edit: every writer takes over edits before it
+writes, and renders afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ import orjson
 from loki_memory.errors import InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import codec, scan
 from loki_memory.files.etag import etag
-from loki_memory.files.layout import Layout, date_in, kind_of, place, view_kind
+from loki_memory.files.layout import VIEW_BASES, Layout, date_in, kind_of, place, view_kind
 from loki_memory.files.problem import Problem, both_changed, other_kind
 from loki_memory.files.store import Change, Store, sealed
 from loki_memory.files.view_base import Base, base_path, etag_in
@@ -52,7 +56,7 @@ PATHS: dict[Kind, str] = {
     "episode": "episodic/index.json",
 }
 _MAX_VIEW_BYTES = 256 << 20
-_STATE = ".views/state.json"
+_STATE = f"{VIEW_BASES}state.json"
 
 
 class ViewEdit(NamedTuple):
@@ -127,6 +131,7 @@ def edited_views(store: Store, *, days: bool = True, but: Collection[str] = ()) 
     `days` includes the learnings of each day: there may be hundreds, and a write that is no
     learning leaves them to the next sync.
     """
+    store.take_over_earlier_version()
     stamps = _view_stamps(store.layout, days=days)
     if stamps and not store.rendered:
         store.rendered.update(state(store).stamps)
@@ -158,7 +163,7 @@ def to_render(store: Store, fingerprints: Mapping[Kind, int]) -> list[Kind]:
 
 def _rendered_once(store: Store) -> list[str]:
     """The views that have a base: they were there at the last rendering."""
-    folder = store.layout.file(".views")
+    folder = store.layout.file(VIEW_BASES)
     bases = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     days = [name.removeprefix("learnings-") for name in bases if name.startswith("learnings-")]
     views = [*PATHS.values(), *(f"learnings/{day}" for day in sorted(days))]
@@ -279,6 +284,8 @@ def take_over(
         for edit in found:
             known = base.shown(edit.record.id)
             path = path_of(edit.record.id) or _believed(known.path, view) or place(edit.record)
+            if is_outdated(store, view, path, base):
+                continue
             if kind_of(path) != edit.record.kind:
                 done.told.append(other_kind(view, edit.record.id, path))
                 continue
@@ -289,6 +296,15 @@ def take_over(
             except RejectedValue as error:
                 done.told.append(Problem(view, str(error), field=edit.record.id))
     return done
+
+
+def is_outdated(store: Store, view: str, path: str, base: Base) -> bool:
+    """Check if a view whose base is lost is older than the file of a record."""
+    if base.etag:
+        return False
+    rendered = scan.stamp_of(store.layout.file(view))
+    written = scan.stamp_of(store.layout.file(path))
+    return rendered is not None and written is not None and rendered < written
 
 
 def _believed(path: str, view: str) -> str:

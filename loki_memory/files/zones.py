@@ -144,7 +144,7 @@ def _names(place: Layout) -> Iterator[str]:
     """Paths that may be links and are no records: links among records are reported on reading."""
     yield from (name for name in _listed(place.loki) if name != "memory")
     yield from (f"memory/{name}" for name in sorted({*TOP_FOLDERS, *FOLDERS}))
-    for folder in ("cache", "continuity", "memory", "memory/.views", "memory/.txn"):
+    for folder in ("cache", "cache/views", "continuity", "memory", "memory/.txn"):
         names = _listed(place.loki / folder)
         yield from (f"{folder}/{name}" for name in names if name[0] == "." or folder != "memory")
 

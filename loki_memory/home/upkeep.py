@@ -335,11 +335,13 @@ class Upkeep:
         from loki_memory.files.view_rendering import render
 
         home, index = self._home, self._home.index
+        self._views_are_due = False
+        if index.path is None:  # the cache cannot be written, and the bases of views belong there
+            return
         rejected = index.fingerprint("tombstone")  # a rejected record leaves its view
         prints = {kind: index.fingerprint(kind) ^ rejected for kind in views.SHOWN}
         written: list[str] = []
         records = frozenset(self._written)
-        self._views_are_due = False
         try:
             for kind in views.to_render(home.store, prints):
                 with suppress(FileChanged):  # edited this moment: the next sync takes it over
