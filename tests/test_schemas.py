@@ -15,7 +15,8 @@ from loki_memory.cli.main import GROUPS, cli, main
 from loki_memory.files.codec import dump, read_json
 from loki_memory.files.layout import kind_of, view_kind
 from loki_memory.resources import resource
-from loki_memory.schema import OUTPUTS, schemas
+from loki_memory.schema import schemas
+from loki_memory.schema.outputs import OUTPUTS
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
 EXAMPLE = resource("example_workspace")
@@ -24,6 +25,21 @@ EXAMPLE = resource("example_workspace")
 def valid(name: str, value: Any) -> None:
     schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(value)
+
+
+def exactly(name: str, value: Any) -> None:
+    """Validate, and refuse what the schema does not name."""
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(closed(schema)).validate(value)
+
+
+def closed(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: closed(part) for key, part in schema.items()}
+    return {"additionalProperties": False, **found} if "properties" in schema else found
 
 
 def test_committed_schemas_are_those_of_the_models() -> None:
@@ -99,19 +115,41 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(set(OUTPUTS) - {"error"}))
+# Commands that print something else with other arguments.
+OTHERS = [
+    ["recall", "return type"],
+    ["skills", "api-endpoint-implementation"],
+    ["skills", "--add", str(EXAMPLE / ".loki/memory/skills/api-endpoint-implementation.md")],
+    ["skills", "--publish", "agents"],
+    ["stats", "--economics"],
+    ["ingest", "--plan"],
+    ["ledger", "eng-001-backend"],
+    ["ledger", "eng-001-backend", "--resume"],
+    ["ledger", "eng-001-backend", "--task", "task-9"],
+    ["ledger", "eng-001-backend", "--task", "task-9", "--resume"],
+    ["handoff", "create", "eng-001-backend", "qa", "Added search"],
+    ["handoff", "create", "eng-001-backend", "qa", "Added search", "--plan"],
+    ["handoff", "accept", "handoff-pntnsg6v73"],
+    ["mcp", "--http", "8123"],
+    ["daemon", "logs"],
+]
+ALL = [[name, *COMMANDS.get(name, [])] for name in sorted(set(OUTPUTS) - {"error"})] + OTHERS
+
+
+@pytest.mark.parametrize("arguments", ALL, ids=lambda arguments: " ".join(arguments)[:40])
 def test_what_a_command_prints_obeys_its_schema(
-    name: str,
+    arguments: list[str],
     example: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     put_into_git(example)
+    name = arguments[0]
     if name in {"pull", "push"}:
         monkeypatch.setenv("LOKI_GIT_MODE", "branch")
-    arguments = ["-C", str(example), name, *COMMANDS.get(name, []), "--json"]
-    cli.main(arguments, prog_name="loki-mem", standalone_mode=False)
-    valid(f"output-{name}", json.loads(capsys.readouterr().out))
+    given = ["-C", str(example), *arguments, "--json"]
+    cli.main(given, prog_name="loki-mem", standalone_mode=False)
+    exactly(f"output-{name}", json.loads(capsys.readouterr().out))
 
 
 def test_an_error_is_an_object_too(
@@ -123,4 +161,4 @@ def test_an_error_is_an_object_too(
     printed = capsys.readouterr()
     assert stopped.value.code == 5
     assert printed.out == ""
-    valid("output-error", json.loads(printed.err))
+    exactly("output-error", json.loads(printed.err))

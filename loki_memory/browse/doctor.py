@@ -34,12 +34,9 @@ class Finding(NamedTuple):
 class Diagnosis(NamedTuple):
     """All findings, and the problems of single files."""
 
+    well: bool
     findings: list[Finding]
     problems: list[Problem]
-
-    @property
-    def well(self) -> bool:
-        return not self.problems and all(f.verdict in {"ok", "mended"} for f in self.findings)
 
 
 def examine(workspace: Workspace, *, deep: bool, fix: bool) -> Diagnosis:
@@ -49,7 +46,9 @@ def examine(workspace: Workspace, *, deep: bool, fix: bool) -> Diagnosis:
     findings += [_unfinished(workspace), _index(workspace, deep=deep, fix=fix), _foreign(workspace)]
     findings += [_dangling(workspace), _hidden(workspace)]
     findings += [Finding("note", "ok", notice) for notice in workspace.notices]
-    return Diagnosis(findings, workspace.care.problems())
+    problems = workspace.care.problems()
+    well = not problems and all(finding.verdict in {"ok", "mended"} for finding in findings)
+    return Diagnosis(well, findings, problems)
 
 
 def _versions() -> Finding:

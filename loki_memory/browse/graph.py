@@ -37,6 +37,8 @@ class Node(NamedTuple):
 
 
 class GraphEdge(NamedTuple):
+    """A link between two of the nodes."""
+
     source: str
     relation: str
     target: str

@@ -22,6 +22,7 @@ _DAY_SECONDS = 86_400
 class Status(NamedTuple):
     """One screen: is all well, and if not, what to do next."""
 
+    well: bool  # there is nothing to do next
     workspace: str
     git: bool
     counts: dict[str, int]
@@ -34,16 +35,14 @@ class Status(NamedTuple):
     capture: str  # why sessions are not captured; empty if they are
     next: list[str]
 
-    @property
-    def well(self) -> bool:
-        return not self.next
-
 
 def status(workspace: Workspace) -> Status:
     place, index = workspace.layout, workspace.index
     problems = index.problem_count() + len(workspace.home.zone_problems())
     pending = index.pending_views()
+    steps = _what_next(problems, pending, not index.counts())
     return Status(
+        well=not steps,
         workspace=str(place.root),
         git=_is_in_git(place.local, place.loki),
         counts=index.counts(),
@@ -54,7 +53,7 @@ def status(workspace: Workspace) -> Status:
         index_bytes=_size(index.path),
         local=str(place.local),
         capture=why_off(workspace),
-        next=_what_next(problems, pending, not index.counts()),
+        next=steps,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -31,6 +31,28 @@ _PARTS = {
     "key_decisions": "Decisions",
     "recent_actions": "Lately",
 }
+
+
+class NamedMemory(NamedTuple):
+    """A memory by its name."""
+
+    id: str
+    kind: str
+    title: str
+
+
+class TraversedMemories(NamedTuple):
+    """Printed by `traverse`."""
+
+    memories: list[NamedMemory]
+
+
+class FeedbackOutput(NamedTuple):
+    """Printed by `feedback`."""
+
+    id: str
+    helpful: bool
+    episode: str | None
 
 
 @command("topics")
@@ -179,8 +201,8 @@ def traverse_command(session: Session, memory: str, way: str) -> None:
     """
     workspace = session.open()
     found = workspace.browse.traverse(memory, way)
-    shown = [{"id": memory.id, "kind": memory.kind, "title": memory.title} for memory in found]
-    session.show({"memories": shown}, lambda: _print_found(found))
+    shown = [NamedMemory(memory.id, memory.kind, memory.title) for memory in found]
+    session.show(TraversedMemories(shown), lambda: _print_found(found))
     remarks(workspace)
 
 
@@ -212,6 +234,6 @@ def feedback_command(
     workspace = session.open()
     memory = workspace.resolve(memory)
     workspace.feedback(memory, answer == "helpful", episode)
-    value = {"id": memory, "helpful": answer == "helpful", "episode": episode}
-    session.show(value, lambda: say(f"{click.style(memory, fg='cyan')}  noted as {answer}"))
+    result = FeedbackOutput(memory, answer == "helpful", episode)
+    session.show(result, lambda: say(f"{click.style(memory, fg='cyan')}  noted as {answer}"))
     remarks(workspace)

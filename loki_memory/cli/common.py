@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,6 +15,22 @@ from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from loki_memory.models import Memory
+
+
+class StoredRecord(NamedTuple):
+    """A record that a command wrote."""
+
+    id: str
+    kind: str
+    title: str
+    path: str
+    record: dict[str, Any]
+
+
+class StoredRecords(NamedTuple):
+    """Printed by commands that write records."""
+
+    stored: list[StoredRecord]
 
 
 class Session:
@@ -37,10 +53,13 @@ class Session:
             if well:
                 remarks(workspace)
 
-    def show(self, value: Any, otherwise: Callable[[], object]) -> None:
-        """Print a result: as JSON if that was asked for, else for people."""
+    def show(self, result: tuple[Any, ...], otherwise: Callable[[], object]) -> None:
+        """Print a result: as JSON if that was asked for, else for people.
+
+        It is a named tuple, from whose class the schema of the JSON is made.
+        """
         if self.json:
-            print_json(value)
+            print_json(result)
         else:
             otherwise()
 
@@ -82,26 +101,19 @@ def finish_writing(
 ) -> None:
     """Report what was stored."""
     stored = list(records)
-    session.show(
-        {"stored": [described(workspace, r) for r in stored]}, lambda: _print(stored, remark)
-    )
+    described = [stored_record(workspace, record) for record in stored]
+    session.show(StoredRecords(described), lambda: _print(stored, remark))
     workspace.continuity(if_used=True)
     remarks(workspace)
 
 
-def described(workspace: Workspace, record: Memory) -> dict[str, Any]:
+def stored_record(workspace: Workspace, record: Memory) -> StoredRecord:
     """Describe a record as every command that writes one prints it."""
     try:
         path = str(workspace.browse.where(record.id))
     except LokiMemoryError:
         path = ""
-    return {
-        "id": record.id,
-        "kind": record.kind,
-        "title": record.title(),
-        "path": path,
-        "record": record.document(),
-    }
+    return StoredRecord(record.id, record.kind, record.title(), path, record.document())
 
 
 def _print(stored: list[Memory], remark: str) -> None:

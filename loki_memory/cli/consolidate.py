@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -12,9 +12,23 @@ from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.run import Report
+    from loki_memory.consolidation.snapshot import BeliefChange
 
 _KEPT_QUIET = frozenset({"linked", "archived", "summarised"})  # counted, if on this machine
 _SHOWN = 40  # lines, about a screen; --json has all
+
+
+class ConsolidateOutput(NamedTuple):
+    """Printed by `consolidate`: the report of a run, and its counts."""
+
+    day: str  # as of which memory was consolidated
+    planned: bool  # nothing was written
+    episodes: int  # all that there are
+    steps: list[BeliefChange]
+    written: int
+    archived: int
+    private: tuple[str, ...]  # ids of what stays on this machine
+    counts: dict[str, int]  # how often each thing was done
 
 
 @command("consolidate")
@@ -37,7 +51,7 @@ def consolidate_command(
     workspace = session.open()
     with progress_bar("consolidating") as workspace.home.progress:
         report = workspace.consolidate(day, plan, since, commit=commit or None)
-    session.show({**report._asdict(), "counts": report.counts()}, lambda: _print(report))
+    session.show(ConsolidateOutput(*report, report.counts()), lambda: _print(report))
     if not plan:
         workspace.continuity(if_used=True)
     remarks(workspace)

@@ -5,17 +5,38 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import escaped, note, one_line, plural, say
+from loki_memory.cli.output import escaped, note, one_line, plain, plural, say
 
 if TYPE_CHECKING:
+    from loki_memory.daemon.background import BackgroundState
+    from loki_memory.daemon.watcher import WatcherState
     from loki_memory.workspace import Workspace
 
 _ACTIONS = ("start", "stop", "status", "logs")
+
+
+class LoggedLine(NamedTuple):
+    """Printed by `watch`, one per line."""
+
+    told: str
+
+
+class DaemonOutput(NamedTuple):
+    """Printed by `daemon start`, `stop` and `status`."""
+
+    running: bool
+    state: WatcherState | None  # null if none answers
+
+
+class LogLines(NamedTuple):
+    """Printed by `daemon logs`."""
+
+    lines: list[str]
 
 
 @command("watch")
@@ -52,7 +73,7 @@ def _printer(session: Session) -> Callable[[str], None]:
 def _print_as_json(text: str) -> None:
     import orjson
 
-    say(escaped(orjson.dumps({"told": text}).decode()))
+    say(escaped(orjson.dumps(plain(LoggedLine(text))).decode()))
 
 
 def _look_once(session: Session, workspace: Workspace, log: Callable[[str], None]) -> None:
@@ -64,7 +85,7 @@ def _look_once(session: Session, workspace: Workspace, log: Callable[[str], None
     with leading(workspace.layout):
         for clock in (0.0, math.inf):
             background.round(clock)
-    session.show(background.standing, lambda: _print_standing(background.standing._asdict()))
+    session.show(background.standing, lambda: _print_standing(background.standing))
 
 
 def _watch(workspace: Workspace, log: Callable[[str], None]) -> None:
@@ -92,42 +113,41 @@ def daemon_command(session: Session, action: str, number: int) -> None:
     workspace = session.open()
     if action == "logs":
         lines = server.last_lines(workspace.layout, number)
-        session.show({"lines": lines}, lambda: say("\n".join(map(one_line, lines))))
+        session.show(LogLines(lines), lambda: say("\n".join(map(one_line, lines))))
         return
     watcher = _done(action, workspace)
     session.show(watcher, lambda: _print(watcher))
 
 
-def _done(action: str, workspace: Workspace) -> dict[str, Any]:
+def _done(action: str, workspace: Workspace) -> DaemonOutput:
     """Perform an action, and return the state of the watcher afterwards."""
     from loki_memory.daemon import server
     from loki_memory.daemon.watcher import is_watched
 
     layout = workspace.layout
     if action == "start":
-        return {"running": True, "state": server.start(layout, os.environ)}
+        return DaemonOutput(running=True, state=server.start(layout, os.environ))
     if action == "stop" and server.stop(layout):
         note("stopped")
-    return {"running": is_watched(layout), "state": server.ask(layout, server.STATE)}
+    return DaemonOutput(is_watched(layout), server.ask(layout, server.STATE))
 
 
-def _print(watcher: dict[str, Any]) -> None:
-    state = watcher["state"]
-    if not watcher["running"]:
+def _print(watcher: DaemonOutput) -> None:
+    if not watcher.running:
         say("not running; `loki-mem daemon start` starts it")
-    elif state is None:
+    elif watcher.state is None:
         say("running, but does not answer")
     else:
-        _print_state(state)
+        _print_state(watcher.state)
 
 
-def _print_state(state: dict[str, Any]) -> None:
-    how = "as files change" if state["hears"] else "at intervals: no file events from the kernel"
-    say(f"running since {state['since']} as process {state['process']}, {how}")
-    _print_standing(state["standing"])
+def _print_state(state: WatcherState) -> None:
+    how = "as files change" if state.hears else "at intervals: no file events from the kernel"
+    say(f"running since {state.since} as process {state.process}, {how}")
+    _print_standing(state.standing)
 
 
-def _print_standing(done: dict[str, Any]) -> None:
-    say(f"learned from {plural(done['learned'], 'episode')}, ingested {done['ingested']:,}")
-    if done["trouble"]:
-        say(f"{click.style('trouble:', fg='red')} {one_line(done['trouble'])}")
+def _print_standing(standing: BackgroundState) -> None:
+    say(f"learned from {plural(standing.learned, 'episode')}, ingested {standing.ingested:,}")
+    if standing.trouble:
+        say(f"{click.style('trouble:', fg='red')} {one_line(standing.trouble)}")

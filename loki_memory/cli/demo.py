@@ -30,6 +30,21 @@ class TourStep(NamedTuple):
     command: str
 
 
+class ShownStep(NamedTuple):
+    """A step of the demonstration, and what it printed."""
+
+    why: str
+    command: str
+    output: str
+
+
+class DemoOutput(NamedTuple):
+    """Printed by `demo`."""
+
+    steps: list[ShownStep]
+    folder: str  # empty if it is not kept
+
+
 _BEFORE = (
     TourStep("Two weeks of work by four agents, as plain files. Is all well?", "status"),
     TourStep("What do they believe? One line each; details on request.", "list --kind pattern"),
@@ -79,14 +94,14 @@ def demo_command(session: Session, team: bool, keep: bool) -> None:
         else:
             shutil.copytree(resource("example_workspace"), project)
             shown = [_run(n, step, project, session.json) for n, step in _steps(project)]
-        result = {"steps": shown, "folder": str(project) if keep else ""}
+        result = DemoOutput(shown, str(project) if keep else "")
         session.show(result, lambda: say(f"\nthe folder is {project}") if keep else None)
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _tour(folder: Path, captured: bool) -> Iterator[dict[str, str]]:
+def _tour(folder: Path, captured: bool) -> Iterator[ShownStep]:
     """Type the tour into one shell, so that a line sees what earlier lines set."""
     if shutil.which("bash") is None or shutil.which("git") is None:
         raise click.ClickException("the tour needs git and bash; `loki-mem demo` needs neither.")
@@ -115,7 +130,7 @@ def _tour(folder: Path, captured: bool) -> Iterator[dict[str, str]]:
                 why = line.removeprefix("# ")
                 _announce(why, captured)
             else:
-                yield {"why": why, "command": line, "output": _typed(shell, line, captured)}
+                yield ShownStep(why, line, _typed(shell, line, captured))
 
 
 def _announce(why: str, captured: bool) -> None:
@@ -149,7 +164,7 @@ def _steps(project: Path) -> Iterator[tuple[int, TourStep]]:
         yield number, TourStep(why, text.format(id=added, shouted=_PATTERN.upper()))
 
 
-def _run(number: int, step: TourStep, project: Path, captured: bool) -> dict[str, str]:
+def _run(number: int, step: TourStep, project: Path, captured: bool) -> ShownStep:
     """Run a step as a user would, and print or return what it prints."""
     output = ""
     arguments = ["-C", str(project), *shlex.split(step.command)]
@@ -162,7 +177,7 @@ def _run(number: int, step: TourStep, project: Path, captured: bool) -> dict[str
         say(click.style(f"\n{number}. {step.why}", bold=True))
         say(click.style(f"   $ loki-mem {step.command}", fg="green"))
         _invoke(arguments)
-    return {"why": step.why, "command": f"loki-mem {step.command}", "output": output}
+    return ShownStep(step.why, f"loki-mem {step.command}", output)
 
 
 def _invoke(arguments: list[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -27,6 +27,12 @@ _SHORT = 10  # digits of a commit
 _LOG = 20
 
 
+class LogOutput(NamedTuple):
+    """Printed by `log`."""
+
+    commits: list[BlameStep]  # newest first
+
+
 @command("log")
 @click.argument("memory_id", metavar="[ID]", required=False)
 @click.option(
@@ -41,7 +47,7 @@ def log_command(session: Session, memory_id: str | None, limit: int) -> None:
     """
     workspace = session.open()
     steps = workspace.history.log(memory_id, limit)
-    session.show({"commits": steps}, lambda: _print_log(steps, memory_id))
+    session.show(LogOutput(steps), lambda: _print_log(steps, memory_id))
     remarks(workspace)
 
 

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TypedDict
 
 import click
 
 from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import print_json
 from loki_memory.hooks.program import answer, show
+
+
+class HookText(TypedDict):
+    """Text for the session, in the format of harnesses."""
+
+    hookEventName: str
+    additionalContext: str
+
+
+class HookOutput(TypedDict, total=False):
+    """Printed by `hook`; an empty object if there is nothing to say."""
+
+    hookSpecificOutput: HookText
 
 
 @command("hook")
@@ -27,6 +42,10 @@ def hook_command(session: Session, event: str, wait: bool) -> None:
       echo '{"prompt": "Add an endpoint"}' | loki-mem hook UserPromptSubmit
     """
     response = answer(event, folder=session.directory, wait=wait)
-    session.show(json.loads(response.out or "{}"), lambda: show(response))
+    if session.json:
+        result: HookOutput = json.loads(response.out or "{}")
+        print_json(result)
+    else:
+        show(response)
     if response.code:
         sys.exit(response.code)

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from loki_memory.cli.common import Session, command, described
+from loki_memory.cli.common import Session, StoredRecord, command, stored_record
 from loki_memory.cli.output import note, one_line, plural, remarks, safe, say
 
 if TYPE_CHECKING:
     from loki_memory.install.edits import InstallStep
-    from loki_memory.interop.import_memory import Imported
+    from loki_memory.interop.import_memory import Imported, RefusedMemory
 
 _SHOWN = 40  # lines, about a screen; --json has all
+
+
+class ImportOutput(NamedTuple):
+    """Printed by `import`."""
+
+    source: str
+    planned: bool
+    files: list[str]
+    facts: list[StoredRecord]  # new ones
+    known: int
+    refused: list[RefusedMemory]
+    written_back: InstallStep | None
 
 
 @command("import")
@@ -49,9 +61,11 @@ def import_command(
     workspace = session.open()
     found = workspace.interop.import_memory(source, path, scope, plan)
     step = workspace.interop.write_back(source, path, plan) if write_back else None
-    facts = [described(workspace, fact) for fact in found.facts]
-    value = {**found._asdict(), "facts": facts, "written_back": step}
-    session.show(value, lambda: _print(found, step))
+    facts = [stored_record(workspace, fact) for fact in found.facts]
+    result = ImportOutput(
+        found.source, found.planned, found.files, facts, found.known, found.refused, step
+    )
+    session.show(result, lambda: _print(found, step))
     remarks(workspace)
 
 

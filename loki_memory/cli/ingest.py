@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -13,12 +13,24 @@ from loki_memory.errors import InvalidRecord
 
 if TYPE_CHECKING:
     from loki_memory.ingest.replay import Replay
-    from loki_memory.ingest.run import Ingested
+    from loki_memory.ingest.run import Ingested, Waiting
     from loki_memory.workspace import Workspace
 
 _POLL_SECONDS = 2.0
 _SHOWN = 10  # refused lines; --json has more
 _COLOURS = {"missing": "red", "changed": "yellow", "unchanged": "green"}
+
+
+class IngestPlan(NamedTuple):
+    """Printed by `ingest --plan`."""
+
+    files: list[str]
+
+
+class StagedSessions(NamedTuple):
+    """Printed by `staged`."""
+
+    staged: list[Waiting]
 
 
 @command("ingest")
@@ -65,7 +77,7 @@ def _show_plan(session: Session, workspace: Workspace) -> None:
     from loki_memory.ingest.run import to_be_taken
 
     files = [str(path) for path in to_be_taken(workspace)]
-    session.show({"files": files}, lambda: _list(files))
+    session.show(IngestPlan(files), lambda: _list(files))
 
 
 def _list(files: list[str]) -> None:
@@ -130,7 +142,7 @@ def staged_command(session: Session) -> None:
         )
         for part in waiting
     ]
-    session.show({"staged": waiting}, lambda: table(rows) if rows else say("nothing waits"))
+    session.show(StagedSessions(waiting), lambda: table(rows) if rows else say("nothing waits"))
 
 
 @command("replay")

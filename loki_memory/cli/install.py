@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -24,6 +24,14 @@ _user = click.option(
     default=None,
     help="Into the user's settings, or the project's. Default: claude-code project, codex user.",
 )
+
+
+class InstallOutput(NamedTuple):
+    """Printed by `install` and `uninstall`."""
+
+    target: str
+    planned: bool
+    deeds: list[InstallStep]
 
 
 @command("install")
@@ -93,8 +101,8 @@ def _change(session: Session, name: str, options: InstallOptions, *, undo: bool,
         _ask(do(workspace, options._replace(plan_only=True)))
     steps = do(workspace, options)
     shown = [step if options.plan_only else step._replace(diff="") for step in steps]
-    value = {"target": name, "planned": options.plan_only, "deeds": shown}
-    session.show(value, lambda: print_steps(shown, planned=options.plan_only))
+    result = InstallOutput(name, options.plan_only, shown)
+    session.show(result, lambda: print_steps(shown, planned=options.plan_only))
     if not undo:
         _warn(workspace, target)
     remarks(workspace)

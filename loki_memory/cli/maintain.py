@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -30,6 +30,47 @@ if TYPE_CHECKING:
 _VERDICTS = {"ok": "green", "mended": "cyan", "warning": "yellow", "problem": "red"}
 
 
+class InitOutput(NamedTuple):
+    """Printed by `init`: paths."""
+
+    workspace: str
+    memory: str
+    local: str
+
+
+class ChangedFiles(NamedTuple):
+    """Printed by `sync` and `rebuild`: paths relative to memory/."""
+
+    added: list[str]
+    modified: list[str]
+    removed: list[str]
+
+
+class PrintedSetting(NamedTuple):
+    """A setting and its present value."""
+
+    name: str
+    value: int | str
+    default: int | str
+    source: str
+    variable: str  # of the environment
+    meaning: str
+    basis: str
+
+
+class ConfigOutput(NamedTuple):
+    """Printed by `config`."""
+
+    settings: list[PrintedSetting]
+
+
+class CompletionScript(NamedTuple):
+    """Printed by `completion`."""
+
+    shell: str
+    script: str
+
+
 @command("init")
 @click.argument("folder", default="", required=False)
 @click.option("--git", "mode", type=click.Choice(GIT_MODES), help="How git keeps memory here.")
@@ -51,7 +92,7 @@ def init_command(session: Session, folder: str, mode: str | None, adopt_local: b
         workspace.home.set_config("git.mode", mode)
     changes = workspace.sync()
     place = workspace.layout
-    value = {"workspace": str(place.root), "memory": str(place.memory), "local": str(place.local)}
+    result = InitOutput(str(place.root), str(place.memory), str(place.local))
 
     def show() -> None:
         say(f"memory lives in {click.style(str(place.memory), bold=True)}")
@@ -61,7 +102,7 @@ def init_command(session: Session, folder: str, mode: str | None, adopt_local: b
         if place.local != place.loki / "local":  # in a git repository
             say("with git: `loki-mem install git` merges memory field by field in this clone")
 
-    session.show(value, show)
+    session.show(result, show)
     remarks(workspace)
 
 
@@ -76,7 +117,7 @@ def sync_command(session: Session) -> None:
     workspace = session.open()
     with progress_bar("reading") as progress:
         changes = workspace.sync(progress)
-    session.show(_changes(changes), lambda: _print_changes(changes))
+    session.show(_changed(changes), lambda: _print_changes(changes))
     remarks(workspace)
 
 
@@ -92,16 +133,16 @@ def rebuild_command(session: Session) -> None:
     with progress_bar("reading") as progress:
         changes = workspace.rebuild(progress)
     say_read = f"{plural(len(changes.added), 'file')} read"
-    session.show(_changes(changes), lambda: say(say_read))
+    session.show(_changed(changes), lambda: say(say_read))
     remarks(workspace)
 
 
-def _changes(changes: Changes) -> dict[str, Any]:
-    return {"added": changes.added, "modified": changes.modified, "removed": changes.removed}
+def _changed(changes: Changes) -> ChangedFiles:
+    return ChangedFiles(changes.added, changes.modified, changes.removed)
 
 
 def _print_changes(changes: Changes) -> None:
-    for name, paths in _changes(changes).items():
+    for name, paths in _changed(changes)._asdict().items():
         for path in paths[:20]:
             say(f"{name.ljust(8)}  {safe(path)}")
         if len(paths) > 20:  # noqa: PLR2004 - a screen
@@ -128,7 +169,7 @@ def doctor_command(session: Session, deep: bool, fix: bool) -> None:
     workspace = session.open()
     workspace.notices += trust_remarks(workspace)
     found = workspace.care.doctor(deep=deep, fix=fix)
-    session.show({"well": found.well, **found._asdict()}, lambda: _print_diagnosis(found))
+    session.show(found, lambda: _print_diagnosis(found))
     workspace.notices.clear()  # they are among the findings
     if not found.well:
         raise click.exceptions.Exit(1)
@@ -209,31 +250,27 @@ def config_command(session: Session, key: str | None, value: str | None) -> None
         workspace.home.set_config(key, value)
     config = workspace.config
     names = [key] if key is not None else list(config.values)
-    session.show({"settings": _settings(config, names)}, lambda: _print_settings(config, names))
+    result = ConfigOutput([_setting(config, name) for name in names])
+    session.show(result, lambda: _print_settings(result))
     remarks(workspace)
 
 
-def _settings(config: Config, names: list[str]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "value": config.values[name].value,
-            "default": config.values[name].setting.default,
-            "source": config.values[name].source,
-            "variable": config.values[name].setting.variable,
-            "meaning": config.values[name].setting.meaning,
-            "basis": config.values[name].setting.basis,
-        }
-        for name in names
-    ]
+def _setting(config: Config, name: str) -> PrintedSetting:
+    setting, value, source = config.values[name]
+    return PrintedSetting(
+        name=name,
+        value=value,
+        default=setting.default,
+        source=source,
+        variable=setting.variable,
+        meaning=setting.meaning,
+        basis=setting.basis,
+    )
 
 
-def _print_settings(config: Config, names: list[str]) -> None:
-    rows = []
-    for name in names:
-        setting, value, source = config.values[name]
-        rows.append([name, str(value), source, setting.meaning])
-    table(rows, {0: "cyan"})
+def _print_settings(found: ConfigOutput) -> None:
+    settings = found.settings
+    table([[s.name, str(s.value), s.source, s.meaning] for s in settings], {0: "cyan"})
 
 
 @command("completion")
@@ -252,4 +289,4 @@ def completion_command(session: Session, shell: str) -> None:
     if found is None:
         raise click.UsageError(f"there is no completion for {shell}.")
     script = found(root, {}, "loki-mem", "_LOKI_MEM_COMPLETE").source()
-    session.show({"shell": shell, "script": script}, lambda: say(script))
+    session.show(CompletionScript(shell, script), lambda: say(script))

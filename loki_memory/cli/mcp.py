@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
-from typing import Any
+from typing import NamedTuple
 
 import click
 
@@ -14,6 +14,26 @@ from loki_memory.home import user_home
 
 TOOL_SETS = ("core", "lore", "lynkr", "claude-flow", "loki")
 _ANY_PORT, _LAST_PORT = 0, 65_535
+
+
+class StdioEntry(NamedTuple):
+    """An entry of a client's configuration: a program that it starts."""
+
+    command: str
+    args: list[str]
+
+
+class HttpEntry(NamedTuple):
+    """An entry of a client's configuration: an address."""
+
+    type: str
+    url: str
+
+
+class ClientConfiguration(NamedTuple):
+    """Printed by `mcp`: an entry for the configuration of an MCP client."""
+
+    mcpServers: dict[str, StdioEntry | HttpEntry]  # noqa: N815 - as clients spell it
 
 
 @command("mcp")
@@ -45,7 +65,8 @@ def mcp_command(session: Session, tool_set: str, port: int | None) -> None:
       loki-mem mcp --tools lore
     """
     if session.json:
-        print_json({"mcpServers": {"loki": _entry(session.directory, tool_set, port)}})
+        entry = _entry(session.directory, tool_set, port)
+        print_json(ClientConfiguration({"loki": entry}))
         return
     if find_spec("mcp") is None:
         raise click.UsageError("The server needs the package mcp: pip install 'loki-memory[mcp]'.")
@@ -57,15 +78,15 @@ def mcp_command(session: Session, tool_set: str, port: int | None) -> None:
         _serve_http(tool_set, session.directory, port)
 
 
-def _entry(project: str | None, tool_set: str, port: int | None) -> dict[str, Any]:
+def _entry(project: str | None, tool_set: str, port: int | None) -> StdioEntry | HttpEntry:
     """Return the entry of a client's configuration that reaches the server."""
     if port == _ANY_PORT:
         raise click.UsageError("Name the port that a client shall ask: --http PORT.")
     if port is not None:
-        return {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+        return HttpEntry("http", f"http://127.0.0.1:{port}/mcp")
     place = [] if project is None else ["-C", os.path.abspath(project)]
     tools = [] if tool_set == TOOL_SETS[0] else ["--tools", tool_set]
-    return {"command": "loki-mem", "args": [*place, "mcp", *tools]}
+    return StdioEntry("loki-mem", [*place, "mcp", *tools])
 
 
 def _serve_http(tool_set: str, project: str | None, port: int) -> None:

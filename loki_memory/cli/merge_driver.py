@@ -5,9 +5,18 @@ It is started once per file, so it loads none of what the other commands share.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import click
 
 from loki_memory.cli.output import note, print_json
+
+
+class MergeOutput(NamedTuple):
+    """Printed by `merge-driver`."""
+
+    path: str
+    merged: bool
 
 
 @click.command("merge-driver")
@@ -33,7 +42,7 @@ def merge_driver_command(
 
     merged = drive(base, ours, theirs, path)
     if as_json or ctx.find_root().obj["json"]:
-        print_json({"path": path, "merged": merged})
+        print_json(MergeOutput(path, merged))
     if not merged:
         note(f"{path} has conflict markers now; `loki-mem resolve` may mend it")
         raise click.exceptions.Exit(1)

@@ -9,7 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -103,13 +103,27 @@ def plain(value: Any) -> Any:
     return value
 
 
+class ErrorDetail(NamedTuple):
+    """An error and its exit code."""
+
+    type: str
+    message: str
+    exit_code: int
+
+
+class ErrorOutput(NamedTuple):
+    """Printed on stderr by every command that fails."""
+
+    error: ErrorDetail
+
+
 def fail(kind: str, message: str, exit_code: int) -> None:
     """Print an error: one sentence on stderr, or an object if JSON was asked for."""
     if "--json" in sys.argv:
         import orjson
 
-        shown = {"type": kind, "message": message, "exit_code": exit_code}
-        click.echo(escaped(orjson.dumps({"error": shown}).decode()), err=True)
+        printed = ErrorOutput(ErrorDetail(kind, message, exit_code))
+        click.echo(escaped(orjson.dumps(plain(printed)).decode()), err=True)
         return
     click.echo(f"{click.style('error:', fg='red')} {one_line(message)}", err=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import click
 
@@ -16,6 +16,7 @@ from loki_memory.cli.output import (
     note,
     one_line,
     plural,
+    print_json,
     remarks,
     safe,
     say,
@@ -37,6 +38,59 @@ _DATE_LENGTH = len("2026-01-06")
 _PUBLISHED_TO = ("claude", "agents")
 
 
+class OutgoingLink(NamedTuple):
+    """A link that leaves a memory."""
+
+    relation: str
+    to: str
+
+
+IncomingLink = TypedDict(
+    "IncomingLink", {"relation": str, "from": str}
+)  # no class has a field `from`
+
+
+class ShownRecord(NamedTuple):
+    """Printed by `show`."""
+
+    id: str
+    kind: str
+    title: str
+    path: str
+    record: dict[str, Any]
+    links: list[OutgoingLink]
+    referred_to_by: list[IncomingLink]
+    uses: Uses  # on this machine
+    unverified: bool  # edited by hand, and not committed
+
+
+class ListedMemory(NamedTuple):
+    """One line of a listing."""
+
+    id: str
+    kind: str
+    title: str
+    status: str
+    scope: str
+    at: str
+    agent: str
+    confidence: float | None
+    pinned: bool
+
+
+class Listing(NamedTuple):
+    """Printed by `list`, `learnings` and `skills`."""
+
+    memories: list[ListedMemory]
+    total: int  # without --limit
+
+
+class PublishedSkills(NamedTuple):
+    """Printed by `skills --publish` and `--withdraw`."""
+
+    deeds: list[InstallStep]
+
+
 @command("status")
 def status_command(session: Session) -> None:
     """Say whether all is well, and if not, what to do next.
@@ -47,7 +101,7 @@ def status_command(session: Session) -> None:
     """
     workspace = session.open()
     found = workspace.status()
-    session.show({"well": found.well, **found._asdict()}, lambda: _print_status(found))
+    session.show(found, lambda: _print_status(found))
     remarks(workspace)
 
 
@@ -87,22 +141,20 @@ def show_command(session: Session, memory: str) -> None:
     record = workspace.get(memory)
     path = str(workspace.browse.where(memory))
     out, back = workspace.browse.edges(memory)
-    value = {
-        "id": record.id,
-        "kind": record.kind,
-        "title": record.title(),
-        "path": path,
-        "record": record.document(),
-        "links": [{"relation": relation, "to": target} for relation, target in out],
-        "referred_to_by": [{"relation": relation, "from": source} for relation, source in back],
-        "uses": workspace.browse.uses(memory),
-        "unverified": workspace.history.is_unverified(memory),
-    }
-    if value["unverified"]:
-        workspace.notices.append("this record was edited by hand and is not committed")
-    session.show(
-        value, lambda: _print_record(record, path, (out, back), workspace.browse.uses(memory))
+    result = ShownRecord(
+        id=record.id,
+        kind=record.kind,
+        title=record.title(),
+        path=path,
+        record=record.document(),
+        links=[OutgoingLink(relation, target) for relation, target in out],
+        referred_to_by=[{"relation": relation, "from": source} for relation, source in back],
+        uses=workspace.browse.uses(memory),
+        unverified=workspace.history.is_unverified(memory),
     )
+    if result.unverified:
+        workspace.notices.append("this record was edited by hand and is not committed")
+    session.show(result, lambda: _print_record(record, path, (out, back), result.uses))
     workspace.browse.opened(memory)
     remarks(workspace)
 
@@ -185,7 +237,7 @@ def list_command(session: Session, limit: int | None, **filters: Any) -> None:
 def _show_list(session: Session, found: list[Summary], limit: int | None, empty: str) -> None:
     shown = found[:limit]
     if session.json:
-        session.show({"memories": [_as_json(s) for s in shown], "total": len(found)}, say)
+        print_json(Listing([_listed(summary) for summary in shown], len(found)))
         return
     if not found:
         note(empty)
@@ -194,10 +246,8 @@ def _show_list(session: Session, found: list[Summary], limit: int | None, empty:
         note(f"{len(found) - len(shown)} more; raise --limit")
 
 
-def _as_json(summary: Summary) -> dict[str, Any]:
-    shown = {**summary._asdict(), "pinned": bool(summary.pinned)}
-    del shown["path"]  # `show` has it
-    return shown
+def _listed(summary: Summary) -> ListedMemory:
+    return ListedMemory(*summary[:8], bool(summary.pinned))  # `show` has the path
 
 
 def _row(summary: Summary) -> list[str]:
@@ -283,7 +333,7 @@ def _print_published(session: Session, workspace: Workspace, steps: Sequence[Ins
     from loki_memory.cli.install import print_steps
 
     shown = [step._replace(diff="") for step in steps]
-    session.show({"deeds": shown}, lambda: print_steps(shown))
+    session.show(PublishedSkills(shown), lambda: print_steps(shown))
     if not shown:
         note("nothing to publish; candidates are published once evidence supports them")
     remarks(workspace)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -19,11 +20,29 @@ from loki_memory.cli.output import (
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 
 if TYPE_CHECKING:
-    from loki_memory.recall.result import Recollection, Recollections
+    from loki_memory.recall.result import ExplainedRecollection, Recollection, Recollections
     from loki_memory.workspace import Workspace
 
 _TASKS = ("exploration", "implementation", "debugging", "review", "refactoring")
 _FORMATS = ("compact", "detailed", "json", "system", "preamble")
+
+
+class RecallOutput(NamedTuple):
+    """Printed by `recall`."""
+
+    hits: Sequence[Recollection | ExplainedRecollection]  # best first
+    counts: str  # people or files that were asked for, counted
+    filtered: int  # found, and withheld because nothing was near enough
+    certainty: float
+    task: str  # the type of task that was asked for or detected
+    took_ms: float
+
+
+class ContinuityOutput(NamedTuple):
+    """Printed by `continuity`: the path of the file, or with `--stdout` the block."""
+
+    path: str
+    block: str
 
 
 @command("recall")
@@ -65,7 +84,7 @@ def recall_command(
     with progress_bar("embedding") as workspace.home.progress:
         found = workspace.recall(text, **options)
     parts = _explained(workspace, text, options) if explain else []
-    session.show(_as_json(found, parts), lambda: _print(found, parts))
+    session.show(_output(found, parts), lambda: _print(found, parts))
     remarks(workspace)
 
 
@@ -79,18 +98,15 @@ def _explained(workspace: Workspace, text: str, options: dict[str, Any]) -> list
     return home.browse.explain(text, **{k: v for k, v in options.items() if k != "budget"})
 
 
-def _as_json(found: Recollections, parts: list[dict[str, float]]) -> dict[str, Any]:
-    hits: list[dict[str, Any]] = [hit._asdict() for hit in found]
-    for hit, made_of in zip(hits, parts, strict=False):
-        hit["parts"] = {name: round(value, 4) for name, value in made_of.items()}
-    return {
-        "hits": hits,
-        "counts": found.counts,
-        "filtered": found.filtered,
-        "certainty": found.certainty,
-        "task": found.task,
-        "took_ms": round(found.took * 1000, 1),
-    }
+def _output(found: Recollections, parts: list[dict[str, float]]) -> RecallOutput:
+    return RecallOutput(
+        hits=found.explained(parts),
+        counts=found.counts,
+        filtered=found.filtered,
+        certainty=found.certainty,
+        task=found.task,
+        took_ms=round(found.took * 1000, 1),
+    )
 
 
 def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
@@ -203,5 +219,6 @@ def continuity_command(
             block = workspace.browse.continuity_block(as_of=as_of, session=of_session, **options)
         else:
             path = str(workspace.continuity(session=of_session, **options))
-    session.show({"path": path, "block": block}, lambda: say(block.rstrip("\n") or one_line(path)))
+    result = ContinuityOutput(path, block)
+    session.show(result, lambda: say(block.rstrip("\n") or one_line(path)))
     remarks(workspace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from loki_memory.history.resolve import Resolved
 
 _COLOURS = {"left": "red", "removed": "yellow", "told apart": "yellow"}
+
+
+class ResolveOutput(NamedTuple):
+    """Printed by `resolve`."""
+
+    planned: bool
+    resolved: list[Resolved]
 
 
 @command("resolve")
@@ -30,7 +37,7 @@ def resolve_command(session: Session, plan: bool) -> None:
     """
     workspace = session.open()
     found = workspace.history.resolve(plan_only=plan)
-    session.show({"planned": plan, "resolved": found}, lambda: _print(found, plan))
+    session.show(ResolveOutput(plan, found), lambda: _print(found, plan))
     remarks(workspace)
     if any(file.how == "left" for file in found):
         raise click.exceptions.Exit(1)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -17,7 +17,7 @@ from loki_memory.workspace import Workspace
 if TYPE_CHECKING:
     from loki_memory.history.belief_diff import Shift
     from loki_memory.history.check import Fault
-    from loki_memory.history.review import Review
+    from loki_memory.history.review import Cause, Review, Unreadable
     from loki_memory.models import Memory
 
 _FEW = 3  # episodes behind a belief; --all names every one
@@ -49,6 +49,25 @@ _CHECKS = [
     "citation",
     "continuity",
 ]
+
+
+class ReviewOutput(NamedTuple):
+    """Printed by `diff` and `review`."""
+
+    before: str
+    after: str
+    shifts: list[Shift]
+    evidence: list[Cause]  # the episodes behind the shifts
+    invalid: list[Unreadable]
+    counts: dict[str, int]
+
+
+class CheckOutput(NamedTuple):
+    """Printed by `check`."""
+
+    ok: bool
+    exit_code: int
+    findings: list[Fault]
 
 
 @command("diff")
@@ -140,8 +159,7 @@ def check_command(
     found = workspace.history.check(span, continuity_budget=continuity_budget)
     found = [fault for fault in found if fault.check not in skip]
     code = exit_code(found)
-    value = {"ok": not found, "exit_code": code, "findings": found}
-    session.show(value, lambda: _print_findings(found))
+    session.show(CheckOutput(not found, code, found), lambda: _print_findings(found))
     remarks(workspace)
     if code:
         raise click.exceptions.Exit(code)
@@ -163,7 +181,7 @@ def _print_findings(found: list[Fault]) -> None:
 
 def _show(session: Session, form: str, found: Review, lines: Callable[[], Iterator[str]]) -> None:
     if session.json or form == "json":
-        print_json(_as_json(found))
+        print_json(_output(found))
     elif form == "markdown":
         from loki_memory.history.review import as_markdown
 
@@ -172,9 +190,15 @@ def _show(session: Session, form: str, found: Review, lines: Callable[[], Iterat
         _page("\n".join(lines()))
 
 
-def _as_json(found: Review) -> dict[str, Any]:
-    evidence = list(found.evidence.values())
-    return {**found._asdict(), "counts": found.counts(), "evidence": evidence}
+def _output(found: Review) -> ReviewOutput:
+    return ReviewOutput(
+        before=found.before,
+        after=found.after,
+        shifts=found.shifts,
+        evidence=list(found.evidence.values()),
+        invalid=found.invalid,
+        counts=found.counts(),
+    )
 
 
 def _page(text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from loki_memory.injection.log import Injection
 
 _WIDTH = 100
+
+
+class ResumedCapture(NamedTuple):
+    """Printed by `resume`."""
+
+    was_paused: bool
+
+
+class Injections(NamedTuple):
+    """Printed by `injections`."""
+
+    injections: list[Injection]  # the latest last
 
 
 @command("pause")
@@ -42,7 +54,7 @@ def resume_command(session: Session) -> None:
     """
     was_paused = session.open().sessions.resume()
     line = "sessions are captured again" if was_paused else "nothing was paused"
-    session.show({"was_paused": was_paused}, lambda: say(line))
+    session.show(ResumedCapture(was_paused), lambda: say(line))
 
 
 @command("injections")
@@ -58,7 +70,7 @@ def injections_command(session: Session, of_session: str | None, limit: int) -> 
       loki-mem injections
     """
     found = session.open().browse.injections(of_session)[-limit:]
-    session.show({"injections": found}, lambda: _print(found))
+    session.show(Injections(found), lambda: _print(found))
 
 
 def _print(found: list[Injection]) -> None:

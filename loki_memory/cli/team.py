@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from loki_memory.cli.common import Session, command, described, finish_writing, origin
+from loki_memory.cli.common import (
+    Session,
+    StoredRecord,
+    command,
+    finish_writing,
+    origin,
+    stored_record,
+)
 from loki_memory.cli.output import (
     HELP,
     bullets,
@@ -24,7 +31,7 @@ from loki_memory.cli.read import show_command
 from loki_memory.errors import InvalidRecord, NoLedger, NotFound
 from loki_memory.models import Handoff, Ledger, Memory
 from loki_memory.models.team import is_addressed, is_role
-from loki_memory.team.brief import BUDGET, Brief
+from loki_memory.team.brief import BUDGET, Brief, BriefSection
 from loki_memory.team.ledgers import ledger_of, ledgers, waiting_checkpoints
 from loki_memory.workspace import Workspace
 
@@ -32,6 +39,74 @@ _WHOLE = 1_000_000  # tokens: a plan is shown with nothing left out
 _budget = click.option(
     "--budget", type=click.IntRange(1), default=BUDGET, show_default=True, help="Tokens."
 )
+
+
+class LedgerOutput(NamedTuple):
+    """An agent's ledger, and whether a checkpoint waits to be written into it."""
+
+    id: str
+    kind: str
+    record: dict[str, Any]
+    waiting: bool
+
+
+class Ledgers(NamedTuple):
+    """Printed by `ledger`: all of them, or an agent's."""
+
+    ledgers: list[LedgerOutput]
+
+
+class BriefOutput(NamedTuple):
+    """A brief, as parts and as Markdown."""
+
+    subject: str
+    sections: list[BriefSection]  # without empty ones
+    left_out: int  # lines that did not fit
+    more: str  # the command that shows them
+    tokens: int
+    text: str
+
+
+class ResumeOutput(NamedTuple):
+    """Printed by `ledger AGENT --resume`."""
+
+    brief: BriefOutput
+
+
+class HandoffOutput(NamedTuple):
+    """A handoff and its state."""
+
+    id: str
+    kind: str
+    state: str
+    record: dict[str, Any]
+
+
+class Handoffs(NamedTuple):
+    """Printed by `handoff list`."""
+
+    handoffs: list[HandoffOutput]
+
+
+class PlannedHandoff(NamedTuple):
+    """A handoff that is not written."""
+
+    id: str
+    kind: str
+    record: dict[str, Any]
+
+
+class HandoffPlan(NamedTuple):
+    """Printed by `handoff create --plan`."""
+
+    planned: PlannedHandoff
+
+
+class AcceptedHandoff(NamedTuple):
+    """Printed by `handoff accept`, and by `ledger` for a checkpoint with `--resume`."""
+
+    stored: list[StoredRecord]
+    brief: BriefOutput
 
 
 @command("ledger")
@@ -68,7 +143,7 @@ def ledger_command(
         _report(session, workspace, ledger, brief)
     elif resume:
         brief = workspace.team.resume_brief(agent, budget)
-        session.show({"brief": _printed(brief)}, lambda: _print(brief))
+        session.show(ResumeOutput(_printed(brief)), lambda: _print(brief))
         remarks(workspace)
     else:
         _show(session, workspace, agent)
@@ -94,19 +169,14 @@ def _list(session: Session, workspace: Workspace) -> None:
     rows = workspace.home.answer(lambda: ledgers(workspace))
     waiting = waiting_checkpoints(workspace.home)
     shown = [_described(ledger, waiting) for ledger in rows]
-    session.show({"ledgers": shown}, lambda: _print_ledgers(rows))
+    session.show(Ledgers(shown), lambda: _print_ledgers(rows))
     if waiting:
         note(f"checkpoints of {plural(len(waiting), 'agent')} wait; commit or consolidate")
     remarks(workspace)
 
 
-def _described(ledger: Ledger, waiting: Mapping[str, Ledger]) -> dict[str, Any]:
-    return {
-        "id": ledger.id,
-        "kind": ledger.kind,
-        "record": ledger.document(),
-        "waiting": ledger.agent_id in waiting,
-    }
+def _described(ledger: Ledger, waiting: Mapping[str, Ledger]) -> LedgerOutput:
+    return LedgerOutput(ledger.id, ledger.kind, ledger.document(), ledger.agent_id in waiting)
 
 
 def _print_ledgers(found: list[Ledger]) -> None:
@@ -130,7 +200,7 @@ def _show(session: Session, workspace: Workspace, agent: str) -> None:
         raise NoLedger(agent)
     waiting = waiting_checkpoints(workspace.home)
     if session.json:
-        print_json({"ledgers": [_described(ledger, waiting)]})
+        print_json(Ledgers([_described(ledger, waiting)]))
         return
     try:
         workspace.get(ledger.id)
@@ -160,7 +230,7 @@ def _report(session: Session, workspace: Workspace, record: Memory, brief: Brief
         if brief is not None:
             _print(brief)
         return
-    print_json({"stored": [described(workspace, record)], "brief": _printed(brief)})
+    print_json(AcceptedHandoff([stored_record(workspace, record)], _printed(brief)))
     remarks(workspace)
 
 
@@ -168,8 +238,8 @@ def _print(brief: Brief) -> None:
     say(safe(brief.text()).rstrip("\n"))
 
 
-def _printed(brief: Brief) -> dict[str, Any]:
-    return {**brief._asdict(), "tokens": brief.tokens, "text": brief.text()}
+def _printed(brief: Brief) -> BriefOutput:
+    return BriefOutput(*brief, brief.tokens, brief.text())
 
 
 @click.group("handoff", context_settings=HELP)
@@ -237,9 +307,9 @@ def create(
 
 
 def _print_plan(session: Session, workspace: Workspace, planned: Handoff) -> None:
-    value = {"planned": {"id": planned.id, "kind": planned.kind, "record": planned.document()}}
+    result = HandoffPlan(PlannedHandoff(planned.id, planned.kind, planned.document()))
     brief = workspace.team.handoff_brief(planned, _WHOLE)
-    session.show(value, lambda: _print(brief))
+    session.show(result, lambda: _print(brief))
     remarks(workspace)
 
 
@@ -261,8 +331,8 @@ def list_handoffs(session: Session, to_agent: str | None, everything: bool) -> N
         and (everything or record.state in {"open", "accepted"})
         and (to_agent is None or is_addressed(record.to_agent or "", to_agent))
     ]
-    shown = [{"id": r.id, "kind": r.kind, "state": r.state, "record": r.document()} for r in found]
-    session.show({"handoffs": shown}, lambda: _print_handoffs(found))
+    shown = [HandoffOutput(r.id, r.kind, r.state, r.document()) for r in found]
+    session.show(Handoffs(shown), lambda: _print_handoffs(found))
     remarks(workspace)
 
 

@@ -35,7 +35,7 @@ def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: boo
         raise click.UsageError("ids are for --adopt; without it everything is verified.")
     workspace = session.open()
     found = workspace.history.verify(adopt=ids if adopt else None, fix=fix)
-    session.show({"well": found.well, **found._asdict()}, lambda: _print(found))
+    session.show(found, lambda: _print(found))
     remarks(workspace)
     if not found.well:
         raise click.exceptions.Exit(1)

@@ -10,10 +10,11 @@ import click
 
 from loki_memory.cli.common import (
     Session,
+    StoredRecord,
     command,
-    described,
     finish_writing,
     standard_input,
+    stored_record,
 )
 from loki_memory.cli.output import note, one_line, plural, print_json, remarks, say
 from loki_memory.editing.statements import episodes_in
@@ -52,6 +53,20 @@ class RefusedInput(NamedTuple):
 
     line: int
     error: str
+
+
+class RecordedEpisodes(NamedTuple):
+    """Printed by `record`."""
+
+    stored: list[StoredRecord]
+    refused: list[RefusedInput]
+
+
+class ArchivedRecord(NamedTuple):
+    """Printed by `archive`."""
+
+    id: str
+    path: str
 
 
 @command("record")
@@ -170,7 +185,8 @@ def _report(
     session: Session, workspace: Workspace, stored: list[Episode], refused: list[RefusedInput]
 ) -> None:
     if session.json:
-        print_json({"stored": [described(workspace, r) for r in stored], "refused": refused})
+        described = [stored_record(workspace, episode) for episode in stored]
+        print_json(RecordedEpisodes(described, refused))
     else:
         for record in stored[:20]:
             say(f"{click.style(record.id, fg='cyan')}  {one_line(record.title(), 100)}")
@@ -382,8 +398,8 @@ def archive_command(session: Session, memory: str) -> None:
     workspace = session.open()
     memory = workspace.resolve(memory)
     path = workspace.archive(memory)
-    value = {"id": memory, "path": str(workspace.layout.resolve(path))}
-    session.show(value, lambda: say(f"{memory} is kept in {one_line(path)}"))
+    result = ArchivedRecord(memory, str(workspace.layout.resolve(path)))
+    session.show(result, lambda: say(f"{memory} is kept in {one_line(path)}"))
     remarks(workspace)
 
 

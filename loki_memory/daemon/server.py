@@ -24,6 +24,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from loki_memory.daemon import client, protocol
+from loki_memory.daemon.background import BackgroundState
 from loki_memory.daemon.watcher import Watcher, WatcherState, is_watched, leading, place
 from loki_memory.errors import NoAnswer
 from loki_memory.files import disk
@@ -222,22 +223,30 @@ def described(state: WatcherState) -> dict[str, Any]:
     return {**state._asdict(), "standing": state.standing._asdict()}
 
 
+def parsed(state: dict[str, Any]) -> WatcherState:
+    """The state that a watcher described; raises ValueError if it is of another version."""
+    try:
+        return WatcherState(**{**state, "standing": BackgroundState(**state["standing"])})
+    except (KeyError, TypeError) as error:
+        raise ValueError(str(error)) from None
+
+
 # -- from outside --------------------------------------------------------------------------------
 
 
-def ask(layout: Layout, message: bytes) -> dict[str, Any] | None:
+def ask(layout: Layout, message: bytes) -> WatcherState | None:
     """Send a message to the watcher of a workspace and return its state; None if none answers."""
     try:
         connection = protocol.reach(protocol.address(layout.loki), _CLIENT_SECONDS)
         protocol.receive(connection)  # a watcher of any version can be stopped
         protocol.send(connection, [message])
-        state: dict[str, Any] = json.loads(protocol.receive(connection)[1])
+        state = parsed(json.loads(protocol.receive(connection)[1]))
     except (OSError, ValueError, IndexError, protocol.Garbled):
         return None
     return state
 
 
-def start(layout: Layout, environment: Mapping[str, str]) -> dict[str, Any]:
+def start(layout: Layout, environment: Mapping[str, str]) -> WatcherState:
     """Start a watcher that outlives this process, and wait until it answers.
 
     Returns its state; if one runs already, the state of that one.

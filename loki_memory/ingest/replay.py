@@ -7,7 +7,7 @@ unchanged. Where git cannot tell, it is unknown.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from loki_memory.errors import GitFailed, NotFound
 from loki_memory.models import Episode
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from loki_memory.history.repository import Repository
     from loki_memory.models.episode import Action
     from loki_memory.workspace import Workspace
+
+
+FileState = Literal["missing", "changed", "unchanged", "unknown"]
 
 
 class Played(NamedTuple):
@@ -30,7 +33,7 @@ class ReplayedFile(NamedTuple):
     """A file that the episode touched, and what became of it."""
 
     path: str
-    state: str  # missing, changed, unchanged or unknown
+    state: FileState
 
 
 class Replay(NamedTuple):
@@ -73,7 +76,7 @@ def _end(episode: Episode) -> str:
     return (begun + timedelta(seconds=int(episode.duration_seconds or 0) + 1)).isoformat()
 
 
-def _state(workspace: Workspace, repository: Repository | None, path: str, end: str) -> str:
+def _state(workspace: Workspace, repository: Repository | None, path: str, end: str) -> FileState:
     place = workspace.layout.root / path
     if not place.exists():
         return "missing"

@@ -64,8 +64,8 @@ class Ingested(NamedTuple):
     unknown: dict[str, int] = {}  # noqa: RUF012 - never changed: types of lines, how often
     rewritten: tuple[str, ...] = ()  # files that were not what they had been
     episodes: int = 0  # new ones
-    changed: int = 0  # that went on
-    errors: int = 0  # in both
+    changed: int = 0  # episodes that went on
+    errors: int = 0  # in new and changed episodes
     staged: int = 0  # sessions that wait
     failed: tuple[Failed, ...] = ()
     off: str = ""  # why nothing was captured

@@ -40,6 +40,7 @@ class Stale(NamedTuple):
 class Verified(NamedTuple):
     """The amount that was verified, and the findings."""
 
+    well: bool  # nothing is lost or damaged; edits by hand and stale citations do not count
     records: int
     writers: int
     lines: int
@@ -47,13 +48,6 @@ class Verified(NamedTuple):
     findings: list[IntegrityFinding]
     stale: list[Stale]
     adopted: list[str]  # paths
-
-    @property
-    def well(self) -> bool:
-        """True if nothing is lost or damaged. Edits by hand are shown, and stay in use; stale
-        citations do not count, for code moves on.
-        """
-        return all(finding.is_by_hand for finding in self.findings)
 
 
 def verify(
@@ -74,6 +68,7 @@ def verify(
     note_doubts(layout, found.doubts)
     chains = found.testimony.chains
     return Verified(
+        well=all(finding.is_by_hand for finding in found.findings),
         records=found.records,
         writers=len({entry.line.writer for chain in chains for entry in chain.entries}),
         lines=len(found.testimony),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Recollection(NamedTuple):
@@ -24,6 +24,15 @@ class Recollection(NamedTuple):
     unverified: bool = False  # `verify` found that nobody vouches for what it says
     contradicts: tuple[str, ...] = ()  # ids among these hits that say something else
     tokens: int = 0  # what reading all of it costs, estimated as bytes / 4
+
+
+class ExplainedRecollection(Recollection):
+    """A memory that was found, and the parts of its score."""
+
+    parts: dict[str, float]
+
+    def _asdict(self) -> dict[str, Any]:
+        return {**super()._asdict(), "parts": self.parts}
 
 
 class Recollections(list[Recollection]):
@@ -47,6 +56,16 @@ class Recollections(list[Recollection]):
         self.in_few = in_few  # a word matched in a store too small for chances to mean much
         self.counts = counts  # people or files that were asked for, counted
         self.task = task  # the type of task that was asked for or detected
+
+    def explained(self, parts: Iterable[dict[str, float]]) -> list[Recollection]:
+        """The hits, with the parts of their scores as far as there are any."""
+        hits = list(self)
+        for rank, made_of in enumerate(parts):
+            if rank < len(hits):
+                explained = ExplainedRecollection(*hits[rank])
+                explained.parts = {name: round(value, 4) for name, value in made_of.items()}
+                hits[rank] = explained
+        return hits
 
 
 class Query(NamedTuple):

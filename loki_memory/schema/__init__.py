@@ -1,4 +1,4 @@
-"""JSON Schemas of everything that is written or printed, generated from the models.
+"""JSON Schemas of everything that is written or printed, generated from the types of it.
 
     python -m loki_memory.schema schemas/
 
@@ -10,10 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
+from loki_memory.files.codec import dump
 from loki_memory.models import MODELS, Episode
-from loki_memory.schema import capture, history, ingest, outputs, watch
+from loki_memory.schema.outputs import OUTPUTS, output_schema
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VIEWS = {
@@ -22,62 +21,6 @@ _VIEWS = {
     "facts": "fact",
     "links": "link",
     "learnings": "learning",
-}
-
-# The output of each command with `--json`.
-OUTPUTS: dict[str, Any] = {
-    **dict.fromkeys(
-        (
-            "record",
-            "remember",
-            "lesson",
-            "correct",
-            "supersede",
-            "reject",
-            "restore",
-            "pin",
-            "link",
-        ),
-        outputs.StoredOutput,
-    ),
-    "forget": outputs.ForgetOutput,
-    "archive": outputs.ArchiveOutput,
-    "consolidate": outputs.ConsolidateOutput,
-    "explore": outputs.BranchOutput,
-    "traverse": outputs.TraverseOutput,
-    "recall": outputs.RecallOutput,
-    "context": outputs.ContextOutput,
-    "continuity": outputs.ContinuityOutput,
-    "status": outputs.StatusOutput,
-    "show": outputs.ShowOutput,
-    **dict.fromkeys(("list", "learnings"), outputs.ListOutput),
-    "skills": outputs.ListOutput | history.DeedsOutput,
-    "stats": outputs.StatsOutput | outputs.EconomicsOutput,
-    "topics": outputs.TopicsOutput,
-    "timeline": outputs.TimelineOutput,
-    "graph": outputs.GraphOutput,
-    "feedback": outputs.FeedbackOutput,
-    "ledger": outputs.LedgersOutput
-    | outputs.ResumeOutput
-    | outputs.StoredOutput
-    | outputs.AcceptedOutput,
-    "handoff": outputs.HandoffsOutput
-    | outputs.PlannedHandoffOutput
-    | outputs.StoredOutput
-    | outputs.AcceptedOutput,
-    "mcp": outputs.McpOutput,
-    "init": outputs.InitOutput,
-    **dict.fromkeys(("sync", "rebuild"), outputs.ChangesOutput),
-    "doctor": outputs.DoctorOutput,
-    "gc": outputs.GarbageOutput,
-    "config": outputs.ConfigOutput,
-    "demo": outputs.DemoOutput,
-    "completion": outputs.CompletionOutput,
-    **capture.OUTPUTS,
-    **history.OUTPUTS,
-    **ingest.OUTPUTS,
-    **watch.OUTPUTS,
-    "error": outputs.ErrorOutput,
 }
 
 
@@ -91,8 +34,8 @@ def schemas() -> dict[str, dict[str, Any]]:
     for view, kind in _VIEWS.items():
         found[f"view-{view}.schema.json"] = _headed(_view(view.replace("-", "_"), kind, kinds))
     found["view-index.schema.json"] = _headed(_episode_index())
-    for command, shape in OUTPUTS.items():
-        found[f"output-{command}.schema.json"] = _headed(TypeAdapter(shape).json_schema())
+    for command, printed in OUTPUTS.items():
+        found[f"output-{command}.schema.json"] = _headed(output_schema(printed))
     return found
 
 
@@ -131,7 +74,6 @@ def _episode_index() -> dict[str, Any]:
 
 
 def write(folder: Path) -> None:
-    from loki_memory.files.codec import dump
-
+    """Write every schema into a folder."""
     for name, schema in schemas().items():
         (folder / name).write_bytes(dump(schema))

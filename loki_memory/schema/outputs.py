@@ -1,524 +1,191 @@
-"""Output schemas (`--json`) of most commands."""
+"""Output schemas (`--json`), made from the types that commands print.
+
+A command prints a named tuple (`Session.show`), so its class says all that a schema needs: names
+and types of the fields, the docstring, and the comment beside a field, which describes it.
+"""
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
+import sys
+from contextlib import suppress
+from types import UnionType
 from typing import (
+    Annotated,
     Any,
-    NotRequired,  # pydantic wants these before Python 3.12
+    Literal,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
 )
 
-from typing_extensions import TypedDict
-
-from loki_memory.browse.doctor import Verdict
-
-
-class Stored(TypedDict):
-    """A record that a command wrote."""
-
-    id: str
-    kind: str
-    title: str
-    path: str
-    record: dict[str, Any]
-
-
-class RefusedLine(TypedDict):
-    """A line of input that is not an episode."""
-
-    line: int
-    error: str
-
-
-class StoredOutput(TypedDict):
-    """Printed by every command that writes records."""
-
-    stored: list[Stored]
-    refused: NotRequired[list[RefusedLine]]
-
-
-class OutLink(TypedDict):
-    """A link that leaves a memory."""
-
-    relation: str
-    to: str
-
-
-InLink = TypedDict("InLink", {"relation": str, "from": str})
-
-
-class UsesOutput(TypedDict):
-    """The uses of a memory in this machine's journal."""
-
-    times: int
-    last: str
-    helpful: int
-    unhelpful: int
-
-
-class ShowOutput(Stored):
-    """Printed by `show`."""
-
-    links: list[OutLink]
-    referred_to_by: list[InLink]
-    uses: UsesOutput
-    unverified: bool
-
-
-class ListedMemory(TypedDict):
-    """One line of a listing."""
-
-    id: str
-    kind: str
-    title: str
-    status: str
-    scope: str
-    at: str
-    agent: str
-    confidence: float | None
-    pinned: bool
-
-
-class ListOutput(TypedDict):
-    """Printed by `list`, `learnings` and `skills`."""
-
-    memories: list[ListedMemory]
-    total: int
-
-
-class LedgerOutput(TypedDict):
-    """An agent's ledger."""
-
-    id: str
-    kind: str
-    record: dict[str, Any]
-
-
-class StandingOutput(LedgerOutput):
-    """An agent's ledger, and whether a checkpoint waits to be written into it."""
-
-    waiting: bool
-
-
-class LedgersOutput(TypedDict):
-    """Printed by `ledger`: all of them, or an agent's."""
-
-    ledgers: list[StandingOutput]
-
-
-class SectionOutput(TypedDict):
-    """A part of a brief."""
-
-    heading: str
-    lines: list[str]
-
-
-class BriefOutput(TypedDict):
-    """The page that an agent needs to go on."""
-
-    subject: str
-    sections: list[SectionOutput]
-    left_out: int
-    more: str
-    tokens: int
-    text: str
-
-
-class ResumeOutput(TypedDict):
-    """Printed by `ledger AGENT --resume`."""
-
-    brief: BriefOutput
-
-
-class HandoffOutput(LedgerOutput):
-    """A handoff and its state."""
-
-    state: str
-
-
-class PlannedHandoffOutput(TypedDict):
-    """Printed by `handoff create --plan`."""
-
-    planned: LedgerOutput
-
-
-class AcceptedOutput(TypedDict):
-    """Printed by `handoff accept`."""
-
-    stored: list[Stored]
-    brief: BriefOutput
-
-
-class HandoffsOutput(TypedDict):
-    """Printed by `handoff list`."""
-
-    handoffs: list[HandoffOutput]
-
-
-class StatusOutput(TypedDict):
-    """Printed by `status`."""
-
-    well: bool
-    workspace: str
-    git: bool
-    counts: dict[str, int]
-    private: dict[str, int]
-    problems: int
-    open_handoffs: int
-    pending_views: list[str]
-    index_bytes: int
-    local: str
-    capture: str
-    next: list[str]
-
-
-class FindingOutput(TypedDict):
-    """One check of the doctor."""
-
-    check: str
-    verdict: Verdict
-    said: str
-
-
-class ProblemOutput(TypedDict):
-    """A file that could not be read, or needs a person."""
-
-    path: str
-    reason: str
-    field: str
-    line: int
-    advice: str
-
-
-class DoctorOutput(TypedDict):
-    """Printed by `doctor`."""
-
-    well: bool
-    findings: list[FindingOutput]
-    problems: list[ProblemOutput]
-
-
-class ChangesOutput(TypedDict):
-    """Printed by `sync` and `rebuild`: paths relative to memory/."""
-
-    added: list[str]
-    modified: list[str]
-    removed: list[str]
-
-
-class StatsOutput(TypedDict):
-    """Printed by `stats`."""
-
-    kinds: dict[str, int]
-    statuses: dict[str, int]
-    scopes: dict[str, int]
-    origins: dict[str, int]
-    agents: dict[str, int]
-    outcomes: dict[str, int]
-    days: dict[str, int]
-    edges: int
-    words: int
-    files: int
-    memory_bytes: int
-    index_bytes: int
-
-
-class EconomicsOutput(TypedDict):
-    """Printed by `stats --economics`: sums over the journal, in tokens (estimated as bytes / 4)."""
-
-    recalls: int
-    opens: int
-    offered: int
-    opened: int
-    available: int
-    whole: int
-    saved: int
-    ratio: float
-    outcomes: dict[str, int]
-    advice: list[str]
-
-
-class TopicOutput(TypedDict):
-    """A topic: a memory's id, `category:…` or `kind:…`."""
-
-    id: str
-    title: str
-    memories: int
-    kinds: dict[str, int]
-    tokens: int
-    last: str
-
-
-class TopicsOutput(TypedDict):
-    """Printed by `topics`."""
-
-    topics: list[TopicOutput]
-    more: int
-    total_memories: int
-    total_tokens: int
-
-
-class ItemOutput(TypedDict):
-    """One item of the timeline, and the memory that it comes from."""
-
-    id: str
-    at: str
-    agent: str
-    text: str
-    outcome: str
-
-
-class TimelineOutput(TypedDict):
-    """Printed by `timeline`."""
-
-    recent_actions: list[ItemOutput]
-    key_decisions: list[ItemOutput]
-    focus: list[ItemOutput]
-    blockers: list[ItemOutput]
-    next_up: list[ItemOutput]
-    more: int
-
-
-class NodeOutput(TypedDict):
-    """A memory, a file (kind `file`) or a name that leads nowhere (kind `missing`)."""
-
-    id: str
-    kind: str
-    title: str
-    status: str
-    distance: int
-
-
-class EdgeOutput(TypedDict):
-    """A link between two of the nodes."""
-
-    source: str
-    relation: str
-    target: str
-
-
-class GraphOutput(TypedDict):
-    """Printed by `graph`."""
-
-    root: str
-    nodes: list[NodeOutput]
-    edges: list[EdgeOutput]
-    more: int
-
-
-class FeedbackOutput(TypedDict):
-    """Printed by `feedback`."""
-
-    id: str
-    helpful: bool
-    episode: str | None
-
-
-class GarbageOutput(TypedDict):
-    """Printed by `gc`."""
-
-    files: list[str]
-    bytes: int
-    untracked: list[str] | None
-    completed: list[str] | None
-
-
-class ForgetOutput(TypedDict):
-    """Printed by `forget`: ids."""
-
-    removed: list[str]
-    changed: list[str]
-
-
-class ArchiveOutput(TypedDict):
-    """Printed by `archive`."""
-
-    id: str
-    path: str
-
-
-class InitOutput(TypedDict):
-    """Printed by `init`."""
-
-    workspace: str
-    memory: str
-    local: str
-
-
-class SettingOutput(TypedDict):
-    """A setting and its present value."""
-
-    name: str
-    value: int | str
-    default: int | str
-    source: str
-    variable: str
-    meaning: str
-    basis: str
-
-
-class ConfigOutput(TypedDict):
-    """Printed by `config`."""
-
-    settings: list[SettingOutput]
-
-
-class DemoStep(TypedDict):
-    """A step of the demonstration."""
-
-    why: str
-    command: str
-    output: str
-
-
-class DemoOutput(TypedDict):
-    """Printed by `demo`."""
-
-    steps: list[DemoStep]
-    folder: str
-
-
-class CompletionOutput(TypedDict):
-    """Printed by `completion`."""
-
-    shell: str
-    script: str
-
-
-class HitOutput(TypedDict):
-    """A memory that was recalled: its title, and the reasons."""
-
-    id: str
-    kind: str
-    title: str
-    score: float
-    why: list[str]
-    confidence: float | None
-    at: str
-    age_days: int | None
-    evidence: int
-    status: str
-    scope: str
-    stale: bool
-    unverified: bool
-    contradicts: list[str]
-    tokens: int
-    parts: NotRequired[dict[str, float]]
-
-
-class RecallOutput(TypedDict):
-    """Printed by `recall`."""
-
-    hits: list[HitOutput]
-    counts: str
-    filtered: int
-    certainty: float
-    task: str
-    took_ms: float
-
-
-class ToldOutput(TypedDict):
-    """A memory as it is injected."""
-
-    id: str
-    kind: str
-    text: str
-    confidence: float | None
-    evidence: int
-    score: float
-    status: str
-
-
-class ContextOutput(TypedDict):
-    """Printed by `context`."""
-
-    goal: str
-    task: str
-    relevant_patterns: list[ToldOutput]
-    avoid_these: list[ToldOutput]
-    applicable_skills: list[ToldOutput]
-    episodes: list[ToldOutput]
-    tokens: int
-    filtered: int
-
-
-class ContinuityOutput(TypedDict):
-    """Printed by `continuity`: the path of the file, or with `--stdout` the block."""
-
-    path: str
-    block: str
-
-
-class BranchOutput(TypedDict):
-    """Printed by `explore`: a memory in a tree, and its children."""
-
-    id: str
-    kind: str
-    title: str
-    below: int
-    children: list[BranchOutput]
-
-
-class NamedMemory(TypedDict):
-    """A memory by its name."""
-
-    id: str
-    kind: str
-    title: str
-
-
-class TraverseOutput(TypedDict):
-    """Printed by `traverse`."""
-
-    memories: list[NamedMemory]
-
-
-class StepOutput(TypedDict):
-    """One change of consolidation."""
-
-    what: str
-    id: str
-    title: str
-    evidence: list[str]
-    why: str
-
-
-class ConsolidateOutput(TypedDict):
-    """Printed by `consolidate`."""
-
-    day: str
-    planned: bool
-    episodes: int
-    steps: list[StepOutput]
-    written: int
-    archived: int
-    private: list[str]
-    counts: dict[str, int]
-
-
-class ClientEntry(TypedDict):
-    """An entry of a client's configuration: a command, or an address."""
-
-    command: NotRequired[str]
-    args: NotRequired[list[str]]
-    type: NotRequired[str]
-    url: NotRequired[str]
-
-
-class McpOutput(TypedDict):
-    """Printed by `mcp`: an entry for the configuration of an MCP client."""
-
-    mcpServers: dict[str, ClientEntry]
-
-
-class ErrorDetail(TypedDict):
-    """An error and its exit code."""
-
-    type: str
-    message: str
-    exit_code: int
-
-
-class ErrorOutput(TypedDict):
-    """Printed on stderr by every command that fails."""
-
-    error: ErrorDetail
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict  # which pydantic wants before Python 3.12
+
+from loki_memory.browse.doctor import Diagnosis
+from loki_memory.browse.graph import Graph
+from loki_memory.browse.status import Garbage, Stats, Status
+from loki_memory.browse.topics import Branch, Timeline, Topics
+from loki_memory.cli import (
+    browse,
+    common,
+    consolidate,
+    daemon,
+    demo,
+    history,
+    hook,
+    import_memory,
+    ingest,
+    install,
+    maintain,
+    mcp,
+    merge_driver,
+    output,
+    read,
+    recall,
+    resolve,
+    review,
+    sessions,
+    team,
+    write,
+)
+from loki_memory.daemon.background import BackgroundState
+from loki_memory.economics import Economics
+from loki_memory.editing.removal import Forgotten
+from loki_memory.history.bisect import BisectTurn
+from loki_memory.history.blame import Blame
+from loki_memory.history.branch_mode import Exchanged
+from loki_memory.history.commit import Committed
+from loki_memory.history.revert import Reverted
+from loki_memory.ingest.pause import Pause
+from loki_memory.ingest.replay import Replay
+from loki_memory.ingest.run import Ingested
+from loki_memory.injection.context import TaskContext
+from loki_memory.integrity.verify import Verified
+
+_COMMENTED = re.compile(r"^    (\w+): .*  # (?!noqa)(.+)$", re.MULTILINE)
+
+# The types that each command prints with `--json`; a failing command prints an `error`.
+OUTPUTS: dict[str, Any] = {
+    "record": write.RecordedEpisodes,
+    "remember": common.StoredRecords,
+    "lesson": common.StoredRecords,
+    "correct": common.StoredRecords,
+    "supersede": common.StoredRecords,
+    "reject": common.StoredRecords,
+    "forget": Forgotten,
+    "restore": common.StoredRecords,
+    "archive": write.ArchivedRecord,
+    "pin": common.StoredRecords,
+    "link": common.StoredRecords,
+    "consolidate": consolidate.ConsolidateOutput,
+    "ingest": Ingested | ingest.IngestPlan,
+    "staged": ingest.StagedSessions,
+    "replay": Replay,
+    "import": import_memory.ImportOutput,
+    "recall": recall.RecallOutput,
+    "context": TaskContext,
+    "continuity": recall.ContinuityOutput,
+    "feedback": browse.FeedbackOutput,
+    "topics": Topics,
+    "timeline": Timeline,
+    "graph": Graph,
+    "explore": Branch,
+    "traverse": browse.TraversedMemories,
+    "status": Status,
+    "show": read.ShownRecord,
+    "list": read.Listing,
+    "learnings": read.Listing,
+    "skills": read.Listing | read.PublishedSkills | read.ShownRecord | common.StoredRecords,
+    "stats": Stats | Economics,
+    "ledger": team.Ledgers | team.ResumeOutput | team.AcceptedHandoff | common.StoredRecords,
+    "handoff": team.Handoffs | team.HandoffPlan | team.AcceptedHandoff | common.StoredRecords,
+    "mcp": mcp.ClientConfiguration,
+    "hook": hook.HookOutput,
+    "injections": sessions.Injections,
+    "pause": Pause,
+    "resume": sessions.ResumedCapture,
+    "diff": review.ReviewOutput,
+    "review": review.ReviewOutput,
+    "check": review.CheckOutput,
+    "verify": Verified,
+    "commit": Committed,
+    "pull": Exchanged,
+    "push": Exchanged,
+    "log": history.LogOutput,
+    "blame": Blame,
+    "bisect": BisectTurn,
+    "revert": Reverted,
+    "resolve": resolve.ResolveOutput,
+    "merge-driver": merge_driver.MergeOutput,
+    "init": maintain.InitOutput,
+    "watch": BackgroundState | daemon.LoggedLine,
+    "daemon": daemon.DaemonOutput | daemon.LogLines,
+    "sync": maintain.ChangedFiles,
+    "rebuild": maintain.ChangedFiles,
+    "doctor": Diagnosis,
+    "gc": Garbage,
+    "install": install.InstallOutput,
+    "uninstall": install.InstallOutput,
+    "config": maintain.ConfigOutput,
+    "demo": demo.DemoOutput,
+    "completion": maintain.CompletionScript,
+    "error": output.ErrorOutput,
+}
+
+
+def output_schema(printed: Any) -> dict[str, Any]:
+    """The schema of what `--json` prints for a type, or for one of several types."""
+    return TypeAdapter(_as_json(printed, {})).json_schema()
+
+
+def _as_json(shape: Any, objects: dict[Any, Any]) -> Any:
+    """Replace each named tuple in a type by the object that it is printed as."""
+    if shape in objects:
+        return objects[shape]
+    if is_typeddict(shape) or hasattr(shape, "_fields"):
+        return _object(shape, objects)
+    origin, inner = get_origin(shape), get_args(shape)
+    if origin in {None, Literal}:
+        return shape
+    if origin is tuple:  # of any length
+        return list[_as_json(inner[0], objects)]  # type: ignore[misc]
+    made = tuple(_as_json(part, objects) for part in inner)
+    return Union[made] if origin in {Union, UnionType} else origin[made]  # noqa: UP007 - of parts
+
+
+def _object(shape: Any, objects: dict[Any, Any]) -> Any:
+    """The object with the fields of a named tuple; all are printed, those with a default too."""
+    objects[shape] = shape.__name__  # until it is made: a tree refers to itself by its name
+    notes, fields = _comments(shape), {}
+    optional = getattr(shape, "__optional_keys__", ())
+    for name, hint in get_type_hints(shape, localns=_names(shape.__module__)).items():
+        field: Any = Annotated[_as_json(hint, objects), Field(description=notes.get(name))]
+        fields[name] = NotRequired[field] if name in optional else field
+    typed_dict: Any = TypedDict
+    objects[shape] = typed_dict(shape.__name__, fields)
+    objects[shape].__doc__ = shape.__doc__
+    return objects[shape]
+
+
+def _names(module: str) -> dict[str, Any]:
+    """The names of a module, with those that it imports for annotations only."""
+    names = dict(vars(sys.modules[module]))
+    for statement in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if isinstance(statement, ast.If):  # TYPE_CHECKING
+            exec(compile(ast.Module(statement.body, []), module, "exec"), names)  # noqa: S102
+    return names
+
+
+def _comments(shape: type) -> dict[str, str]:
+    """The comments beside fields, by the names of the fields."""
+    notes: dict[str, str] = {}
+    for part in shape.__mro__:
+        with suppress(OSError, TypeError):  # made by a call, or built in: there is no source
+            notes |= _COMMENTED.findall(inspect.getsource(part))
+    return notes
