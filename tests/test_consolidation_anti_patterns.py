@@ -15,7 +15,6 @@ from loki_memory.consolidation.weigh import weigh
 from loki_memory.models import (
     AntiPattern,
     Episode,
-    Learning,
     Memory,
     Tombstone,
     parse,
@@ -335,27 +334,6 @@ def test_it_is_trusted_no_more_than_its_least_trusted_source(
     sources: tuple[str | None, ...], origin: str
 ) -> None:
     assert only(*(met(n, origin=one) for n, one in enumerate(sources, 1))).origin == origin
-
-
-# -- learnings -----------------------------------------------------------------------------------
-
-
-def learnings(*records: Memory) -> list[Learning]:
-    return [one for one in antipatterns(Snapshot(records)).put if isinstance(one, Learning)]
-
-
-def test_an_error_that_was_overcome_is_one_learning_of_its_day() -> None:
-    morning = met(1, resolution="Run the migrations", agent="qa-001")
-    evening = met(
-        1, resolution="Run the migrations", id="ep-2026-01-01-002", timestamp="2026-01-01T20:00:00Z"
-    )
-    (found,) = learnings(evening, morning)
-    assert found.lesson == f"{NO_TABLE}: Run the migrations"
-    assert (found.source, found.agent, found.date) == (morning.id, "qa-001", "2026-01-01")
-
-
-def test_an_error_that_was_not_overcome_is_no_learning() -> None:
-    assert not learnings(met(1), met(2, resolution="Restart it", outcome="failure"))
 
 
 # -- any order, any batches ----------------------------------------------------------------------

@@ -390,6 +390,55 @@ def test_a_dry_run_says_what_would_leave_git(repo: Workspace) -> None:
     assert git(repo.layout.root, "status", "--porcelain") == ""
 
 
+# -- few files -------------------------------------------------------------------------------------
+
+LESSONS = (
+    LESSON,
+    "The contract tests compare generated files, so run `make schema` before `make contract`.",
+    "The upload to staging hangs without the VPN profile `ops-eu`, so connect to it first.",
+)
+ERRORS = (
+    ("SQLITE_BUSY: database is locked", "open the database with `timeout=5`"),
+    ("TS7030: Not all code paths return a value", "annotate the handler with `: void`"),
+    ("EADDRINUSE: address already in use :::3000", "stop the old server with `make stop`"),
+)
+
+
+def changed_files(ws: Workspace) -> list[str]:
+    """The files that a commit of everything would hold."""
+    listed = git(ws.layout.root, "status", "--porcelain", "-uall")
+    return listed.splitlines()
+
+
+def test_a_phase_with_three_lessons_of_captured_sessions_changes_six_files_at_most(
+    repo: Workspace,
+) -> None:
+    given = [{**STATED, "text": lesson} for lesson in LESSONS]
+    repo.record([session(number, statements=given) for number in (1, 2)])
+    repo.consolidate()
+    assert len(tracked(repo)) == 3
+    assert len(changed_files(repo)) <= 6
+
+
+def test_a_phase_with_three_lessons_of_recorded_episodes_changes_six_files_at_most(
+    repo: Workspace,
+) -> None:
+    """Three episodes that somebody recorded on purpose, and one file for the lesson of each."""
+    for number, (message, remedy) in enumerate(ERRORS, 1):
+        errors = [{"message": message, "resolution": remedy}]
+        repo.record(
+            {
+                "goal": f"Part {number} of the release",
+                "timestamp": f"2026-03-{number:02}T09:00:00Z",
+                "outcome": "success",
+                "errors_encountered": errors,
+            }
+        )
+    repo.consolidate()
+    assert len(repo.list(kind="anti-pattern")) == 3
+    assert len(changed_files(repo)) <= 6
+
+
 # -- learning at once ------------------------------------------------------------------------------
 
 ERROR = {"type": "Bash", "message": "redis-cli: could not connect to server on port 6380"}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from loki_memory import AntiPattern, Fact, Learning, Pattern, Skill, Workspace
+from loki_memory import AntiPattern, Fact, Pattern, Skill, Workspace
 from loki_memory.files.layout import ARCHIVE, view_kind
 from loki_memory.models import Belief, Episode, Link
 
@@ -92,7 +92,7 @@ def test_no_advice_is_given_that_never_helped(learned: Workspace) -> None:
 
 
 def test_each_day_has_its_learnings(learned: Workspace) -> None:
-    days = {one.date for one in learned.list(kind="learning") if isinstance(one, Learning)}
+    days = {one.at[:10] for one in learned.browse.learnings()}
     assert len(days) == 9
 
 

@@ -14,6 +14,7 @@ from test_models import EPISODE, PATTERN
 
 from loki_memory import Workspace
 from loki_memory.files import codec
+from loki_memory.models.ids import digest
 
 PATTERNS, FACTS, LINKS = "semantic/patterns.json", "semantic/facts.json", "semantic/links.json"
 ANTI_PATTERNS, EPISODES = "semantic/anti-patterns.json", "episodic/index.json"
@@ -618,3 +619,76 @@ def test_an_edited_view_and_a_consolidation_make_no_conflict(ws: Workspace) -> N
     ws.consolidate()
     assert ws.care.problems() == []
     assert ws.get("sem-001").title() == "Handlers return void in strict mode!!"
+
+
+# -- what anti-patterns taught ---------------------------------------------------------------------
+
+NO_RETURN = {"message": "TS7030: no return", "resolution": "annotate the handler with `: void`"}
+
+
+def met(ws: Workspace, day: str) -> None:
+    """Record an episode that met an error and overcame it."""
+    errors = [NO_RETURN]
+    given = {"goal": f"Add a route on {day}", "outcome": "success", "errors_encountered": errors}
+    ws.record({**given, "timestamp": f"{day}T09:00:00Z"})
+    ws.flush()
+
+
+def learning_files(ws: Workspace) -> list[Path]:
+    return sorted((ws.layout.memory / "learnings").glob("*/*.json"))
+
+
+def test_a_day_shows_what_anti_patterns_taught_on_it_and_no_file_repeats_them(
+    ws: Workspace,
+) -> None:
+    for day in ("2026-01-06", "2026-01-07"):
+        met(ws, day)
+    ws.consolidate()
+    (warning,) = ws.list(kind="anti-pattern")
+    for day in ("2026-01-06", "2026-01-07"):
+        (entry,) = shown(ws, f"learnings/{day}.json")["learnings"]
+        assert entry["lesson"] == "TS7030: no return: annotate the handler with `: void`"
+        assert (entry["source"], entry["timestamp"]) == (warning.id, day)
+    assert not learning_files(ws)
+    assert [line.at for line in ws.browse.learnings()] == ["2026-01-07", "2026-01-06"]
+    assert [line.at for line in ws.browse.learnings(since="2026-01-07")] == ["2026-01-07"]
+
+
+def test_without_its_base_a_day_is_not_taken_for_notes(ws: Workspace) -> None:
+    met(ws, "2026-01-06")
+    view = ws.layout.memory / LEARNINGS
+    before = view.read_bytes()
+    for bases in [*ws.layout.loki.rglob(".views")]:
+        shutil.rmtree(bases)
+    with Workspace.open(ws.layout.root) as again:
+        again.sync()
+    assert not learning_files(ws)
+    assert view.read_bytes() == before
+
+
+def test_what_somebody_adds_to_the_entry_of_an_anti_pattern_becomes_a_note(ws: Workspace) -> None:
+    met(ws, "2026-01-06")
+    edit(ws, LEARNINGS, lesson="Annotate route handlers first")
+    ws.sync()
+    (note,) = ws.list(kind="learning")
+    assert note.title() == "Annotate route handlers first"
+    assert [entry["id"] for entry in shown(ws, LEARNINGS)["learnings"]] == [note.id]
+
+
+def test_notes_stand_beside_what_anti_patterns_taught(ws: Workspace) -> None:
+    met(ws, "2026-01-06")
+    ws.remember("Types first", kind="learning", at="2026-01-06")
+    ws.sync()
+    lessons = {entry["lesson"] for entry in shown(ws, LEARNINGS)["learnings"]}
+    assert lessons == {"Types first", "TS7030: no return: annotate the handler with `: void`"}
+
+
+def test_a_record_from_before_learnings_were_a_view_is_shown_once(ws: Workspace) -> None:
+    met(ws, "2026-01-06")
+    (warning,) = ws.list(kind="anti-pattern")
+    name = f"learn-{digest('learning', warning.id, '2026-01-06')}"
+    old = {"id": name, "timestamp": "2026-01-06T09:00:00Z", "lesson": "TS7030: no return: …"}
+    write(ws, f"learnings/2026-01-06/{name}.json", old)
+    ws.sync()
+    assert [entry["id"] for entry in shown(ws, LEARNINGS)["learnings"]] == [name]
+    assert [line.id for line in ws.browse.learnings()] == [name]

@@ -38,6 +38,18 @@ def test_the_driver_is_named_in_the_clone_and_in_attributes(
         assert git(repository, "check-attr", "merge", path).endswith("unspecified")
 
 
+def test_forges_fold_what_is_reviewed_as_beliefs(ws: Workspace, repository: Path) -> None:
+    install_git(ws)
+    folded = [
+        f".loki/memory/{name}/x.json" for name in ("archive", "episodic/2026-01-06", "witness")
+    ]
+    read = [f".loki/memory/{name}/x.json" for name in ("semantic/facts", "handoffs")]
+    for paths, expected in ((folded, "set"), (read, "unspecified")):
+        for path in paths:
+            found = git(repository, "check-attr", "linguist-generated", path)
+            assert found.endswith(f"linguist-generated: {expected}")
+
+
 def test_installing_again_changes_nothing(ws: Workspace, repository: Path) -> None:
     install_git(ws)
     before = [(repository / name).read_bytes() for name in (".git/config", ".loki/.gitattributes")]

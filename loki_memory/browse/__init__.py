@@ -67,6 +67,21 @@ class Browse:
         )
         return within(found, budget)
 
+    def learnings(self, since: str | None = None) -> list[Summary]:
+        """List what each day taught, newest first: notes, and anti-patterns by day.
+
+        >>> [learning.title for learning in ws.browse.learnings()]  # doctest: +SKIP
+        """
+        from loki_memory.index.learnings import taught
+
+        start = (check_filters(None, None, since) or "")[:10]
+        found = self.summaries(kind="learning", since=since)
+        for home in self._workspace.homes.fresh():
+            lessons = (lesson.summary() for lesson in home.answer(partial(taught, home.index)))
+            found += [lesson for lesson in lessons if lesson.at >= start]
+        found.sort(key=lambda line: line.id)
+        return sorted(found, key=lambda line: line.at, reverse=True)
+
     def graph(self, memory_id: str, depth: int = 1) -> Graph:
         """Show the links of a memory, or of a file of the project (`file:src/app.ts`).
 

@@ -263,12 +263,15 @@ def _row(summary: Summary) -> list[str]:
 def learnings_command(session: Session, since: str | None, limit: int | None) -> None:
     """List what was learned from errors, newest first.
 
+    These are the notes that somebody wrote down, and every anti-pattern with a remedy, on each day
+    of an episode that it rests on.
+
     \b
     Example:
       loki-mem learnings --since 2026-01-10
     """
     workspace = session.open()
-    found = workspace.browse.summaries(kind="learning", since=since)
+    found = workspace.browse.learnings(since)
     empty = 'none yet; `loki-mem remember --kind learning "…"` adds one'
     _show_list(session, found, limit, empty)
     remarks(workspace)

@@ -4,8 +4,7 @@ An error is the same error when command, masked line and named thing are the sam
 anti-pattern has an id that is made of them: so episodes in any order, in any batches, on any
 branch, give one record. It cites the episodes that met the error; its words and remedies are
 those of the newest of them, so that the thousandth occurrence costs what the hundredth did. What
-it knows of episodes that are archived stays. A lesson of a day is written beside it for each error
-that was overcome on that day.
+it knows of episodes that are archived stays. What a day taught is a view over anti-patterns.
 
 What was done in two episodes need not read alike to be the same remedy: whoever got over the error
 by a name that a remedy brings in speaks for it, and who got over it by other names speaks against
@@ -32,18 +31,16 @@ from loki_memory.consolidation.snapshot import (
     in_time,
 )
 from loki_memory.consolidation.template import LEFT_OUT, common
-from loki_memory.models import AntiPattern, Learning, Resolution, parse, tombstone_id
-from loki_memory.models.base import Memory
+from loki_memory.models import AntiPattern, Resolution, parse, tombstone_id
 from loki_memory.models.confidence import lower_bound, otherwise
 from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_noise import is_usage
-from loki_memory.models.ids import digest
 from loki_memory.models.links import Tombstone
 
 _EXAMPLE = " E.g. "
 _CODE = re.compile(r"`[^`]+`")
 _TELLING = 4  # words of content that the messages of a rule must share to be told by them
-_NEWEST = 25  # episodes, of all that met an error or of one day
+_NEWEST = 25  # episodes, of all that met an error
 
 
 class Occurrence(NamedTuple):
@@ -54,23 +51,21 @@ class Occurrence(NamedTuple):
 
 
 class KnownAntiPatterns(NamedTuple):
-    """An error: the touched episodes that met it, and what the newest and those of a day met."""
+    """An error: the touched episodes that met it, and what the newest of all met."""
 
     fresh: list[EpisodeFeatures]
     newest: list[Occurrence]
-    days: dict[str, list[Occurrence]]  # of the touched episodes
     old: AntiPattern | None
 
 
 def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
-    """One anti-pattern per error, one learning per error and day."""
-    put: list[Memory] = []
+    """One anti-pattern per error."""
+    put: list[AntiPattern] = []
     steps: list[BeliefChange] = []
     refused = {one.rejected for one in snapshot.of(Tombstone) if one.rejected}
     for id_, known in sorted(_by_error(snapshot, touched).items()):
         if id_ in refused or _is_rejected(snapshot, known.newest):
             continue
-        put += [one for one in _learnings(known) if _is_news(snapshot, one)]
         new = _anti_pattern(snapshot, id_, known)
         if new is not known.old:
             put.append(new)
@@ -120,27 +115,15 @@ def _known(
     cited = old.evidence.for_ if old and touched is not None else []
     episodes = _episodes(snapshot, {*cited, *by_episode})
 
-    def first_few(some: Iterable[EpisodeFeatures]) -> list[Occurrence]:
-        found: list[list[Occurrence]] = []
-        for episode in some:
-            if episode.id not in by_episode:
-                every = _occurrences(episode)
-                by_episode[episode.id] = [one for one in every if one.failure.id == id_]
-            found += filter(None, [by_episode[episode.id]])
-            if len(found) == _NEWEST:
-                break
-        return [one for those in found for one in those]
-
-    by_day: dict[str, list[EpisodeFeatures]] = {one.date: [] for one in fresh}
-    for episode in episodes:
-        if episode.date in by_day:
-            by_day[episode.date].append(episode)
-    return KnownAntiPatterns(
-        fresh,
-        first_few(reversed(episodes)),
-        {day: first_few(those) for day, those in by_day.items()},
-        old,
-    )
+    last: list[list[Occurrence]] = []
+    for episode in reversed(episodes):
+        if episode.id not in by_episode:
+            every = _occurrences(episode)
+            by_episode[episode.id] = [one for one in every if one.failure.id == id_]
+        last += filter(None, [by_episode[episode.id]])
+        if len(last) == _NEWEST:
+            break
+    return KnownAntiPatterns(fresh, [one for those in last for one in those], old)
 
 
 def _episodes(snapshot: Snapshot, ids: Iterable[str]) -> list[EpisodeFeatures]:
@@ -277,46 +260,6 @@ def _names(one: Resolution) -> int:
 def _worth(one: Resolution, overcame: set[str]) -> float:
     """By those that overcame the error, with it and without: a task can fail for other reasons."""
     return lower_bound(len(one.for_), len(overcame.difference(one.for_)))
-
-
-def _learnings(known: KnownAntiPatterns) -> list[Learning]:
-    """What each day taught about one error: the remedy that most often helped on it."""
-    taught = {
-        day: [
-            one for one in met if one.failure.do and one.failure.worked and not one.episode.captured
-        ]
-        for day, met in known.days.items()
-    }
-    return [_learning(day, met) for day, met in taught.items() if met]
-
-
-def _learning(day: str, met: list[Occurrence]) -> Learning:
-    do = _commonest(one.failure.do for one in met)
-    line = _commonest(one.failure.line for one in met)
-    first = next(one.episode for one in met if one.failure.do == do)
-    given = {
-        "id": f"learn-{digest('learning', met[0].failure.id, day)}",
-        "timestamp": first.timestamp,
-        "lesson": f"{line}: {do}",
-        "error": line,
-        "resolution": do,
-        "source": first.id,
-        "agent": first.agent,
-        "scope": first.scope,
-        "origin": least_trusted(one.episode for one in met),
-    }
-    return parse(Learning, {name: value for name, value in given.items() if value is not None})
-
-
-def _is_news(snapshot: Snapshot, lesson: Learning) -> bool:
-    """Not yet written, not rejected, and not told by somebody in the same words that day."""
-    if snapshot.rejected and tombstone_id(lesson.value()) in snapshot.rejected:
-        return False
-    old = snapshot.records.get(lesson.id)
-    if isinstance(old, Learning):
-        is_known = old.source in snapshot.records and old.origin != "owner"
-        return is_known and old.document() != lesson.document()
-    return True
 
 
 def _is_rejected(snapshot: Snapshot, met: list[Occurrence]) -> bool:

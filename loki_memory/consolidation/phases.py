@@ -2,8 +2,8 @@
 
     digest         what waits becomes episodes (what is an episode already needs nothing)
     routine        what sessions run before they commit becomes one fact
-    key, induce    errors by their signature become anti-patterns and learnings; episodes that are
-                   alike, patterns
+    key, induce    errors by their signature become anti-patterns; episodes that are alike,
+                   patterns
     merge          what says the same becomes one, guarded
     weigh          evidence -> confidence and status; that of twins counts for the one that stays
     reconcile      facts that cannot both hold get a disposition

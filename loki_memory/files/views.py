@@ -36,7 +36,7 @@ from loki_memory.files.layout import VIEW_BASES, Layout, date_in, kind_of, place
 from loki_memory.files.problem import Problem, both_changed, other_kind
 from loki_memory.files.store import Change, Store, sealed
 from loki_memory.files.view_base import Base, base_path, etag_in
-from loki_memory.models import Episode, Memory
+from loki_memory.models import Episode, Learning, Memory
 from loki_memory.models.kinds import Kind
 
 LISTS: dict[Kind, str] = {
@@ -217,7 +217,8 @@ def edits(store: Store, path: str) -> tuple[list[ViewEdit], list[Problem]]:
             wrong = InvalidRecord(error.reason, field=named, advice=error.advice)
             bad.append(Problem.of(wrong.at(path)))
             continue
-        if base.shown(edit.record.id).hash != hash_of(edit.entry):
+        is_ours = isinstance(edit.record, Learning) and edit.record.is_view_entry
+        if not is_ours and base.shown(edit.record.id).hash != hash_of(edit.entry):
             good.append(edit)
     return good, bad
 

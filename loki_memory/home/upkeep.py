@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -51,7 +51,7 @@ from loki_memory.sync import (
 )
 
 if TYPE_CHECKING:
-    from loki_memory.files.view_rendering import Listed
+    from loki_memory.files.view_rendering import Listed, RecordOf
     from loki_memory.home.home import Home
     from loki_memory.models import Memory
 
@@ -340,24 +340,45 @@ class Upkeep:
             return
         rejected = index.fingerprint("tombstone")  # a rejected record leaves its view
         prints = {kind: index.fingerprint(kind) ^ rejected for kind in views.SHOWN}
+        prints["learning"] ^= prints["anti-pattern"]  # each day shows what they taught
         written: list[str] = []
         records = frozenset(self._written)
         try:
             for kind in views.to_render(home.store, prints):
                 with suppress(FileChanged):  # edited this moment: the next sync takes it over
-                    written += render(home.store, kind, self._for_view(kind), self._record)
+                    written += render(home.store, kind, *self._for_view(kind))
             views.note_state(home.store, prints, written)
         except LinkRefused as error:  # memory is complete without its views
             home.notices.append(str(error))
         self._written.intersection_update(records)  # views are not indexed
 
-    def _for_view(self, kind: Kind) -> Iterator[Listed]:
+    def _for_view(self, kind: Kind) -> tuple[list[Listed], RecordOf]:
         """The records of a kind that are in tracked files and not rejected."""
         from loki_memory.index.queries import listed
 
-        for record in listed(self._home.index, kind):
-            if not record.path.startswith(PRIVATE) and not view_kind(record.path):
-                yield record
+        records = [
+            record
+            for record in listed(self._home.index, kind)
+            if not record.path.startswith(PRIVATE) and not view_kind(record.path)
+        ]
+        return self._with_taught(records) if kind == "learning" else (records, self._record)
+
+    def _with_taught(self, records: list[Listed]) -> tuple[list[Listed], RecordOf]:
+        """Add what anti-patterns taught to the learnings that somebody wrote."""
+        from loki_memory.files.view_rendering import Listed
+        from loki_memory.index.learnings import taught
+
+        made = {lesson.learning().id: lesson for lesson in taught(self._home.index)}
+        shown = {record.id: record for record in records}
+        for name, lesson in made.items():
+            path = lesson.source.path
+            if not path.startswith(PRIVATE):
+                shown.setdefault(name, Listed(name, path, lesson.etag, lesson.day))
+
+        def record_of(name: str) -> Memory | None:
+            return self._record(name) or (made[name].learning() if name in made else None)
+
+        return [shown[name] for name in sorted(shown)], record_of
 
     def _record(self, memory_id: str) -> Memory | None:
         found = self._home.index.body(memory_id)

@@ -35,6 +35,12 @@ _ATTRIBUTES = """\
 /memory/skills/**/*.md merge=loki -text
 /memory/archive/**/*.md merge=loki -text
 """
+# What a reviewer reads as beliefs, in `loki-mem diff`: forges show these closed.
+_FOLDED = """\
+/memory/archive/** linguist-generated
+/memory/episodic/** linguist-generated
+/memory/witness/** linguist-generated
+"""
 _NAME = "merge.loki.name"
 _DRIVER = "merge.loki.driver"
 _SAYS = "loki-mem merges memory field by field"
@@ -101,17 +107,20 @@ def _with_attributes(workspace: Workspace) -> Edit:
     site = Site.of(workspace)
     path = site.in_project(".loki/.gitattributes")
     before = site.text(path)
-    there = before or ""
-    gap = "\n" if there and not there.endswith("\n") else ""
-    after = there if _ATTRIBUTES in there else there + gap + _ATTRIBUTES
+    after = _with(_with(before or "", _ATTRIBUTES), _FOLDED)
     return changed(site, path, "records name the merge driver", before, after)
+
+
+def _with(text: str, lines: str) -> str:
+    gap = "\n" if text and not text.endswith("\n") else ""
+    return text if lines in text else text + gap + lines
 
 
 def _without_attributes(workspace: Workspace) -> Edit:
     site = Site.of(workspace)
     path = site.in_project(".loki/.gitattributes")
     before = site.text(path)
-    after = (before or "").replace(_ATTRIBUTES, "") or None
+    after = (before or "").replace(_FOLDED, "").replace(_ATTRIBUTES, "") or None
     return changed(site, path, "records name no merge driver", before, after)
 
 

@@ -55,7 +55,7 @@ class Link(Memory):
 
 
 class Learning(Memory):
-    """A lesson of one day, taken from an error or from an agent's own notes."""
+    """A lesson of one day: from an agent's own notes, or the entry of an anti-pattern in a view."""
 
     kind: ClassVar[Kind] = "learning"
     prefix: ClassVar[str] = "learn"
@@ -75,6 +75,28 @@ class Learning(Memory):
     tags: TextSet = Field(default_factory=list)
     pinned: bool = False
     origin: Origin | None = None
+
+    @classmethod
+    def taught_by(cls, source: str, day: str, error: str, resolution: str) -> Learning:
+        """The entry of an anti-pattern among the learnings of a day; no file holds it."""
+        lesson = f"{error}: {resolution}"
+        name = f"{cls.prefix}-{_view_digest(source, day, lesson)}"
+        found = cls(
+            id=name,
+            timestamp=day,
+            lesson=lesson,
+            error=error,
+            resolution=resolution,
+            source=source,
+        )
+        return cls.model_validate(found.document())
+
+    @property
+    def is_view_entry(self) -> bool:
+        """Check if it is, word for word, the entry of an anti-pattern: nobody has edited it."""
+        lesson = f"{self.error}: {self.resolution}"
+        name = f"{self.prefix}-{_view_digest(self.source or '', self.date, lesson)}"
+        return (self.id, self.lesson) == (name, lesson)
 
     @property
     def date(self) -> str:
@@ -103,6 +125,11 @@ class Learning(Memory):
 
     def when(self) -> str:
         return self.timestamp
+
+
+def _view_digest(source: str, day: str, lesson: str) -> str:
+    """The unique part of a view entry's id, made of all that it says: edited, it does not fit."""
+    return digest("taught", source, day, lesson)
 
 
 class Tombstone(Memory):

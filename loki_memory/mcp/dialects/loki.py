@@ -144,7 +144,7 @@ def consolidate(
 
 def learnings(workspace: Workspace, limit: HowMany = 50, cursor: Cursor = None) -> Lessons:
     """List what was learned from errors, newest first."""
-    found = workspace.browse.summaries(kind="learning")[:limit]
+    found = workspace.browse.learnings()[:limit]
     lessons = [
         Lesson(id=learning.id, at=learning.at, lesson=line(learning.title, WIDTH))
         for learning in found
