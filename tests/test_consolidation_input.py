@@ -186,7 +186,7 @@ def test_two_files_with_the_same_bytes_on_two_days_are_two_episodes(ws: Workspac
 def test_what_is_due_for_a_summary_is_summarised_from_the_whole(ws: Workspace) -> None:
     """The first run extracts features, the second makes the summary."""
     log = [{"action": "read_file", "target": f"src/{n}.py", "result": "x" * 99} for n in range(30)]
-    ws.record(episode(1, action_log=log, ticket="T-1"))
+    ws.record(episode(1, action_log=log, ticket="T-1", scope="local", captured=True))
     ws.consolidate(day="2026-01-02")
     report = ws.consolidate(day="2026-01-20")
     assert [step.what for step in report.steps] == ["summarised"]

@@ -31,16 +31,21 @@ class Care:
 
         return examine(self._workspace, deep=deep, fix=fix)
 
-    def gc(self, *, dry_run: bool = False, untrack_sessions: bool = False) -> Garbage:
+    def gc(
+        self, *, dry_run: bool = False, untrack_sessions: bool = False, day: str = ""
+    ) -> Garbage:
         """Clear litter of killed writers, old indexes, and memories that were forgotten long ago.
 
-        Memory is never touched; but `untrack_sessions` moves the episodes of captured sessions
-        out of git to this machine.
+        Old episodes that git tracks are summarised, and those that nothing rests on archived, as
+        of `day` or of the newest episode. `untrack_sessions` moves the episodes of captured
+        sessions out of git to this machine.
         """
         from loki_memory.browse.status import collect_garbage
+        from loki_memory.consolidation.retention import retain
 
         garbage = collect_garbage(self._workspace, dry_run=dry_run)
-        if not untrack_sessions:
-            return garbage
-        done = self._workspace.sessions.untrack(dry_run=dry_run)
-        return garbage._replace(untracked=done.episodes, completed=done.completed)
+        if untrack_sessions:
+            done = self._workspace.sessions.untrack(dry_run=dry_run)
+            garbage = garbage._replace(untracked=done.episodes, completed=done.completed)
+        old = retain(self._workspace, day=day, dry_run=dry_run)
+        return garbage._replace(summarised=old.summarised, archived=old.archived)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sized
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from loki_memory.browse.status import collect_garbage
 from loki_memory.errors import LokiMemoryError
 from loki_memory.files import transaction
 from loki_memory.files.layout import kind_of, view_kind
@@ -76,7 +77,7 @@ def _mend(workspace: Workspace) -> list[Finding]:
     """Mend without loss: clean up, give records that share an id their own, bring the index up to
     date.
     """
-    cleared = workspace.care.gc()
+    cleared = collect_garbage(workspace, dry_run=False)
     found = (
         [Finding("litter", "mended", f"{_count(cleared.files, 'file')} cleared")]
         if cleared.files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -125,6 +126,8 @@ class Garbage(NamedTuple):
     bytes: int
     untracked: list[str] | None = None  # episodes that left git; None if that was not asked for
     completed: list[str] | None = None  # beliefs that say now what those episodes were
+    summarised: Sequence[str] = ()  # tracked episodes of which a summary is left
+    archived: Sequence[str] = ()  # tracked episodes that nothing rests on
 
 
 def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:

@@ -194,8 +194,11 @@ def gc_command(session: Session, dry_run: bool, untrack_sessions: bool) -> None:
     """Clear away files that are no longer needed.
 
     That is: temporary files of killed writers, indexes that were set aside, and, after
-    gc.keep_days, forgotten memories and the turns of sessions that have become episodes. Memory
-    itself is never touched.
+    gc.keep_days, forgotten memories and the turns of sessions that have become episodes.
+
+    Episodes under .loki/memory grow old here and nowhere else: after consolidation.summarise_days
+    a summary is left of them, after consolidation.archive_days those that nothing rests on are
+    archived. The archive keeps them whole, and `loki-mem restore` brings them back.
 
     With --untrack-sessions the episodes of captured sessions move from .loki/memory to this
     machine, and what was learned from them stays. Commit the result when you have looked at it.
@@ -213,13 +216,21 @@ def gc_command(session: Session, dry_run: bool, untrack_sessions: bool) -> None:
 def _print_garbage(found: Garbage, dry_run: bool) -> None:
     if found.untracked is not None:
         _print_untracked(found, dry_run)
+    _print_retained(found, dry_run)
     verb = "would clear" if dry_run else "cleared"
     for path in found.files:
         say(f"{verb}  {safe(path)}")
     if found.files:
         say(f"{plural(len(found.files), 'file')}, {size(found.bytes)}")
-    else:
+    elif not (found.summarised or found.archived):
         say("nothing to clear")
+
+
+def _print_retained(found: Garbage, dry_run: bool) -> None:
+    for what, ids in (("summarise", found.summarised), ("archive", found.archived)):
+        verb = f"would {what}" if dry_run else f"{what}d"
+        if ids:
+            say(f"{verb} {plural(len(ids), 'old episode')} under .loki/memory")
 
 
 def _print_untracked(found: Garbage, dry_run: bool) -> None:

@@ -43,10 +43,11 @@ def _age(snapshot: Snapshot, moment: str) -> int:
 
 
 def _older(snapshot: Snapshot, days: int) -> list[EpisodeFeatures]:
-    """The episodes that are there, from more than so many days ago."""
+    """The episodes that may be thinned, from more than so many days ago."""
     day = day_before(snapshot.day, days)
     end = bisect_left(snapshot.episodes, day, key=lambda one: one.timestamp)
-    return [one for one in snapshot.episodes[:end] if one.id not in snapshot.archived]
+    left_alone = {*snapshot.archived, *snapshot.tracked}
+    return [one for one in snapshot.episodes[:end] if one.id not in left_alone]
 
 
 def _summaries(snapshot: Snapshot) -> Iterator[Episode]:

@@ -63,8 +63,11 @@ class RecordRow(NamedTuple):
     kind: str
 
 
-def read_input(workspace: Workspace, day: str) -> RunInput:
-    """Read the project's memory, with what was captured and learned on this machine."""
+def read_input(workspace: Workspace, day: str, *, leave_tracked: bool = True) -> RunInput:
+    """Read the project's memory, with what was captured and learned on this machine.
+
+    Tracked episodes grow old in `gc` only: with `leave_tracked` they are left alone.
+    """
     limits = thresholds(workspace.config)
     last_run = LastRun(workspace.index, version(repr(limits)))
     rows = list(_rows(workspace))
@@ -76,10 +79,12 @@ def read_input(workspace: Workspace, day: str) -> RunInput:
         private=files.private.union(private), declined=frozenset(_declined(workspace, files))
     )
     stones = (row.id for row in rows if row.kind == "tombstone")
-    snapshot = Snapshot(live.values(), day, stones, limits, old)
+    episodes = [one for one in live.values() if isinstance(one, EpisodeFeatures)]
+    tracked = [one.id for one in episodes if one.id in files.shared] if leave_tracked else []
+    snapshot = Snapshot(live.values(), day, stones, limits, old, tracked=tracked)
     before = day_before(snapshot.day, limits.summarise_days)
-    episodes = (one for one in live.values() if isinstance(one, EpisodeFeatures))
-    due = (episode for episode in episodes if episode.timestamp < before)
+    thinned = (episode for episode in episodes if episode.id not in snapshot.tracked)
+    due = (episode for episode in thinned if episode.timestamp < before)
     snapshot.whole.update(_whole(workspace, summarised(due)))
     return RunInput(snapshot, files, last_run.touched(), last_run)
 

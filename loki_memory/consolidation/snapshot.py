@@ -84,6 +84,7 @@ class Snapshot:
         thresholds: Thresholds = Thresholds(),  # noqa: B008 - a value
         archived: Iterable[Record] = (),
         whole: Iterable[Episode] = (),
+        tracked: Iterable[str] = (),
     ) -> None:
         given, kept = [*records], {one.id: _seen(one) for one in archived}
         both = {**kept, **{one.id: _seen(one) for one in given}}
@@ -95,6 +96,7 @@ class Snapshot:
         self.archived = {name: one for name, one in kept.items() if both[name] is one}
         self.day = day or max((one.date for one in self.episodes), default="")
         self.rejected = frozenset(rejected)  # ids of tombstones
+        self.tracked = frozenset(tracked)  # ids of episodes that wait for `gc` to grow old
         self._marks = _marks(self.records.values())
         self.thresholds = thresholds
 
