@@ -29,7 +29,8 @@
     │   └── LinkRefused        9   a symbolic link is in a place where memory is written
     ├── EverythingVanished    10   all memory files are gone at once
     ├── GitFailed             11   git could not do what was asked
-    │   └── NotOnABranch      11   memory is not kept on a branch of its own
+    │   ├── NotOnABranch      11   memory is not kept on a branch of its own
+    │   └── PullStopped       11   git did not pull, or stopped at a conflict
     └── NoAnswer              12   the watcher of the workspace does not do as it should
 
 The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 27 are the
@@ -337,13 +338,22 @@ class NotOnABranch(GitFailed):
     def __init__(self, mode: str) -> None:
         self.reason = f"git.mode is {mode}"
         advice = (
-            "memory travels with your code, so use `git pull` and `git push`"
+            "memory travels with your code, so commit it and use `git push`"
             if mode == "inline"
             else "nothing is exchanged"
         )
         LokiMemoryError.__init__(
             self, f"{self.reason}: {advice}; `loki-mem config git.mode branch` changes that."
         )
+
+
+class PullStopped(GitFailed):
+    def __init__(self, said: str) -> None:
+        super().__init__(("pull",), said)
+        advice = (
+            "Your memory is back in its files, and nothing is lost; do what git says and repeat"
+        )
+        LokiMemoryError.__init__(self, f"git pull stopped: {self.reason}. {advice}.")
 
 
 class NoAnswer(LokiMemoryError):

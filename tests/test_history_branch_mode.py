@@ -263,13 +263,13 @@ def test_memory_that_was_tracked_with_the_code_is_told(ana: Workspace) -> None:
     assert "git rm -r -q --cached .loki/memory" in commit(ana).notes[0]
 
 
-def test_pull_and_push_are_for_memory_on_a_branch(
+def test_this_pull_and_push_are_for_memory_on_a_branch(
     ana: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOKI_GIT_MODE", "inline")
     ana.home.__dict__.pop("config", None)
     for exchange in (pull, push):
-        with pytest.raises(NotOnABranch, match="git pull"):
+        with pytest.raises(NotOnABranch, match="git push"):
             exchange(ana)
 
 

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from loki_memory.browse.status import collect_garbage
@@ -45,7 +45,7 @@ def examine(workspace: Workspace, *, deep: bool, fix: bool) -> Diagnosis:
     if fix:
         findings += _mend(workspace)
     findings += [_unfinished(workspace), _index(workspace, deep=deep, fix=fix), _foreign(workspace)]
-    findings += [_dangling(workspace), _hidden(workspace)]
+    findings += [_dangling(workspace), _hidden(workspace), *_pull(workspace)]
     findings += [Finding("note", "ok", notice) for notice in workspace.notices]
     problems = workspace.care.problems()
     well = not problems and all(finding.verdict in {"ok", "mended"} for finding in findings)
@@ -197,6 +197,18 @@ def _hidden(workspace: Workspace) -> Finding:
         return Finding("rejected", "ok", "no record says what was rejected")
     said = f"{_count(ids, 'record')} that says what was rejected, and is not shown: {ids[0]}"
     return Finding("rejected", "ok", said)
+
+
+def _pull(workspace: Workspace) -> Iterator[Finding]:
+    """Memory that stands in the way of `git pull`, and memory that a killed pull set aside."""
+    if workspace.history.is_set_aside():
+        said = "a pull was interrupted and memory is set aside; `loki-mem pull` merges it back"
+        yield Finding("pull", "warning", said)
+    paths = workspace.history.refused_by_pull()
+    if paths:
+        advice = "`loki-mem pull` sets them aside, pulls, and merges them back"
+        said = f"git pull would refuse {_count(paths, 'uncommitted file')}, such as {paths[0]}"
+        yield Finding("pull", "warning", f"{said}; {advice}")
 
 
 def _count(things: Sized, noun: str) -> str:

@@ -41,7 +41,7 @@ def status(workspace: Workspace) -> Status:
     place, index = workspace.layout, workspace.index
     problems = index.problem_count() + len(workspace.home.zone_problems())
     pending = index.pending_views()
-    steps = _what_next(problems, pending, not index.counts())
+    steps = [*_what_next(problems, pending, not index.counts()), *_before_pull(workspace)]
     return Status(
         well=not steps,
         workspace=str(place.root),
@@ -74,6 +74,15 @@ def _what_next(problems: int, pending: list[str], empty: bool) -> list[str]:
     if empty:
         steps.append('nothing is remembered yet: loki-mem remember "…", or record an episode')
     return steps
+
+
+def _before_pull(workspace: Workspace) -> list[str]:
+    """Say what stands in the way of `git pull`, as far as is known without the network."""
+    refused = len(workspace.history.refused_by_pull())
+    if not refused:
+        return []
+    files = "an uncommitted memory" if refused == 1 else f"{refused} uncommitted memories"
+    return [f"others changed {files} too, which `git pull` would refuse: loki-mem pull"]
 
 
 class Stats(NamedTuple):

@@ -55,11 +55,14 @@ def _print(done: Committed, dry_run: bool) -> None:
 
 
 @command("pull")
-@click.option("--remote", default="origin", show_default=True, help="Where to fetch from.")
+@click.option("--remote", default="", help="Where to fetch from, if not from the usual place.")
 def pull_command(session: Session, remote: str) -> None:
     """Fetch memory that others shared, and merge it.
 
-    For memory on a branch of its own (git.mode branch).
+    This is `git pull` for a worktree with uncommitted memory, which git might refuse: memory is set
+    aside, git pulls with your settings, and memory is merged back field by field. Your other
+    changes stay as they are. With memory on a branch of its own (git.mode branch) only that branch
+    is fetched.
 
     \b
     Example:
@@ -93,4 +96,4 @@ def _print_exchanged(done: Exchanged) -> None:
     if done.merged:
         say(f"{plural(len(done.merged), 'memory')} changed on both sides; both changes are in")
     for path in done.kept:
-        note(f"{path} changed on both sides and cannot be merged; the other version is in history")
+        note(f"{path} changed on both sides and cannot be merged; the other version is kept")

@@ -43,14 +43,31 @@ class History:
         config = self._workspace.config
         return config.text("git.commit") == "auto" or config.text("git.mode") == "branch"
 
-    def pull(self, remote: str = "origin") -> Exchanged:
-        """Fetch memory that others shared, and merge it; where it has a branch of its own.
+    def pull(self, remote: str = "") -> Exchanged:
+        """Fetch memory that others shared, and merge it.
+
+        Where memory travels with the code, that is `git pull`, with uncommitted memory set aside
+        and merged back. Without a `remote`, it is the branch's own, or origin.
 
         >>> ws.history.pull().what  # doctest: +SKIP
         """
-        from loki_memory.history.branch_mode import pull
+        from loki_memory.history import branch_mode, inline_pull
 
-        return pull(self._workspace, remote)
+        if self._workspace.config.text("git.mode") == "inline":
+            return inline_pull.pull(self._workspace, remote)
+        return branch_mode.pull(self._workspace, remote or "origin")
+
+    def refused_by_pull(self) -> list[str]:
+        """List uncommitted memory files over which `git pull` would not go, without the network."""
+        from loki_memory.history.refusals import would_be_refused
+
+        return would_be_refused(self._workspace.layout.root)
+
+    def is_set_aside(self) -> bool:
+        """Check if memory waits to be merged back after a pull that was killed."""
+        from loki_memory.history.set_aside import waiting
+
+        return waiting(self._workspace.layout.local)
 
     def push(self, remote: str = "origin") -> Exchanged:
         """Share memory with others, after merging theirs; where it has a branch of its own.

@@ -85,24 +85,24 @@ def tracked(folder: Path, paths: Sequence[str], commit: str = "") -> list[Tracke
 
     A plain subprocess: `status` needs this, and gitpython takes 0.2 s to load.
     """
-    listing = ("ls-tree", "-r", "-z", commit) if commit else ("ls-files", "--stage", "-z")
-    entries = (entry.partition("\t") for entry in _entries(folder, *listing, "--", *paths))
+    asked = ("ls-tree", "-r", "-z", commit) if commit else ("ls-files", "--stage", "-z")
+    entries = (entry.partition("\t") for entry in listing(folder, *asked, "--", *paths))
     return [Tracked(path, about.startswith(_LINK)) for about, _, path in entries if path]
 
 
 def deleted(folder: Path, paths: Sequence[str]) -> set[str]:
     """List those of some files that a commit of the checked-out branch deleted."""
-    listing = ("log", "--diff-filter=D", "--name-only", "--relative", "--format=", "-z")
-    return {path for path in _entries(folder, *listing, "--", *paths) if path}
+    asked = ("log", "--diff-filter=D", "--name-only", "--relative", "--format=", "-z")
+    return {path for path in listing(folder, *asked, "--", *paths) if path}
 
 
-def _entries(folder: Path, *command: str) -> list[str]:
+def listing(folder: Path, *command: str) -> list[str]:
     """Run a listing of git, without anything that a repository configures."""
     try:
         answer = subprocess.run(  # noqa: S603 - git
             ["git", *_OPTIONS, *command],  # noqa: S607
             cwd=folder,
-            env={**_elsewhere(), **_SILENT, **_OFFLINE},
+            env={**elsewhere(), **_SILENT, **_OFFLINE},
             capture_output=True,
             check=False,
         )
@@ -111,7 +111,7 @@ def _entries(folder: Path, *command: str) -> list[str]:
     return [os.fsdecode(entry) for entry in answer.stdout.split(b"\0")]
 
 
-def _elsewhere() -> dict[str, str]:
+def elsewhere() -> dict[str, str]:
     """The environment without the repository of the git hook that this process may run in."""
     named = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
     return {name: value for name, value in os.environ.items() if name not in named}
