@@ -262,31 +262,31 @@ def test_nothing_that_somebody_wrote_is_lost_without_git(ws: Workspace) -> None:
     """The folder has no history: what a summary leaves out must lie in the archive."""
     worked(ws)
     written = set(files(ws).values())
-    ws.gc()
+    ws.care.gc()
     assert written <= set(files(ws).values())
-    ws.gc(day="2026-06-01")
+    ws.care.gc(day="2026-06-01")
     assert written <= set(files(ws).values())
 
 
 def test_a_summarised_episode_is_whole_again_once_restored(ws: Workspace) -> None:
     whole = worked(ws)
-    ws.gc()
+    ws.care.gc()
     assert ws.get(whole.id).document()["detail"] == "summary"
     assert ws.restore(whole.id).document() == whole.document()
     assert ws.get(whole.id).document() == whole.document()
     ws.pin(whole.id)
-    ws.gc()
+    ws.care.gc()
     assert "detail" not in ws.get(whole.id).document()
 
 
 def test_an_archived_episode_can_be_restored_and_pinned(ws: Workspace) -> None:
     whole = worked(ws, errors_encountered=[], action_log=[])
-    ws.gc(day="2026-06-01")
+    ws.care.gc(day="2026-06-01")
     with pytest.raises(NotFound):
         ws.get(whole.id)
     ws.restore(whole.id)
     ws.pin(whole.id)
-    ws.gc(day="2026-07-01")
+    ws.care.gc(day="2026-07-01")
     assert ws.get(whole.id).title() == whole.title()
 
 
@@ -294,7 +294,7 @@ def test_errors_and_resolutions_survive_every_compression(ws: Workspace) -> None
     whole = worked(ws)
     for day in ("2026-01-20", "2026-03-01", "2027-01-01"):
         ws.consolidate(day=day)
-        ws.gc(day=day)
+        ws.care.gc(day=day)
         [warning] = [one for one in ws.list(kind="anti-pattern") if isinstance(one, AntiPattern)]
         assert "TS7030: no return" in warning.what_fails
         assert warning.prevention == "added `: void`"
@@ -321,10 +321,10 @@ def test_consolidation_thins_the_episodes_of_this_machine(ws: Workspace) -> None
 def test_a_dry_run_says_which_episodes_grow_old(ws: Workspace) -> None:
     whole = worked(ws)
     written = files(ws)
-    assert list(ws.gc(dry_run=True).summarised) == [whole.id]
+    assert list(ws.care.gc(dry_run=True).summarised) == [whole.id]
     assert files(ws) == written
-    assert list(ws.gc().summarised) == [whole.id]
-    assert list(ws.gc().summarised) == []
+    assert list(ws.care.gc().summarised) == [whole.id]
+    assert list(ws.care.gc().summarised) == []
 
 
 def test_gc_publishes_nothing(ws: Workspace) -> None:
@@ -343,5 +343,5 @@ def test_gc_publishes_nothing(ws: Workspace) -> None:
             }
         )
     before = sorted((ws.layout.memory / "semantic").rglob("*-*.json"))
-    ws.gc(day="2026-06-01")
+    ws.care.gc(day="2026-06-01")
     assert sorted((ws.layout.memory / "semantic").rglob("*-*.json")) == before

@@ -45,7 +45,7 @@ def test_consolidation_writes_the_golden_files(example: Path) -> None:
     before = tree(memory)
     with Workspace.open(example) as ws:
         ws.consolidate(DAY)
-        ws.gc(day=DAY)
+        ws.care.gc(day=DAY)
     after = tree(memory)
     written = {path: data for path, data in after.items() if before.get(path) != data}
     if UPDATE:
@@ -161,7 +161,7 @@ def test_old_episodes_are_summarised_and_archived_and_none_is_lost(example: Path
     before = {data for path, data in tree(memory).items() if path.startswith("episodic/")}
     with Workspace.open(example) as ws:
         ws.consolidate(DAY)
-        done = ws.gc(day=DAY)
+        done = ws.care.gc(day=DAY)
         episodes = [one for one in ws.list(kind="episode") if isinstance(one, Episode)]
     assert done.summarised
     assert done.archived

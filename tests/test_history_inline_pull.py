@@ -75,7 +75,7 @@ def test_two_clones_that_publish_the_same_lesson_have_it_once_with_all_evidence(
     git(ben.root, "fetch", "-q")
     assert would_be_refused(ben.root) == [f".loki/memory/semantic/facts/{first.id}.json"]
     assert "loki-mem pull" in " ".join(ben.ws.status().next)
-    assert [f.verdict for f in ben.ws.doctor().findings if f.check == "pull"] == ["warning"]
+    assert [f.verdict for f in ben.ws.care.doctor().findings if f.check == "pull"] == ["warning"]
     done = ben.ws.history.pull()
     assert done.merged == (f"semantic/facts/{first.id}.json",)
     assert not done.kept
@@ -113,11 +113,11 @@ def test_memory_that_nobody_else_changed_comes_back_byte_for_byte(
     ana.share()
     ben.ws.correct(fact.id, category="ports")
     new = ben.ws.remember("Prices are kept in cents")
-    before = {name: ben.ws.where(name).read_bytes() for name in (fact.id, new.id)}
+    before = {name: ben.ws.browse.where(name).read_bytes() for name in (fact.id, new.id)}
     done = ben.ws.history.pull()
     assert (done.merged, done.kept) == ((), ())
     assert done.what == "pulled: nothing new in memory"
-    assert {name: ben.ws.where(name).read_bytes() for name in before} == before
+    assert {name: ben.ws.browse.where(name).read_bytes() for name in before} == before
     assert (ben.root / "app.py").read_text() == "other\n"
 
 
@@ -206,7 +206,7 @@ def test_what_a_killed_pull_set_aside_comes_back_with_the_next(
     repository = Repository.open(ben.root)
     assert set_aside_module.set_aside(ben.ws, repository)
     assert not path.exists()
-    assert [f.verdict for f in ben.ws.doctor().findings if f.check == "pull"] == ["warning"]
+    assert [f.verdict for f in ben.ws.care.doctor().findings if f.check == "pull"] == ["warning"]
     ben.ws.history.pull()
     assert path.read_bytes() == before
 
@@ -231,7 +231,7 @@ def test_a_deletion_that_others_did_not_touch_stays_one(clones: tuple[Clone, Clo
     git(ben.root, "pull", "-q")
     (ana.root / "app.py").write_text("other\n")
     ana.share()
-    ben.ws.where(fact.id).unlink()
+    ben.ws.browse.where(fact.id).unlink()
     ben.ws.history.pull()
     assert not ben.ids()
 

@@ -41,11 +41,10 @@ class Care:
         sessions out of git to this machine.
         """
         from loki_memory.browse.status import collect_garbage
-        from loki_memory.consolidation.retention import retain
 
         garbage = collect_garbage(self._workspace, dry_run=dry_run)
         if untrack_sessions:
             done = self._workspace.sessions.untrack(dry_run=dry_run)
             garbage = garbage._replace(untracked=done.episodes, completed=done.completed)
-        old = retain(self._workspace, day=day, dry_run=dry_run)
+        old = self._workspace.sessions.retain(day=day, dry_run=dry_run)
         return garbage._replace(summarised=old.summarised, archived=old.archived)
