@@ -11,7 +11,7 @@ from processes import record_files
 
 from loki_memory import Workspace
 from loki_memory.consolidation.features import version
-from loki_memory.consolidation.run import thresholds
+from loki_memory.consolidation.settings import thresholds
 
 MANY = 60  # episodes that met one error: of so many only the newest are read for their words
 

@@ -9,7 +9,7 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.config import SETTINGS
-from loki_memory.consolidation.run import thresholds
+from loki_memory.consolidation.settings import thresholds
 from loki_memory.consolidation.snapshot import Thresholds
 
 SHARED = [setting for setting in SETTINGS if setting.shared]

@@ -87,7 +87,7 @@ def test_in_a_plain_folder_a_local_zone_of_another_machine_is_not_read(
     Workspace.open(copy).remember("My own note", scope="local")
     assert titles(copy) == ["My own note"]
     assert sorted((copy / ".loki/local").rglob("*")) == before
-    (problem,) = Workspace.open(copy).problems()
+    (problem,) = Workspace.open(copy).care.problems()
     assert problem.path == ".loki/local"
 
 
@@ -100,7 +100,7 @@ def test_a_local_zone_of_ones_own_that_was_copied_is_taken_into_use_when_asked(
     Workspace.open(project / "new").remember("A note from meanwhile", scope="local")
     assert run(project / "new", "init", "--adopt-local").code == 0
     assert titles(project / "new") == ["A note from meanwhile", "An old note"]
-    assert Workspace.open(project / "new").problems() == []
+    assert Workspace.open(project / "new").care.problems() == []
 
 
 def test_a_folder_that_moves_on_its_file_system_keeps_its_zone(
@@ -191,7 +191,7 @@ def test_a_tracked_file_is_found_in_a_monorepo_and_in_any_version_of_gits_index(
     git(root, "update-index", "--index-version", version)
     assert Workspace.open(root).status().problems == 1  # the zone itself
     git(root, "add", "-Af", ".loki/local")
-    found = [problem.path for problem in Workspace.open(root).problems()]
+    found = [problem.path for problem in Workspace.open(root).care.problems()]
     assert found == [f".loki/local/{FACT}", ".loki/local"]
 
 
@@ -203,7 +203,7 @@ def test_a_tracked_file_is_found_inside_a_git_hook_of_another_repository(
     git(project, "add", "-Af", ".loki/local")
     git(tmp_path, "init", "-q", "other")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
-    found = [problem.path for problem in Workspace.open(project).problems()]
+    found = [problem.path for problem in Workspace.open(project).care.problems()]
     assert f".loki/local/{FACT}" in found
 
 

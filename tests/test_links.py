@@ -163,7 +163,7 @@ def test_an_error_names_the_link_and_says_what_to_do(ws: Workspace, outside: Pat
 @pytest.mark.parametrize("name", [*FOLDERS, *FILES])
 def test_every_planted_link_is_a_problem(ws: Workspace, outside: Path, name: str) -> None:
     plant(ws.layout.loki, name, outside)
-    found = [problem.path for problem in Workspace.open(ws.layout.root).problems()]
+    found = [problem.path for problem in Workspace.open(ws.layout.root).care.problems()]
     assert [path for path in found if path.removeprefix(".loki/").removeprefix("memory/") in name]
 
 

@@ -1231,8 +1231,8 @@ USES: dict[str, Callable[[Path], Any]] = {
     "rebuild": lambda root: Workspace.open(root).rebuild(),
     "remember": lambda root: Workspace.open(root).remember("A"),
     "record": lambda root: Workspace.open(root).record({"goal": "G"}),
-    "gc": lambda root: Workspace.open(root).gc(),
-    "doctor": lambda root: Workspace.open(root).doctor(fix=True),
+    "gc": lambda root: Workspace.open(root).care.gc(),
+    "doctor": lambda root: Workspace.open(root).care.doctor(fix=True),
 }
 
 

@@ -116,7 +116,7 @@ def test_in_git_private_memories_lie_in_the_git_folder(
     repository: Workspace, project: Path
 ) -> None:
     memory = repository.remember("Mine", scope="local")
-    assert repository.where(memory.id).is_relative_to(project / ".git")
+    assert repository.browse.where(memory.id).is_relative_to(project / ".git")
     assert repository.status().git
     assert git("status", "--porcelain", at=project) == ""
 

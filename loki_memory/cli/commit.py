@@ -11,7 +11,7 @@ from loki_memory.cli.output import note, one_line, plural, remarks, say
 
 if TYPE_CHECKING:
     from loki_memory.history.branch_mode import Exchanged
-    from loki_memory.history.commit import Committed
+    from loki_memory.history.inline_commit import Committed
 
 _SHOWN = 40  # paths, about a screen; --json has all
 

@@ -21,8 +21,8 @@ from loki_memory.consolidation.features import (
     version,
 )
 from loki_memory.consolidation.provenance import day_before, extra
-from loki_memory.consolidation.publish import Files, candidate, joined
-from loki_memory.consolidation.run import Rewritten, thresholds
+from loki_memory.consolidation.publish import Files, Rewritten, candidate, joined
+from loki_memory.consolidation.settings import thresholds
 from loki_memory.consolidation.snapshot import Record, Snapshot, Touched
 from loki_memory.editing.removal import archived
 from loki_memory.errors import InvalidRecord

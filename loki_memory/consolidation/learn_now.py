@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from loki_memory.consolidation.publish import Files, Reach, candidate, joined
-from loki_memory.consolidation.run import apply, follow, publishing, thresholds
+from loki_memory.consolidation.run import apply, follow, publishing
+from loki_memory.consolidation.settings import thresholds
 from loki_memory.errors import FileChanged
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import PRIVATE

@@ -56,6 +56,13 @@ _SAYS = (
 )
 
 
+class Rewritten(NamedTuple):
+    """The etag of a file before and after; None if there is no file."""
+
+    before: str | None
+    after: str | None
+
+
 class Files(NamedTuple):
     """The files that a run has read."""
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.consolidation.publish import Rewritten
 from loki_memory.editing.removal import archive, keep_copy
 from loki_memory.errors import InvalidRecord, WouldLoseBeliefs
 from loki_memory.index import queries
@@ -20,10 +21,9 @@ from loki_memory.models import Skill
 from loki_memory.team.ledgers import take_over_checkpoints
 
 if TYPE_CHECKING:
-    from loki_memory.config import Config
     from loki_memory.consolidation.pipeline import Plan
     from loki_memory.consolidation.publish import Files, Placed, Publishing, Reach
-    from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, Thresholds, Touched
+    from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, Touched
     from loki_memory.workspace import Workspace
 
     Progress = Callable[[int, int], None]
@@ -146,36 +146,6 @@ def _name_unread(workspace: Workspace) -> None:
 
 def _since(moment: str, before: Snapshot) -> Touched:
     return frozenset(one.id for one in before.episodes if one.timestamp >= moment)
-
-
-def thresholds(config: Config) -> Thresholds:
-    """Where the workspace's own settings draw the lines."""
-    from loki_memory.consolidation.snapshot import Thresholds
-
-    return Thresholds(
-        cluster=config.get("consolidation.cluster") / 100,
-        merge=config.get("consolidation.merge") / 100,
-        surprise=config.get("consolidation.surprise") / 100,
-        confident=config.get("consolidation.confident") / 100,
-        support=config.get("consolidation.support"),
-        pattern_episodes=config.get("consolidation.pattern_episodes"),
-        skill_successes=config.get("consolidation.skill_successes"),
-        resolutions=config.get("consolidation.resolutions"),
-        error_names=config.get("consolidation.error_names"),
-        topic_members=config.get("consolidation.topic_members"),
-        links=config.get("consolidation.links"),
-        link_half_life_days=config.get("consolidation.link_half_life_days"),
-        summarise_days=config.get("consolidation.summarise_days"),
-        archive_days=config.get("consolidation.archive_days"),
-        superseded_days=config.get("consolidation.superseded_days"),
-    )
-
-
-class Rewritten(NamedTuple):
-    """The etag of a file before and after; None where there is no file."""
-
-    before: str | None
-    after: str | None
 
 
 def publishing(workspace: Workspace, snapshot: Snapshot, files: Files, reach: Reach) -> Publishing:

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import float32, int8
 
-from loki_memory.embedding import Encoded
 from loki_memory.embedding.pooling import mean_directions, numbers
+from loki_memory.embedding.static_model import Encoded
 from loki_memory.embedding.tokenizer import Vocabulary, WordPiece
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from loki_memory.embedding import Tokens, Vectors
+    from loki_memory.embedding.static_model import Tokens, Vectors
 
 FOLDER = os.path.join(os.path.dirname(__file__), "model")
 # The first digits of the SHA-256 of model.safetensors and vocab.txt, one after the other.

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loki_memory.embedding import Encoded
 from loki_memory.embedding.pooling import mean_directions, numbers
+from loki_memory.embedding.static_model import Encoded
 from loki_memory.errors import InvalidConfig
 
 if TYPE_CHECKING:
     import model2vec
     from numpy.typing import NDArray
 
-    from loki_memory.embedding import Tokens, Vectors
+    from loki_memory.embedding.static_model import Tokens, Vectors
 
 _SETTING = "embedding.model"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from loki_memory.embedding import Tokens, Vectors
+    from loki_memory.embedding.static_model import Tokens, Vectors
 
 
 def mean_directions(

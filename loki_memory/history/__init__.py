@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from loki_memory.history.blame import Blame, BlameStep
     from loki_memory.history.branch_mode import Exchanged
     from loki_memory.history.check import Fault
-    from loki_memory.history.commit import Committed
+    from loki_memory.history.inline_commit import Committed
     from loki_memory.history.resolve import Resolved
     from loki_memory.history.revert import Reverted
     from loki_memory.history.review import Review

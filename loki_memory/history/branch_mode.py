@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.errors import FileChanged, GitFailed, NotOnABranch
 from loki_memory.files.layout import view_kind
 from loki_memory.files.scan import scan
-from loki_memory.history.commit import (
+from loki_memory.history.inline_commit import (
     CommitOptions,
     Committed,
     KeptOut,
@@ -35,6 +35,7 @@ from loki_memory.history.plumbing_commit import (
     advance,
     written,
 )
+from loki_memory.history.repository import BRANCH as NAME
 from loki_memory.history.repository import Repository
 from loki_memory.history.resolve import merge_files
 from loki_memory.integrity.write_log import publish
@@ -241,7 +242,6 @@ def _write(repository: Repository, change: Change, wanted: Mapping[str, TreeEntr
 # -- Memory on a branch of its own: commits, merges and exchange without touching any -------------
 
 
-NAME = "loki-memory"
 REF = f"refs/heads/{NAME}"
 _BASE = "refs/worktree/loki-memory"
 _INDEX = "loki-memory.index"

@@ -26,6 +26,7 @@ from loki_memory.errors import GitFailed, NoHistory, UnknownRevision
 if TYPE_CHECKING:
     from loki_memory.home import Home
 
+BRANCH = "loki-memory"  # memory is on it, if `git.mode` is `branch`
 NO_REPOSITORY, NO_GIT = "there is no git repository here", "git is not installed"
 _QUIET = (
     "core.hooksPath=/dev/null",
@@ -394,10 +395,7 @@ def repository(workspace: Home) -> Repository:
 
 def repository_if_any(workspace: Home) -> Repository | None:
     """The repository of a workspace; its `HEAD` means the branch that memory is on."""
-    from loki_memory.history.branch_mode import NAME
-    from loki_memory.history.repository import Repository
-
     found = Repository.find(workspace.layout.root, workspace.layout.loki.name)
     if found is not None and workspace.config.text("git.mode") == "branch":
-        found.line = NAME
+        found.line = BRANCH
     return found

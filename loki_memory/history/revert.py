@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.errors import RejectedValue
 from loki_memory.files.layout import ARCHIVE
 from loki_memory.history.blame import MEMORY, blobs, decoded
-from loki_memory.history.commit import Committed
 from loki_memory.history.commit import commit as make_commit
+from loki_memory.history.inline_commit import Committed
 from loki_memory.history.repository import repository
 from loki_memory.history.tree import TreeEdit, edits
 from loki_memory.models import Belief, Learning, Link, Memory, Skill, parse

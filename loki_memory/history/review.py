@@ -137,8 +137,6 @@ def review_of(comparison: Comparison) -> Review:
 
 def as_markdown(review: Review) -> str:
     """Format a review as a comment on a pull request."""
-    from loki_memory.history.review import markdown
-
     return markdown(review)
 
 

@@ -65,19 +65,13 @@ def _make(
     from loki_memory.index.queries import passage_columns
 
     found = passage_columns(index)
-    at, until = found.at, found.until
     keys = np.array(found.key, np.uint64)
     entry = _entries(index, vectors, embedding, keys, progress)
     of_row = np.array(found.memory, np.int32)
-    starts_document = np.concatenate([[True], of_row[1:] != of_row[:-1]])[: len(of_row)]
-    first = np.flatnonzero(starts_document).astype(np.int32)
-    document = (np.cumsum(starts_document) - 1).astype(np.int32)
+    first, document = _documents(of_row)
     session_names, session_codes = _coded(found.session, first)
     speakers, speaker_codes = _coded(found.agent, first)
-    known = entry >= 0
-    lengths = np.zeros(len(entry), np.int32)
-    lengths[known] = vectors.lengths(entry[known])
-    length = np.bincount(document, lengths, len(first)).astype(np.int32)
+    length = _lengths(vectors, entry, document, len(first))
     tokens, starts = _tokens(vectors, entry)
     mean, norm = _centre_of(vectors, entry)
     corpus = Corpus(
@@ -85,20 +79,20 @@ def _make(
         session=session_codes,
         length=length,
         centre=_centres(length, session_codes),
-        day=_days([at[n][:10] for n in first.tolist()]),
+        day=_days([found.at[n][:10] for n in first.tolist()]),
         speaker=speaker_codes,
         first=np.append(first, np.int32(len(of_row))).astype(np.int32),
         document=document,
         tokens=tokens,
         starts=starts,
-        rarity=_rarity(tokens, embedding.vocabulary, int(known.sum())),
+        rarity=_rarity(tokens, embedding.vocabulary, int((entry >= 0).sum())),
     )
     return Catalogue(
         corpus=corpus,
         kind=_codes(found.kind, first, KINDS),
         status=_codes(found.status, first, STATUSES),
         scope=_codes(found.scope, first, SCOPES),
-        until=_ends([until[n][:10] for n in first.tolist()]),
+        until=_ends([found.until[n][:10] for n in first.tolist()]),
         size=np.array(found.size, np.int32)[first],
         foreign=np.array(found.foreign, np.uint8)[first],
         unproven=np.array(found.unproven, np.uint8)[first],
@@ -109,6 +103,23 @@ def _make(
         sessions=session_names,
         speakers=speakers,
     )
+
+
+def _documents(of_row: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The first passage of each memory, and the number of the memory of each passage."""
+    is_first = np.concatenate([[True], of_row[1:] != of_row[:-1]])[: len(of_row)]
+    first = np.flatnonzero(is_first).astype(np.int32)
+    return first, (np.cumsum(is_first) - 1).astype(np.int32)
+
+
+def _lengths(
+    vectors: Vectors, entry: NDArray[np.int32], document: NDArray[np.int32], number: int
+) -> NDArray[np.int32]:
+    """The tokens of each memory, over all its passages that have a vector."""
+    known = entry >= 0
+    lengths = np.zeros(len(entry), np.int32)
+    lengths[known] = vectors.lengths(entry[known])
+    return np.bincount(document, lengths, number).astype(np.int32)
 
 
 def _entries(

@@ -54,8 +54,6 @@ def draft(
     context: Mapping[str, Any],
 ) -> Handoff:
     """Build a handoff: the given fields, completed by what is recorded."""
-    from loki_memory.team.handoffs import completed
-
     for name, text in (("from", from_agent), ("to", to_agent)):
         if not text.strip():
             raise InvalidRecord("is empty", field=name, advice="A handoff needs both agents.")
