@@ -29,6 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "resources": {"errors"},
     "config": {"errors"},
+    "config_file": {"config", "errors"},
     "economics": set(),
     "models": {"errors"},
     "files": {"errors", "models"},
@@ -39,6 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "journal": {"economics", "errors", "files"},
     "home": {
         "config",
+        "config_file",
         "errors",
         "files",
         "index",

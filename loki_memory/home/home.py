@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from loki_memory import config as settings
+from loki_memory.config_file import load
 from loki_memory.errors import StoreFailed
 from loki_memory.files import zones
 from loki_memory.files.layout import Layout, git_home, may_be_tracked, view_kind
@@ -19,6 +19,7 @@ from loki_memory.index.index import Index, Summary
 from loki_memory.sync import Changes, Progress
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write records pay for it
+    from loki_memory.config import Config
     from loki_memory.files.problem import Problem
     from loki_memory.files.store import Store
     from loki_memory.journal import Journal
@@ -59,11 +60,11 @@ class Home:
         return given or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     @cached_property
-    def config(self) -> settings.Config:
+    def config(self) -> Config:
         """The settings; reading them refuses a workspace of a newer format."""
         user = user_home() / "config.toml"
         confirmed = self.layout.local / _CONFIRMED
-        loaded = settings.load(self.layout.loki / "config.toml", user, confirmed=confirmed)
+        loaded = load(self.layout.loki / "config.toml", user, confirmed=confirmed)
         self.notices += [f"{key} is a setting that nothing reads" for key in loaded.unknown]
         self.notices += loaded.ignored
         return loaded

@@ -1,4 +1,4 @@
-"""Make a `.loki` folder complete, keep its .gitignore right, and change its settings."""
+"""Make a `.loki` folder complete, keep its .gitignore right, and change its config_file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loki_memory import config as settings
+from loki_memory import config_file
 from loki_memory.files import disk
 from loki_memory.files.layout import FOLDERS, TOP_FOLDERS, Layout
 from loki_memory.files.store import failures_named
@@ -60,10 +60,10 @@ def _ignored(*, continuity: bool) -> bytes:
 
 def write_setting(layout: Layout, name: str, value: str, confirmed: Path, *, by_user: bool) -> None:
     """Set a key in the config.toml of a home; `confirmed` notes what was set on this machine."""
-    chosen = settings.chosen(name, value, by_user=by_user)
+    chosen = config_file.chosen(name, value, by_user=by_user)
     path = layout.loki / "config.toml"
     with failures_named(path):
         text = path.read_text(encoding="utf-8") if path.exists() else template("config.toml")
-        disk.write_bytes(path, settings.edited(text, name, chosen).encode())
+        disk.write_bytes(path, config_file.edited(text, name, chosen).encode())
         disk.make_folder(confirmed.parent)
-        disk.write_bytes(confirmed, settings.confirmed_with(confirmed, name, chosen))
+        disk.write_bytes(confirmed, config_file.confirmed_with(confirmed, name, chosen))

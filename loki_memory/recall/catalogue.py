@@ -65,8 +65,7 @@ def _make(
     from loki_memory.index.queries import passage_columns
 
     found = passage_columns(index)
-    keys = np.array(found.key, np.uint64)
-    entry = _entries(index, vectors, embedding, keys, progress)
+    entry = _entries(index, vectors, embedding, np.array(found.key, np.uint64), progress)
     of_row = np.array(found.memory, np.int32)
     first, document = _documents(of_row)
     session_names, session_codes = _coded(found.session, first)
