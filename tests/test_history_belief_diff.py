@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from loki_memory.history.belief_diff import WORDS, Shift, differences
 from loki_memory.history.commit_message import WIDTH, message
-from loki_memory.history.review import LIMIT, MARK, Cause, Review, Unreadable, escaped, markdown
+from loki_memory.history.review_markdown import LIMIT, MARK, escaped, markdown
+from loki_memory.history.review_result import Cause, Review, Unreadable
 from loki_memory.models import (
     AntiPattern,
     Episode,

@@ -17,7 +17,7 @@ from loki_memory.workspace import Workspace
 if TYPE_CHECKING:
     from loki_memory.history.belief_diff import Shift
     from loki_memory.history.check import Fault
-    from loki_memory.history.review import Cause, Review, Unreadable
+    from loki_memory.history.review_result import Cause, Review, Unreadable
     from loki_memory.models import Memory
 
 _FEW = 3  # episodes behind a belief; --all names every one
@@ -183,9 +183,9 @@ def _show(session: Session, form: str, found: Review, lines: Callable[[], Iterat
     if session.json or form == "json":
         print_json(_output(found))
     elif form == "markdown":
-        from loki_memory.history.review import as_markdown
+        from loki_memory.history.review_markdown import markdown
 
-        say(as_markdown(found).rstrip("\n"))
+        say(markdown(found).rstrip("\n"))
     else:
         _page("\n".join(lines()))
 

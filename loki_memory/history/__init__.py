@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from loki_memory.history.inline_commit import Committed
     from loki_memory.history.resolve import Resolved
     from loki_memory.history.revert import Reverted
-    from loki_memory.history.review import Review
+    from loki_memory.history.review_result import Review
     from loki_memory.integrity.verify import Verified
     from loki_memory.models import Memory
     from loki_memory.workspace import Workspace

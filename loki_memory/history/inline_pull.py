@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from loki_memory.errors import GitFailed, PullStopped
 from loki_memory.history.branch_mode import Exchanged
-from loki_memory.history.commit import one_at_a_time, opened
+from loki_memory.history.inline_commit import one_at_a_time, opened
 from loki_memory.history.repository import elsewhere
 from loki_memory.history.resolve import resolve
 from loki_memory.history.review import diff

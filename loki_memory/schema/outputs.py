@@ -60,7 +60,7 @@ from loki_memory.editing.removal import Forgotten
 from loki_memory.history.bisect import BisectTurn
 from loki_memory.history.blame import Blame
 from loki_memory.history.branch_mode import Exchanged
-from loki_memory.history.commit import Committed
+from loki_memory.history.inline_commit import Committed
 from loki_memory.history.revert import Reverted
 from loki_memory.ingest.pause import Pause
 from loki_memory.ingest.replay import Replay

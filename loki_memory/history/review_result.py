@@ -1,0 +1,50 @@
+"""A review: the changes between two states of memory, and the episodes behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from loki_memory.history.belief_diff import Shift
+from loki_memory.history.commit_message import phrases
+
+
+class Cause(NamedTuple):
+    """An episode that caused a change, in one line."""
+
+    id: str
+    goal: str
+    outcome: str
+    agent: str
+
+
+class Unreadable(NamedTuple):
+    """A file that is no record, and why."""
+
+    path: str
+    reason: str
+
+
+class Review(NamedTuple):
+    """The compared states, the changes, and their evidence."""
+
+    before: str
+    after: str
+    shifts: list[Shift]
+    evidence: dict[str, Cause]  # by the ids in `caused_by`; missing if it was not found
+    invalid: list[Unreadable]
+
+    def counts(self) -> dict[str, int]:
+        """Count the changes by their word, in the order of the shifts."""
+        return {word: len(shifts) for word, shifts in self.by_word().items()}
+
+    def by_word(self) -> dict[str, list[Shift]]:
+        """Group the shifts by their word, in their order."""
+        groups: dict[str, list[Shift]] = {}
+        for shift in self.shifts:
+            groups.setdefault(shift.what, []).append(shift)
+        return groups
+
+    def summary(self, *, without: Collection[str] = ()) -> str:
+        """`2 patterns learned, 1 superseded`; some words may be left out."""
+        return ", ".join(phrases(shift for shift in self.shifts if shift.what not in without))
