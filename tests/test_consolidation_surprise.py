@@ -13,6 +13,7 @@ from loki_memory.consolidation.snapshot import Thresholds
 from loki_memory.consolidation.surprise import WEIGHTS, surprise
 
 GOLDEN = Path(__file__).parent / "golden" / "surprise.tsv"
+HELD_OUT = GOLDEN.with_name("surprise_held_out.tsv")  # written before anything was tried on it
 
 
 class Row(NamedTuple):
@@ -40,6 +41,17 @@ def test_each_utterance_is_stored_or_discarded_as_people_would(row: Row) -> None
     found = surprise(row.utterance, known_in(row), row.before)
     assert (found.score >= Thresholds().surprise) == (row.verdict == "store"), found
     assert float(row.least) <= found.score <= float(row.most), found
+
+
+def test_most_utterances_of_other_wording_are_judged_as_people_would() -> None:
+    with HELD_OUT.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
+    right = [
+        (surprise(text, [known] if known else [], before).score >= Thresholds().surprise)
+        == (verdict == "store")
+        for known, before, text, verdict in rows
+    ]
+    assert sum(right) >= 0.9 * len(right)
 
 
 def test_the_table_has_utterances_of_both_kinds() -> None:

@@ -43,6 +43,7 @@ _NOTHING = Surprise(
 _ABOUT_THE_SAME = 0.5  # of the words of a statement that another one has
 _REPEATED = 0.9  # of them: the rest is another way to say it
 _DENIED = 0.8  # of the words of each, where only a negation or a value differs
+_TELLING = 2  # words about a matter: one alone, and no name, is chatter ("alright, ship it")
 _ONE_NAME, _SEVERAL = 0.7, 1.0  # specificity of a statement that names one thing, or more
 _PER_WORD, _NO_NAME = 0.1, 0.5  # and of one that names none, by its words of content, and at most
 # Words in which one speaks of oneself, and not of the matter.
@@ -135,7 +136,7 @@ def says_nothing(text: str) -> bool:
         return True
     is_praise = _PRAISE.match(said)
     rest = _CLAUSE.sub("", said, count=1) if is_praise else text
-    return not (_stems(rest) or _named(rest))
+    return len(_stems(rest)) < _TELLING and not _named(rest)
 
 
 def repeated(text: str, other: str) -> float:
