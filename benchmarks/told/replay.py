@@ -1,17 +1,21 @@
 """Replay sessions call by call: what would memory have told before a command, and at its error?
 
-    python benchmarks/told/replay.py --data FOLDER
+    python benchmarks/told/replay.py --data FOLDER [--misses] [--only NAME]
 
-The open transcripts of each project are replayed in the order of time. Before each command and at
-each error the lines are asked for that the hooks would tell; after each session memory learns from
-it, as the hook at its end does. An error counts if an earlier session met its class (a linter's
-rule, or the command with the masked complaint) and went on to run the same command without it.
-Errors of the client's own tools do not count.
+The open transcripts of each project are replayed in the order of time, and so are those of each
+repository of SWE-ContextBench. Before each command and at each error the lines are asked for that
+the hooks would tell; after each session memory learns from it, as the hook at its end does. An
+error counts if an earlier session met its class (a linter's rule, or the command with the masked
+complaint) and went on to run the same command without it. Errors of the client's own tools do not
+count.
 
     warned   told before the command, in this session, about this class: by the brief at its start,
              or before a command
     mended   told at the error, or before it, a lesson of this class
     idle     lines told before commands that did not meet the error, per 100 calls
+
+`--misses` prints each error that was told nothing, and why: no lesson of its class, a lesson that
+knows no remedy, or a lesson that was not told.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +50,7 @@ from loki_memory.models.error_signature import head
 _PROJECTS = {"entireio/cli": "entireio+cli", "entire-bmad": "ShamsiievDmytro+entire-bmad"}
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ID = re.compile(r"\[(anti-[\w-]+)\]")
+_SHOWN = 110  # characters of an error and of its command
 
 Class = tuple[str, str]  # head and template of an error
 
@@ -61,6 +67,13 @@ class Tally:
 
     def __init__(self) -> None:
         self.calls = self.errors = self.warned = self.mended = self.lines = self.needed = 0
+        self.misses: list[str] = []
+
+    def row(self, name: str) -> tuple[str, ...]:
+        errors = max(1, self.errors)
+        idle = 100 * (self.lines - self.needed) / max(1, self.calls)
+        shares = (f"{count / errors:.3f}" for count in (self.warned, self.mended))
+        return (name, f"{self.calls:,}", str(self.errors), *shares, f"{idle:.2f}")
 
 
 def calls(path: Path) -> Iterator[Call]:
@@ -77,19 +90,23 @@ def calls(path: Path) -> Iterator[Call]:
 
 
 def _blocks(path: Path) -> Iterator[dict[str, Any]]:
+    for event in _events(path):
+        message = event.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        blocks = content if isinstance(content, list) else ()
+        yield from (block for block in blocks if isinstance(block, dict))
+
+
+def _events(path: Path) -> Iterator[dict[str, Any]]:
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             try:
-                message = json.loads(line).get("message")
-            except (ValueError, AttributeError):
+                event = json.loads(line)
+            except ValueError:
                 continue
-            content = message.get("content") if isinstance(message, dict) else None
-            yield from (
-                (b for b in content or () if isinstance(b, dict))
-                if isinstance(content, list)
-                else ()
-            )
+            if isinstance(event, dict):
+                yield event
 
 
 def _text(content: Any) -> str:
@@ -119,64 +136,109 @@ def replay(workspace: Workspace, path: Path, mended: set[Class], tally: Tally) -
         tally.calls += 1
         before = _classes_of(workspace, command_lesson(workspace, call.command, session, "replay"))
         told |= before
-        those = classes(call) if call.error else set()
+        here = classes(call) if call.error else set()
         tally.lines += len(before)
-        tally.needed += len(before & those)
-        for one in those & mended:
+        tally.needed += len(before & here)
+        for class_ in sorted(here & mended):
             tally.errors += 1
-            tally.warned += one in told
+            tally.warned += class_ in told
             at = lesson(workspace, call.error, "Bash", call.command, session, "replay")
             told |= _classes_of(workspace, at)
-            tally.mended += one in told
+            tally.mended += class_ in told
+            if class_ not in told:
+                tally.misses.append(_miss(workspace, class_, call))
         name = head("Bash", call.command)
-        overcome |= {one for other, each in met if other == name for one in each - those}
-        met = [(other, each & those if other == name else each) for other, each in met]
-        met += [(name, those)] if those else []
+        overcome |= {class_ for other, each in met if other == name for class_ in each - here}
+        met = [(other, each & here if other == name else each) for other, each in met]
+        met += [(name, here)] if here else []
     mended |= overcome
     workspace.ingest([path])
-    named = _SESSION.search(session)
-    workspace.sessions.learn(named[0] if named else session.partition(".")[0])
+    workspace.sessions.learn(_session(path))
+
+
+def _session(path: Path) -> str:
+    """The id of the session that a transcript tells, which its file may be named after."""
+    named = _SESSION.search(path.name)
+    if named:
+        return named[0]
+    return next((str(event["sessionId"]) for event in _events(path) if "sessionId" in event), "")
+
+
+def _miss(workspace: Workspace, class_: Class, call: Call) -> str:
+    known = [
+        record
+        for record in workspace.list(kind="anti-pattern")
+        if isinstance(record, AntiPattern) and _class(record) == class_
+    ]
+    if not known:
+        reason = "no lesson"
+    elif not any(resolution.for_ for record in known for resolution in record.resolutions):
+        reason = "no remedy"
+    else:
+        reason = f"not told: {known[0].prevention}"[:_SHOWN]
+    command = " ".join(call.command.split())[:_SHOWN]
+    return f"{reason} | {': '.join(class_)[:_SHOWN]} | {command}"
 
 
 def _classes_of(workspace: Workspace, text: str) -> set[Class]:
-    found = set()
-    for name in _ID.findall(text):
-        record = workspace.get(name)
-        made = (record.model_extra or {}).get("key") if isinstance(record, AntiPattern) else None
-        if isinstance(made, dict):
-            found.add((str(made.get("head", "")), str(made.get("template", ""))))
+    records = (workspace.get(name) for name in _ID.findall(text))
+    found = (_class(record) for record in records if isinstance(record, AntiPattern))
+    return {class_ for class_ in found if class_}
+
+
+def _class(record: AntiPattern) -> Class | None:
+    made = (record.model_extra or {}).get("key")
+    if not isinstance(made, dict):
+        return None
+    return str(made.get("head", "")), str(made.get("template", ""))
+
+
+def _projects(folder: Path) -> Iterator[tuple[str, list[Path]]]:
+    """The transcripts of each project, the first session first."""
+    for name, place in _PROJECTS.items():
+        top = folder / "claude_transcripts" / "claude" / place
+        yield name, sorted(filter(Path.is_file, top.rglob("*")), key=_began)
+    for name, paths in sorted(_repositories(folder / "swe_context").items()):
+        yield name, paths
+
+
+def _repositories(folder: Path) -> Mapping[str, list[Path]]:
+    """The transcripts of SWE-ContextBench by repository."""
+    found: defaultdict[str, list[Path]] = defaultdict(list)
+    lines = (folder / "sessions.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in sorted(map(json.loads, lines), key=lambda row: (row["start"], row["file"])):
+        found[row["repo"]].append(folder / "sessions" / row["file"])
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     data.add_option(parser)
-    folder = data.folder(parser.parse_args())
+    parser.add_argument("--misses", action="store_true", help="print errors that got no line")
+    parser.add_argument("--only", default="", help="only projects whose name has this in it")
+    options = parser.parse_args()
     os.environ["LOKI_HOME"] = tempfile.mkdtemp()
-    lines = []
-    for name, place in _PROJECTS.items():
-        tally, mended = Tally(), set[Class]()
-        top = folder / "claude_transcripts" / "claude" / place
-        with tempfile.TemporaryDirectory() as root, Workspace.init(Path(root)) as workspace:
-            for path in sorted(filter(Path.is_file, top.rglob("*")), key=_began):
-                replay(workspace, path, mended, tally)
-        errors = max(1, tally.errors)
-        idle = 100 * (tally.lines - tally.needed) / max(1, tally.calls)
-        counts = (f"{tally.calls:,}", str(tally.errors))
-        shares = (tally.warned / errors, tally.mended / errors)
-        lines.append((name, *counts, *(f"{share:.3f}" for share in shares), f"{idle:.2f}"))
-    print_lines(("project", "calls", "errors met before", "warned", "mended", "idle"), lines)
+    tallies: list[tuple[str, Tally]] = []
+    for name, paths in _projects(data.folder(options)):
+        if options.only in name:
+            tallies.append((name, _replayed(paths)))
+    if options.misses:
+        print("".join(f"{name} | {miss}\n" for name, tally in tallies for miss in tally.misses))
+    rows = [tally.row(name) for name, tally in tallies]
+    print_lines(("project", "calls", "errors met before", "warned", "mended", "idle"), rows)
+
+
+def _replayed(paths: Sequence[Path]) -> Tally:
+    tally, mended = Tally(), set[Class]()
+    with tempfile.TemporaryDirectory() as root, Workspace.init(Path(root)) as workspace:
+        for path in paths:
+            replay(workspace, path, mended, tally)
+    return tally
 
 
 def _began(path: Path) -> str:
     """The moment of the first event of a transcript."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            found = re.search(r'"timestamp":\s*"([^"]+)"', line)
-            if found:
-                return found[1]
-    return ""
+    return next((event["timestamp"] for event in _events(path) if "timestamp" in event), "")
 
 
 if __name__ == "__main__":
