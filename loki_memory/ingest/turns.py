@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.files.redaction import clip, clip_end, find_secrets, redact
-from loki_memory.models.error_signature import is_shell
+from loki_memory.models.error_signature import is_shell, without_startup
 
 PROMPT, CALL, RESULT, STOP, END = "prompt", "call", "result", "stop", "end"
 SAY, COMPACT = "say", "compact"  # prose of the agent; the summary with which it goes on
@@ -265,7 +265,7 @@ def first_hunks(hunks: Iterable[Hunk]) -> tuple[Hunk, ...]:
 
 def result_text(text: str, *, failed: bool) -> str:
     """What of a tool's answer tells how it ended."""
-    text = clean(text)
+    text = without_startup(clean(text))
     if not failed:
         return clip(text, _SAID)
     text = redact(text)

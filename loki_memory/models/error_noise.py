@@ -56,7 +56,7 @@ _SELF_EVIDENT = re.compile(
     r"imported and not used|declared and not used|undefined: |undeclared name|cannot find symbol"
     r"|syntax error|SyntaxError|IndentationError|unexpected token|is not defined\b|missing return$"
     r"|too many arguments in call|not enough arguments in call|redeclared in this block"
-    r"|cannot use .* as .* value",
+    r"|cannot use .* as .* value|^\(eval\):\d+: (?:parse error|unmatched)",
     re.IGNORECASE,
 )
 _NOTHING = re.compile(
@@ -101,6 +101,11 @@ def teaches(line: str, action: str, target: str) -> bool:
 def is_usage(line: str) -> bool:
     """Tell whether a command was called in a way that it does not know."""
     return _USAGE.search(line) is not None
+
+
+def is_environment(line: str) -> bool:
+    """Tell whether what is wrong is the place in which a command runs, and not what it works on."""
+    return _ENVIRONMENT.search(line) is not None
 
 
 def destroys(command: str) -> bool:

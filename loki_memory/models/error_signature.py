@@ -23,6 +23,11 @@ _TRACEBACK = "Traceback (most recent call last):"
 _NOISE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|</?tool_use_error>")  # colours; an agent's envelope
 # In front of a line's text: pytest's margin, the name of the task that a runner prints.
 _MARGIN = re.compile(r"^(?:E\s{2,}|\[[a-z][\w:-]*\] +(?=\S))")
+# What Python reports of a broken .pth file each time that it starts, whatever it then does.
+_STARTUP = re.compile(
+    r"^Error processing line \d+ of .*?(?:^Remainder of file ignored[ \t]*\n?|(?=^…$)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _DATA = re.compile(r"^String: ", re.MULTILINE)  # from here on an editor repeats its input
 # A compiler's position: `src/a.ts:12:5 - `, `a.ts(12,5): `, `./main.go:10:2: `.
 _WHERE = re.compile(r"^(?:[A-Za-z]:)?[\w./\\@+-]+\.\w+(?::\d+(?::\d+)?|\(\d+,\d+\))\s*[:-]\s+")
@@ -96,6 +101,7 @@ _SALIENCE = tuple(
         (3, r"(?i)\bnot (?:allowed|permitted|supported|defined|installed|recognized)|\bkilled\b"),
     )
 )
+_FAULT = 6  # a line that names the fault itself
 _PLAIN = 0.5  # an unknown line is better than one that is known to say nothing
 
 _QUOTED = re.compile(
@@ -188,8 +194,20 @@ def with_command(line: str, command: str) -> str:
     return f"{line} (running {command})" if command else line
 
 
+def without_startup(output: str) -> str:
+    """An output without what an interpreter complains of at every start."""
+    return _STARTUP.sub("", output) if "Error processing line" in output else output
+
+
+def states_fault(output: str) -> bool:
+    """Tell whether a line of an output names an exception, or is a compiler's complaint."""
+    lines = without_startup(output).splitlines()
+    return any(_salience(line.strip()[:_LONGEST]) >= _FAULT for line in lines)
+
+
 def salient(error: str) -> str:
     """The line that states the fault: see the table of salience; else the first line."""
+    error = without_startup(error)
     known = next((line for pattern, line in _KNOWN if pattern.search(error)), "")
     if known:
         return known

@@ -1,0 +1,187 @@
+"""The sentence that explains an error best, of those that were said until it was mended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from loki_memory.consolidation.similarity import content, is_form, stem
+from loki_memory.ingest.sentences import sentences
+from loki_memory.ingest.statement_score import CODE_NAME, HEDGE
+from loki_memory.ingest.statements import tidy
+from loki_memory.ingest.steps import Step
+from loki_memory.models.diagnostics import Diagnostic
+
+_LEAST = 1.15  # of the score, chosen on hand-judged remedies
+_LEAST_WORDS, _MOST_WORDS = 5, 45
+# What was done, as the message after the success tells it, and what the next one has to do.
+_IMPERATIVES = {
+    "added": "add",
+    "changed": "change",
+    "converted": "convert",
+    "extracted": "extract",
+    "handled": "handle",
+    "inlined": "inline",
+    "merged": "merge",
+    "moved": "move",
+    "refactored": "refactor",
+    "removed": "remove",
+    "renamed": "rename",
+    "replaced": "replace",
+    "returned": "return",
+    "split": "split",
+    "switched": "switch",
+    "used": "use",
+    "wrapped": "wrap",
+}
+_DOES = re.compile(rf"(?:{'|'.join(sorted({*_IMPERATIVES.values()}))})\b", re.IGNORECASE)
+_DID = re.compile(rf"(?:{'|'.join(sorted(_IMPERATIVES))})\b", re.IGNORECASE)
+_TELLS = re.compile(
+    r"\b(?:needs? to|must|should|instead|requires?|expects?|has to|have to|the fix is"
+    r"|by (?:\w+ing)|use `|make sure|only works|not supported)\b",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r"\b(?:because|doesn't|does not|isn't|is not|aren't|wrong|missing|unused|no longer|only"
+    r"|the (?:issue|problem) (?:is|was)|stale|renamed|already|false positive|can't|cannot|due to"
+    r"|since|never|not (?:set|found|available|installed|configured|compatible))\b",
+    re.IGNORECASE,
+)
+_EMPTY = re.compile(
+    r"\W*(?:(?:there (?:is|are)|two|three|four|a few|some|several|one|\d+)\b.{0,40}"
+    r"\b(?:issues?|errors?|failures?|problems?)|i (?:can )?see|i need to see|conflicts? (?:is|are)"
+    r"|let me (?:check|look|see|read|find|run|try|fix|verify)|now (?:let me|run|i)|good|great"
+    r"|the (?:error|output|test)(?: message)? (?:confirms|shows|indicates|proves|reproduces)"
+    r"|all (?:tests|good))\b",
+    re.IGNORECASE,
+)
+_ELSEWHERE = re.compile(
+    r"\bnot (?:related|the focus|our|because of)\b|\bunrelated\b|\bpre-existing\b", re.IGNORECASE
+)
+_PASSES = re.compile(
+    r"\ball (?:\w+ )?(?:tests? )?pass|\bpass(?:es|ing)?\b|\bclean\b", re.IGNORECASE
+)
+_ANNOUNCED = re.compile(
+    r"^(?:(?:now|so|ok(?:ay)?|good|right|ah)\b[\s,.!—-]*)*"
+    r"(?:(?:let me|i'?ll|i will|i need to|we need to)\s+)?(?:(?:also|just|now|first) )?",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(  # questions, the first person, hashes, paths of one machine
+    r"\?$|\bI\b|\bmy\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/(?:Users|home)/"
+    r"|\bcurrently\b|\byou(?:r|'re)?\b|\blines? \d+"
+    r"|\bthis (?:worktree|repo(?:sitory)?|branch|machine|session|checkout)\b"
+)
+_OWN_NAME = re.compile(r"\b[a-z]+[A-Z]\w*|\b[A-Za-z]+_\w+|\b[A-Z][a-z]+[A-Z]\w*")
+_FIRST_NAME = re.compile(r"^\W*`([a-z][a-z0-9]+)`")
+_RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
+# Words that every error and every sentence about one may have.
+_GENERIC = frozenset(
+    stem(word)
+    for word in re.findall(
+        r"\w+",
+        "command code could error exception fail failed failure fatal file get issue line module "
+        "name object path problem python run running test tests type value warning",
+    )
+)
+
+
+class _Said(NamedTuple):
+    """A sentence as it would be told."""
+
+    number: int  # of its message since the error
+    text: str
+    message: str  # in which it stands
+
+
+def explanation(
+    steps: Sequence[Step], error: str, finding: Diagnostic | None, after: Sequence[str] = ()
+) -> str:
+    """The sentence that explains an error best; empty if none does.
+
+    `after` are messages that follow the success: of them counts what they say was done.
+    """
+    words = frozenset(content(error)) - frozenset(content(steps[0].head if not finding else ""))
+    said = [*_said(text for step in steps for text in step.said), *_done(after)]
+    ranked = [
+        (_score(sentence, words, finding), -sentence.number, sentence.text) for sentence in said
+    ]
+    good = [rank for rank in ranked if rank[0] >= _LEAST]
+    telling = [rank for rank in good if tells(rank[2])] if finding else []
+    return max(telling or good, default=(0.0, 0, ""))[2]
+
+
+def tells(sentence: str) -> bool:
+    """Check if a sentence says what to do."""
+    return bool(_TELLS.search(sentence) or _DOES.match(sentence))
+
+
+def _said(messages: Iterator[str]) -> Iterator[_Said]:
+    """Sentences as they would be told, with the number of their message."""
+    for number, text in enumerate(messages):
+        for sentence in sentences(text):
+            told = tidy(_ANNOUNCED.sub("", sentence).rstrip(":"))
+            if _LEAST_WORDS <= len(told.split()) <= _MOST_WORDS and not _REFUSED.search(told):
+                yield _Said(number, told, text)
+
+
+def _done(messages: Sequence[str]) -> Iterator[_Said]:
+    """Sentences that tell what was done, as advice: "Refactored to a table" is "Refactor …"."""
+    for sentence in _said(iter(messages)):
+        if _DID.match(sentence.text):
+            verb, _, rest = sentence.text.partition(" ")
+            advice = f"{_IMPERATIVES[verb.lower()].capitalize()} {rest}"
+            yield sentence._replace(number=0, text=advice)
+
+
+def _score(sentence: _Said, error: frozenset[str], finding: Diagnostic | None) -> float:
+    text, number = sentence.text, sentence.number
+    own = frozenset(content(text))
+    if _ELSEWHERE.search(sentence.message if finding else text):
+        return 0.0
+    if finding and (_is_of_another(text, finding) or not _is_of_rule(sentence, own, finding)):
+        return 0.0
+    if not finding and not (own & error) - _GENERIC:
+        return 0.0  # it speaks of something else
+    score = 0.25 * min(2, len(own & error)) + 0.35 * min(4, len(own - error)) / 4
+    score += 0.7 * tells(text)
+    score += 0.5 * (_REASON.search(text) is not None)
+    score += 0.25 * (CODE_NAME.search(text) is not None)
+    score += 0.35 * (number == 0)
+    score += 0.3 * (finding is not None and finding.rule in text)
+    score -= 0.9 * (_EMPTY.match(text) is not None)
+    score -= 0.4 * (HEDGE.search(text) is not None)
+    score -= 0.5 * (_PASSES.search(text) is not None)
+    return score - 0.15 * number
+
+
+def _is_of_rule(sentence: _Said, words: frozenset[str], finding: Diagnostic) -> bool:
+    """Check if a sentence names the rule, or what it complains of.
+
+    A plan ("refactor to a table") may leave that to the rest of its message.
+    """
+    complained = frozenset(content(finding.message))
+    if finding.rule in sentence.text or _share(words, complained):
+        return True
+    rest = frozenset(content(sentence.message))
+    is_plan = sentence.number == 0 and _DOES.match(sentence.text) is not None
+    return is_plan and (finding.rule in sentence.message or len(_share(rest, complained)) > 1)
+
+
+def _share(words: frozenset[str], others: frozenset[str]) -> list[str]:
+    """Words of which the others have a form: "duplication" is a form of "duplicate"."""
+    return [
+        word for word in words if word in others or any(is_form(word, other) for other in others)
+    ]
+
+
+def _is_of_another(sentence: str, finding: Diagnostic) -> bool:
+    """Check if a sentence is about one place in the code, or about another rule of the linter.
+
+    >>> _is_of_another("Mark the G204 as safe", Diagnostic("gosec", "G304: Potential inclusion"))
+    True
+    """
+    text = finding.text()
+    names = {*_OWN_NAME.findall(sentence), *_RULE_CODE.findall(sentence)}
+    names |= {*_FIRST_NAME.findall(sentence)}
+    return any(name not in text for name in names)

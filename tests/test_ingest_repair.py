@@ -1,0 +1,183 @@
+"""Repairs: which sentence, change or command is told as the remedy of an error."""
+
+from __future__ import annotations
+
+import pytest
+from claude_lines import Transcript
+
+from loki_memory.ingest.claude_code import ClaudeCode
+from loki_memory.ingest.episodes import episodes
+from loki_memory.ingest.turns import Turn
+from loki_memory.models.error_signature import complaint
+
+HERE = "/home/ana/shop"
+
+
+def remedy(work: Transcript) -> str:
+    """The resolution of the first error of a session; empty if it has none."""
+    turns = [turn for line in work.lines for turn in ClaudeCode().turns(line) or ()]
+    first = next(iter(episodes(sorted(turns, key=Turn.order))))
+    return first.errors_encountered[0].resolution or ""
+
+
+def failing(command: str, error: str) -> Transcript:
+    return Transcript().say("Do it").call("Bash", error, failed=True, command=command)
+
+
+def edit(work: Transcript, path: str, old: str, new: str) -> Transcript:
+    return work.call("Edit", file_path=f"{HERE}/{path}", old_string=old, new_string=new)
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
+def test_the_program_that_worked_in_place_of_another_is_named() -> None:
+    work = failing("python tests.py", "ImportError: No module named pathlib")
+    work.call("Bash", "Python 2.7", command="python --version")
+    work.call("Bash", command="python3 tests.py")
+    assert remedy(work) == "Use `python3` instead of `python`. E.g. `python3 tests.py`"
+
+
+def test_a_script_that_worked_is_no_remedy_of_another_script() -> None:
+    work = failing("python3 first.py", "ImportError: No module named yaml")
+    assert remedy(work.call("Bash", command="python3 second.py")) == ""
+
+
+def test_what_runs_the_same_tests_replaces_a_runner_that_is_not_there() -> None:
+    work = failing("python -m pytest tests/forms/test_media.py", "python: No module named pytest")
+    work.call("Bash", command="python3 tests/run.py forms.test_media -v 2 2>&1 | tail -20")
+    assert remedy(work) == (
+        "Use `python3 tests/run.py` instead of `python -m pytest`."
+        " E.g. `python3 tests/run.py forms.test_media -v 2`"
+    )
+
+
+def test_a_pipe_that_hides_a_failure_is_no_success() -> None:
+    work = failing("make build", "ld: cannot find -lz of the library")
+    work.call("Bash", "error: linker failed", command="make build CFLAGS=-g 2>&1 | head -5")
+    assert remedy(work) == ""
+
+
+def test_a_command_that_worked_after_an_edit_is_how_it_was_tried_and_no_remedy() -> None:
+    work = failing("run.sh all", "KeyError: the label of the cart is unknown")
+    edit(work, "cart.py", "a = 1", "a = 2")
+    assert remedy(work.call("Bash", command="run.sh some")) == ""
+
+
+def test_of_a_chain_of_subcommands_of_one_script_nobody_knows_which_failed() -> None:
+    work = failing("./h.sh begin && ./h.sh end", "The following paths are ignored by git")
+    work.call("Bash", command="./h.sh begin --quietly && ./h.sh other")
+    assert remedy(work) == ""
+
+
+def test_the_failed_part_of_a_chain_is_compared_with_its_own_kind() -> None:
+    work = failing("go build -o ./x ./cmd/... && ./x run", "go: cannot write multiple packages")
+    work.call("Bash", command="go build -o ./x ./cmd/main.go && ./x run")
+    assert remedy(work) == "Run `go build -o ./x ./cmd/main.go`"
+
+
+def test_a_command_is_told_without_the_folder_of_one_machine() -> None:
+    work = failing("git -C /home/ana/shop status", "fatal: unable to read tree of the index")
+    work.call("Bash", command="git -C /home/ana/shop read-tree HEAD")
+    work.call("Bash", command="git -C /home/ana/shop status")
+    assert remedy(work) == "Run `git read-tree HEAD`"
+
+
+@pytest.mark.parametrize("other", ["pip install -e shop -q", "pip install --help"])
+def test_what_only_says_less_or_asks_for_help_is_no_other_form(other: str) -> None:
+    work = failing("pip install -e shop", "ERROR: shop is not a valid editable requirement")
+    assert remedy(work.call("Bash", command=other)) == ""
+
+
+# -- changes ---------------------------------------------------------------------------------------
+
+
+def test_a_rule_that_is_silenced_with_a_reason_is_a_remedy() -> None:
+    work = failing("make lint", "a.go:3:2: error is not nil but it returns nil (nilerr)")
+    edit(work, "a.go", "return nil", "return nil //nolint:nilerr // a missing file is expected")
+    assert remedy(work.call("Bash", command="make lint")) == ""  # its line is unknown
+    assert remedy(_silenced("return nil //nolint:nilerr // a missing file is expected")) == (
+        "Where the code is meant so, silence the rule and say why:"
+        " `return nil` → `return nil //nolint:nilerr // a missing file is expected` (a.go)"
+    )
+    assert remedy(_silenced("return nil //nolint:nilerr")) == ""
+
+
+def _silenced(line: str) -> Transcript:
+    work = failing("make lint", "a.go:3:2: error is not nil but it returns nil (nilerr)")
+    patched(work, "a.go", 3, ["return nil"], [line])
+    return work.call("Bash", command="make lint")
+
+
+def patched(work: Transcript, path: str, line: int, old: list[str], new: list[str]) -> None:
+    edit(work, path, "\n".join(old), "\n".join(new))
+    lines = [*(f"-{text}" for text in old), *(f"+{text}" for text in new)]
+    work.lines[-1]["toolUseResult"] = {
+        "filePath": f"{HERE}/{path}",
+        "structuredPatch": [{"oldStart": line, "newStart": line, "lines": lines}],
+    }
+
+
+def test_a_line_that_is_changed_twice_is_told_as_changed_once() -> None:
+    work = failing("make lint", "a.go:3:2: Error return value is not checked (errcheck)")
+    patched(work, "a.go", 3, ["x, _ := f()"], ["x, err := f() //nolint:errcheck // best effort"])
+    patched(work, "a.go", 3, ["x, err := f() //nolint:errcheck // best effort"], ["x, err := g()"])
+    work.call("Bash", command="make lint")
+    assert remedy(work) == "Change `x, _ := f()` → `x, err := g()` (a.go)"
+
+
+def test_a_removed_line_mends_only_what_was_called_superfluous() -> None:
+    for message, expected in (
+        ("string `user` has 3 occurrences, make it a constant (goconst)", ""),
+        ("redundant `user` statement (gosimple)", 'Remove `name := "user"` (a.go)'),
+    ):
+        work = failing("make lint", f"a.go:3:2: {message}")
+        patched(work, "a.go", 3, ['name := "user"'], [])
+        assert remedy(work.call("Bash", command="make lint")) == expected
+
+
+def test_a_slip_in_a_file_that_was_just_written_has_no_remedy() -> None:
+    work = Transcript().say("Try it").call("Write", file_path=f"{HERE}/try.py", content="a.get()")
+    error = 'File "try.py", line 1, in <module>\nAttributeError: the cart has no attribute get'
+    work.call("Bash", error, failed=True, command="python3 try.py")
+    edit(work, "try.py", "cart.get()", "cart.attribute()")
+    assert remedy(work.call("Bash", command="python3 try.py")) == ""
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def test_a_plan_says_what_to_do_where_its_message_names_the_complaint() -> None:
+    work = failing("make lint", "a.go:3:2: lines are duplicate of `b.go:5-9` (dupl)")
+    work.reply("The linter found duplicate lines in tests. Let me refactor to a table of cases:")
+    assert remedy(work.call("Bash", command="make lint")) == "Refactor to a table of cases"
+
+
+def test_what_was_done_is_told_as_what_to_do() -> None:
+    work = failing("make lint", "a.go:3:2: Function f has a Cyclomatic Complexity of 30 (cyclop)")
+    work.call("Bash", command="make lint").reply(
+        "Extracted `readAll` helpers to reduce complexity. Done."
+    )
+    assert remedy(work) == ""  # it names one place
+    work = failing("make lint", "a.go:3:2: Function f has a Cyclomatic Complexity of 30 (cyclop)")
+    work.call("Bash", command="make lint").reply("Extracted helpers to reduce the complexity.")
+    assert remedy(work) == "Extract helpers to reduce the complexity."
+
+
+def test_a_sentence_that_shares_only_common_words_with_an_error_explains_nothing() -> None:
+    work = failing("tool run", "AttributeError: object has no attribute of the loader")
+    work.reply("The issue is that a file is read twice because the test does not close it.")
+    assert remedy(work.call("Bash", command="tool run")) == ""
+
+
+# -- what an interpreter says at every start -------------------------------------------------------
+
+
+def test_a_report_that_comes_with_every_start_is_no_error() -> None:
+    output = (
+        "Exit code 1\nError processing line 1 of /opt/site-packages/a-nspkg.pth:\n\n"
+        "  Traceback (most recent call last):\n    exec(line)\n"
+        "  AttributeError: 'NoneType' object has no attribute 'loader'\n\n"
+        "Remainder of file ignored\nKeyError: 'SHOP'\n"
+    )
+    assert complaint(output) == "KeyError: 'SHOP'"
