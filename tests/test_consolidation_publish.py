@@ -12,6 +12,7 @@ import pytest
 from loki_memory import Workspace
 from loki_memory.install.git import install_git
 from loki_memory.models import AntiPattern, Belief, Episode, Fact
+from loki_memory.models.text import run_hashes
 from tests.conftest import git
 
 LESSON = "The payment tests need a running Redis, started with `make redis`, on port 6380."
@@ -152,6 +153,24 @@ def test_what_names_a_person_or_quotes_a_prompt_is_not_published(
     repo.consolidate()
     assert tracked(repo) == []
     assert [fact.title() for fact in beliefs(repo)] == [text]
+
+
+def test_what_repeats_eight_words_of_any_prompt_is_not_published(repo: Workspace) -> None:
+    asked = sorted(run_hashes(f"Please implement this plan: {LESSON} Then commit."))
+    other = session(3, "Rounding in the importer must never happen before the sum is known.")
+    repo.record([session(1), session(2), {**other, "prompt_hashes": asked}])
+    repo.consolidate()
+    assert tracked(repo) == []
+
+
+def test_a_session_that_was_resumed_under_another_id_counts_once(repo: Workspace) -> None:
+    copied = {**session(1), "id": "ep-2026-03-01-copied", "session": "session-1-resumed"}
+    repo.record([session(1), copied])
+    repo.consolidate()
+    assert tracked(repo) == []
+    repo.record(session(2))
+    repo.consolidate()
+    assert len(tracked(repo)) == 1
 
 
 def test_a_candidate_that_somebody_accepts_is_published(project: Path, repo: Workspace) -> None:

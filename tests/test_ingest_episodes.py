@@ -11,6 +11,7 @@ from loki_memory.ingest.episodes import episodes
 from loki_memory.ingest.turns import Turn
 from loki_memory.models import Episode
 from loki_memory.models.diagnostics import findings, rule
+from loki_memory.models.text import run_hashes
 
 
 def turns(told: Transcript) -> list[Turn]:
@@ -48,6 +49,16 @@ def test_an_episode_tells_goal_files_errors_remedy_outcome_and_commit() -> None:
     assert (second.outcome, second.context.phase) == ("unknown", "implementation")
     assert {first.agent, second.agent} == {"claude-code"}
     assert first.session == second.session == shop().session
+
+
+def test_an_episode_keeps_hashes_of_what_its_user_wrote_and_not_the_words() -> None:
+    pasted = "we keep all the prices of the shop in whole cents everywhere"
+    work = Transcript().say("Mend the cart").call("Bash", command="make").say("ok, go on")
+    work.lines[-1]["message"]["content"] = f"yes, go on. {pasted}"
+    found = told(work)
+    hashes = {hashed for episode in found for hashed in episode.prompt_hashes}
+    assert run_hashes(pasted) <= hashes
+    assert run_hashes("Mend the cart with the eight words of this").isdisjoint(hashes)
 
 
 def test_ids_come_from_the_session_and_the_first_prompt() -> None:

@@ -9,6 +9,7 @@ import pytest
 from test_hooks import fire
 
 from loki_memory import Workspace
+from loki_memory.injection.prompt_hints import lesson
 
 
 def refused(session: str, day: int, command: str, error: str, fixed: str) -> dict[str, Any]:
@@ -67,6 +68,59 @@ def test_an_error_of_one_session_is_told_only_where_the_option_is_repeated(
     ws.consolidate()
     assert before(project, "Bash", command="gh pr view 9") == ""
     assert "--stat" in before(project, "Bash", command="gh pr diff 9 --stat")
+
+
+def test_a_program_in_whose_place_another_one_works_is_named_from_the_first_session_on(
+    ws: Workspace, project: Path
+) -> None:
+    ws.record(exchanged("s1", 1))
+    ws.consolidate()
+    assert before(project, "Bash", command="python3 b.py") == ""
+    told = before(project, "Bash", command="cd x && python b.py")
+    assert "Use `python3` instead of `python`" in told
+
+
+def exchanged(session: str, day: int) -> dict[str, Any]:
+    """An episode in which another program worked."""
+    error = "ImportError: No module named pathlib"
+    episode = refused(session, day, "python a.py", error, "python3 a.py")
+    resolution = "Use `python3` instead of `python`. E.g. `python3 a.py`"
+    return {
+        **episode,
+        "errors_encountered": [{"type": "Bash", "message": error, "resolution": resolution}],
+    }
+
+
+def test_another_error_of_that_program_is_told_the_same_once_two_sessions_needed_it(
+    ws: Workspace,
+) -> None:
+    ws.record([exchanged(f"s{n}", n) for n in (1, 2)])
+    ws.consolidate()
+    error = "ImportError: No module named django"
+    assert "python3" in lesson(ws, error, "Bash", "python manage.py", "s", "test")
+    assert lesson(ws, error, "Bash", "python3 manage.py", "s", "test") == ""
+
+
+def linted(session: str, day: int, rule: str) -> dict[str, Any]:
+    """An episode in which a linter refused something, and what was done."""
+    message = f"a.go:{day}:2: the value of the {rule} call is not right here ({rule})"
+    episode = refused(session, day, "make lint", message, "make lint")
+    resolution = f"Wrap the {rule} call in a helper."
+    return {
+        **episode,
+        "errors_encountered": [{"type": "make lint", "message": message, "resolution": resolution}],
+    }
+
+
+def test_a_linter_is_told_the_two_rules_that_were_broken_most_often(
+    ws: Workspace, project: Path
+) -> None:
+    rules = ("aa", "aa", "aa", "bb", "bb", "cc", "cc", "dd")
+    ws.record([linted(f"s{n}", n, f"{rule}check") for n, rule in enumerate(rules, 1)])
+    ws.consolidate()
+    told = before(project, "Bash", command="make lint")
+    assert [rule for rule in ("aa", "bb", "cc", "dd") if f"({rule}check)" in told] == ["aa", "bb"]
+    assert before(project, "Bash", command="make lint") == ""
 
 
 def test_a_file_is_told_the_lessons_that_name_it(ws: Workspace, project: Path) -> None:

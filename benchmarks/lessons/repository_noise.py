@@ -123,7 +123,9 @@ def _said(line: bytes) -> Iterator[str]:
         turn = json.loads(line)
     except ValueError:
         return
-    if not isinstance(turn, dict) or turn.get("type") != "user" or turn.get("isMeta"):
+    if not isinstance(turn, dict) or turn.get("type") != "user":
+        return
+    if turn.get("isMeta") or turn.get("isCompactSummary"):  # a program wrote it, or the agent
         return
     content = (turn.get("message") or {}).get("content")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]

@@ -6,8 +6,8 @@ The open transcripts of each project are replayed in the order of time, and so a
 repository of SWE-ContextBench. Before each command and at each error the lines are asked for that
 the hooks would tell; after each session memory learns from it, as the hook at its end does. An
 error counts if an earlier session met its class (a linter's rule, or the command with the masked
-complaint) and went on to run the same command without it. Errors of the client's own tools do not
-count.
+complaint) and went on to run the same command, or script, without it. Errors of the client's own
+tools do not count.
 
     warned   told before the command, in this session, about this class: by the brief at its start,
              or before a command
@@ -39,8 +39,10 @@ from report import print_lines
 
 from loki_memory import Workspace
 from loki_memory.consolidation.failures import RULE, complaint, key
+from loki_memory.ingest.repair_command import script_of
 from loki_memory.injection.before_tool import command_lesson
 from loki_memory.injection.brief import brief
+from loki_memory.injection.exchange import advice
 from loki_memory.injection.prompt_hints import lesson
 from loki_memory.models import AntiPattern
 from loki_memory.models.diagnostics import findings
@@ -50,6 +52,7 @@ from loki_memory.models.error_signature import head
 _PROJECTS = {"entireio/cli": "entireio+cli", "entire-bmad": "ShamsiievDmytro+entire-bmad"}
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ID = re.compile(r"\[(anti-[\w-]+)\]")
+_CHAIN = re.compile(r"&&|;|\n")
 _SHOWN = 110  # characters of an error and of its command
 
 Class = tuple[str, str]  # head and template of an error
@@ -134,26 +137,34 @@ def replay(workspace: Workspace, path: Path, mended: set[Class], tally: Tally) -
     met: list[tuple[str, set[Class]]] = []
     for call in calls(path):
         tally.calls += 1
-        before = _classes_of(workspace, command_lesson(workspace, call.command, session, "replay"))
-        told |= before
+        before = command_lesson(workspace, call.command, session, "hook:PreToolUse")
+        lines = before.count("\n")
+        warned = _classes_of(workspace, before)
+        told |= warned
         here = classes(call) if call.error else set()
-        tally.lines += len(before)
-        tally.needed += len(before & here)
+        tally.lines += lines
+        tally.needed += min(lines, len(warned & here))
         for class_ in sorted(here & mended):
             tally.errors += 1
             tally.warned += class_ in told
-            at = lesson(workspace, call.error, "Bash", call.command, session, "replay")
+            at = lesson(workspace, call.error, "Bash", call.command, session, "hook:Failure")
             told |= _classes_of(workspace, at)
             tally.mended += class_ in told
             if class_ not in told:
                 tally.misses.append(_miss(workspace, class_, call))
-        name = head("Bash", call.command)
+        name = _name(call.command)
         overcome |= {class_ for other, each in met if other == name for class_ in each - here}
         met = [(other, each & here if other == name else each) for other, each in met]
         met += [(name, here)] if here else []
     mended |= overcome
     workspace.ingest([path])
     workspace.sessions.learn(_session(path))
+
+
+def _name(command: str) -> str:
+    """What makes a command the same again: its head, and the scripts that interpreters run."""
+    scripts = (script_of(part.strip()) for part in _CHAIN.split(command))
+    return " ".join([head("Bash", command), *filter(None, scripts)])
 
 
 def _session(path: Path) -> str:
@@ -181,9 +192,18 @@ def _miss(workspace: Workspace, class_: Class, call: Call) -> str:
 
 
 def _classes_of(workspace: Workspace, text: str) -> set[Class]:
-    records = (workspace.get(name) for name in _ID.findall(text))
-    found = (_class(record) for record in records if isinstance(record, AntiPattern))
-    return {class_ for class_ in found if class_}
+    """The classes of the lessons in a text, and those of lessons that give the same advice."""
+    told = [workspace.get(name) for name in dict.fromkeys(_ID.findall(text))]
+    records = [record for record in told if isinstance(record, AntiPattern)]
+    advised = {said for record in records if (said := advice(record.document()))}
+    if advised:
+        every = workspace.list(kind="anti-pattern")
+        records += [
+            other
+            for other in every
+            if isinstance(other, AntiPattern) and advice(other.document()) in advised
+        ]
+    return {class_ for record in records if (class_ := _class(record))}
 
 
 def _class(record: AntiPattern) -> Class | None:

@@ -40,6 +40,7 @@ from loki_memory.models.links import Tombstone
 _EXAMPLE = " E.g. "
 _CODE = re.compile(r"`[^`]+`")
 _TELLING = 4  # words of content that the messages of a rule must share to be told by them
+_COMMANDS = 8  # that report a rule
 _NEWEST = 25  # episodes, of all that met an error
 
 
@@ -148,6 +149,7 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
         "scope": first.scope,
         "key": met[0].failure.key._asdict(),
         "usage": is_usage(met[0].failure.line) or None,
+        "commands": _commands(met, old),
         "origin": least_trusted([*known.fresh, *filter(None, [old])]),
     }
     evidence = {"for": newest(episodes), "against": old.evidence.against if old else []}
@@ -176,6 +178,15 @@ def _line(met: list[Occurrence]) -> str:
     is_rule = met[0].failure.key.template.startswith(RULE)
     shared = common(lines).strip(f"{LEFT_OUT} ") if is_rule and len({*lines}) > 1 else ""
     return shared if len(content(shared.replace(LEFT_OUT, " "))) >= _TELLING else _commonest(lines)
+
+
+def _commands(met: list[Occurrence], old: AntiPattern | None) -> list[str] | None:
+    """The commands that report a linter's rule, which its key does not name."""
+    if not met[0].failure.key.template.startswith(RULE):
+        return None
+    known = (extra(old, "commands") if old else None) or []
+    found = {occurrence.failure.command for occurrence in met} | {*known}
+    return sorted(filter(None, found))[:_COMMANDS] or None
 
 
 def _archived(snapshot: Snapshot, old: AntiPattern | None) -> list[Resolution]:

@@ -73,6 +73,7 @@ class Failure(NamedTuple):
     do: str  # what was done about it; empty if nothing is known
     names: frozenset[str]  # that this brought in, also those that `do` does not show
     worked: bool  # and it did not come again, and the episode did not fail
+    command: str = ""  # that met it; of a linter's rule the key does not say
 
 
 class _Met(NamedTuple):
@@ -81,6 +82,7 @@ class _Met(NamedTuple):
     line: str
     step: int
     resolution: str
+    type: str = ""
 
 
 class _Known(NamedTuple):
@@ -135,7 +137,8 @@ def _met(episode: Episode) -> Iterator[_Met]:
         whole = error.message or error.type
         steps = [at for at in failing if at not in told and _is_same(whole, log[at].error or "")]
         told.update(steps[:1])
-        yield _Met(complaint(whole), steps[0] if steps else -1, (error.resolution or "").strip())
+        resolution = (error.resolution or "").strip()
+        yield _Met(complaint(whole), steps[0] if steps else -1, resolution, error.type)
     for at in failing:
         if at not in told:
             yield _Met(complaint(log[at].error or ""), at, "")
@@ -195,7 +198,16 @@ def _mishap(episode: Episode, known: _Known) -> Failure:
     id_, found, met = known
     remedy = _remedy(episode, met, found)
     line = _general(met.line) if rule(met.line) else with_command(_public(met.line), found.head)
-    return Failure(id_, found, line, *remedy, worked=episode.outcome != "failure")
+    worked = episode.outcome != "failure"
+    return Failure(id_, found, line, *remedy, worked=worked, command=_reported_by(episode, met))
+
+
+def _reported_by(episode: Episode, met: _Met) -> str:
+    """The command in whose output an error stood."""
+    if met.step < 0:
+        return head("shell", met.type)
+    action = episode.action_log[met.step]
+    return head(action.action, action.target or "")
 
 
 def _public(line: str) -> str:

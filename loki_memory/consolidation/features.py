@@ -70,6 +70,7 @@ class EpisodeFeatures(NamedTuple):
     is_terse: bool
     captured: bool = False
     before_commits: Sequence[Sequence[str]] = ()  # commands between the last edit and each commit
+    prompt_hashes: Sequence[str] = ()  # of what its user wrote
     stated: Sequence[Sequence[Any]] = ()  # text, type, score, and whether the defect was mended
 
     @property
@@ -154,6 +155,7 @@ def episode_features(episode: Episode) -> EpisodeFeatures:
         is_terse=is_terse(episode),
         captured=episode.captured,
         before_commits=before_commits(episode),
+        prompt_hashes=episode.prompt_hashes,
         stated=[
             [one.text, one.type, one.score, one.resolved, one.quoted] for one in episode.statements
         ],
@@ -170,13 +172,13 @@ def _first_done(actions: Iterable[Action]) -> list[list[Any]]:
 
 
 def _plain(one: Failure) -> list[Any]:
-    return [one.id, [*one.key], one.line, one.do, sorted(one.names), one.worked]
+    return [one.id, [*one.key], one.line, one.do, sorted(one.names), one.worked, one.command]
 
 
 def _failure(
-    id_: str, key: Sequence[str], line: str, do: str, names: Sequence[str], worked: bool
+    id_: str, key: Sequence[str], line: str, do: str, names: Sequence[str], *rest: Any
 ) -> Failure:
-    return Failure(id_, Key(*key), line, do, frozenset(names), worked)
+    return Failure(id_, Key(*key), line, do, frozenset(names), *rest)
 
 
 def encoded(features: EpisodeFeatures) -> str:

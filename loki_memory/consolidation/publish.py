@@ -29,7 +29,7 @@ from loki_memory.consolidation.template import LEFT_OUT
 from loki_memory.files.layout import PRIVATE, place
 from loki_memory.models import AntiPattern, Belief, Fact, Link, Memory, Pattern, Skill, parse
 from loki_memory.models.lesson_text import USERS_WORDS, objection
-from loki_memory.models.text import runs
+from loki_memory.models.text import run_hashes
 
 Etags = dict[str, tuple[str, str | None]]  # by id: the file, and its etag when it was read
 # Which tracked files a run may write: none, those with news in their words, or all.
@@ -240,7 +240,7 @@ class Publishing:
         for name in {*belief.rests_on(), *belief.episodes_against()} & self._files.private:
             episode = self._snapshot.episode(name)
             if episode:
-                found[name] = mark(episode)
+                found[name] = mark(episode, self._snapshot.session_of(name))
         return dict(sorted(found.items()))
 
     # -- the rule ----------------------------------------------------------------------------------
@@ -288,18 +288,15 @@ class Publishing:
         """Whether a text repeats what a user wrote."""
         if extra(belief, "quoted"):
             return True
-        asked: set[str] = set()
-        for session in self._met_in(belief):
-            asked.update(*map(runs, self._goals.get(session, ())))
-        return any(not asked.isdisjoint(runs(text)) for text in texts)
+        return any(not self._asked.isdisjoint(run_hashes(text)) for text in texts)
 
     @cached_property
-    def _goals(self) -> dict[str, list[str]]:
-        """By session, what its user asked for."""
-        found: dict[str, list[str]] = {}
+    def _asked(self) -> frozenset[str]:
+        """Hashes of all that users wrote, in whichever session."""
+        found: set[str] = set()
         for episode in self._snapshot.episodes:
-            found.setdefault(session_mark(episode), []).append(episode.goal)
-        return found
+            found.update(episode.prompt_hashes or run_hashes(episode.goal))
+        return frozenset(found)
 
 
 def _told(write: RecordWrite) -> BeliefChange:
@@ -331,13 +328,13 @@ def joined(shared: Belief, here: Belief) -> Belief:
     return shared.changed(**fields) if fields else shared
 
 
-def mark(episode: EpisodeFeatures) -> dict[str, str]:
+def mark(episode: EpisodeFeatures, session: str = "") -> dict[str, str]:
     """What others must know of a private episode to weigh it."""
     given = {
         "day": episode.date,
         "agent": episode.agent or "",
         "outcome": episode.outcome,
-        "session": session_mark(episode),
+        "session": session or session_mark(episode),
     }
     return {key: value for key, value in given.items() if value}
 

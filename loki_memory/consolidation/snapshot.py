@@ -121,12 +121,33 @@ class Snapshot:
         return found if isinstance(found, EpisodeFeatures) else None
 
     def session_of(self, name: str) -> str:
-        """The session of an episode, as a hash that clones compare; of one without, the episode."""
+        """The session of an episode, as a hash that clones compare; of one without, the episode.
+
+        A session that was resumed or forked counts as the one that it continues.
+        """
         episode = self.episode(name)
         if episode:
-            return session_mark(episode)
+            return self._continued.get(session_mark(episode), session_mark(episode))
         mark = self._marks.get(name)
         return (mark.session if mark else None) or name
+
+    @property
+    @cached_by_episodes
+    def _continued(self) -> dict[str, str]:
+        """Sessions that repeat turns of another one, each with the one that they continue.
+
+        A client that resumes or forks a session copies its turns under another id: the same prompt
+        at the same moment.
+        """
+        first: dict[tuple[str, str], str] = {}
+        found: dict[str, str] = {}
+        for episode in self.episodes:
+            if episode.captured and episode.session:
+                mark = session_mark(episode)
+                known = first.setdefault((episode.timestamp, episode.goal), found.get(mark, mark))
+                if known != mark:
+                    found.setdefault(mark, known)
+        return found
 
     def outcome_of(self, name: str) -> str:
         """The outcome of an episode; empty if nobody here knows it."""

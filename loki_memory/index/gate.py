@@ -146,10 +146,15 @@ def rule_lessons(index: Index, rule: str) -> list[ToldLesson]:
 
 
 def command_lessons(index: Index, head: str) -> list[ToldLesson]:
-    """The warnings about a command that know what to do, those met most often first."""
+    """The warnings about a command that know what to do, those met most often first.
+
+    The warning about a linter's rule belongs to the commands that report it. There a change of one
+    place is an example of what to do in all.
+    """
     rows = index.ask(
-        f"{_LESSON} WHERE m.kind = 'anti-pattern' AND {TRUSTED} "
-        f"AND json_extract(m.body, '$.key.head') = ? AND ({MENDED}) AND coalesce({_EXPLAINED}, 0) "
+        f"{_LESSON} WHERE m.kind = 'anti-pattern' AND {TRUSTED} AND ({MENDED}) "  # noqa: S608
+        f"AND (json_extract(m.body, '$.key.head') = ?1 AND coalesce({_EXPLAINED}, 0) "
+        "OR EXISTS (SELECT 1 FROM json_each(m.body, '$.commands') AS c WHERE c.value = ?1)) "
         "ORDER BY evidence DESC, m.confidence DESC, m.id",
         head,
     )

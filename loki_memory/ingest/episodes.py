@@ -23,12 +23,12 @@ from loki_memory.ingest.boundaries import Stretch, stretches
 from loki_memory.ingest.repair import repair
 from loki_memory.ingest.statements import PER_EPISODE, FoundStatement
 from loki_memory.ingest.steps import Step, steps
-from loki_memory.ingest.turns import CALL, SAY, STOP, Turn, is_foreign
+from loki_memory.ingest.turns import CALL, PROMPT, SAY, STOP, Turn, is_foreign
 from loki_memory.models import Episode, parse
 from loki_memory.models.diagnostics import Diagnostic, findings
 from loki_memory.models.error_signature import complaint
 from loki_memory.models.ids import digest
-from loki_memory.models.text import moment
+from loki_memory.models.text import moment, run_hashes
 
 _GOAL = 400  # characters: two or three sentences say what is wanted
 _ACTIONS = 60  # of the log: episodes are files that people review
@@ -94,6 +94,7 @@ def _document(
         "context": _context(stretch, files),
         "summary": closing_message(stretch),
         "statements": _stated(stated),
+        "prompt_hashes": _prompt_hashes(stretch),
         **_log(stretch, done),
         "outcome": judged(done, stretch, stopped=stopped),
         "artifacts_produced": _produced(done, files, stretch.home),
@@ -134,6 +135,11 @@ def _stated(stated: Sequence[FoundStatement]) -> list[dict[str, Any]]:
         for one in stated
         if one in best
     ]
+
+
+def _prompt_hashes(stretch: Stretch) -> list[str]:
+    prompts = (turn.text for turn in stretch.turns if turn.kind == PROMPT)
+    return sorted({hashed for text in prompts for hashed in run_hashes(text)})
 
 
 def closing_message(stretch: Stretch) -> str:

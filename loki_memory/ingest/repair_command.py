@@ -140,18 +140,18 @@ def is_same_command(failed: Step, later: Step) -> bool:
         return False
     heads = failed.heads
     known = {*heads[:1], *heads[-1:]}
-    scripts = {script for part in _parts(failed) if (script := _script(part))}
+    scripts = {script for part in _parts(failed) if (script := script_of(part))}
     return any(
         head(later.tool, part) in known and _runs_script(part, scripts) for part in _parts(later)
     )
 
 
 def _runs_script(part: str, scripts: set[str]) -> bool:
-    script = _script(part)
+    script = script_of(part)
     return not _ASKS.search(part) and (not script or not scripts or script in scripts)
 
 
-def _script(part: str) -> str:
+def script_of(part: str) -> str:
     """The script that an interpreter runs; empty if the command runs none."""
     words = _ASSIGNED.sub("", part).split()
     if not words or head("bash", words[0]) not in _INTERPRETERS:
@@ -162,7 +162,7 @@ def _script(part: str) -> str:
 
 def _most_like(wrong: str, parts: Iterable[str], name: str) -> str:
     """Of the same command in other forms, the one that has most words of the failed one."""
-    scripts = {script} if (script := _script(wrong)) else set()
+    scripts = {script} if (script := script_of(wrong)) else set()
     same = [part for part in parts if head("bash", part) == name and _runs_script(part, scripts)]
     return max(same, key=lambda part: len({*part.split()} & {*wrong.split()}), default="")
 

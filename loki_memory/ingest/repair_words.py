@@ -53,7 +53,7 @@ _EMPTY = re.compile(
     r"\b(?:issues?|errors?|failures?|problems?)|i (?:can )?see|i need to see|conflicts? (?:is|are)"
     r"|let me (?:check|look|see|read|find|run|try|fix|verify)|now (?:let me|run|i)|good|great"
     r"|the (?:error|output|test)(?: message)? (?:confirms|shows|indicates|proves|reproduces)"
-    r"|all (?:tests|good))\b",
+    r"|all (?:tests|good)|the linter (?:thinks|sees|says|complains|flags|reports|found))\b",
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(

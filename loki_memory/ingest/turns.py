@@ -27,7 +27,7 @@ SAY, COMPACT = "say", "compact"  # prose of the agent; the summary with which it
 # The order of what happened at one moment: an agent announces a call before it makes it.
 _ORDER = {COMPACT: 0, PROMPT: 1, SAY: 1.5, CALL: 2, RESULT: 3, STOP: 4, END: 5}
 
-_ASKED = 4000  # characters of a prompt: what comes after is pasted
+_ASKED = 16_000  # characters of a prompt: what comes after is pasted
 _PROSE = 4000  # of what an agent said or wrote in one turn
 _SUMMARY = 16_000  # of the summary that replaces a whole conversation
 _HUNKS, _LINES, _LINE = 8, 10, 200  # of a change: hunks, lines of each side, characters of a line

@@ -14,6 +14,7 @@ from loki_memory.ingest.turns import CALL, COMPACT, PROMPT, RESULT, SAY, Turn, i
 from loki_memory.models.error_signature import head, is_shell
 
 _PLAN = 700  # characters: a first prompt that is longer is a plan that somebody wrote before
+_READ = 4000  # characters of a plan: what comes after is pasted
 _REJECTED = "the user said:"  # before the words with which a user rejects a call
 _NAME = re.compile(r"[A-Za-z_]\w{3,}")
 _LONGEST_ORDER = 1500  # characters of a later prompt; more is pasted
@@ -79,6 +80,6 @@ class _Reader:
         self.prompts += 1
         self.asked.append(turn.text)
         if len(turn.text) > _PLAN and self.prompts == 1:
-            yield Utterance(turn.key, turn.text, WRITTEN)
+            yield Utterance(turn.key, turn.text[:_READ], WRITTEN)
         elif len(turn.text) <= _LONGEST_ORDER:
             yield Utterance(turn.key, turn.text, USER)

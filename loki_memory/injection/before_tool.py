@@ -1,20 +1,23 @@
 """Before a tool is used: the lesson of the command, or the beliefs about the file, in two lines.
 
 A command is told the mistake that was made with it before: always if it has the very option that
-was refused, otherwise if two episodes met the error and somebody knows what to do. A commit is told
-the routine. A file is told the lessons that cite or name it. Each is told once in a session; the
-call itself is neither judged nor changed.
+was refused or runs a program in whose place another one works, otherwise if two episodes met the
+error and somebody knows what to do. A linter is told the two rules that were broken most often,
+before it runs for the first time. A commit is told the routine. A file is told the lessons that
+cite or name it. Each is told once in a session; the call itself is neither judged nor changed.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from loki_memory.index import gate
+from loki_memory.injection.exchange import advice, applies
+from loki_memory.injection.line import record_of
 from loki_memory.injection.told import note_told, told_before, told_lines
 from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.error_signature import head
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _LINES = 2
+_RULES = 2  # of a linter that a session is told of, by whichever door
 _AGAIN = 2  # episodes that met an error, unless the command repeats it
 _PARTS = re.compile(r"&&|\|\||[;|\n]")
 _MOST_PARTS = 12  # of a chain of commands
@@ -42,7 +46,8 @@ def command_lesson(workspace: Workspace, command: str, session: str, surface: st
     workspace.home.ensure("folders")
     parts = [part.strip() for part in _PARTS.split(command)[:_MOST_PARTS]]
     heads = list(dict.fromkeys(filter(None, (head("Bash", part) for part in parts))))
-    return _told(workspace, _of_command(workspace, command, heads), command, session, surface)
+    hits = _of_command(workspace, command, heads, told_before(workspace, session))
+    return _told(workspace, hits, command, session, surface)
 
 
 def file_lessons(workspace: Workspace, paths: Sequence[str], session: str, surface: str) -> str:
@@ -65,16 +70,35 @@ def _told(
     return "".join(f"{told.text}\n" for told in lines)
 
 
-def _of_command(workspace: Workspace, command: str, heads: Sequence[str]) -> Iterator[Recollection]:
-    options = {*_OPTION.findall(command)}
+def _of_command(
+    workspace: Workspace, command: str, heads: Sequence[str], known: Collection[str]
+) -> Iterator[Recollection]:
+    given: set[str] = set()
     for name in heads:
-        for lesson in gate.command_lessons(workspace.index, name):
-            is_repeated = not options.isdisjoint(_OPTION.findall(lesson.title))
-            if is_repeated or (lesson.evidence >= _AGAIN and lesson.status == "active"):
+        lessons = gate.command_lessons(workspace.index, name)
+        records = {lesson.id: record_of(workspace, lesson.id) for lesson in lessons}
+        rules = {lesson for lesson, record in records.items() if "commands" in record}
+        room = _RULES - len(rules.intersection(known))
+        for lesson in lessons:
+            advised = advice(records[lesson.id])
+            if advised in given or not _is_due(lesson, advised, command):
+                continue
+            room -= lesson.id in rules
+            if lesson.id not in rules or room >= 0:
+                given |= {advised} - {""}
                 yield _recollection("anti-pattern", lesson)
     if "git commit" in heads:
         for lesson in gate.routine(workspace.index):
             yield _recollection("fact", lesson)
+
+
+def _is_due(lesson: gate.ToldLesson, advised: str, command: str) -> bool:
+    """Check if a command is about to repeat a mistake, or one that was made with it again."""
+    if advised:
+        return applies(advised, command)
+    options = _OPTION.findall(command)
+    is_repeated = not {*options}.isdisjoint(_OPTION.findall(lesson.title))
+    return is_repeated or (lesson.evidence >= _AGAIN and lesson.status == "active")
 
 
 def _of_file(workspace: Workspace, path: str) -> Iterator[Recollection]:

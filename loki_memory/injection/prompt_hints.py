@@ -3,7 +3,7 @@
 Before a prompt, the lessons nearest to it, each at most once in a session until the session loses
 its context. A prompt without work in it (an assent, "commit and push", a command of ours, a
 notification) gets none. After a failed tool call, what resolved the same error before, or what is
-known of the rule that a linter names.
+known of the rule that a linter names, or the program that works in place of the one that failed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def lesson(
     found = signature(error)
     if found is None:
         return ""
-    lessons = _lessons(workspace, error, f"error:{found.exact}", head(tool, target, error))
+    by = head(tool, target, error)
+    lessons = _lessons(workspace, error, f"error:{found.exact}", by)
+    lessons = lessons or _exchanges(workspace, error, tool, target)
     known = list(islice(told_lines(workspace, lessons), _RULES))
     note_told(workspace, known, surface, found.exact, session)
     return _text(known)
@@ -106,6 +108,29 @@ def _lessons(workspace: Workspace, error: str, mark: str, by: str) -> list[Recol
     ids = {hit.id for hit in own}
     ruled = [hit for hit in _ruled(workspace, error, held) if hit.id not in ids]
     return [*own[:_LESSONS], *ruled]
+
+
+def _exchanges(workspace: Workspace, error: str, tool: str, command: str) -> list[Recollection]:
+    """The warning that another program works in place of the one that failed, if the same message
+    was met before, or two sessions needed it.
+    """
+    from loki_memory.index.gate import command_lessons
+    from loki_memory.injection.exchange import advice, applies
+    from loki_memory.injection.line import record_of
+    from loki_memory.models.error_noise import teaches
+    from loki_memory.models.error_signature import key
+
+    met = key(error, tool, command)
+    if met is None:
+        return []
+    held = withheld(workspace.home)
+    for hit in _recollections(command_lessons(workspace.index, met.head), held):
+        record = record_of(workspace, hit.id)
+        is_same = record.get("key", {}).get("template") == met.template
+        is_known = hit.evidence > 1 and teaches(error, tool, command)
+        if (is_same or is_known) and applies(advice(record), command):
+            return [hit]
+    return []
 
 
 def _ruled(workspace: Workspace, error: str, held: frozenset[str]) -> Iterator[Recollection]:

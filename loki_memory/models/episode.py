@@ -128,6 +128,9 @@ class Episode(Memory):
     importance: Importance | None = None
     scope: Scope = "project"
     tags: TextSet = Field(default_factory=list)
+    prompt_hashes: list[Text] = Field(
+        default_factory=list
+    )  # of every eight words in a row that its user wrote: what is published repeats none of them
     captured: bool = False  # made from a transcript: the goal is a user's prompt, word for word
     pinned: bool = False
     origin: Origin | None = None

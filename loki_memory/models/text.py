@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from hashlib import blake2b
 
 # Letters of other scripts that look like Latin ones, after case folding. Compatibility forms
 # (full width, mathematical, ligatures) are NFKC's work and not listed.
@@ -39,6 +40,11 @@ def runs(text: str, count: int = 8) -> set[str]:
     """Every so many words in a row of a text: two texts that share one quote each other."""
     words = re.findall(r"\w+", text.lower())
     return {" ".join(words[at : at + count]) for at in range(len(words) - count + 1)}
+
+
+def run_hashes(text: str) -> set[str]:
+    """Hashes of the runs of a text, by which a quotation is known without keeping the text."""
+    return {blake2b(run.encode(), digest_size=5).hexdigest() for run in runs(text)}
 
 
 def normal(text: str) -> str:
