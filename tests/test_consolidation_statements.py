@@ -42,6 +42,18 @@ def test_a_statement_of_one_session_is_a_candidate() -> None:
     assert fact.evidence.for_ == ["ep-2026-01-01-001"]
 
 
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("Always write a test first, everywhere in this project", "active"),
+        ("If there is an error, always exit with os.Exit(1)", "candidate"),  # of one place
+    ],
+)
+def test_a_rule_of_one_session_is_told_unless_it_names_code(text: str, status: str) -> None:
+    (fact,) = learned(session(1, text, type="preference", source="user"))
+    assert fact.status == status
+
+
 def test_two_sessions_make_a_fact_active_and_surer() -> None:
     (once,) = learned(session(1, GOTCHA))
     (twice,) = learned(session(1, GOTCHA), session(2, GOTCHA))

@@ -406,3 +406,12 @@ def test_the_rule_of_a_finding_can_be_read_again_from_its_text(line: str, kind: 
     (finding,) = findings(line)
     assert (finding.kind, rule(finding.text())) == (kind, kind)
     assert rule(finding.text().partition(": ")[2]) == kind
+
+
+def test_files_of_a_session_whose_folder_is_relative_are_told() -> None:
+    work = Transcript().say("Mend it")
+    work.call("Edit", file_path="./bench/shop/cart.py", old_string="a", new_string="b")
+    work.call("Read", file_path="shop/total.py")
+    for line in work.lines:
+        line["cwd"] = "./bench"
+    assert one(work).files() == {"shop/cart.py", "shop/total.py"}

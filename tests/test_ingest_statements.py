@@ -8,10 +8,14 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.files.redaction import find_secrets
+from loki_memory.ingest.claude_code import ClaudeCode
+from loki_memory.ingest.picked_options import chosen
 from loki_memory.ingest.run import ingest
 from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_types import statement_type
 from loki_memory.ingest.statements import PER_SESSION, FoundStatement, Utterance, statements, tidy
+from loki_memory.ingest.turns import Turn
+from loki_memory.ingest.utterances import utterances
 from loki_memory.ingest.written import added_prose, given_hunks, published_prose
 from loki_memory.models import Episode
 from tests.claude_lines import Transcript
@@ -270,3 +274,55 @@ def test_a_plain_choice_of_the_user_is_kept_however_short() -> None:
 def test_short_words_of_an_agent_or_without_a_choice_are_not() -> None:
     said = [Utterance("1", "I prefer Python", "say"), Utterance("2", "Use it", "user")]
     assert statements(said) == []
+
+
+OPTIONS = (
+    "Two ways:\n\n**Option A: Store summaries in the existing metadata struct.** No migration.\n"
+    "**Option B: Write summaries to a file of their own.** Simpler to delete."
+)
+
+
+@pytest.mark.parametrize(
+    "reply", ["A.", "a", "I like Option A", "let's go with A please", "A) is fine"]
+)
+def test_an_option_that_a_user_picks_by_its_letter_becomes_a_decision(reply: str) -> None:
+    assert chosen(reply, OPTIONS) == "Store summaries in the existing metadata struct."
+    work = Transcript().say("Where do summaries go?").reply(OPTIONS).say(reply)
+    found = statements(*utterances(turns_of(work)))
+    decided = [(each.type, each.text) for each in found if each.source == "user"]
+    assert decided == [("decision", "Chosen: Store summaries in the existing metadata struct.")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("C", OPTIONS),
+        ("A", "I have mended the test."),
+        ("1", "1. Read the file\n2. Mend it\n\nOr:\n\n1. Ask\n2. Wait"),
+        ("not A, and 1 is not good either", OPTIONS),
+        ("1", "1. There is only one way"),
+    ],
+)
+def test_a_letter_that_names_nothing_picks_nothing(reply: str, said: str) -> None:
+    assert chosen(reply, said) == ""
+
+
+def test_a_pronoun_is_told_as_what_the_user_spoke_of_before(ws: Workspace, tmp_path: Path) -> None:
+    work = Transcript().say("let's make the start command hidden").reply("Done, it is hidden now.")
+    work.say("thinking again: remove it completely").reply("The command is gone.")
+    said = [each.text for each in utterances(turns_of(work)).utterances if each.type]
+    assert said == ["thinking again: remove the start command completely"]
+    ws.ingest([work.write(tmp_path / "a.jsonl")])
+    ws.consolidate()
+    facts = {fact.title(): fact.status for fact in ws.list(kind="fact", status="all")}
+    assert facts["Let's make the start command hidden"] == "superseded"
+
+
+def test_a_pronoun_without_anything_before_it_decides_nothing() -> None:
+    work = Transcript().say("What does the cart do?").reply("It sums up.").say("remove it please")
+    assert [each.text for each in utterances(turns_of(work)).utterances if each.type] == []
+
+
+def turns_of(work: Transcript) -> list[Turn]:
+    found = [turn for line in work.lines for turn in ClaudeCode().turns(line) or ()]
+    return sorted(found, key=Turn.order)

@@ -278,6 +278,34 @@ def _fate(said: str) -> Position | None:
     return Position(FATE, value, is_negated, about) if about else None
 
 
+_POINTS = re.compile(rf"\b(?P<verb>{_VERBS}) (?:it|that|this|them)\b(?!\s+\w+ing\b)", re.IGNORECASE)
+
+
+def subject(text: str) -> str:
+    """The thing of which a statement says what becomes of it; empty if it speaks of none.
+
+    >>> subject("let's make the start command hidden")
+    'the start command'
+    """
+    said = " ".join(_FACE.sub(" ", normal(text)).split()).rstrip(" .!;,")
+    plain = _LEAD.sub("", _TAIL.sub("", said))
+    found = _TURNED.match(plain) or _IS_SO.match(plain) or _DONE_TO.match(plain)
+    about = found["about"].strip() if found and len(text) <= _LONGEST else ""
+    return about if len(about.split()) <= _NAMED + 2 and _about(about) else ""
+
+
+def with_subject(text: str, about: str) -> str:
+    """A statement with the thing that its pronoun means; empty if it has no such pronoun.
+
+    >>> with_subject("thinking again: remove it", "the start command")
+    'thinking again: remove the start command'
+    """
+    found = _POINTS.search(text) if about and len(text) <= _LONGEST else None
+    if not found or position(text):
+        return ""
+    return f"{text[: found.start()]}{found['verb']} {about}{text[found.end() :]}"
+
+
 # -- What is chosen --------------------------------------------------------------------------------
 
 

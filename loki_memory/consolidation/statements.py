@@ -43,7 +43,7 @@ from loki_memory.models.base import Evidence
 from loki_memory.models.belief import Surprise
 from loki_memory.models.confidence import confidence
 from loki_memory.models.ids import digest
-from loki_memory.models.lesson_text import USERS_WORDS, is_report, objection
+from loki_memory.models.lesson_text import USERS_WORDS, is_report, names_code, objection
 from loki_memory.models.text import holds_everywhere, normal
 
 if TYPE_CHECKING:
@@ -379,6 +379,7 @@ def _status(stated: list[Stated], text: str, score: float, support: int) -> str:
         return "active"
     if stated[-1].statement.type == "preference":
         is_rule = holds_everywhere(text) and not objection(text, is_stated=True)
+        is_rule = is_rule and not names_code(text)  # which one place may have meant
         return "active" if is_rule else "candidate"
     return "active" if score >= TOLD_FROM_ONE else "candidate"
 

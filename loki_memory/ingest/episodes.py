@@ -422,9 +422,14 @@ def _written(command: str) -> Iterator[str]:
 
 
 def _inside(name: str, cwd: str, roots: Sequence[str]) -> str:
-    """A path relative to the project; empty if it lies elsewhere."""
-    whole = posixpath.normpath(posixpath.join(_plain(cwd), name.replace("\\", "/")))
-    for root in roots:
-        if whole.startswith(f"{root}/"):
-            return _WORKTREE.sub("", whole.removeprefix(f"{root}/"))
+    """A path relative to the project; empty if it lies elsewhere.
+
+    A transcript may tell its folders relative to one that it does not name, and files likewise.
+    """
+    plain = posixpath.normpath(name.replace("\\", "/"))
+    whole = posixpath.normpath(posixpath.join(_plain(cwd), plain))
+    for root in map(posixpath.normpath, roots):
+        found = next((path for path in (plain, whole) if path.startswith(f"{root}/")), "")
+        if found:
+            return _WORKTREE.sub("", found.removeprefix(f"{root}/"))
     return ""

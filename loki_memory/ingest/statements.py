@@ -42,6 +42,7 @@ class Utterance(NamedTuple):
     text: str
     source: str  # say, written, user or compact
     is_external: bool = False  # it may repeat what a tool of third parties answered
+    type: str = ""  # of the statement that it makes, where that is known
 
 
 class FoundStatement(NamedTuple):
@@ -149,7 +150,7 @@ def _statement(
     """The statement that a sentence makes, if it is worth keeping."""
     source, text = utterance.source, sentence.text
     worth = score(text, source, restated)
-    type_ = statement_type(text, source, worth, outside)
+    type_ = utterance.type or statement_type(text, source, worth, outside)
     if not type_ and _is_choice(text, source):
         type_ = PREFERENCE
     if source == USER and type_:

@@ -6,15 +6,20 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from loki_memory.consolidation.positions import subject, with_subject
+from loki_memory.ingest.picked_options import chosen
+from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_score import COMPACT as SUMMARY
 from loki_memory.ingest.statement_score import SAY as SAID
 from loki_memory.ingest.statement_score import USER, WRITTEN
+from loki_memory.ingest.statement_types import DECISION
 from loki_memory.ingest.statements import Utterance
 from loki_memory.ingest.turns import CALL, COMPACT, PROMPT, RESULT, SAY, Turn, is_foreign
 from loki_memory.models.error_signature import head, is_shell
 
 _PLAN = 700  # characters: a first prompt that is longer is a plan that somebody wrote before
 _READ = 4000  # characters of a plan: what comes after is pasted
+_SHORT = 300  # characters of a prompt that decides something in passing
 _REJECTED = "the user said:"  # before the words with which a user rejects a call
 _NAME = re.compile(r"[A-Za-z_]\w{3,}")
 _LONGEST_ORDER = 1500  # characters of a later prompt; more is pasted
@@ -43,6 +48,8 @@ class _Reader:
     def __init__(self) -> None:
         self.prompts = 0
         self.asked: list[str] = []
+        self.said = ""  # the agent's last message
+        self.subject = ""  # what the user spoke of last, if it was to become something
         self.foreign: set[str] = set()  # calls of tools that answer with words of third parties
         self.after_foreign = False  # such an answer came, and nothing else since
         self.tools: set[str] = set()
@@ -65,6 +72,7 @@ class _Reader:
             yield from self._asked(turn)
         elif turn.kind in {SAY, COMPACT}:
             source = SAID if turn.kind == SAY else SUMMARY
+            self.said = turn.text
             yield Utterance(turn.key, turn.text, source, self.after_foreign)
 
     def _called(self, turn: Turn) -> Iterator[Utterance]:
@@ -79,7 +87,21 @@ class _Reader:
         self.after_foreign = False
         self.prompts += 1
         self.asked.append(turn.text)
+        yield from self._decided(turn)
+        self.said = ""
         if len(turn.text) > _PLAN and self.prompts == 1:
             yield Utterance(turn.key, turn.text[:_READ], WRITTEN)
         elif len(turn.text) <= _LONGEST_ORDER:
             yield Utterance(turn.key, turn.text, USER)
+
+    def _decided(self, turn: Turn) -> Iterator[Utterance]:
+        """Decisions that say only together with what was said before what they are about."""
+        option = chosen(turn.text, self.said)
+        if option:
+            yield Utterance(turn.key, f"Chosen: {option}", USER, type=DECISION)
+        known, self.subject = self.subject, ""
+        for sentence in sentences(turn.text) if len(turn.text) <= _SHORT else ():
+            named = with_subject(sentence, self.subject or known)
+            if named:
+                yield Utterance(turn.key, named, USER, type=DECISION)
+            self.subject = subject(named or sentence) or self.subject

@@ -107,6 +107,8 @@ _GUIDES = re.compile(  # it says what to do, why, or what not to rely on
 )
 _NAME = re.compile(r"`[^`]+`|\b\w*[a-z][A-Z]\w*\b(?:\(\))?|\b\w+_\w+\b(?:\(\))?|\b\w+\(\)")
 
+_CALL = re.compile(r"\b\w+(?:\.\w+)*\([^)]*\)|\b[a-z]\w*\.[A-Z]\w*")
+
 
 def objection(text: str, *, is_stated: bool = False) -> str:
     """Why a statement does not read as a lesson; empty if it does.
@@ -126,6 +128,17 @@ def objection(text: str, *, is_stated: bool = False) -> str:
 def is_report(text: str) -> bool:
     """Tell a statement about the work of the moment: its place, its doings, its defects."""
     return bool(_POINTS.search(text) or _REPORTS.match(text) or _DEFECT.match(text))
+
+
+def names_code(text: str) -> bool:
+    """Tell whether a text names something of the code, such as a function or a call.
+
+    >>> names_code("If there is an error, always exit with os.Exit(1)")
+    True
+    >>> names_code("Always write a test first")
+    False
+    """
+    return bool(_NAME.search(text) or _CALL.search(text))
 
 
 def worth(text: str, type_: str, score: float, sessions: int) -> float:
