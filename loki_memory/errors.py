@@ -31,7 +31,8 @@
     ├── GitFailed             11   git could not do what was asked
     │   ├── NotOnABranch      11   memory is not kept on a branch of its own
     │   └── PullStopped       11   git did not pull, or stopped at a conflict
-    └── NoAnswer              12   the watcher of the workspace does not do as it should
+    ├── NoAnswer              12   the watcher of the workspace does not do as it should
+    └── BadArchive            13   a file of this machine's own memory cannot be read or written
 
 The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 27 are the
 findings of `loki-mem check`.
@@ -354,6 +355,16 @@ class PullStopped(GitFailed):
             "Your memory is back in its files, and nothing is lost; do what git says and repeat"
         )
         LokiMemoryError.__init__(self, f"git pull stopped: {self.reason}. {advice}.")
+
+
+class BadArchive(LokiMemoryError):
+    """A file of `export` that cannot be read or written; `reason` follows its name."""
+
+    exit_code = 13
+
+    def __init__(self, path: object, reason: str, advice: str = "") -> None:
+        self.reason = reason
+        super().__init__(f"{path} {reason}. {advice or 'Nothing was taken from it.'}")
 
 
 class NoAnswer(LokiMemoryError):

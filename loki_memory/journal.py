@@ -135,6 +135,18 @@ class Journal:
         found = self._tallied().records.get(memory_id) or _Record()
         return Uses(found.times, found.last, found.helpful, found.unhelpful)
 
+    def sums(self, now: str) -> list[dict[str, Any]]:
+        """The uses of every memory as one line each, for another machine."""
+        return [line for line in self._tallied().lines(now) if line["act"] == "used"]
+
+    def take_sums(self, lines: Iterable[dict[str, Any]], *, now: str) -> int:
+        """Take over the uses of memories that were never used here; returns their number."""
+        known = {*self._tallied().records}
+        foreign = _Tally()
+        foreign.take_all(line for line in lines if line.get("act") == "used")
+        new = [line for line in foreign.lines(now) if line["id"] not in known]
+        return sum(self._append(self._uses, line, _USES_BYTES, _folded_uses) for line in new)
+
     def recent(self) -> list[Any]:
         """The last lines of both files, shown.jsonl first.
 

@@ -88,6 +88,7 @@ CALLS = {
     "daemon": "daemon status",
     "replay": "replay ep-2026-01-06-001",
     "import": "import claude-memory README.md",
+    "export": "export --local mine.jsonl",
     "bisect": "bisect --query 'logs of staging journalctl' --reject fact-2f61dyj12e",
     "revert": "revert HEAD",
     "resolve": "resolve --plan",
@@ -268,6 +269,8 @@ MISHAPS = {
     "RejectedValue": (7, "", f"remember --kind pattern '{STONE}'"),
     "StoreFailed": (9, "cd .loki/memory/semantic; rm -r facts; touch facts", "remember Fridays"),
     "EverythingVanished": (10, "loki-mem sync; rm -r .loki/memory", "list"),
+    "PullStopped": (11, "git init -q", "pull"),
+    "BadArchive": (13, "echo x > mine.jsonl", "import mine.jsonl"),
 }
 
 

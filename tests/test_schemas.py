@@ -109,6 +109,7 @@ COMMANDS = {
     "bisect": ["--query", "logs of staging", "--reject", "fact-2f61dyj12e"],
     "revert": ["HEAD"],
     "merge-driver": [str(EXAMPLE / LATE)] * 4,
+    "export": ["--local", "mine.jsonl"],
     "import": ["claude-memory", str(EXAMPLE / "README.md"), "--write-back", "--plan"],
     "install": ["git"],
     "uninstall": ["git"],
@@ -145,6 +146,7 @@ def test_what_a_command_prints_obeys_its_schema(
 ) -> None:
     put_into_git(example)
     name = arguments[0]
+    monkeypatch.chdir(example.parent)
     if name in {"pull", "push"}:
         monkeypatch.setenv("LOKI_GIT_MODE", "branch")
     given = ["-C", str(example), *arguments, "--json"]

@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "staged": "ingest",
         "replay": "ingest",
         "import": "import_memory",
+        "export": "import_memory",
     },
     "Recall": {
         "recall": "recall",

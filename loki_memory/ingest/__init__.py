@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.retention import Retained
     from loki_memory.consolidation.untrack_sessions import Untracked
+    from loki_memory.ingest.local_archive import Exported, Merged
     from loki_memory.ingest.pause import Pause
     from loki_memory.ingest.replay import Replay
     from loki_memory.ingest.run import Waiting
@@ -77,6 +80,28 @@ class Sessions:
         from loki_memory.ingest.replay import replay
 
         return replay(self._workspace, episode)
+
+    def export_local(self, path: str | os.PathLike[str]) -> Exported:
+        """Write what exists only on this machine to a file: sessions, candidates, private notes.
+
+        >>> ws.sessions.export_local("shop.jsonl").records  # doctest: +SKIP
+        """
+        from loki_memory.ingest.local_archive import export_local
+
+        return export_local(self._workspace, Path(path))
+
+    def import_local(
+        self, path: str | os.PathLike[str], other_project: bool = False, plan_only: bool = False
+    ) -> Merged:
+        """Merge such a file of another machine or another clone; what is here stays.
+
+        >>> ws.sessions.import_local("shop.jsonl").added  # doctest: +SKIP
+        """
+        from loki_memory.ingest.local_archive import import_local
+
+        return import_local(
+            self._workspace, Path(path), other_project=other_project, plan_only=plan_only
+        )
 
     def record_verdict(
         self,

@@ -62,6 +62,7 @@ from loki_memory.history.blame import Blame
 from loki_memory.history.branch_mode import Exchanged
 from loki_memory.history.inline_commit import Committed
 from loki_memory.history.revert import Reverted
+from loki_memory.ingest.local_archive import Exported
 from loki_memory.ingest.pause import Pause
 from loki_memory.ingest.replay import Replay
 from loki_memory.ingest.run import Ingested
@@ -87,7 +88,8 @@ OUTPUTS: dict[str, Any] = {
     "ingest": Ingested | ingest.IngestPlan,
     "staged": ingest.StagedSessions,
     "replay": Replay,
-    "import": import_memory.ImportOutput,
+    "import": import_memory.ImportOutput | import_memory.MergeOutput,
+    "export": Exported,
     "recall": recall.RecallOutput,
     "context": TaskContext,
     "continuity": recall.ContinuityOutput,
