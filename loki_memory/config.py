@@ -139,6 +139,25 @@ SETTINGS = (
         stricter="lower",
     ),
     Setting(
+        "prune.days",
+        0,
+        "after how many days without a use `gc --prune` archives a fact; 0: never",
+        "decision: nothing is forgotten unless that is asked for",
+    ),
+    Setting(
+        "prune.relevance",
+        0,
+        "below which relevance `gc --prune` archives a fact, in hundredths; 0: never",
+        "decision: nothing is forgotten unless that is asked for",
+        most=100,
+    ),
+    Setting(
+        "prune.facts",
+        0,
+        "how many facts `gc --prune` leaves, the most relevant; 0: all",
+        "decision: nothing is forgotten unless that is asked for",
+    ),
+    Setting(
         "embedding.model",
         "",
         "a folder with another model that model2vec reads; empty: the one that is shipped",

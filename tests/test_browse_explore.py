@@ -29,6 +29,12 @@ def test_a_subtree_is_all_that_stands_below(topic: Workspace) -> None:
     assert len(below) == 5
 
 
+def test_a_traversal_reaches_all_that_stands_below(topic: Workspace) -> None:
+    below = topic.browse.subtree("queue")
+    top = topic.browse.explore("queue").id
+    assert {line.id for line in topic.browse.traverse(top, "subtree")} == {*below}
+
+
 def test_a_topic_that_is_not_there_is_said(topic: Workspace) -> None:
     with pytest.raises(NotFound):
         topic.browse.explore("billing")

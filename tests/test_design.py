@@ -95,6 +95,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "recall",
     },
     "browse": {
+        "consolidation",
         "continuity",
         "editing",
         "errors",

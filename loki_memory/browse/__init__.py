@@ -118,14 +118,15 @@ class Browse:
         return found
 
     def traverse(self, memory_id: str, way: str) -> list[Summary]:
-        """From a memory to its `children`, its `parent`, or its `associations` (links)."""
+        """From a memory to its `children`, `subtree`, `parent` or `associations` (links)."""
         from loki_memory.browse.topics import WAYS, beside
 
         if way not in WAYS:
             raise InvalidRecord(f"{way!r} is not a way", advice=f"Use one of: {', '.join(WAYS)}.")
         memory_id = self._workspace.resolve(memory_id)
         home = self._workspace.homes.up_to_date(memory_id)
-        wanted = set(beside(home.index, memory_id, way))
+        found = self.subtree(memory_id) if way == "subtree" else beside(home.index, memory_id, way)
+        wanted = set(found)
         return [line for line in home.lines(None, "all", None, None) if line.id in wanted]
 
     def edges(self, memory_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:

@@ -32,19 +32,29 @@ class Care:
         return examine(self._workspace, deep=deep, fix=fix)
 
     def gc(
-        self, *, dry_run: bool = False, untrack_sessions: bool = False, day: str = ""
+        self,
+        *,
+        dry_run: bool = False,
+        untrack_sessions: bool = False,
+        prune: bool = False,
+        day: str = "",
     ) -> Garbage:
         """Clear litter of killed writers, old indexes, and memories that were forgotten long ago.
 
         Old episodes that git tracks are summarised, and those that nothing rests on archived, as
         of `day` or of the newest episode. `untrack_sessions` moves the episodes of captured
-        sessions out of git to this machine.
+        sessions out of git to this machine; `prune` archives the facts that the settings `prune.*`
+        call dispensable.
         """
         from loki_memory.browse.status import collect_garbage
+        from loki_memory.consolidation.prune import prune as prune_facts
+        from loki_memory.consolidation.retention import retain
 
-        garbage = collect_garbage(self._workspace, dry_run=dry_run)
+        workspace = self._workspace
+        garbage = collect_garbage(workspace, dry_run=dry_run)
         if untrack_sessions:
-            done = self._workspace.sessions.untrack(dry_run=dry_run)
+            done = workspace.sessions.untrack(dry_run=dry_run)
             garbage = garbage._replace(untracked=done.episodes, completed=done.completed)
-        old = self._workspace.sessions.retain(day=day, dry_run=dry_run)
-        return garbage._replace(summarised=old.summarised, archived=old.archived)
+        old = retain(workspace, day=day, dry_run=dry_run)
+        pruned = prune_facts(workspace, dry_run=dry_run) if prune else ()
+        return garbage._replace(summarised=old.summarised, archived=old.archived, pruned=pruned)

@@ -15,6 +15,7 @@ from loki_memory.files.scan import scan
 from loki_memory.ingest.pause import why_off
 
 if TYPE_CHECKING:
+    from loki_memory.consolidation.prune import Pruned
     from loki_memory.workspace import Workspace
 
 _DAY_SECONDS = 86_400
@@ -137,6 +138,7 @@ class Garbage(NamedTuple):
     completed: list[str] | None = None  # beliefs that say now what those episodes were
     summarised: Sequence[str] = ()  # tracked episodes of which a summary is left
     archived: Sequence[str] = ()  # tracked episodes that nothing rests on
+    pruned: Sequence[Pruned] = ()  # facts that went to the archive
 
 
 def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:

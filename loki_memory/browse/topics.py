@@ -288,7 +288,7 @@ def within(found: Iterable[Timeline], budget: int = TIMELINE_BUDGET) -> Timeline
 
 # -- trees -----------------------------------------------------------------------------------------
 
-WAYS = ("children", "parent", "associations")
+WAYS = ("children", "subtree", "parent", "associations")
 
 
 class Branch(NamedTuple):

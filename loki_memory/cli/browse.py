@@ -193,7 +193,7 @@ def _print_branch(branch: Branch, lead: str = "", own: str = "") -> None:
 def traverse_command(session: Session, memory: str, way: str) -> None:
     """List a memory's parent, children or linked memories.
 
-    Associations are the memories that it is linked with.
+    The subtree is all that stands below it; associations are the memories that it is linked with.
 
     \b
     Example:

@@ -190,7 +190,8 @@ def _print_diagnosis(found: Diagnosis) -> None:
 @command("gc")
 @click.option("--dry-run", is_flag=True, help="Only say what would be cleared.")
 @click.option("--untrack-sessions", is_flag=True, help="Move captured sessions out of git.")
-def gc_command(session: Session, dry_run: bool, untrack_sessions: bool) -> None:
+@click.option("--prune", is_flag=True, help="Archive the facts that prune.* calls dispensable.")
+def gc_command(session: Session, dry_run: bool, untrack_sessions: bool, prune: bool) -> None:
     """Clear away files that are no longer needed.
 
     That is: temporary files of killed writers, indexes that were set aside, and, after
@@ -200,6 +201,11 @@ def gc_command(session: Session, dry_run: bool, untrack_sessions: bool) -> None:
     a summary is left of them, after consolidation.archive_days those that nothing rests on are
     archived. The archive keeps them whole, and `loki-mem restore` brings them back.
 
+    With --prune, facts go to the archive that were neither said nor used for prune.days, whose
+    relevance (importance, halved every 90 days without a use) is below prune.relevance, or that are
+    the least relevant of more than prune.facts. All three are off by default. Pinned and important
+    facts stay.
+
     With --untrack-sessions the episodes of captured sessions move from .loki/memory to this
     machine, and what was learned from them stays. Commit the result when you have looked at it.
 
@@ -208,7 +214,13 @@ def gc_command(session: Session, dry_run: bool, untrack_sessions: bool) -> None:
       loki-mem gc --dry-run
     """
     workspace = session.open()
-    found = workspace.care.gc(dry_run=dry_run, untrack_sessions=untrack_sessions)
+    limits = ("prune.days", "prune.relevance", "prune.facts")
+    if prune and not any(map(workspace.config.get, limits)):
+        advice = "for example `loki-mem config prune.days 365`."
+        raise InvalidConfig(
+            "prune", f"no limit is set, so that nothing would go: set one, {advice}"
+        )
+    found = workspace.care.gc(dry_run=dry_run, untrack_sessions=untrack_sessions, prune=prune)
     session.show(found, lambda: _print_garbage(found, dry_run))
     remarks(workspace)
 
@@ -222,7 +234,7 @@ def _print_garbage(found: Garbage, dry_run: bool) -> None:
         say(f"{verb}  {safe(path)}")
     if found.files:
         say(f"{plural(len(found.files), 'file')}, {size(found.bytes)}")
-    elif not (found.summarised or found.archived):
+    elif not (found.summarised or found.archived or found.pruned):
         say("nothing to clear")
 
 
@@ -231,6 +243,9 @@ def _print_retained(found: Garbage, dry_run: bool) -> None:
         verb = f"would {what}" if dry_run else f"{what}d"
         if ids:
             say(f"{verb} {plural(len(ids), 'old episode')} under .loki/memory")
+    for fact in found.pruned:
+        name = click.style(fact.id, fg="cyan")
+        say(f"{verb}  {name}  {one_line(fact.title, 80)}: {fact.why}")
 
 
 def _print_untracked(found: Garbage, dry_run: bool) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loki_memory.consolidation.retention import Retained
     from loki_memory.consolidation.untrack_sessions import Untracked
     from loki_memory.ingest.local_archive import Exported, Merged
     from loki_memory.ingest.pause import Pause
@@ -41,12 +40,6 @@ class Sessions:
         from loki_memory.consolidation.untrack_sessions import untrack_sessions
 
         return untrack_sessions(self._workspace, dry_run=dry_run)
-
-    def retain(self, *, day: str = "", dry_run: bool = False) -> Retained:
-        """Summarise and archive old tracked episodes, as of a day or of the newest episode."""
-        from loki_memory.consolidation.retention import retain
-
-        return retain(self._workspace, day=day, dry_run=dry_run)
 
     def learn(self, session: str) -> int:
         """Learn from the episodes of a session, as candidates; returns how many there are.
