@@ -1,4 +1,4 @@
-"""The model that is shipped: int8 rows with a weight each, mapped from the file as they lie there.
+"""The model that is shipped: int8 rows with a weight each, mapped from the file.
 
 It reads the folder that `model2vec.StaticModel` reads, without the 0.3 s that importing model2vec
 takes. Token ids and vectors are equal, except for characters that are younger than the tables of

@@ -61,12 +61,12 @@ class Model2VecModel:
 
 
 def _readable(text: str) -> str:
-    """Half of a surrogate pair is no character, and no tokeniser would take it."""
+    """Replace halves of surrogate pairs, which no tokeniser takes."""
     return text.encode("utf-8", "ignore").decode()
 
 
 def _existing(folder: str) -> str:
-    """The folder itself: model2vec would take a name that does not exist for one to download."""
+    """Check the folder: model2vec would try to download a name that does not exist."""
     place = os.path.expanduser(folder)
     if not os.path.isabs(place):
         raise InvalidConfig(_SETTING, f"{folder} is not a whole path; begin it with / or ~.")
@@ -78,9 +78,9 @@ def _existing(folder: str) -> str:
 def _read(folder: str) -> model2vec.StaticModel:
     from model2vec import StaticModel
 
-    try:  # in the precision of our own vectors, whatever the weights are kept in
+    try:  # in the precision of our own vectors, whatever that of the weights is
         return StaticModel.from_pretrained(folder, max_length=None, quantize_to="float32")
-    except BaseException as error:  # tokenizers raises plain ones, of no class of its own
+    except BaseException as error:  # tokenizers raises plain exceptions, without a class of its own
         if not isinstance(error, Exception):
             raise
         raise InvalidConfig(
@@ -89,7 +89,7 @@ def _read(folder: str) -> model2vec.StaticModel:
 
 
 def _digest(folder: str) -> str:
-    """What the folder holds, in twelve digits: weights and tokeniser, wherever they lie in it."""
+    """A fingerprint, in twelve digits, of the weights and the tokeniser in a folder."""
     from hashlib import sha256
 
     digest = sha256()
@@ -102,7 +102,7 @@ def _digest(folder: str) -> str:
 
 
 def _files(folder: str) -> list[str]:
-    """Where model2vec keeps the weights and the tokeniser, and where sentence-transformers does."""
+    """The places where model2vec, and sentence-transformers, keep the weights and the tokeniser."""
     places = (folder, os.path.join(folder, "0_StaticEmbedding"))
     names = ("model.safetensors", "tokenizer.json")
     paths = [os.path.join(place, name) for place in places for name in names]

@@ -25,7 +25,7 @@ class Embedding(Protocol):
 
     @property
     def name(self) -> str:
-        """What the weights and the tokeniser are; another name means other vectors."""
+        """The name of these weights and this tokeniser; another name means other vectors."""
 
     @property
     def size(self) -> int:
@@ -33,13 +33,13 @@ class Embedding(Protocol):
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens there are; every token id is less."""
+        """The number of tokens; every token id is less."""
 
     def tokens(self, text: str) -> list[int]:
-        """The token ids of a text; what is in no vocabulary adds nothing."""
+        """The token ids of a text; unknown words add nothing."""
 
     def rows(self, tokens: Tokens) -> Vectors:
-        """What each token adds to the mean: [tokens, size]."""
+        """The row that each token adds to the mean: [tokens, size]."""
 
     def embed(self, texts: Sequence[Tokens]) -> Vectors:
         """Unit vectors of texts given as token ids: [texts, size]; a text of none is zeros."""

@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_CONTINUED = "##"  # begins a token that stands inside a word
+_CONTINUED = "##"  # begins a token inside a word
 _INSIDE = 1 << 16
 
 
@@ -44,7 +44,7 @@ class Vocabulary:
         return alike.get(token)
 
     def _pairs(self) -> NDArray[np.uint32]:
-        """Per line, what `_beginning` gives for it."""
+        """The `_beginning` of each line."""
         pairs = np.ndarray(len(self._text) - 1, "<u2", self._text, strides=(1,))
         beginnings: NDArray[np.uint32] = pairs[self._starts].astype(np.uint32)
         inside = np.flatnonzero(beginnings == _pair(_CONTINUED))
@@ -76,11 +76,11 @@ def _pair(token: str) -> int:
 # BERT drops these, and Python takes them for spaces.
 _NO_SPACE = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 _DROPPED = "\0"
-# Written in a text as they stand, these are tokens. [UNK] is for what no vocabulary has.
+# Written in a text literally, these are tokens. [UNK] is for words that no vocabulary has.
 _SPECIAL = re.compile(r"(\[(?:PAD|UNK|CLS|SEP|MASK)\])")
 _UNKNOWN = "[UNK]"
 _LONGEST_WORD = 100  # as in BERT: a longer one is unknown
-# Words repeat, and what stands between two spaces does; what is long does not.
+# Words and short chunks between spaces repeat; long ones do not.
 _KEPT, _KEPT_LENGTH = 50_000, 64
 # More different words than a question has: from here on the whole vocabulary is quicker.
 _MANY_WORDS = 60
@@ -109,7 +109,7 @@ class WordPiece:
 
 
 class _Seen(dict[str, tuple[int, ...]]):
-    """Tokens of what was met before, up to a limit."""
+    """A cache of the tokens of texts, up to a limit."""
 
     def keep(self, text: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
         if len(self) >= _KEPT:
@@ -120,7 +120,7 @@ class _Seen(dict[str, tuple[int, ...]]):
 
 
 class _Chunks(_Seen):
-    """What stands between two spaces."""
+    """The text between two spaces."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ class _Chunks(_Seen):
 
 
 class _Words(_Seen):
-    """What BERT takes for a word."""
+    """A word as BERT splits text."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class _Words(_Seen):
 
 
 class _Spelling(dict[int, str]):
-    """How each character is written before words are looked up; one is worked out when met."""
+    """The normal form of each character, computed when it is met first."""
 
     def __missing__(self, code: int) -> str:
         self[code] = written = _written(chr(code))

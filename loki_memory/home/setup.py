@@ -1,4 +1,4 @@
-"""Make a `.loki` folder complete, keep its .gitignore right, and change its config_file."""
+"""Make a `.loki` folder complete, keep its .gitignore right, and change its settings."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ APPLICATION_ID = 0x6C6F6B69  # "loki"
 BUSY_SECONDS = 10.0  # how long to wait for another process's transaction
 # Before 3.51.3 a checkpoint could lose committed pages when the WAL was reset under a reader.
 _SAFE_WAL = (3, 51, 3)
-# A change touches pages all over the database. What does not fit is written before the commit, with
-# a flush for each time, and read again: by default that is what lies beyond 2 MiB.
+# A change touches pages all over the database. Pages that do not fit into the cache (by default
+# 2 MiB) are written before the commit, with a flush each time, and read again.
 _CACHE_KIB = 32 << 10
 _COMPANIONS = ("", "-journal", "-wal", "-shm")
 
@@ -28,7 +28,7 @@ class Unusable(Exception):
 
 
 def open_for_writing(path: Path | None) -> sqlite3.Connection:
-    """Connect, creating the schema in a new file. None opens an index that lives in memory only."""
+    """Connect, creating the schema in a new file. None opens an index in memory."""
     database = sqlite3.connect(
         path or ":memory:",
         timeout=BUSY_SECONDS,
@@ -82,7 +82,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 
 
 def _quoted(path: Path) -> str:
-    """A path for a URI: what SQLite would take for something else is escaped."""
+    """A path for a URI, with the characters escaped that SQLite would misread."""
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
@@ -92,7 +92,7 @@ def _is_empty(database: sqlite3.Connection) -> bool:
 
 def _create(database: sqlite3.Connection) -> None:
     database.execute("BEGIN IMMEDIATE")
-    if _is_empty(database):  # nobody was faster
+    if _is_empty(database):  # no other process created it first
         create_schema(database)
     database.execute("COMMIT")
 
@@ -117,7 +117,7 @@ def create_schema(database: sqlite3.Connection) -> None:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """One statement at a time: `executescript` would commit the transaction it runs in."""
+    """Run statements one by one: `executescript` would commit the transaction it runs in."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -136,7 +136,7 @@ def _verify(database: sqlite3.Connection) -> None:
 
 
 def move_aside(path: Path) -> Path:
-    """Take a file that is no use out of the way; the one moved aside before it gives way."""
+    """Move an unusable file aside; it replaces one that was moved aside before."""
     aside = path.with_name(path.name + ".aside")
     for companion in _COMPANIONS:
         old, new = Path(f"{path}{companion}"), Path(f"{aside}{companion}")

@@ -1,4 +1,4 @@
-"""The gate: which memories may be told to an agent that has not asked.
+"""The gate: the memories that may be told to an agent that has not asked.
 
 Somebody who asks (`recall`, `context`) is shown every memory that fits, with its status beside it.
 What hooks, CONTINUITY.md and briefs say unasked passes two conditions first:
@@ -162,7 +162,7 @@ def command_lessons(index: Index, head: str) -> list[ToldLesson]:
 
 
 def routine(index: Index) -> list[ToldLesson]:
-    """What is run before a commit."""
+    """The commands that are run before a commit."""
     rows = index.ask(
         f"{_LESSON} WHERE m.kind = 'fact' AND json_extract(m.body, '$.key.routine') IS NOT NULL "
         f"AND {TRUSTED} AND {PROVEN} ORDER BY evidence DESC, m.id LIMIT 1"
@@ -185,7 +185,7 @@ def file_lessons(index: Index, path: str, name: str) -> list[tuple[str, ToldLess
 
 
 def standing(index: Index, limit: int) -> list[ToldLesson]:
-    """What holds whatever the goal is: the routine, then what people asked for, often met first."""
+    """Lessons for any goal: the routine, then requests of people, the most frequent first."""
     rows = index.ask(
         f"{_LESSON} WHERE m.kind = 'fact' AND m.scope <> 'session' "
         "AND (json_extract(m.body, '$.key.routine') IS NOT NULL "
@@ -217,7 +217,7 @@ def latest_episodes(index: Index) -> list[tuple[str, str]]:
 
 
 def verdicts(index: Index, until: str, limit: int) -> list[GateEpisode]:
-    """What gates of the project said up to a moment, if one is given; newest first."""
+    """Verdicts of the project's gates, up to a moment if one is given; newest first."""
     rows = index.ask(
         "SELECT body, substr(tag.value, 6) FROM live AS m, json_each(body, '$.tags') AS tag "  # noqa: S608
         f"WHERE kind = 'episode' AND scope = 'project' AND {TRUSTED} AND (?1 = '' OR at <= ?1) "

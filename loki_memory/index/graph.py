@@ -1,4 +1,4 @@
-"""Named questions to the index about edges: links, evidence, and the files that memories touch."""
+"""Named queries about edges: links, evidence, and the files that memories touch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHARERS = (
     "SELECT mark, count(*) FROM marks WHERE mark IN ({}) GROUP BY mark",
 )
 
-# A link counts where somebody trusted states it: a clone must not hide what others know.
+# A link counts only if a trusted origin states it: a clone must not hide what others know.
 _REPLACES = f"""
 SELECT e.{{0}}, e.{{1}} FROM edges AS e
 JOIN memories AS m ON m.id = e.stated AND {TRUSTED}
@@ -86,7 +86,7 @@ def source_of_link(index: Index, memory_id: str) -> str | None:
 
 
 def associations(index: Index, memory_id: str) -> list[str]:
-    """What a memory is linked with in either direction, its topic and its files left out."""
+    """The memories linked with a memory in either direction, without its topic and its files."""
     sql = (
         "SELECT target FROM edges WHERE source = ?1 AND relation NOT IN ('part_of', 'touches') "
         "UNION SELECT source FROM edges WHERE target = ?1 AND relation <> 'part_of' ORDER BY 1"
@@ -133,13 +133,13 @@ def names_of_rows(index: Index, rows: Sequence[int]) -> dict[int, str]:
 
 
 def joined(index: Index, nodes: Sequence[str]) -> Iterator[tuple[str, str, float]]:
-    """(memory, memory or thing, weight): what joins some memories, files and marks to others."""
+    """(memory, memory or thing, weight): the edges of some memories, files and marks."""
     for sql in _JOINED:
         yield from index.ask_of(nodes, sql)
 
 
 def sharer_counts(index: Index, things: Sequence[str]) -> dict[str, int]:
-    """How many memories share each of some files and marks."""
+    """Count the memories that share each of some files and marks."""
     counts: Counter[str] = Counter()
     for sql in _SHARERS:
         counts.update(dict(index.ask_of(things, sql)))

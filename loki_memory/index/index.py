@@ -1,4 +1,4 @@
-"""The index: one object that answers questions and takes in changes."""
+"""The index: one object that answers queries and applies changes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from loki_memory.index.database import (
 from loki_memory.index.revision import COLUMNS, FeatureRow, Rebuilding, Revision, Stamps
 
 _BUSY_MS = int(BUSY_SECONDS * 1000)
-_IGNORED = b"*\n"  # all that `.gitignore` of the cache says
-_AT_ONCE = 500  # names in one question
+_IGNORED = b"*\n"  # the content of .gitignore in the cache
+_AT_ONCE = 500  # names in one query
 _ALL_THAT_IT_SAYS = (
     f"SELECT {COLUMNS} FROM memories ORDER BY id",  # noqa: S608
     (
@@ -130,13 +130,13 @@ class Index:
         return False
 
     def copy_to(self, path: Path) -> None:
-        """Write all that it says into a new file."""
+        """Copy the database to a new file."""
         _make_room(path)
         with closing(sqlite3.connect(path)) as copy:
             self.reader().backup(copy)
 
     def keep_in_memory(self, why: str) -> None:
-        """Do without a file: a read-only checkout, a full disk."""
+        """Continue without a file: on a read-only checkout, or a full disk."""
         self.close()
         self.path = None
         self.notices.append(f"the index cannot be written ({why}) and is kept in memory")
@@ -156,20 +156,20 @@ class Index:
         self._reader = self._writer = None
 
     def _forget_after_fork(self) -> None:
-        """A connection must not cross a fork: the child opens its own, and does not close this."""
+        """Drop the connection in a forked child, without closing it: the child opens its own."""
         if self._pid != os.getpid():
             self._inherited = (self._reader, self._writer)
             self._reader = self._writer = None
             self._pid = os.getpid()
 
-    # -- questions ----------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------
 
     def ask(self, sql: str, *values: object) -> list[Any]:
         with self._lock:
             return self.reader().execute(sql, values).fetchall()
 
     def ask_of(self, names: Sequence[object], sql: str, *values: object) -> Iterator[Any]:
-        """Ask of many names, which stand at `{}` in the question, some at a time."""
+        """Run a query over many names, some at a time; `{}` in the query is their place."""
         for start in range(0, len(names), _AT_ONCE):
             some = names[start : start + _AT_ONCE]
             yield from self.ask(sql.format(",".join("?" * len(some))), *some, *values)
@@ -238,11 +238,11 @@ class Index:
         yield from self.ask(f"SELECT path, kind, body {sql} ORDER BY at DESC, id", *values)
 
     def counts(self) -> dict[str, int]:
-        """How many memories there are of each kind."""
+        """Count the memories of each kind."""
         return dict(self.ask("SELECT kind, count(*) FROM memories GROUP BY kind ORDER BY kind"))
 
     def private_counts(self) -> dict[str, int]:
-        """How many memories of each kind are in the local zone."""
+        """Count the memories of each kind in the local zone."""
         sql = (
             "SELECT kind, count(*) FROM memories WHERE path >= 'local/' AND path < 'local0' "
             "GROUP BY kind ORDER BY kind"
@@ -258,7 +258,7 @@ class Index:
         return int(self.one("SELECT count(*) FROM problems"))
 
     def pending_views(self) -> list[str]:
-        """Views that hold a memory which no record file has."""
+        """Views with a memory that no record file has."""
         sql = (
             "SELECT DISTINCT path FROM memories WHERE path IN ("
             "'semantic/patterns.json', 'semantic/anti-patterns.json', 'semantic/facts.json',"
@@ -282,7 +282,7 @@ class Index:
         )
 
     def file_count(self) -> int:
-        """How many files were read."""
+        """Count the files that were read."""
         return int(self.one("SELECT count(*) FROM files"))
 
     def file_hashes(self, among: Sequence[str] | None = None) -> dict[str, str]:
@@ -319,7 +319,7 @@ class Index:
         return kept.folders
 
     def folder(self, path: str) -> tuple[int, Stamps]:
-        """The same of one folder, unpacked."""
+        """The same for one folder, unpacked."""
         kept = self._as_of_now()
         if path not in kept.unpacked:
             rows = self.ask("SELECT mtime, stamps FROM folders WHERE path = ?", path)
@@ -327,14 +327,14 @@ class Index:
         return kept.unpacked[path]
 
     def _as_of_now(self) -> _Kept:
-        """What was read of folders, as long as nobody has changed the index since."""
+        """The folders as they were read last, as long as nobody has changed the index since."""
         version = (self.one("PRAGMA data_version"), self._changes, id(self.reader()))
         if self._kept.version != version:
             self._kept = _Kept(version)
         return self._kept
 
     def digest(self) -> str:
-        """A hash of all that the index says: equal for equal files, however it came to be."""
+        """A hash of the content of the index: equal for equal files, however it was built."""
         import hashlib
 
         whole = hashlib.sha256()
@@ -353,7 +353,7 @@ class Index:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Several questions to one state of the index, whoever changes it meanwhile."""
+        """Run several queries on one state of the index, whatever other processes change."""
         with self._lock:
             reader = self.reader()
             reader.execute("BEGIN")

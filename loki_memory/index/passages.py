@@ -1,4 +1,4 @@
-"""Cut a text into passages: the pieces in which it is found."""
+"""Cut a text into passages, the units of search."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def _cut(words: list[str]) -> Iterator[str]:
 
 
 def _is_end(word: str) -> bool:
-    """Whether a sentence or a line ends with this word."""
+    """Check if a sentence or a line ends with this word."""
     return "\n" in word or word.rstrip().endswith(_SENTENCE_ENDS)

@@ -1,6 +1,6 @@
-"""Named questions to the index about memories, files and problems; answers are typed rows.
+"""Named queries about memories, files and problems; the answers are typed rows.
 
-Edges are asked in `graph`, what may be told unasked in `gate`.
+Queries about edges are in `graph`, those about what may be told unasked in `gate`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Countable = Literal["kind", "status", "scope", "origin", "agent", "outcome"]
 
 
 class RecordPlace(NamedTuple):
-    """A memory and the file that it stands in."""
+    """A memory and its file."""
 
     id: str
     path: str
@@ -51,7 +51,7 @@ class RecordKind(NamedTuple):
 
 
 class RecordContent(NamedTuple):
-    """What a row says that its file must say too."""
+    """The values of a row that its file must have too."""
 
     id: str
     path: str
@@ -63,7 +63,7 @@ class RecordContent(NamedTuple):
 
 
 class RecordTitle(NamedTuple):
-    """What a memory is and is called, rejected or not."""
+    """The kind, title and status of a memory, rejected or not."""
 
     kind: str
     title: str
@@ -82,7 +82,7 @@ class TimelineRow(NamedTuple):
 
 
 class TopicMember(NamedTuple):
-    """What decides about a memory's topic."""
+    """The values of a memory that decide its topic."""
 
     id: str
     kind: str
@@ -143,7 +143,7 @@ def tombstone_of(index: Index, memory_id: str) -> str:
 
 
 def tokens_of(index: Index, memory_id: str) -> int:
-    """What a memory costs to read, estimated as bytes / 4."""
+    """The tokens that reading a memory costs, estimated as bytes / 4."""
     return index.one("SELECT (size + 3) / 4 FROM memories WHERE id = ?", memory_id) or 0
 
 
@@ -155,7 +155,7 @@ def count(index: Index) -> int:
 
 
 def counts_by(index: Index, column: Countable) -> dict[str, int]:
-    """How many memories have each value of a column, the most frequent first."""
+    """Count the memories by the value of a column, the most frequent first."""
     sql = f"SELECT {column} AS what, count(*) FROM memories GROUP BY 1 HAVING what <> ''"  # noqa: S608
     return dict(index.ask(f"{sql} ORDER BY 2 DESC, 1"))
 
@@ -169,7 +169,7 @@ def episodes_by_day(index: Index) -> dict[str, int]:
 
 
 def words(index: Index) -> int:
-    """How many different words there are."""
+    """Count the different words."""
     return int(index.one("SELECT count(*) FROM vocabulary"))
 
 
@@ -178,7 +178,7 @@ def versions(index: Index) -> list[RecordVersion]:
 
 
 def records(index: Index, kinds: Sequence[str]) -> list[RecordKind]:
-    """The records of some kinds, wherever they stand."""
+    """The records of some kinds, in any file."""
     sql = f"SELECT id, path, etag, kind FROM memories WHERE kind IN ({marks(kinds)})"  # noqa: S608
     return [RecordKind(*row) for row in index.ask(sql, *kinds)]
 
@@ -190,7 +190,7 @@ def episodes_of_session(index: Index, session: str) -> list[str]:
 
 
 def learned_here(index: Index) -> set[str]:
-    """The ids of what was captured or learned on this machine, and is in its local zone."""
+    """The ids of memories that were captured or learned here and are in the local zone."""
     sql = (
         "SELECT id FROM memories WHERE path >= 'local/' AND path < 'local0' AND ("
         "json_extract(body, '$.captured') OR json_type(body, '$.key') IS NOT NULL "
@@ -246,7 +246,7 @@ def contents(index: Index) -> dict[str, RecordContent]:
 
 
 def rejected_again(index: Index) -> list[str]:
-    """Ids of records that say what was rejected, and do not know it."""
+    """Ids of records with a rejected value that are not marked as rejected."""
     sql = (
         "SELECT m.id FROM memories AS m JOIN judged AS j ON j.id = m.id "
         "WHERE j.status = 'rejected' AND m.status <> 'rejected' ORDER BY 1"
@@ -282,7 +282,7 @@ def passage_texts(index: Index, keys: Sequence[int]) -> dict[int, str]:
 
 
 def memory_paths(index: Index) -> list[str]:
-    """Every file that a memory stands in, views among them."""
+    """Every file with a memory, views included."""
     return [row[0] for row in index.ask("SELECT DISTINCT path FROM memories")]
 
 
@@ -309,7 +309,7 @@ def unread_problems(index: Index) -> list[tuple[str, str, str, int, str]]:
 
 
 def quick_check(index: Index) -> str:
-    """What SQLite says about the database: `ok`, or the first damage that it finds."""
+    """SQLite's check of the database: `ok`, or the first damage that it finds."""
     return str(index.one("PRAGMA quick_check"))
 
 
@@ -331,7 +331,7 @@ def children(index: Index, memory_id: str) -> list[str]:
 
 
 def parents(index: Index, memory_id: str) -> list[str]:
-    """The one parent that a memory has, or none."""
+    """The parent of a memory, if it has exactly one."""
     sql = "SELECT parent FROM memories WHERE id = ? AND parent <> ''"
     return [row[0] for row in index.ask(sql, memory_id)]
 
@@ -363,7 +363,7 @@ def episodes_since(index: Index, first: str, limit: int) -> list[TimelineRow]:
 def decisions_since(
     index: Index, first: str, now: str, categories: Sequence[str], limit: int
 ) -> list[TimelineRow]:
-    """What was decided and still holds."""
+    """Decisions that still hold."""
     where = (
         "kind IN ('fact', 'pattern', 'learning') AND scope <> 'session' AND at >= ? "
         f"AND lower(category) IN ({marks(categories)}) "

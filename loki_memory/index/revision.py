@@ -65,7 +65,7 @@ PACKING = 2  # the newest version of marshal that gives equal bytes for equal va
 
 
 class _Hanging(NamedTuple):
-    """What hangs on a memory's row."""
+    """The rows of other tables that belong to a memory."""
 
     edges: list[EdgeRow]
     passages: list[PassageRow]
@@ -84,8 +84,8 @@ class FeatureRow(NamedTuple):
 class Revision:
     """Changes of the index within one transaction."""
 
-    is_empty = False  # whether it starts from nothing
-    is_touched = False  # whether anything that can be recalled came, went or changed
+    is_empty = False  # True if the index is built from nothing
+    is_touched = False  # True if anything that can be recalled changed
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._db = database
@@ -98,8 +98,8 @@ class Revision:
     def put(self, entry: IndexEntry) -> None:
         """Add or replace a memory, keeping its row if it has one.
 
-        Most changes of a record leave its text alone, and of many edges they add one: what stays
-        the same is not taken out and put in again.
+        Most changes of a record leave its text alone, and add one edge to many: rows that stay the
+        same are not deleted and inserted again.
         """
         sql = "SELECT row, kind, path, etag FROM memories WHERE id = ?"
         found = self._db.execute(sql, (entry.row.id,)).fetchone()
@@ -137,11 +137,11 @@ class Revision:
 
     def _replace(self, old: list[Any], new: list[Any], remove: str, add: str) -> None:
         before, after = set(old), set(new)
-        self._db.executemany(remove, [one for one in old if one not in after])
-        self._db.executemany(add, [one for one in new if one not in before])
+        self._db.executemany(remove, [row for row in old if row not in after])
+        self._db.executemany(add, [row for row in new if row not in before])
 
     def remove_path(self, path: str, keep: str = "") -> None:
-        """Remove the memories that stand in a file, except the one named."""
+        """Remove the memories of a file, except the one named."""
         sql = "SELECT row, kind, etag FROM memories WHERE path = ? AND id <> ?"
         for row, kind, etag in self._db.execute(sql, (path, keep)).fetchall():
             self._uncount(row, kind, _fingerprint(path, etag))
@@ -153,7 +153,7 @@ class Revision:
         self.is_touched = True
 
     def _leave(self, passages: list[PassageRow]) -> None:
-        """Note passages that go. One that came in the same change was never in the full text."""
+        """Note removed passages; one that was added in this change is not in the full text."""
         self._gone += [passage for passage in passages if self._come.pop(passage[0], None) is None]
 
     def has(self, memory_id: str) -> bool:
@@ -189,7 +189,7 @@ class Revision:
         return [row[0] for row in self._db.execute(sql, (memory_id,))]
 
     def losers(self) -> list[str]:
-        """Ids that some file claims and does not hold."""
+        """Ids that a file claims while another file has them."""
         return [r[0] for r in self._db.execute("SELECT DISTINCT claims FROM files WHERE held = 0")]
 
     def set_problems(self, path: str, problems: Sequence[ProblemRow]) -> None:
@@ -200,7 +200,7 @@ class Revision:
         )
 
     def set_folders(self, folders: Mapping[str, tuple[int, Stamps] | None]) -> None:
-        """Remember folders as they were seen; None forgets one that is gone."""
+        """Store folders as they were scanned; None deletes one that is gone."""
         for path, seen in folders.items():
             if seen is None:
                 self._db.execute("DELETE FROM folders WHERE path = ?", (path,))
@@ -283,7 +283,7 @@ class Revision:
 
 
 class Rebuilding(Revision):
-    """The same from nothing: many rows at a time, and full text once at the end.
+    """The same for an empty index: many rows at a time, and full text once at the end.
 
     FTS5 takes a sixth of the time for "rebuild" that it takes for as many single inserts.
     """
@@ -330,7 +330,7 @@ class Rebuilding(Revision):
             )
 
     def _uncount(self, row: int, kind: str, fingerprint: int) -> None:
-        """Nothing is counted before the end."""
+        """Do nothing: words are counted at the end."""
 
     def _flush(self) -> None:
         self._db.executemany(_UPSERT, self._rows)

@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 
 class IndexEntry(NamedTuple):
-    """A row with what hangs on it: its edges, the passages it is found by, what it shares."""
+    """A row with its edges, its passages and its marks."""
 
     row: Row
     source: str  # where its edges start: itself, or for a link record the memory it links from
@@ -53,10 +53,10 @@ class IndexEntry(NamedTuple):
 def entry_of(
     record: Memory, path: str, document: dict[str, Any] | None = None, etag: str = ""
 ) -> IndexEntry:
-    """What the index keeps of a record; `document` and `etag` are the file's, if it has one."""
+    """The index entry of a record; `document` and `etag` are the file's, if it has one."""
     body = orjson.dumps(document or record.document())
     passage = record.passage()
-    # Not getattr: pydantic takes its time to say that a kind has no such field.
+    # Not getattr: pydantic is slow for a field that a kind does not have.
     given = {**(record.model_extra or {}), **record.__dict__}
     value = record.value()
     row = Row(
@@ -96,7 +96,7 @@ def _status(record: Memory, given: dict[str, Any]) -> str:
 
 
 def _labelled(given: dict[str, Any], name: str) -> str:
-    """What front matter says of a skill: its own format has no field for it."""
+    """A value from the front matter of a skill, whose own format has no field for it."""
     metadata = given.get("metadata")
     return str(metadata.get(f"loki-{name}", "")) if isinstance(metadata, dict) else ""
 
@@ -111,7 +111,7 @@ def _marks(record: Memory, text: str) -> list[str]:
 
 
 def _key(text: str) -> int:
-    """63 bits, since SQLite's integers are signed; never 0, which means that there is no vector."""
+    """A key of 63 bits, since SQLite's integers are signed; 0 means that there is no vector."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1 or 1
 
 
@@ -130,7 +130,7 @@ def _number(given: dict[str, Any], name: str) -> float | None:
 
 
 def _learned(given: dict[str, Any]) -> float | None:
-    """How sure a skill is that was learned: front matter is text."""
+    """The confidence of a skill that was learned; front matter is text."""
     try:
         return float(_labelled(given, "confidence"))
     except ValueError:
@@ -142,5 +142,5 @@ def _hash(data: bytes) -> str:
 
 
 def _line(text: str) -> str:
-    """A title is one line, whatever was written."""
+    """A title on one line."""
     return " ".join(text.split())

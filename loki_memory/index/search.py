@@ -1,7 +1,7 @@
-"""Named questions that a search asks: words, marks, fields, and what is shown of each hit.
+"""Named queries of a search: words, marks, fields, and the values of each hit that are shown.
 
-Memories are named by their rows here. Commands that start cold ask them, so the module is small;
-what is asked only after a change of the index stands in `queries`.
+Memories are named by their rows here. Commands that start cold load it, so the module is small;
+queries that run only after a change of the index are in `queries`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FIELDS = {
     ),
     "symbol": "EXISTS (SELECT 1 FROM marks WHERE memory = m.row AND mark = 'symbol:' || ?)",
 }
-PREFIX = "prefix"  # stands for a field: an id that is given by its beginning
+PREFIX = "prefix"  # in place of a field: an id that is given by its beginning
 _DETAILS = (
     "SELECT m.row, m.id, m.kind, m.title, m.status, m.scope, m.at, m.confidence, "
     "m.size, json_extract(m.body, '$.citations'), "
@@ -52,7 +52,7 @@ _DETAILS = (
 
 
 class HitDetails(NamedTuple):
-    """What is shown of a memory, and what decides about its marks."""
+    """The values of a memory that are shown, and those that decide its marks."""
 
     row: int
     id: str
@@ -71,12 +71,12 @@ class HitDetails(NamedTuple):
 
 
 def passage_count(index: Index) -> int:
-    """How many passages there are, as FTS5 counts: those of links too."""
+    """Count the passages as FTS5 does, those of links too."""
     return int(index.one("SELECT count(*) FROM passages"))
 
 
 def details(index: Index, rows: Sequence[int]) -> dict[int, HitDetails]:
-    """What is shown of some memories, by row."""
+    """The values of some memories that are shown, by row."""
     return {row[0]: HitDetails(*row) for row in index.ask(_DETAILS.format(_numbers(rows)))}
 
 
@@ -116,7 +116,7 @@ def marked(index: Index, mark: str, limit: int) -> list[int]:
 
 
 def marked_failures(index: Index, mark: str) -> set[int]:
-    """Those of the memories with a mark that are episodes which did not get over what they met."""
+    """The episodes with a mark that did not resolve the error they met."""
     sql = (
         "SELECT m.row FROM marks AS k JOIN memories AS m ON m.row = k.memory "
         "WHERE k.mark = ? AND m.outcome = 'failure'"
@@ -166,7 +166,7 @@ def touched_together(index: Index, path: str, limit: int) -> tuple[int, list[tup
 
 
 def word_uses(index: Index, words: Sequence[str]) -> dict[str, int]:
-    """How many passages use each of these words, of those that are written anywhere."""
+    """Count the passages that use each of these words; a word that is nowhere is left out."""
     return dict(index.ask_of(words, "SELECT word, uses FROM vocabulary WHERE word IN ({})"))
 
 
@@ -180,13 +180,13 @@ def matches(index: Index, match: str) -> list[tuple[int]]:
 
 
 def words_with(index: Index, part: str) -> list[str]:
-    """Written words that hold a text, the most frequent first."""
+    """Words of the index that contain a text, the most frequent first."""
     sql = "SELECT word FROM vocabulary WHERE instr(word, ?) ORDER BY uses DESC, word LIMIT 20"
     return [row[0] for row in index.ask(sql, part)]
 
 
 def words_sharing(index: Index, match: str) -> list[str]:
-    """Written words that share triples of letters, most of them first."""
+    """Words of the index that share trigrams, those with most of them first."""
     sql = "SELECT word FROM parts WHERE parts MATCH ? ORDER BY rank, word LIMIT 60"
     return [row[0] for row in _matches(index, sql, match)]
 
@@ -196,7 +196,7 @@ def _matches(index: Index, sql: str, match: str) -> list[Any]:
         return index.ask(sql, match)
     except sqlite3.OperationalError as error:
         if "fts5" in str(error) or "syntax" in str(error) or "unterminated" in str(error):
-            return []  # a text that FTS5 finds no word in
+            return []  # a text without a word for FTS5
         raise
 
 

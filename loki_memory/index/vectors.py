@@ -69,11 +69,11 @@ class Vectors:
 
     @property
     def state(self) -> tuple[int, int]:
-        """What changes when entries come or move."""
+        """The state that changes when entries are added or moved."""
         return self._generation, len(self._table)
 
     def open(self) -> None:
-        """Look at the files as they are now."""
+        """Map the files as they are now."""
         if self.folder is None:
             return
         self._generation = max(self._generations(), default=0)
@@ -102,13 +102,13 @@ class Vectors:
         return np.where(known[entry] == keys, entry, -1).astype(np.int32)
 
     def spans(self, entries: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the tokens of entries begin and end."""
+        """The positions at which the tokens of entries begin and end."""
         ends = self._table["end"].astype(np.int64)
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) if len(ends) else ends
         return starts[entries], ends[entries]
 
     def lengths(self, entries: NDArray[np.int32]) -> NDArray[np.int32]:
-        """How many tokens their texts have, repeated ones too."""
+        """Count the tokens of their texts, repeated ones too."""
         return self._table["length"][entries].astype(np.int32)
 
     # -- rows of the index ------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class Vectors:
         try:
             with index.change():
                 self._catch_up(index)
-        except sqlite3.OperationalError:  # another process is at it for long
+        except sqlite3.OperationalError:  # another process holds the lock for long
             self.folder = None
             self._catch_up(index)
 
@@ -143,7 +143,7 @@ class Vectors:
         try:
             with index.change() as revision:
                 self._catch_up(index)
-                known = self.find(np.array(keys, np.uint64)) >= 0  # another process was faster
+                known = self.find(np.array(keys, np.uint64)) >= 0  # another process added it first
                 added = [row for row, is_known in zip(rows, known, strict=True) if not is_known]
                 revision.put_vectors([(self.model, *row) for row in added])
                 self._catch_up(index)
@@ -174,7 +174,7 @@ class Vectors:
             self._catch_up(index)
 
     def drop_other_models(self, index: Index) -> bool:
-        """Delete the vectors of models that are not used any more; whether there were any."""
+        """Delete the vectors of models that are not used any more; False if there were none."""
         dropped = 0
         with suppress(sqlite3.OperationalError), index.change(wait=False) as revision:
             dropped = revision.drop_other_vectors(self.model)
@@ -252,7 +252,7 @@ def _mapped(path: Path, entry: np.dtype[Any], count: int) -> NDArray[Any]:
 
 
 def _extend(path: Path, size: int, data: bytes) -> None:
-    """Append after `size` bytes: what a killed writer left behind goes."""
+    """Append after `size` bytes, overwriting what a killed writer left there."""
     with open(disk.open_to_change(path, append=True), "ab") as file:
         file.truncate(size)
         file.write(data)

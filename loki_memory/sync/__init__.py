@@ -5,8 +5,8 @@ clock's grain is always hashed. Additions come before removals, so that a rename
 row. A file that cannot be read is a Problem and everything else goes on. When two files claim one
 id, the first path holds it, and the other record is indexed under an id derived from its key.
 
-What the index says is a function of the files alone: after any sequence of edits, syncing gives
-the same as rebuilding.
+The content of the index is a function of the files alone: after any sequence of edits, syncing
+gives the same as rebuilding.
 """
 
 from __future__ import annotations
@@ -43,24 +43,26 @@ if TYPE_CHECKING:
 Known = dict[str, tuple[int, bytes]]  # folders: their own mtime, the packed stamps of their files
 
 _SECOND_NS = 1_000_000_000
-# To replace what an index in use says of a file takes twice as long as to read the file into one
-# that is made anew, where new files cost the same: that is worth it if most files are others.
+# Replacing the rows of a file takes twice as long as reading the file into a new index. If most of
+# the files changed, a rebuild is faster.
 _MANY, _SHARE = 2000, 2
-_FEW = 32  # files that are hashed before anything is loaded that could read them
+_FEW = 32  # files that are hashed first, before the modules that parse files are loaded
 
 
 Progress = Callable[[int, int], None]
 
 
 class Freshness(NamedTuple):
-    """How hard a command looks before it answers (settings `sync.*`)."""
+    """Limits of the comparison before an answer (settings `sync.*`)."""
 
-    scan_limit: int = 10_000  # up to here every file's stamp is compared; 0: look at folders
-    full_scan_seconds: int = 300  # above, a full scan is due this often
+    scan_limit: int = (
+        10_000  # up to this many files, the stamp of each is compared; 0: compare folders
+    )
+    full_scan_seconds: int = 300  # with more files, a full scan is due this often
 
 
 class Look(NamedTuple):
-    """What kind of look is wanted: at everything, or as `freshness` decides."""
+    """Options of a sync: compare everything, or as much as `freshness` says."""
 
     full: bool = True
     wait: bool = True  # for another process that is updating the index
@@ -69,7 +71,7 @@ class Look(NamedTuple):
 
 
 def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Changes:  # noqa: B008 - a value
-    """Make the index say what the files say."""
+    """Bring the index up to date with the files."""
     known = _known(layout, index)
     full = look.full or _is_full_scan_due(index, known, now_ns, look.freshness)
     seen = _compare(dict(scan(layout)), known) if full else _look_at_folders(layout, known)
@@ -78,14 +80,14 @@ def sync(layout: Layout, index: Index, now_ns: int, look: Look = Look()) -> Chan
             _note_full_scan(index, now_ns, look.freshness)
         return Changes([], [], [])
     _refuse_if_all_vanished(layout, seen, known)
-    wait = look.wait or not known  # an index that says nothing yet is no answer
+    wait = look.wait or not known  # an empty index is no answer
     if full and wait and known and _is_most(seen, known):
         return _anew(layout, index, now_ns, look.progress)
     return _apply(layout, index, seen, now_ns, _Apply(wait, not known, full, look.progress))
 
 
 def _is_most(seen: ScanResult, known: Known) -> bool:
-    """Whether so many of the files that are known changed that reading all of them is faster."""
+    """Check if so many of the known files changed that reading all files is faster."""
     if len(seen.changed) + len(seen.removed) <= _MANY:
         return False
     stamps = {path: _unpacked(folder) for path, folder in known.items()}
@@ -95,7 +97,7 @@ def _is_most(seen: ScanResult, known: Known) -> bool:
 
 
 def _anew(layout: Layout, index: Index, now_ns: int, progress: Progress | None) -> Changes:
-    """Rebuild, and say what that changed."""
+    """Rebuild, and return what that changed."""
     before = index.file_hashes()
     views = rebuild(layout, index, now_ns, progress).modified
     after = index.file_hashes()
@@ -105,23 +107,23 @@ def _anew(layout: Layout, index: Index, now_ns: int, progress: Progress | None) 
 
 
 def _note_full_scan(index: Index, now_ns: int, freshness: Freshness) -> None:
-    """A full scan that was due and found nothing is not due again at once."""
+    """Note a full scan that found nothing, so that it is not due again at once."""
     if index.file_count() > freshness.scan_limit:
         with suppress(sqlite3.OperationalError), index.change(wait=False) as revision:
             revision.set_note("full_scan_ns", str(now_ns))
 
 
 def rebuild(layout: Layout, index: Index, now_ns: int, progress: Progress | None = None) -> Changes:
-    """Forget everything and read every file again."""
+    """Empty the index and read every file again."""
     seen = _compare(dict(scan(layout)), {})
     how = _Apply(wait=True, anew=True, looked_at_all=True, progress=progress)
     return _apply(layout, index, seen, now_ns, how)
 
 
 def check(layout: Layout, index: Index, paths: Iterable[str], now_ns: int) -> Changes:
-    """Look at the few files that are about to be shown, instead of at all of them."""
+    """Compare the few files that are about to be shown, instead of all files."""
     seen = _look_at_files(layout, index, paths)
-    if seen is None or seen.removed:  # where a file has gone to, only folders tell
+    if seen is None or seen.removed:  # only a scan of the folders finds where a file went
         return sync(layout, index, now_ns, Look(full=False, wait=False))
     return _apply(layout, index, seen, now_ns, _Apply()) if seen.folders else Changes([], [], [])
 
@@ -135,12 +137,12 @@ def take_in(
     wait: bool = True,
     store: Store | None = None,
 ) -> Changes:
-    """Take in files that this process has just written or removed, without a look at others.
+    """Index files that this process has just written or removed, without comparing others.
 
-    What somebody else did meanwhile is left to the next look, which finds it: of a folder only the
-    stamps of these files change, and its own time does not. Without `wait`, all is left to it where
-    another process is at work or the index is not of this place. `store` knows which views are as
-    they were rendered.
+    Changes of other processes are left to the next sync, which finds them: of a folder only the
+    stamps of these files change, and its own mtime does not. Without `wait`, everything is left to
+    it if another process is at work or the index was made elsewhere. `store` knows which views are
+    as they were rendered.
     """
     seen = _look_at_files(layout, index, (path for path in paths if kind_of(path)))
     if seen is None:
@@ -150,7 +152,7 @@ def take_in(
 
 
 def _look_at_files(layout: Layout, index: Index, paths: Iterable[str]) -> ScanResult | None:
-    """What became of some files; None if the index is of another place."""
+    """Compare some files with the index; None if the index was made elsewhere."""
     if index.note("home") != home_of(layout):
         return None
     known: dict[str, tuple[int, Stamps]] = {}
@@ -184,10 +186,10 @@ def _is_full_scan_due(index: Index, known: Known, now_ns: int, freshness: Freshn
 
 
 def _compare(found: dict[str, ScannedFolder], known: Known) -> ScanResult:
-    """Diff what lies on disk with what the index remembers, folder by folder.
+    """Diff the disk with the index, folder by folder.
 
     Stamps are compared packed, which is faster than unpacking them; the order in which a folder
-    lists its files may differ, so unequal bytes are looked at again.
+    lists its files may differ, so unequal bytes are unpacked and compared again.
     """
     seen = ScanResult({}, {}, [])
     for path, folder in found.items():
@@ -236,8 +238,8 @@ def _look_at_folders(layout: Layout, known: Known) -> ScanResult:
 
 
 def _refuse_if_all_vanished(layout: Layout, seen: ScanResult, known: Known) -> None:
-    """No file left where there were some is a missing mount or a wrong folder more often than
-    a wish.
+    """Refuse to empty the index: all files gone is more often a missing mount or a wrong folder
+    than intended.
     """
     gone = sum(1 for path in seen.removed if kind_of(path))
     if not gone or any(kind_of(path) for path in seen.changed):
@@ -250,7 +252,7 @@ def _refuse_if_all_vanished(layout: Layout, seen: ScanResult, known: Known) -> N
 
 
 def _were_taken_out(layout: Layout, paths: list[str]) -> bool:
-    """Whether all were archived or forgotten, by a process that died before it said so."""
+    """Check if all were archived or forgotten by a process that died before updating the index."""
     kept = layout.resolve("local/.forgotten")
     told = (
         "".join(p.read_text(encoding="utf-8") for p in kept.glob("*.json")) if kept.is_dir() else ""
@@ -263,7 +265,7 @@ def _were_taken_out(layout: Layout, paths: list[str]) -> bool:
 
 
 def _known(layout: Layout, index: Index) -> Known:
-    """What the index remembers; nothing if it was made elsewhere and came with a copy."""
+    """The folders that the index knows; none if it was made elsewhere and came with a copy."""
     return index.folders() if index.note("home") == home_of(layout) else {}
 
 
@@ -276,7 +278,7 @@ def home_of(layout: Layout) -> str:
 
 
 class _Apply(NamedTuple):
-    """How changes are applied: waiting for other processes, from nothing, after which look."""
+    """Options for applying changes to the index."""
 
     wait: bool = False
     anew: bool = False
@@ -291,7 +293,7 @@ def _apply(layout: Layout, index: Index, seen: ScanResult, now_ns: int, how: _Ap
     try:
         with index.change(wait=how.wait, anew=how.anew) as revision:
             changes, unread = Changes([], [], []), set[str]()
-            if not is_ours:  # nobody vouches for vectors that came with a copy
+            if not is_ours:  # vectors that came with a copy are not trusted
                 revision.drop_other_vectors()
             if not is_same:
                 # Finding that nothing changed needs no pydantic; reading what did change does.
@@ -315,9 +317,9 @@ def _apply(layout: Layout, index: Index, seen: ScanResult, now_ns: int, how: _Ap
 
 
 def _is_same(layout: Layout, index: Index, seen: ScanResult) -> bool:
-    """Whether a few files have another stamp and the content that is known.
+    """Check if a few files have a new stamp and the content that is known.
 
-    So it is with what was written just before the last look, within the clock's grain.
+    This is so for files that were written just before the last sync, within the clock's grain.
     """
     if seen.removed or None in seen.folders.values() or len(seen.changed) > _FEW:
         return False
@@ -338,7 +340,7 @@ def _is_same(layout: Layout, index: Index, seen: ScanResult) -> bool:
 def _remembered(
     seen: ScanResult, unread: set[str], now_ns: int
 ) -> dict[str, tuple[int, Stamps] | None]:
-    """Folders as they are to be remembered: what is too young to be sure of is looked at again."""
+    """The folders for the index; files too young to be sure of are compared again next time."""
     remembered: dict[str, tuple[int, Stamps] | None] = {}
     for path, folder in seen.folders.items():
         if folder is None:

@@ -19,7 +19,7 @@ _STEP = 100  # files between two reports of progress
 
 
 class Intake:
-    """One pass over what a scan found."""
+    """One pass over the changes that a scan found."""
 
     def __init__(
         self,
@@ -33,7 +33,9 @@ class Intake:
         self._seen = seen
         self._removed = set(seen.removed)
         self._contested: set[str] = set()
-        self.unread: set[str] = set()  # to be tried again, though they may not change
+        self.unread: set[str] = (
+            set()
+        )  # to be read again by the next sync, even if they do not change
         self._progress = progress
 
     def run(self) -> Changes:
@@ -55,13 +57,13 @@ class Intake:
         return changes
 
     def _readings(self) -> Iterator[Reading]:
-        """The changed record files, read; not those whose bytes are the ones the index knows."""
+        """The changed record files, read; files whose bytes the index knows are left out."""
         items = sorted(item for item in self._seen.changed.items() if self._is_record(*item))
         known = [(path, stamp, self._revision.hash_of(path) or "") for path, stamp in items]
         return read_files(self._store, known)
 
     def _is_record(self, path: str, stamp: Stamp) -> bool:
-        """Whether to read a file; what nobody could read is a problem at once."""
+        """Check if a file should be read; one that cannot be is a problem at once."""
         if stamp == UNREADABLE:
             folder = path.rstrip("/")
             self._revision.set_problems(folder, [Problem(folder, "may not be listed")])
@@ -104,7 +106,7 @@ class Intake:
         found = self._store.read(path)
         if found is None:
             return
-        if path.startswith(PRIVATE) and path == PRIVATE + holder:  # what was published of it speaks
+        if path.startswith(PRIVATE) and path == PRIVATE + holder:  # the published record counts
             self._revision.note_file(path, found.etag, memory_id, held=False)
             self._revision.set_problems(path, ())
             return
@@ -127,7 +129,7 @@ class Intake:
             self._show_pending(edited)
 
     def _show_pending(self, edited: Iterable[str]) -> None:
-        """Index what stands in edited views only, without taking it over: reading never writes."""
+        """Index new entries of edited views without taking them over: reading never writes."""
         for view in views.view_paths(self._store.layout):
             self._revision.remove_path(view)
             self._revision.set_problems(view, ())

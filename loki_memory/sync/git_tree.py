@@ -1,4 +1,4 @@
-"""Bring an index to what a set of files says that lie in no folder: the memory of a commit.
+"""Index files that are in no folder: the memory of a commit.
 
 It starts from a copy of another index, so that only what differs is read. What the index says
 then is the same as if the files were laid out and it were built from nothing.

@@ -1,4 +1,4 @@
-"""Files as rows of the index: the slow part of a sync, by itself or with a helper process.
+"""Parse files into rows of the index: the slow part of a sync, alone or with a helper process.
 
 Two thirds of a rebuild is parsing and validating in Python, which one process does on one core.
 From some thousand files on, a second process takes part: it is sent paths and sends back rows.
@@ -28,7 +28,7 @@ from loki_memory.files.store import Store, Stored, sealed
 from loki_memory.index.row import IndexEntry, Row, entry_of
 from loki_memory.models import Edge, Memory
 
-_MANY = 4000  # files from which on a helper, which takes 0.2 s to start, saves time
+_MANY = 4000  # from this many files on, a helper saves time; it takes 0.2 s to start
 _CHUNK = 200
 _AHEAD = 3  # chunks that the helper has in hand
 
@@ -36,7 +36,7 @@ Item = tuple[str, Stamp, str]  # a file's path, its stamp, and the hash of its b
 
 
 class Reading(NamedTuple):
-    """What became of one file."""
+    """The result of reading one file."""
 
     path: str
     digest: str  # of its bytes; empty if it could not be read
@@ -58,14 +58,14 @@ def read_file(store: Store, path: str, stamp: Stamp, known: str = "") -> Reading
 
 
 def _entry(record: Memory, path: str, etag: str) -> tuple[IndexEntry, list[Problem]]:
-    """What the index keeps of a record that the store has just let in."""
+    """The index entry of a record that the store has just written."""
     document = record.document()
     problems = [both_changed(path, "another place")] if document.get("conflicts") else []
     return entry_of(record, path, document, etag), problems
 
 
 def _stored(store: Store, path: str, stamp: Stamp) -> tuple[Stored | None, Problem | None]:
-    """The file, or why there is none to be had. One that is gone again has no problem."""
+    """The file, or the problem of reading it; neither if it is gone again."""
     if stamp[2] > MAX_BYTES:
         reason = f"has {stamp[2]:,} bytes, and {MAX_BYTES:,} is the most"
         advice = "Split it, or keep the bulk in a file of its own and name that file."
@@ -79,7 +79,7 @@ def _stored(store: Store, path: str, stamp: Stamp) -> tuple[Stored | None, Probl
 def entry_in(
     path: str, stored: Stored, *, rekey: bool = False
 ) -> tuple[IndexEntry | None, list[Problem]]:
-    """What the index keeps of a file. Secrets that somebody wrote by hand go no further.
+    """The index entry of a file. Secrets that somebody wrote by hand are redacted.
 
     `rekey` gives the record the id that follows from its key instead of its own.
     """
@@ -96,7 +96,9 @@ def entry_in(
         return None, [Problem.of(error.at(path))]
     if document.get("conflicts"):
         problems = [*problems, both_changed(path, "another place")]
-    if record.kind == "episode" and "goal" in document:  # a short form that readers of JSON miss
+    if (
+        record.kind == "episode" and "goal" in document
+    ):  # a short form that code which reads the JSON does not know
         document = record.document()
     if document.get("id") != record.id and record.keeps_id:
         document = {**document, "id": record.id}
@@ -104,7 +106,7 @@ def entry_in(
 
 
 def read_files(store: Store, items: Sequence[Item]) -> Iterator[Reading]:
-    """Read files, in any order; not those whose bytes are known."""
+    """Read files, in any order; files whose bytes are known are left out."""
     if len(items) < _MANY or not store.is_on_disk or not _is_help_at_hand():
         yield from _read_here(store, items)
         return
@@ -118,7 +120,7 @@ def read_files(store: Store, items: Sequence[Item]) -> Iterator[Reading]:
                 yield from done
             elif chunks:
                 yield from _read_here(store, chunks.pop())
-            if not helper.alive:  # whatever it had in hand is read here
+            if not helper.alive:  # the chunks it had are read here
                 chunks += helper.waiting
                 helper.waiting.clear()
 
@@ -177,7 +179,7 @@ class _Helper:
             self.alive = False
 
     def take(self, *, wait: bool) -> list[Reading] | None:
-        """A chunk that is done; None if there is none yet, or the helper is gone."""
+        """The next finished chunk; None if there is none yet, or the helper died."""
         try:
             done = self._done.get(block=wait and bool(self.waiting))
         except Empty:
@@ -207,7 +209,7 @@ def serve() -> None:
 
 
 def _to_plain(reading: Reading) -> tuple[Any, ...]:
-    """Plain tuples: marshal takes nothing else, and is five times faster than pickle."""
+    """A result as plain tuples: marshal takes no classes, and is five times faster than pickle."""
     path, digest, entry, problems = reading
     plain = None
     if entry is not None:
