@@ -10,7 +10,7 @@ import click
 
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, print_json
-from loki_memory.home import user_home
+from loki_memory.workspace import Workspace
 
 TOOL_SETS = ("core", "lore", "lynkr", "claude-flow", "loki")
 _ANY_PORT, _LAST_PORT = 0, 65_535
@@ -97,4 +97,4 @@ def _serve_http(tool_set: str, project: str | None, port: int) -> None:
     except OSError as error:
         raise click.UsageError(f"Port {port} cannot be used: {error.strerror}.") from None
     with listening:
-        serve_http(listening, tool_set, project, user_home() / "mcp-token", note)
+        serve_http(listening, tool_set, project, Workspace.user().layout.loki / "mcp-token", note)

@@ -17,7 +17,6 @@ from loki_memory.cli.common import (
     stored_record,
 )
 from loki_memory.cli.output import note, one_line, plural, print_json, remarks, say
-from loki_memory.editing.statements import episodes_in
 from loki_memory.errors import Ambiguous, InvalidRecord, NotFound
 from loki_memory.models import RELATIONS, Episode
 from loki_memory.models.base import IMPORTANCE
@@ -113,7 +112,9 @@ def record_command(
         raise click.UsageError("--gate names the gate of a report: give --from-gate FILE.")
     if goal is None and not files:
         raise click.UsageError("name a FILE, - for standard input, or give --goal.")
-    given_ = [InputLine(name, line, value) for name in files for line, value in _lines(name)]
+    given_ = [
+        InputLine(name, line, value) for name in files for line, value in _lines(workspace, name)
+    ]
     if goal is not None:
         given_.append(InputLine("options", 0, _from_options(goal, given)))
     good, refused = _sorted_out(workspace, given_)
@@ -147,10 +148,10 @@ def _from_options(goal: str, given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in episode.items() if value is not None}
 
 
-def _lines(name: str) -> Iterator[tuple[int, Any]]:
+def _lines(workspace: Workspace, name: str) -> Iterator[tuple[int, Any]]:
     data = standard_input() if name == "-" else _bytes(name)
     try:
-        yield from episodes_in(data)
+        yield from workspace.sessions.episodes_in(data)
     except InvalidRecord as error:
         raise error.at(_called(name)) from None
 

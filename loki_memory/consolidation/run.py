@@ -173,9 +173,7 @@ def apply(workspace: Workspace, plan: Plan, placed: Placed) -> dict[str, Rewritt
         paths += [archive(change, path) for path in placed.archived]
         files = {path: (workspace.store.read(path), change.read(path)) for path in paths}
     if learned:
-        from loki_memory.interop.publish_skills import accept
-
-        accept(workspace.layout, *learned)
+        workspace.skills.accept(*learned)
     return {
         path: Rewritten(*(stored.etag if stored else None for stored in both))
         for path, both in files.items()

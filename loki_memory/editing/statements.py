@@ -1,8 +1,8 @@
-"""Build the record for a statement that is made, corrected, rejected or advanced. Pure."""
+"""Build the record for a statement that is made, corrected or rejected. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from loki_memory.errors import InvalidRecord
@@ -11,7 +11,6 @@ from loki_memory.models import (
     AntiPattern,
     Belief,
     Fact,
-    Handoff,
     Learning,
     Memory,
     Pattern,
@@ -36,8 +35,6 @@ _FIRST_SAID = ("id", "valid_from", "timestamp", "statement", "pattern", "what_fa
 _TRUST = ("owner", "agent", "import", "external")
 # A scope is a place, an origin a fact about the past.
 _NOT_CORRECTED = {"id", "$schema", "history", "origin", "scope"}
-_HANDOFFS = "`loki-mem handoff list --all` shows them."
-_STATES = {"open": {"accepted", "done", "expired"}, "accepted": {"done", "expired"}}
 
 
 def statement(text: str, kind: str, fields: Mapping[str, Any], *, now: str, origin: str) -> Memory:
@@ -167,20 +164,6 @@ def tombstone(record: Memory, why: str, today: str, origin: str) -> Tombstone:
     return parse(Tombstone, {name: text for name, text in document.items() if text})
 
 
-def advanced(record: Memory, status: str, fields: Mapping[str, Any]) -> Handoff:
-    """A handoff in its next state; going back is an error."""
-    if not isinstance(record, Handoff):
-        raise InvalidRecord(
-            f"{record.id} is {article(record.kind)} and no handoff", advice=_HANDOFFS
-        )
-    if status not in _STATES.get(record.state, set()):
-        raise InvalidRecord(
-            f"{record.id} is {record.state} and cannot become {status}", advice=_HANDOFFS
-        )
-    given = {name: value for name, value in fields.items() if value is not None}
-    return record.changed(status=status, **given)
-
-
 def complete_skill(skill: Skill | str, origin: str) -> Skill:
     """A skill with all fields of the agentskills format, and its origin."""
     from loki_memory.files.redaction import clip, redact
@@ -198,26 +181,3 @@ def complete_skill(skill: Skill | str, origin: str) -> Skill:
     metadata = {**skill.metadata, "loki-origin": origin}
     description = skill.description or clip(skill.title(), 1024)
     return skill.changed(description=description, metadata=metadata)
-
-
-def episodes_in(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield the episodes of a file, each with its line: one object, a list, or JSONL.
-
-    A line that is not JSON comes as its InvalidRecord; raises it if there is only that line.
-    """
-    from loki_memory.files.codec import read_json
-
-    try:
-        whole = read_json(data, max(len(data), 1))
-    except InvalidRecord:
-        if b"\n" not in data.strip():
-            raise
-    else:
-        yield from enumerate(whole, 1) if isinstance(whole, list) else [(0, whole)]
-        return
-    for number, line in enumerate(data.splitlines(), 1):
-        if line.strip():
-            try:
-                yield number, read_json(line)
-            except InvalidRecord as error:
-                yield number, error

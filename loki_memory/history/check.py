@@ -314,9 +314,7 @@ def _is_plain(path: str) -> bool:
 
 def _continuity(workspace: Workspace, budget: int) -> Iterator[Fault]:
     """Check the size of CONTINUITY.md as it is or, if it was never rendered, as it would be."""
-    from loki_memory.continuity.file import continuity_path
-
-    data = disk.read_bytes(continuity_path(workspace, ""))
+    data = disk.read_bytes(workspace.layout.loki / "CONTINUITY.md")
     text = workspace.browse.continuity_block() if data is None else data.decode(errors="replace")
     if tokens(text) > budget:
         said = f"says about {tokens(text):,} tokens, and {budget:,} is the budget"

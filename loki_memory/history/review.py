@@ -293,9 +293,7 @@ def accept(workspace: Workspace, memory_id: str) -> Memory:
     with workspace.homes.changing(workspace.resolve(memory_id)) as (change, path, record):
         read = change.put(_reviewed(record, mark), path)
     if isinstance(read, Skill) and workspace.origin == "owner":
-        from loki_memory.interop import publish_skills
-
-        publish_skills.accept(workspace.layout, read)
+        workspace.skills.accept(read)
     return read
 
 

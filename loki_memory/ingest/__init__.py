@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,12 @@ class Sessions:
         from loki_memory.ingest.run import staged
 
         return staged(self._workspace)
+
+    def episodes_in(self, data: bytes) -> Iterator[tuple[int, Any]]:
+        """Yield the episodes of a file (one object, a list, or JSONL), each with its line."""
+        from loki_memory.ingest.record import episodes_in
+
+        return episodes_in(data)
 
     def valid_episode(self, given: Episode | Mapping[str, Any]) -> Episode:
         """The episode as it would be recorded; raises InvalidRecord."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from loki_memory.consolidation.feedback import completed, create, teaches
@@ -89,3 +89,26 @@ def _learn_from(workspace: Workspace, episodes: Iterable[Episode]) -> None:
             learn(workspace, lessons)
         except LokiMemoryError as error:  # the episodes are stored; the next run learns from them
             workspace.notices.append(f"stored, and not learned from yet: {error}")
+
+
+def episodes_in(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield the episodes of a file, each with its line: one object, a list, or JSONL.
+
+    A line that is not JSON comes as its InvalidRecord; raises it if there is only that line.
+    """
+    from loki_memory.files.codec import read_json
+
+    try:
+        whole = read_json(data, max(len(data), 1))
+    except InvalidRecord:
+        if b"\n" not in data.strip():
+            raise
+    else:
+        yield from enumerate(whole, 1) if isinstance(whole, list) else [(0, whole)]
+        return
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            try:
+                yield number, read_json(line)
+            except InvalidRecord as error:
+                yield number, error

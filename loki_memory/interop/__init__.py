@@ -32,6 +32,12 @@ class Skills:
         accept(self._workspace.layout, stored)
         return stored
 
+    def accept(self, *skills: Skill) -> None:
+        """Allow skills to be published in their present text."""
+        from loki_memory.interop.publish_skills import accept
+
+        accept(self._workspace.layout, *skills)
+
     def keep_accepted(self, before: Memory, after: Memory) -> Memory:
         """Keep a skill accepted that somebody here changed; returns the record as it is now."""
         from loki_memory.interop.publish_skills import accept_change

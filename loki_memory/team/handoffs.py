@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.editing.statements import advanced
 from loki_memory.errors import GitFailed, InvalidRecord
 from loki_memory.home import parsed
 from loki_memory.index import gate
 from loki_memory.ingest.episodes import CHECKS
 from loki_memory.ingest.gate import failing_now, is_verdict
 from loki_memory.integrity.citations import blob_id, content
-from loki_memory.models import Episode, Handoff, Ledger, parse
+from loki_memory.models import Episode, Handoff, Ledger, Memory, parse
 from loki_memory.models.error_signature import complaint
+from loki_memory.models.kinds import article
 from loki_memory.models.team import is_addressed, is_role
 from loki_memory.models.text import normal
 from loki_memory.team.ledgers import checkpoint_ledger, ledger_of, put, take_over_checkpoints
@@ -25,6 +25,10 @@ from loki_memory.team.ledgers import checkpoint_ledger, ledger_of, put, take_ove
 if TYPE_CHECKING:
     from loki_memory.homes import Changing
     from loki_memory.workspace import Workspace
+
+
+_HANDOFFS = "`loki-mem handoff list --all` shows them."
+_STATES = {"open": {"accepted", "done", "expired"}, "accepted": {"done", "expired"}}
 
 
 def checkpoint(workspace: Workspace, ledger: Ledger | Mapping[str, Any]) -> Ledger:
@@ -106,6 +110,20 @@ def close_handoff(
     with handoff as (change, path, record):
         closed = advanced(record, status, {"closed_at": workspace.now(), "note": note})
         return change.put(closed, path)  # type: ignore[return-value]
+
+
+def advanced(record: Memory, status: str, fields: Mapping[str, Any]) -> Handoff:
+    """A handoff in its next state; going back is an error."""
+    if not isinstance(record, Handoff):
+        raise InvalidRecord(
+            f"{record.id} is {article(record.kind)} and no handoff", advice=_HANDOFFS
+        )
+    if status not in _STATES.get(record.state, set()):
+        raise InvalidRecord(
+            f"{record.id} is {record.state} and cannot become {status}", advice=_HANDOFFS
+        )
+    given = {name: value for name, value in fields.items() if value is not None}
+    return record.changed(status=status, **given)
 
 
 # -- The context of a handoff, completed by what is recorded ---------------------------------------
