@@ -321,10 +321,13 @@ def replace_plainly(path: Place, data: bytes) -> None:
             raise
 
 
-def write_new(path: Place, data: bytes, *, durable: bool) -> int:
-    """Create a file that must not exist yet; returns its inode."""
+def write_new(path: Place, data: bytes, *, durable: bool, private: bool = False) -> int:
+    """Create a file that must not exist yet; returns its inode.
+
+    `private` is for a file that will be moved to a zone that only its user may read.
+    """
     with _folder_of(path) as (inside, name):
-        return _create(inside, name, data, durable=durable)
+        return _create(inside, name, data, durable=durable, mode=0o600 if private else 0o666)
 
 
 def _create(inside: Folder, name: str, data: bytes, *, durable: bool, mode: int = 0o666) -> int:
@@ -347,6 +350,12 @@ def open_to_change(path: Place, *, append: bool = False) -> int:
     """
     with _folder_of(path) as (inside, name):
         return inside.open(name, os.O_RDWR | os.O_CREAT | (os.O_APPEND if append else 0))
+
+
+def refuse_if_read_only(path: Place) -> None:
+    """Raise OSError if files cannot be made in a folder."""
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
 
 
 def open_folder(path: Place) -> int:

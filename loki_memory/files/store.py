@@ -120,6 +120,7 @@ class Store:
         wait = self.lock_seconds if seconds is None else seconds
         with failures_named(self.layout.memory):
             disk.make_folder(self.layout.memory)
+            disk.refuse_if_read_only(self.layout.memory)
             with locked_folder(self.layout.memory, wait, else_file=self.layout.cache / "lock"):
                 transaction.heal(self.layout)
                 earlier_version.take_over(self.layout)

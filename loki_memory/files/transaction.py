@@ -20,7 +20,7 @@ from typing import NamedTuple
 from loki_memory.errors import StoreFailed
 from loki_memory.files import disk
 from loki_memory.files.etag import etag
-from loki_memory.files.layout import Layout
+from loki_memory.files.layout import Layout, is_private
 
 _MARKER = "intent.json"
 REFUSED = ".txn-refused-"  # staged files that are no transaction of ours, until `gc`
@@ -105,7 +105,8 @@ def _stage(layout: Layout, writes: Sequence[Write]) -> list[StagedMove]:
         steps.append(StagedMove("" if data is None else str(number), path, before))
         if data is not None:
             files.append(f"{folder}/{number}")
-            disk.write_new(files[-1], data, durable=False)
+            private = is_private(layout.file(path))
+            disk.write_new(files[-1], data, durable=False, private=private)
     disk.flush_all(files, folder)
     return steps
 

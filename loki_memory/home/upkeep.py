@@ -336,8 +336,6 @@ class Upkeep:
 
         home, index = self._home, self._home.index
         self._views_are_due = False
-        if index.path is None:  # the cache cannot be written, and the bases of views belong there
-            return
         rejected = index.fingerprint("tombstone")  # a rejected record leaves its view
         prints = {kind: index.fingerprint(kind) ^ rejected for kind in views.SHOWN}
         prints["learning"] ^= prints["anti-pattern"]  # each day shows what they taught
