@@ -35,7 +35,7 @@ class StagedSessions(NamedTuple):
 
 @command("ingest")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True))
-@click.option("--from", "source", metavar="AGENT", help="Who wrote them: claude-code or codex.")
+@click.option("--from", "source", metavar="AGENT", help="Who wrote them, such as codex.")
 @click.option("--plan", is_flag=True, help="List the transcripts that would be read, and stop.")
 @click.option("--follow", is_flag=True, help="Go on reading what is appended, until interrupted.")
 def ingest_command(

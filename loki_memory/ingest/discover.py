@@ -7,26 +7,47 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from loki_memory.files.layout import git_home
+from loki_memory.ingest.opencode_database import is_database, sessions
 from loki_memory.ingest.read_transcript import first_folder
 
 _ENDINGS = (".jsonl", ".jsonl.gz")
 
 
 def places(environment: Mapping[str, str]) -> list[Path]:
-    """The folders in which agents keep their transcripts."""
+    """The folders and databases in which agents keep their transcripts."""
     home = Path.home()
-    claude = Path(environment.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-    codex = Path(environment.get("CODEX_HOME") or home / ".codex")
-    return [claude / "projects", codex / "sessions"]
+
+    def place(default: str, *variables: str) -> Path:
+        named = (environment.get(name) for name in variables)
+        return Path(next(filter(None, named), home / default))
+
+    return [
+        place(".claude", "CLAUDE_CONFIG_DIR") / "projects",
+        place(".codex", "CODEX_HOME") / "sessions",
+        place(".copilot", "COPILOT_HOME") / "session-state",
+        place("", "GEMINI_CLI_HOME") / ".gemini" / "tmp",
+        place(".qwen", "QWEN_RUNTIME_DIR", "QWEN_HOME") / "projects",
+        *sorted((place(".local/share", "XDG_DATA_HOME") / "opencode").glob("opencode*.db")),
+    ]
 
 
 def transcripts(paths: Iterable[Path]) -> Iterator[Path]:
-    """Files as they are named; of folders, all transcripts in them."""
+    """Files as they are named; of folders and databases, all transcripts in them."""
     for path in paths:
         if path.is_dir():
             yield from sorted(p for p in path.rglob("*") if p.name.endswith(_ENDINGS))
+        elif is_database(path):
+            yield from _in_database(path)
         else:
             yield path
+
+
+def _in_database(path: Path) -> list[Path]:
+    """The sessions of a database; one that cannot be read has one, of which that is said later."""
+    try:
+        return sessions(path)
+    except OSError:
+        return [path / "sessions"]
 
 
 def tops(root: Path) -> list[str]:

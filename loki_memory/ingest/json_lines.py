@@ -98,19 +98,19 @@ def _refused(line: _Line, reason: str) -> Piece:
 def _piece(line: _Line, text: bytes) -> Piece:
     if line.is_long:
         return _refused(line, f"is longer than {LONGEST >> 20} MB")
-    values, reason = _values(text)
+    values, reason = decoded(text)
     if reason and not line.is_whole:
         return Piece(line.number, 1, line.end - len(line.data), waits=True)
     return Piece(line.number, 1, line.end, values, reason)
 
 
 def _joined(lines: list[_Line]) -> Piece:
-    values, reason = _values(b"".join(one.data for one in lines).removeprefix(_MARK))
+    values, reason = decoded(b"".join(one.data for one in lines).removeprefix(_MARK))
     count = sum(1 for one in lines if one.data.strip())
     return Piece(lines[0].number, count, lines[-1].end, values, reason)
 
 
-def _values(text: bytes) -> tuple[tuple[Value, ...], str]:
+def decoded(text: bytes) -> tuple[tuple[Value, ...], str]:
     """The objects that a text holds; or nothing, and why."""
     try:
         return _objects([orjson.loads(text)])

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.files.redaction import clip
 from loki_memory.ingest.claude_code import ClaudeCode
 from loki_memory.ingest.codex import Codex
-from loki_memory.ingest.json_lines import Piece, Value, opened, pieces
-from loki_memory.ingest.staging import Staging, Watermark, Watermarks, fingerprint
+from loki_memory.ingest.copilot import Copilot
+from loki_memory.ingest.gemini import Gemini, project_root
+from loki_memory.ingest.json_lines import Piece, Value
+from loki_memory.ingest.opencode import OpenCode
+from loki_memory.ingest.qwen import Qwen
+from loki_memory.ingest.sources import Source, first_values, open_source
+from loki_memory.ingest.staging import Staging, Watermark, Watermarks
+from loki_memory.ingest.tool_calls import fields_of
 from loki_memory.ingest.turns import Dialect, Turn, checked, text_in
 
-DIALECTS: tuple[type[Dialect], ...] = (ClaudeCode, Codex)
+# Claude Code is the last: a file of its may begin with any line.
+DIALECTS: tuple[type[Dialect], ...] = (Codex, Copilot, Gemini, OpenCode, Qwen, ClaudeCode)
 _FIRST = 50  # values among which one names the folder
 _KIND = 60  # characters of a type that nobody knows
 _UNTOLD = 100  # refused lines of a file that are kept until somebody looks
@@ -102,27 +107,27 @@ def read(
     Lines that are refused in the background, where nobody looks, are kept in the mark and told of
     by the next run in the foreground.
     """
-    status = os.stat(path)
     mark = marks.of(path)
-    if mark.fits(status):
-        return _known(mark, marks, in_background=in_background)
-    with opened(path) as stream:
-        start = _start(stream, mark)
-        batch = _Batch(_dialect(stream, dialects), start)
-        for number, piece in enumerate(pieces(stream, start.end, start.line), 1):
+    with open_source(path) as source:
+        size, changed = source.state()
+        if mark.fits(size, changed):
+            return _known(mark, marks, in_background=in_background)
+        start = _start(source, mark)
+        batch = _Batch(_dialect(path, source, dialects), start)
+        for number, piece in enumerate(source.pieces(start.end, start.line), 1):
             batch.take(piece)
             if number % _AT_ONCE == 0:
                 _stage(batch, staging)
                 if path.suffix != ".gz":  # to look back in it means to unpack it again
-                    _mark(batch, stream, marks)
+                    _mark(batch, source, marks)
         batch.mark = batch.mark._replace(
-            size=status.st_size,
-            changed=status.st_mtime_ns,
+            size=size,
+            changed=changed,
             waiting=batch.counts["waiting"],
             refused=_untold(mark, batch) if in_background else [],
         )
         _stage(batch, staging)
-        _mark(batch, stream, marks)
+        _mark(batch, source, marks)
     found = _told(batch, was_rewritten=start.end < mark.end)
     return found._replace(reasons=(*_refused_before(mark), *found.reasons))
 
@@ -143,15 +148,20 @@ def _untold(mark: Watermark, batch: _Batch) -> list[list[Any]]:
     return [*mark.refused, *new][:_UNTOLD]
 
 
-def _dialect(stream: IO[bytes], dialects: Sequence[type[Dialect]]) -> Dialect | None:
-    """The dialect in which a file is written, as its first value tells."""
-    first = next(_values(stream, 1), {})
+def _dialect(path: Path, source: Source, dialects: Sequence[type[Dialect]]) -> Dialect | None:
+    """The dialect in which a session is written, as its first value tells.
+
+    A dialect is told the session's folder too, where that stands beside the file.
+    """
+    first = next(first_values(source, 1), {})
+    if root := project_root(path):
+        first = {"cwd": root, **first}
     return next((found for one in dialects if (found := one.reading(first))), None)
 
 
-def _start(stream: IO[bytes], mark: Watermark) -> Watermark:
-    """The mark, if the file still begins as it did; else its beginning."""
-    if mark.end and fingerprint(stream, mark.end) != mark.print:
+def _start(source: Source, mark: Watermark) -> Watermark:
+    """The mark, if the source still begins as it did; else its beginning."""
+    if mark.end and source.fingerprint(mark.end) != mark.print:
         return Watermark(mark.path, sessions=mark.sessions)
     return mark
 
@@ -161,13 +171,11 @@ def _stage(batch: _Batch, staging: Staging) -> None:
     batch.turns = []
 
 
-def _mark(batch: _Batch, stream: IO[bytes], marks: Watermarks) -> None:
+def _mark(batch: _Batch, source: Source, marks: Watermarks) -> None:
     """Move the mark; what stands before it is staged."""
-    here = stream.tell()
     batch.mark = batch.mark._replace(
-        print=fingerprint(stream, batch.mark.end), sessions=list(batch.sessions)
+        print=source.fingerprint(batch.mark.end), sessions=list(batch.sessions)
     )
-    stream.seek(here)
     marks.set(batch.mark)
 
 
@@ -186,16 +194,18 @@ def _told(batch: _Batch, *, was_rewritten: bool) -> Read:
 
 
 def first_folder(path: Path) -> str:
-    """The folder in which a transcript's session began, if one of its first values says so."""
-    with opened(path) as stream:
-        for value in _values(stream, _FIRST):
-            about = value.get("payload")
-            cwd = (about if isinstance(about, dict) else value).get("cwd")
-            if isinstance(cwd, str) and cwd:
-                return cwd
-    return ""
+    """The folder in which a session began, if one of its first values or a file beside it says so.
+
+    Raises OSError.
+    """
+    if root := project_root(path):
+        return root
+    with open_source(path) as source:
+        return next(filter(None, map(_folder, first_values(source, _FIRST))), "")
 
 
-def _values(stream: IO[bytes], most: int) -> Iterator[Value]:
-    """The first values of a stream."""
-    yield from islice((value for piece in pieces(stream) for value in piece.values), most)
+def _folder(value: Value) -> str:
+    """The folder that a value names: at its top, or where Codex and Copilot put it."""
+    places = (value, fields_of(value, "payload"), fields_of(fields_of(value, "data"), "context"))
+    found = (place.get("cwd") for place in places)
+    return next((cwd for cwd in found if isinstance(cwd, str) and cwd), "")

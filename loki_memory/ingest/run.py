@@ -107,7 +107,7 @@ def ingest(
     """Read transcripts and tell their sessions as episodes.
 
     `paths` are files or folders; without them, the sessions of this repository are looked for.
-    `source` names the agent that wrote them (`claude-code`, `codex`); without it, each file tells.
+    `source` names the agent that wrote them, such as `codex`; without it, each file tells.
     `only_add` is for work in the background, which must not change files that git may track:
     episodes that went on wait for the next run without it.
     """
@@ -208,7 +208,7 @@ def _dialects(source: str | None) -> Sequence[type[Dialect]]:
 def _found(workspace: Workspace) -> list[Path]:
     folders = tops(workspace.layout.root)
     found: list[Path] = []
-    for path in transcripts(one for one in places(os.environ) if one.is_dir()):
+    for path in transcripts(kept for kept in places(os.environ) if kept.exists()):
         # What cannot be opened, or began in a folder that cannot be, is nobody's.
         with suppress(OSError, ValueError, EOFError, zlib.error):
             found += [path] if belongs(path, folders) else []

@@ -274,8 +274,8 @@ class Watermark(NamedTuple):
     refused: list[list[Any]] = []  # noqa: RUF012 - never changed: lines nobody was told of, and why
     reader: int = READER  # the version that read it
 
-    def fits(self, status: os.stat_result) -> bool:
-        return (self.size, self.changed) == (status.st_size, status.st_mtime_ns)
+    def fits(self, size: int, changed: int) -> bool:
+        return (self.size, self.changed) == (size, changed)
 
 
 class Watermarks:

@@ -1,0 +1,111 @@
+"""Calls of tools as turns, for clients that name tools and their arguments in their own way.
+
+Every client has a shell and can read, edit and write files; only the spelling differs. The names
+are brought into one spelling here, so that an episode reads the same whichever client was used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from loki_memory.ingest.turns import (
+    CALL,
+    RESULT,
+    Hunk,
+    Turn,
+    argument_text,
+    first_hunks,
+    is_ours,
+    result_text,
+)
+from loki_memory.ingest.written import given_hunks, unified_hunks, written_prose
+
+SHELL = "shell"
+_TOOLS = {
+    "bash": SHELL,
+    "powershell": SHELL,
+    "run_shell_command": SHELL,
+    "read": "Read",
+    "read_file": "Read",
+    "view": "Read",
+    "edit": "Edit",
+    "replace": "Edit",
+    "multiedit": "Edit",
+    "write": "Write",
+    "write_file": "Write",
+    "create": "Write",
+    "webfetch": "WebFetch",
+    "web_fetch": "WebFetch",
+    "websearch": "WebSearch",
+    "web_search": "WebSearch",
+    "google_web_search": "WebSearch",
+    "codesearch": "WebSearch",
+}
+_ARGUMENTS = {
+    "filePath": "file_path",
+    "absolute_path": "file_path",
+    "oldString": "old_string",
+    "old_str": "old_string",
+    "newString": "new_string",
+    "new_str": "new_string",
+    "file_text": "content",
+}
+_TARGETS = ("command", "file_path", "path", "pattern", "url", "query", "description", "prompt")
+_ON_FILES = frozenset({"Read", "Edit", "Write"})
+
+
+def called(base: Turn, call: str, tool: str, given: Any) -> list[Turn]:
+    """The turn of a call; none if it asks memory itself."""
+    tool, fields = _TOOLS.get(tool, tool), _arguments(given)
+    if tool in _ON_FILES and "file_path" not in fields and "path" in fields:
+        fields = {**fields, "file_path": fields["path"]}
+    target = next((v for n in _TARGETS if isinstance(v := fields.get(n), str) and v), "")
+    if not tool or is_ours(tool, target):
+        return []
+    path = fields.get("file_path")
+    files = (argument_text(path),) if isinstance(path, str) and path else ()
+    turn = base._replace(kind=CALL, key=f"{call}:in", call=call, tool=tool, files=files)
+    written, hunks = written_prose(tool, fields), given_hunks(fields)
+    return [turn._replace(text=argument_text(target), written=written, hunks=hunks)]
+
+
+def answered(
+    base: Turn, call: str, text: str, *, failed: bool, hunks: tuple[Hunk, ...] = ()
+) -> Turn:
+    """The turn of a result."""
+    said = result_text(text, failed=failed)
+    return base._replace(
+        kind=RESULT, key=f"{call}:out", call=call, text=said, failed=failed, hunks=hunks
+    )
+
+
+def diff_hunks_of(path: str, diff: str) -> tuple[Hunk, ...]:
+    """The hunks of a unified diff of one file; none if the file is unknown."""
+    return first_hunks(unified_hunks(argument_text(path), diff)) if path else ()
+
+
+def _arguments(given: Any) -> dict[str, Any]:
+    """Arguments in one spelling; none if they are no object."""
+    fields: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    return {_ARGUMENTS.get(name, name): value for name, value in fields.items()}
+
+
+# -- fields of another program's values, where what is missing or of another kind says nothing -----
+
+
+def text_of(fields: Any, name: str) -> str:
+    """A field that holds text; empty if it holds none."""
+    value = fields.get(name) if isinstance(fields, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def fields_of(fields: Any, name: str) -> Mapping[str, Any]:
+    """A field that holds an object; an empty one if it holds none."""
+    value = fields.get(name) if isinstance(fields, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def is_failure(code: Any) -> bool:
+    """Whether an exit code tells of a failure."""
+    return isinstance(code, int) and not isinstance(code, bool) and code != 0
