@@ -170,6 +170,48 @@ def test_the_words_of_a_foreign_server_are_of_external_origin(
     assert met == {"agent": 0, "external": 1}
 
 
+PROMPT_PART = '{"text": "Fix the failing login tests"}'
+SUBMITTED = "qwen:user-prompt-submit-context"
+FENCED = r"&lt;loki-memory&gt;\nTOLD\n&lt;/loki-memory&gt;"  # as Gemini and Qwen write it
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("gemini", "Fix the", rf"<hook_context>{FENCED}</hook_context>\n\nFix the"),
+        (
+            "gemini",
+            PROMPT_PART,
+            f'{PROMPT_PART}, {{"text": "<hook_context>{FENCED}</hook_context>"}}',
+        ),
+        (
+            "gemini",
+            "</untrusted_context>",
+            rf"</untrusted_context>\n\n<hook_context>{FENCED}</hook_context>",
+        ),
+        (
+            "qwen",
+            PROMPT_PART,
+            f'{PROMPT_PART}, {{"text": "<{SUBMITTED}>{FENCED}</{SUBMITTED}>"}}',
+        ),
+        ("qwen", "Found 1 error.", rf"Found 1 error.\n{FENCED}"),
+    ],
+)
+def test_what_hooks_said_is_neither_prompt_nor_error(
+    ws: Workspace, tmp_path: Path, name: str, before: str, after: str
+) -> None:
+    client = CLIENTS[name]
+    lines = replaced(client.lines(), before, after)
+    assert "TOLD" in json.dumps(lines)
+    ingest(ws, [client.write(tmp_path, lines)])
+    (episode,) = told(ws)
+    assert episode.goal == "Fix the failing login tests"
+    assert [error.type for error in episode.errors_encountered] == ["npm test"]
+    staged = [path.read_text() for path in ws.layout.local.rglob("*.jsonl")]
+    assert staged
+    assert not any("TOLD" in text for text in [json.dumps(documents(ws)), *staged])
+
+
 # -- lines that are not as they should be ---------------------------------------------------------
 
 

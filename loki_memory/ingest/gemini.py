@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.ingest.tool_calls import answered, called, diff_hunks_of, fields_of, text_of
+from loki_memory.ingest.tool_calls import (
+    answered,
+    called,
+    diff_hunks_of,
+    fields_of,
+    text_of,
+    without_added,
+)
 from loki_memory.ingest.turns import (
     PROMPT,
     SAY,
@@ -28,8 +35,7 @@ from loki_memory.ingest.turns import (
 )
 
 _SILENT = {"info", "error", "warning"}
-_ADDED = re.compile(r"<(session_context|hook_context)>.*?(?:</\1>|\Z)", re.DOTALL)
-_WRAPPED = re.compile(r"\A<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
+_WRAPPED = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _EXIT = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 _FRAME = re.compile(
     r"\AOutput: |^(?:Error: \(none\)|Exit Code: -?\d+|Signal: .*|Process Group PGID: .*)\n?",
@@ -72,7 +78,7 @@ class Gemini:
         base = self._base._replace(key=id_in(value, "id"), at=instant_in(value, "timestamp"))
         text = _text(value.get("content"))
         if kind == "user":
-            typed = "" if self._is_subagent else prompt_text(_ADDED.sub(" ", text))
+            typed = "" if self._is_subagent else prompt_text(without_added(text))
             return [base._replace(kind=PROMPT, text=typed)] if typed else []
         said = prose_text(text)
         turns = [base._replace(kind=SAY, text=said)] if said else []
@@ -99,7 +105,7 @@ def _call(base: Turn, call: Mapping[str, Any]) -> list[Turn]:
     if status not in {"success", "error"}:
         return turns
     at = base._replace(at=instant_in(call, "timestamp"))
-    said = "\n".join(map(_response, _objects(call.get("result"))))
+    said = without_added("\n".join(map(_response, _objects(call.get("result")))))
     wrapped = _WRAPPED.match(said)
     said = wrapped[1] if wrapped else said
     code = _EXIT.search(said)

@@ -18,6 +18,7 @@ from loki_memory.ingest.tool_calls import (
     fields_of,
     is_failure,
     text_of,
+    without_added,
 )
 from loki_memory.ingest.turns import (
     PROMPT,
@@ -68,7 +69,8 @@ class Qwen:
 def _typed(base: Turn, value: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> list[Turn]:
     """What a person typed, not what the client or another agent said in their name."""
     is_typed = text_in(value, "provenance") in _TYPED and not flag_in(value, "isSidechain")
-    text = prompt_text("\n".join(filter(None, (text_in(part, "text") for part in parts))))
+    typed = "\n".join(filter(None, (text_in(part, "text") for part in parts)))
+    text = prompt_text(without_added(typed))
     return [base._replace(kind=PROMPT, text=text)] if is_typed and text else []
 
 

@@ -6,6 +6,7 @@ are brought into one spelling here, so that an episode reads the same whichever 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,6 +53,13 @@ _ARGUMENTS = {
     "file_text": "content",
 }
 _TARGETS = ("command", "file_path", "path", "pattern", "url", "query", "description", "prompt")
+# What clients put beside the words of a user or a tool: above all what hooks said. They escape it,
+# so that our own fence is not found by its brackets.
+_ADDED = re.compile(
+    r"<(session_context|hook_context|qwen:[\w-]+)\b[^>]*>.*?(?:</\1>|\Z)"
+    r"|&lt;loki-memory\b.*?(?:&lt;/loki-memory&gt;|\Z)",
+    re.DOTALL,
+)
 _ON_FILES = frozenset({"Read", "Edit", "Write"})
 
 
@@ -74,10 +82,15 @@ def answered(
     base: Turn, call: str, text: str, *, failed: bool, hunks: tuple[Hunk, ...] = ()
 ) -> Turn:
     """The turn of a result."""
-    said = result_text(text, failed=failed)
+    said = result_text(without_added(text), failed=failed)
     return base._replace(
         kind=RESULT, key=f"{call}:out", call=call, text=said, failed=failed, hunks=hunks
     )
+
+
+def without_added(text: str) -> str:
+    """A text as its author wrote it, without what the client added."""
+    return _ADDED.sub(" ", text) if "<" in text or "&lt;" in text else text
 
 
 def diff_hunks_of(path: str, diff: str) -> tuple[Hunk, ...]:
