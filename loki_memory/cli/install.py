@@ -22,7 +22,7 @@ _user = click.option(
     "--user/--project",
     "user",
     default=None,
-    help="Into the user's settings, or the project's. Default: claude-code project, codex user.",
+    help="Into the user's settings, or the project's. Default: project; codex and copilot user.",
 )
 
 
@@ -58,6 +58,9 @@ def install_command(
     git          records are merged field by field in this clone
     claude-code  hooks, MCP server, commands and a skill
     codex        hooks, MCP server, a skill and the block in AGENTS.md
+    gemini       MCP server and hooks; likewise qwen
+    copilot      MCP server; likewise opencode, cursor and vscode
+    all          every agent of these that is on this machine
     agents-md    a block in AGENTS.md that teaches any agent to use the files
 
     Other entries of these files stay as they are. On a terminal the changes are shown

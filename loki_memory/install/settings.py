@@ -28,6 +28,8 @@ READING_TOOLS = tuple(
 )
 _ALLOWED = ("permissions", "allow")
 _PROGRAM = re.compile(r"(?:.*[/\\])?loki-mem(?:\.exe)?")
+# Fields that some clients want besides; with another value they are somebody's choice.
+_AS_WRITTEN = {"enabled": True, "tools": ["*"]}
 Hooks = Mapping[str, list[dict[str, Any]]]
 
 
@@ -169,41 +171,53 @@ def _ours(groups: list[Any]) -> Iterator[tuple[int, int]]:
                 yield at, number
 
 
-def with_server(text: str | None, server: Mapping[str, Any], path: Path) -> str:
+_SERVERS = "mcpServers"  # where most clients keep their servers
+
+
+def with_server(
+    text: str | None, server: Mapping[str, Any], path: Path, servers: str = _SERVERS
+) -> str:
     """Return settings with our MCP server; another server of the same name stays."""
     text, found = _read(text, path)
-    there = _object(found, "mcpServers", path).get(SERVER)
+    there = _object(found, servers, path).get(SERVER)
     if there is not None and (there == server or not is_our_server(there)):
         return text
-    return json_text.put(text, ("mcpServers", SERVER), server)
+    return json_text.put(text, (servers, SERVER), server)
 
 
-def without_server(text: str | None, path: Path) -> str | None:
+def without_server(text: str | None, path: Path, servers: str = _SERVERS) -> str | None:
     """Return settings without our MCP server; None if nothing is left."""
     if text is None:
         return None
     text, found = _read(text, path)
-    servers = _object(found, "mcpServers", path)
-    if SERVER not in servers or not is_our_server(servers[SERVER]):
+    there = _object(found, servers, path)
+    if SERVER not in there or not is_our_server(there[SERVER]):
         return text
-    text = json_text.cut(text, ("mcpServers", SERVER))
-    if len(servers) == 1:
-        text = json_text.cut(text, ("mcpServers",))
+    text = json_text.cut(text, (servers, SERVER))
+    if len(there) == 1:
+        text = json_text.cut(text, (servers,))
     return _unless_empty(text)
 
 
-def has_foreign_server(text: str | None, path: Path) -> bool:
+def has_foreign_server(text: str | None, path: Path, servers: str = _SERVERS) -> bool:
     """Check if the name of our server is used for another one."""
-    there = _object(_read(text, path)[1], "mcpServers", path).get(SERVER)
+    there = _object(_read(text, path)[1], servers, path).get(SERVER)
     return there is not None and not is_our_server(there)
 
 
 def is_our_server(entry: Any) -> bool:
     """Check if an entry starts our server and has no other fields."""
-    if not isinstance(entry, dict) or entry.keys() - {"type", "command", "args"}:
+    if not isinstance(entry, dict) or entry.keys() - {"type", "command", "args", *_AS_WRITTEN}:
         return False
-    program = _PROGRAM.fullmatch(str(entry.get("command")))
-    return bool(program) and entry.get("args") == ["mcp"]
+    if any(name in entry and entry[name] != value for name, value in _AS_WRITTEN.items()):
+        return False
+    command = entry.get("command")
+    line = command if isinstance(command, list) else [command, *_items(entry.get("args"))]
+    return line[1:] == ["mcp"] and bool(_PROGRAM.fullmatch(str(line[0])))
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _unless_empty(text: str) -> str | None:

@@ -1,28 +1,123 @@
-"""The targets of `install`."""
+"""The targets of `install`, and which of the agents among them are on this machine."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.install import agents_md, claude_code, codex, git
 from loki_memory.install.edits import InstallOptions, InstallStep
+from loki_memory.install.json_clients import COPILOT, CURSOR, GEMINI, OPENCODE, QWEN, VSCODE
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
+
+_Do = Callable[["Workspace", InstallOptions], list[InstallStep]]
+
+
+class Signs(NamedTuple):
+    """Signs that an agent is there: a program on PATH, or the folder of its user's settings."""
+
+    programs: tuple[str, ...]
+    folder: str  # below the home folder
+    variable: str = ""  # names another folder
+
+    def are_there(self) -> bool:
+        named = os.environ.get(self.variable) if self.variable else ""
+        folder = Path(named) if named else Path.home() / self.folder
+        return any(map(shutil.which, self.programs)) or folder.is_dir()
 
 
 class Target(NamedTuple):
     """Something that memory can be installed into, and taken out of again."""
 
-    install: Callable[[Workspace, InstallOptions], list[InstallStep]]
-    uninstall: Callable[[Workspace, InstallOptions], list[InstallStep]]
+    install: _Do
+    uninstall: _Do
     has_scopes: bool  # has settings of the user beside those of the project
+    signs: Signs | None = None  # of an agent
+
+
+def install_all(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+    """Install into every agent that is there, and into nothing else.
+
+    All is planned first, so that settings which cannot be read stop it before anything is written.
+    """
+    agents = {name: target for name, target in _agents(options).items() if _is_there(target)}
+    for target in agents.values():
+        target.install(workspace, options._replace(plan_only=True))
+    found = f"found: {', '.join(agents)}" if agents else "no agent was found that `install` knows"
+    if found not in workspace.notices:
+        workspace.notices.append(found)
+    return [step for target in agents.values() for step in target.install(workspace, options)]
+
+
+def uninstall_all(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+    """Take what was added out of every agent, whether it is still there or not."""
+    targets = _agents(options).values()
+    steps = [step for target in targets for step in target.uninstall(workspace, options)]
+    return [step for step in steps if step.did]
+
+
+def _agents(options: InstallOptions) -> dict[str, Target]:
+    """The agents; if the user's settings are meant, those that have such."""
+    return {
+        name: target
+        for name, target in TARGETS.items()
+        if target.signs and (target.has_scopes or not options.user)
+    }
+
+
+def _is_there(target: Target) -> bool:
+    return target.signs is not None and target.signs.are_there()
 
 
 TARGETS = {
     "git": Target(git.install_git, git.uninstall_git, has_scopes=False),
-    "claude-code": Target(claude_code.install, claude_code.uninstall, has_scopes=True),
-    "codex": Target(codex.install, codex.uninstall, has_scopes=True),
+    "claude-code": Target(
+        claude_code.install,
+        claude_code.uninstall,
+        has_scopes=True,
+        signs=Signs(("claude",), ".claude", "CLAUDE_CONFIG_DIR"),
+    ),
+    "codex": Target(
+        codex.install,
+        codex.uninstall,
+        has_scopes=True,
+        signs=Signs(("codex",), ".codex", "CODEX_HOME"),
+    ),
+    "copilot": Target(
+        COPILOT.install,
+        COPILOT.uninstall,
+        has_scopes=True,
+        signs=Signs(("copilot",), ".copilot", "COPILOT_HOME"),
+    ),
+    "cursor": Target(
+        CURSOR.install,
+        CURSOR.uninstall,
+        has_scopes=True,
+        signs=Signs(("cursor-agent", "cursor"), ".cursor", "CURSOR_CONFIG_DIR"),
+    ),
+    "gemini": Target(
+        GEMINI.install, GEMINI.uninstall, has_scopes=True, signs=Signs(("gemini",), ".gemini")
+    ),
+    "opencode": Target(
+        OPENCODE.install,
+        OPENCODE.uninstall,
+        has_scopes=True,
+        signs=Signs(("opencode",), ".config/opencode"),
+    ),
+    "qwen": Target(
+        QWEN.install,
+        QWEN.uninstall,
+        has_scopes=True,
+        signs=Signs(("qwen",), ".qwen", "QWEN_HOME"),
+    ),
+    "vscode": Target(
+        VSCODE.install, VSCODE.uninstall, has_scopes=False, signs=Signs(("code",), ".vscode")
+    ),
     "agents-md": Target(agents_md.install, agents_md.uninstall, has_scopes=False),
+    "all": Target(install_all, uninstall_all, has_scopes=True),
 }

@@ -1,0 +1,177 @@
+"""Clients whose settings are JSON: the MCP server as one entry and, where they run ours, hooks.
+
+Gemini CLI, Qwen Code, OpenCode, Copilot CLI, Cursor and VS Code differ in the file, in the member
+that holds the servers, and in the shape of an entry. Gemini and Qwen run hooks as Claude Code does;
+Gemini has other names for some events, and counts milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loki_memory.install import settings
+from loki_memory.install.edits import Edit, InstallOptions, InstallStep, carry_out, changed
+from loki_memory.install.site import Site
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+Entry = Mapping[str, Any]
+Hooks = dict[str, list[dict[str, Any]]]
+_EVENT = re.compile(r"\w+$")  # at the end of a hook's command
+
+
+class UserFile(NamedTuple):
+    """A file in the user's home: its name, below the folder that a variable names or a default."""
+
+    name: str
+    variable: str
+    default: str
+
+
+class JsonClient(NamedTuple):
+    """A client: its files, the shape of a server in them, and its hooks."""
+
+    project: str
+    user: UserFile | None = None
+    by_default_user: bool = False
+    servers: str = "mcpServers"
+    entry: Callable[[str], Entry] = settings.shipped_server
+    hooks: Callable[[str], Hooks] | None = None
+    remark: str = ""
+
+    def install(self, workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+        """Add the server and the hooks; entries of others stay."""
+        site = self._site(workspace, options)
+        steps = carry_out([self._added(site)], plan_only=options.plan_only)
+        if self.remark and self.remark not in workspace.notices:
+            workspace.notices.append(self.remark)
+        return steps
+
+    def uninstall(self, workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+        """Remove what `install` added."""
+        site = self._site(workspace, options)
+        return carry_out([self._removed(site)], plan_only=options.plan_only)
+
+    def _site(self, workspace: Workspace, options: InstallOptions) -> Site:
+        user = self.by_default_user if options.user is None else options.user
+        return Site.of(workspace, user=user and self.user is not None)
+
+    def _file(self, site: Site) -> Path:
+        if site.user and self.user is not None:
+            return site.in_home(*self.user)
+        return site.in_project(self.project)
+
+    def _added(self, site: Site) -> Edit:
+        path = self._file(site)
+        before = site.text(path)
+        is_foreign = settings.has_foreign_server(before, path, self.servers)
+        entries = [f"kept: another server has the name {settings.SERVER}"]
+        after = before
+        if not is_foreign:
+            entries = ["MCP server"]
+            after = settings.with_server(before, self.entry(site.program()), path, self.servers)
+        if self.hooks:
+            hooks = self.hooks(site.program())
+            entries.append(f"hooks for {len(hooks)} events")
+            after = settings.with_hooks(after, hooks, path)
+        return changed(site, path, ", ".join(entries), before, after)
+
+    def _removed(self, site: Site) -> Edit:
+        path = self._file(site)
+        before = site.text(path)
+        is_foreign = before is not None and settings.has_foreign_server(before, path, self.servers)
+        kept = f"kept: the server {settings.SERVER} was changed by hand"
+        after = settings.without_server(before, path, self.servers)
+        if self.hooks:
+            after = settings.without_hooks(after, path)
+        return changed(site, path, kept if is_foreign else "no entry of ours", before, after)
+
+
+def _stdio(program: str) -> Entry:
+    return {"type": "stdio", **settings.shipped_server(program)}
+
+
+def _with_all_tools(program: str) -> Entry:
+    return {"type": "local", **settings.shipped_server(program), "tools": ["*"]}
+
+
+def _one_command(program: str) -> Entry:
+    server = settings.shipped_server(program)
+    return {"type": "local", "command": [server["command"], *server["args"]], "enabled": True}
+
+
+def _hooks_of(program: str, events: Mapping[str, str], unit: int = 1) -> Hooks:
+    """The shipped hooks by the client's events; a second has so many units of its timeouts."""
+    shipped = settings.shipped_hooks(program)
+    hooks: Hooks = {}
+    for event, ours in events.items():
+        handler = {**shipped[ours][0]["hooks"][0]}
+        handler.pop("async", None)
+        handler["command"] = _EVENT.sub(ours, handler["command"])
+        handler["timeout"] *= unit
+        hooks[event] = [{"hooks": [handler]}]
+    return hooks
+
+
+def _gemini_hooks(program: str) -> Hooks:
+    events = {
+        "SessionStart": "SessionStart",
+        "BeforeAgent": "UserPromptSubmit",
+        "SessionEnd": "SessionEnd",
+    }
+    return _hooks_of(program, events, 1000)
+
+
+def _qwen_hooks(program: str) -> Hooks:
+    events = (
+        "SessionStart",
+        "UserPromptSubmit",
+        "PostToolUseFailure",
+        "PreCompact",
+        "SessionEnd",
+    )
+    return _hooks_of(program, {event: event for event in events})
+
+
+GEMINI = JsonClient(
+    ".gemini/settings.json",
+    UserFile(".gemini/settings.json", "GEMINI_CLI_HOME", ""),
+    hooks=_gemini_hooks,
+    remark="Gemini CLI starts servers and runs hooks only in folders that its user trusts",
+)
+QWEN = JsonClient(
+    ".qwen/settings.json",
+    UserFile("settings.json", "QWEN_HOME", ".qwen"),
+    hooks=_qwen_hooks,
+    remark="Qwen Code asks once before it starts the MCP server of a project",
+)
+OPENCODE = JsonClient(
+    "opencode.json",
+    UserFile("opencode/opencode.json", "XDG_CONFIG_HOME", ".config"),
+    servers="mcp",
+    entry=_one_command,
+)
+COPILOT = JsonClient(
+    ".github/mcp.json",
+    UserFile("mcp-config.json", "COPILOT_HOME", ".copilot"),
+    by_default_user=True,
+    entry=_with_all_tools,
+    remark="Copilot CLI starts the MCP server of a project only in folders that its user trusts",
+)
+CURSOR = JsonClient(
+    ".cursor/mcp.json",
+    UserFile("mcp.json", "CURSOR_CONFIG_DIR", ".cursor"),
+    remark="Cursor is unverified: the entry follows its documentation and was not tried with the "
+    "program; its sessions are not ingested",
+)
+VSCODE = JsonClient(
+    ".vscode/mcp.json",
+    servers="servers",
+    entry=_stdio,
+    remark="VS Code is unverified: the entry follows its documentation and was not tried with the "
+    "program",
+)
