@@ -14,6 +14,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,18 +29,15 @@ _STATE = "SELECT count(*), coalesce(max(time_updated), 0) FROM part WHERE sessio
 _LAST = """
     SELECT id FROM message WHERE session_id = :session ORDER BY time_created DESC, id DESC LIMIT 1
 """
-_ID = """
-    SELECT id FROM part WHERE session_id = :session
-    ORDER BY time_created, id LIMIT 1 OFFSET :after
-"""
+# Only ids are sorted: the data of a long session would fill the memory.
+_IDS = "SELECT id FROM part WHERE session_id = :session ORDER BY time_created, id"
 # Data that is too long to be held is not even fetched.
-_PARTS = """
+_PART = """
     SELECT part.id, part.message_id, part.time_created,
            CASE WHEN length(part.data) <= :longest THEN part.data END,
            CASE WHEN length(message.data) <= :longest THEN message.data END
     FROM part LEFT JOIN message ON message.id = part.message_id
-    WHERE part.session_id = :session
-    ORDER BY part.time_created, part.id LIMIT -1 OFFSET :after
+    WHERE part.id = :part
 """
 
 
@@ -68,6 +66,12 @@ def sessions(database: Path) -> list[Path]:
         return [database / str(name) for (name,) in _rows(connection, database, _SESSIONS)]
 
 
+def session_folder(path: Path) -> str:
+    """The folder in which a session began. Raises OSError."""
+    with closing(SessionRows(path)) as rows:
+        return rows.folder
+
+
 class SessionRows:
     """The parts of one session."""
 
@@ -75,15 +79,16 @@ class SessionRows:
         self._database, self._session = path.parent, path.name
         self._connection = _connected(self._database)
         try:
-            directory, parent = self._about()
+            folder, parent = self._about()
         except OSError:
             self.close()
             raise
+        self.folder = folder if isinstance(folder, str) else ""
         # An agent that works for another one is part of the session of that.
         self._fields: Value = {
             "session": parent or self._session,
             "is_subagent": parent is not None,
-            "cwd": directory,
+            "cwd": folder,
         }
 
     def state(self) -> tuple[int, int]:
@@ -92,7 +97,8 @@ class SessionRows:
 
     def pieces(self, start: int = 0, line: int = 0) -> Iterator[Piece]:
         last = next(self._select(_LAST), None)
-        rows = map(_Row._make, self._select(_PARTS, start))
+        parts = self._ids[start:]
+        rows = (_Row._make(row) for part in parts for row in self._select(_PART, part))
         for number, row in enumerate(rows, line + 1):
             values, reason = _values(row, self._fields)
             if (row.message_id,) == last and any(map(_is_open, values)):
@@ -102,22 +108,26 @@ class SessionRows:
 
     def fingerprint(self, end: int) -> str:
         """Digest of the first and the last part that were read."""
-        ids = [row for at in sorted({0, max(0, end - 1)}) for row in self._select(_ID, at)]
-        if end <= 0 or len(ids) < len({0, end - 1}):
+        if not 0 < end <= len(self._ids):
             return ""
-        return blake2b(repr(ids).encode(), digest_size=16).hexdigest()
+        ends = repr((self._ids[0], self._ids[end - 1]))
+        return blake2b(ends.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
     def close(self) -> None:
         self._connection.close()
+
+    @cached_property
+    def _ids(self) -> list[Any]:
+        return [part for (part,) in self._select(_IDS)]
 
     def _about(self) -> tuple[Any, ...]:
         for row in self._select(_SESSION):
             return row
         raise FileNotFoundError(2, "no such session", f"{self._database}/{self._session}")
 
-    def _select(self, statement: str, after: int = 0) -> Iterator[tuple[Any, ...]]:
-        given: dict[str, str | int] = {"session": self._session, "after": after}
-        return _rows(self._connection, self._database, statement, {**given, "longest": LONGEST})
+    def _select(self, statement: str, part: Any = None) -> Iterator[tuple[Any, ...]]:
+        given = {"session": self._session, "part": part, "longest": LONGEST}
+        return _rows(self._connection, self._database, statement, given)
 
 
 def _connected(database: Path) -> sqlite3.Connection:
@@ -134,7 +144,7 @@ def _rows(
     connection: sqlite3.Connection,
     database: Path,
     statement: str,
-    given: Mapping[str, str | int] | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[Any, ...]]:
     try:
         yield from connection.execute(statement, given or {})

@@ -15,6 +15,7 @@ from loki_memory.ingest.copilot import Copilot
 from loki_memory.ingest.gemini import Gemini, project_root
 from loki_memory.ingest.json_lines import Piece, Value
 from loki_memory.ingest.opencode import OpenCode
+from loki_memory.ingest.opencode_database import is_session, session_folder
 from loki_memory.ingest.qwen import Qwen
 from loki_memory.ingest.sources import Source, first_values, open_source
 from loki_memory.ingest.staging import Staging, Watermark, Watermarks
@@ -198,6 +199,8 @@ def first_folder(path: Path) -> str:
 
     Raises OSError.
     """
+    if is_session(path):
+        return session_folder(path)
     if root := project_root(path):
         return root
     with open_source(path) as source:
