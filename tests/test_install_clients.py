@@ -211,7 +211,8 @@ def test_hooks_run_events_that_memory_answers(
 def test_gemini_tells_prompts_by_its_own_event(ws: Workspace, project: Path) -> None:
     install(ws, "gemini")
     hooks = json.loads((project / ".gemini/settings.json").read_text())["hooks"]
-    assert sorted(hooks) == ["BeforeAgent", "SessionEnd", "SessionStart"]
+    assert sorted(hooks) == ["AfterTool", "BeforeAgent", "SessionEnd", "SessionStart"]
+    assert hooks["AfterTool"][0]["matcher"] == "run_shell_command"
     (group,) = hooks["BeforeAgent"]
     assert group["hooks"][0]["command"].endswith("exec loki-mem hook UserPromptSubmit")
 

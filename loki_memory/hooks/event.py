@@ -12,8 +12,9 @@ from typing import IO, Any, NamedTuple
 
 MOST_BYTES = 4_000_000  # a tool may answer with a whole file; no hook needs more than this
 _BLOCK = 1 << 20
-# Tools about which something may be known before they are used, as Claude Code and Codex name them.
-COMMAND_TOOLS = frozenset({"Bash", "shell", "local_shell", "exec_command"})
+# Tools about which something may be known before they are used, as Claude Code and Codex name them;
+# the last command is that of Gemini CLI and Qwen Code, which are told of its errors only.
+COMMAND_TOOLS = frozenset({"Bash", "shell", "local_shell", "exec_command", "run_shell_command"})
 FILE_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Read", "NotebookEdit", "apply_patch"})
 
 

@@ -90,6 +90,9 @@ def _text(answer: Any) -> str:
     if isinstance(answer, str):
         return answer
     if isinstance(answer, dict):
-        parts = (answer.get(name) for name in ("stderr", "stdout", "content", "error", "text"))
+        parts = (
+            answer.get(name)
+            for name in ("stderr", "stdout", "content", "llmContent", "error", "text")
+        )
         return "\n".join(filter(None, map(_text, parts)))
     return "\n".join(filter(None, map(_text, answer))) if isinstance(answer, list) else ""

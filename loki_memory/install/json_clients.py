@@ -2,7 +2,8 @@
 
 Gemini CLI, Qwen Code, OpenCode, Copilot CLI, Cursor and VS Code differ in the file, in the member
 that holds the servers, and in the shape of an entry. Gemini and Qwen run hooks as Claude Code does;
-Gemini has other names for some events, and counts milliseconds.
+Gemini has other names for some events, and counts milliseconds. Neither takes text before a tool is
+used, so that event is not registered.
 """
 
 from __future__ import annotations
@@ -104,16 +105,24 @@ def _one_command(program: str) -> Entry:
     return {"type": "local", "command": [server["command"], *server["args"]], "enabled": True}
 
 
-def _hooks_of(program: str, events: Mapping[str, str], unit: int = 1) -> Hooks:
-    """The shipped hooks by the client's events; a second has so many units of its timeouts."""
+def _hooks_of(
+    program: str, events: Mapping[str, str], tools: Mapping[str, str], unit: int = 1
+) -> Hooks:
+    """The shipped hooks by the client's events; a second has so many units of its timeouts.
+
+    `tools` has the tools for which an event is told, where not for all. A failing command has an
+    event of its own in Claude Code only; where it has none, errors are looked for after every one.
+    """
     shipped = settings.shipped_hooks(program)
+    shipped["PostToolUse"] = shipped["PostToolUseFailure"]
     hooks: Hooks = {}
     for event, ours in events.items():
         handler = {**shipped[ours][0]["hooks"][0]}
         handler.pop("async", None)
         handler["command"] = _EVENT.sub(ours, handler["command"])
         handler["timeout"] *= unit
-        hooks[event] = [{"hooks": [handler]}]
+        matcher = {"matcher": tools[event]} if event in tools else {}
+        hooks[event] = [{**matcher, "hooks": [handler]}]
     return hooks
 
 
@@ -121,9 +130,10 @@ def _gemini_hooks(program: str) -> Hooks:
     events = {
         "SessionStart": "SessionStart",
         "BeforeAgent": "UserPromptSubmit",
+        "AfterTool": "PostToolUse",
         "SessionEnd": "SessionEnd",
     }
-    return _hooks_of(program, events, 1000)
+    return _hooks_of(program, events, {"AfterTool": "run_shell_command"}, 1000)
 
 
 def _qwen_hooks(program: str) -> Hooks:
@@ -134,7 +144,7 @@ def _qwen_hooks(program: str) -> Hooks:
         "PreCompact",
         "SessionEnd",
     )
-    return _hooks_of(program, {event: event for event in events})
+    return _hooks_of(program, {event: event for event in events}, {})
 
 
 GEMINI = JsonClient(
