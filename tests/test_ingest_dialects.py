@@ -18,7 +18,8 @@ from loki_memory.ingest.discover import transcripts
 from loki_memory.ingest.opencode_database import SessionRows
 from loki_memory.ingest.read_transcript import DIALECTS
 from loki_memory.ingest.run import Ingested, ingest
-from loki_memory.ingest.turns import PROMPT, RESULT, Dialect, checked
+from loki_memory.ingest.tool_calls import called
+from loki_memory.ingest.turns import PROMPT, RESULT, Dialect, Turn, checked
 from loki_memory.models import Episode
 
 CLOSING = (
@@ -212,6 +213,25 @@ def test_what_hooks_said_is_neither_prompt_nor_error(
     assert not any("TOLD" in text for text in [json.dumps(documents(ws)), *staged])
 
 
+PATCH = """*** Begin Patch
+*** Update File: src/login.ts
+@@
+     return { user };
+   }
++  return undefined;
+ }
+*** End Patch"""
+
+
+@pytest.mark.parametrize("given", [{"patchText": PATCH}, {"input": PATCH}, PATCH])
+def test_a_patch_is_an_edit_of_the_files_that_it_names(given: Any) -> None:
+    (turn,) = called(Turn("", "s", LATER, ""), "call", "apply_patch", given)
+    assert (turn.tool, turn.text, turn.files) == ("apply_patch", "src/login.ts", ("src/login.ts",))
+    assert [(hunk.path, hunk.added) for hunk in turn.hunks] == [
+        ("src/login.ts", "return undefined;")
+    ]
+
+
 # -- lines that are not as they should be ---------------------------------------------------------
 
 
@@ -311,6 +331,29 @@ RUNNING = """
 """
 LATER_MESSAGES = "DELETE FROM message WHERE id = 'msg_1ec4ed7fe001o45hFTStcqftH2'"
 LATER_PARTS = "DELETE FROM part WHERE message_id = 'msg_1ec4ed7fe001o45hFTStcqftH2'"
+
+
+PATCHED = """
+    UPDATE part SET data = json_set(
+        data, '$.tool', 'apply_patch', '$.state.input', json_object('patchText', :patch),
+        '$.state.metadata', json_object('files', json_array(json_object(
+            'filePath', json_extract(data, '$.state.input.filePath'),
+            'patch', json_extract(data, '$.state.metadata.diff')))))
+    WHERE id = 'prt_1ec4ed5900012Fe8drho46dJIl'
+"""
+
+
+def test_a_patch_mends_an_error_as_an_edit_does(ws: Workspace, tmp_path: Path) -> None:
+    path = statements(tmp_path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(PATCHED, {"patch": PATCH})
+        database.commit()
+    ingest(ws, [path])
+    (episode,) = told(ws)
+    assert episode.files_modified == ["src/login.ts"]
+    assert [error.hunk for error in episode.errors_encountered] == [
+        "add `return undefined;` (login.ts)"
+    ]
 
 
 def test_a_call_that_runs_waits_and_is_told_when_it_is_over(ws: Workspace, tmp_path: Path) -> None:

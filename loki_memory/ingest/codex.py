@@ -39,6 +39,7 @@ from loki_memory.ingest.turns import (
 from loki_memory.ingest.written import (
     patch_prose,
     patch_text_hunks,
+    patched_files,
     published_prose,
     unified_hunks,
 )
@@ -58,7 +59,6 @@ _POLLING = "write_stdin"  # asks a command that runs on what it has said since
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
 _RESULTS = {"function_call_output", "custom_tool_call_output"}
 _PATCH = "*** Begin Patch"
-_PATCHED = re.compile(r"^\*\*\* (?:Update File|Add File|Delete File|Move to): (.+)$", re.MULTILINE)
 _ADDED = re.compile(r"<(environment_context|user_instructions)>.*?(?:</\1>|\Z)", re.DOTALL)
 # What the harness puts before the output of a command, and again before that of a patch.
 _HEADER = re.compile(
@@ -215,7 +215,7 @@ def _tool(item: Mapping[str, Any]) -> str:
 def _called(base: Turn, call: str, tool: str, text: str) -> list[Turn]:
     """A call, unless it asks memory itself."""
     if _PATCH in text:
-        turn = _patched(base, call, tuple(map(argument_text, _PATCHED.findall(text))))
+        turn = _patched(base, call, tuple(map(argument_text, patched_files(text))))
         return [turn._replace(hunks=patch_text_hunks(text), written=patch_prose(text))]
     tool = "shell" if tool in _SHELLS else tool
     if is_ours(tool, text):

@@ -25,7 +25,9 @@ from loki_memory.ingest.turns import (
     COMPACT,
     PROMPT,
     SAY,
+    Hunk,
     Turn,
+    first_hunks,
     flag_in,
     id_in,
     instant_in,
@@ -118,9 +120,17 @@ def _tool(base: Turn, part: Mapping[str, Any]) -> list[Turn]:
     metadata = fields_of(state, "metadata")
     failed = status == "error" or is_failure(metadata.get("exit"))
     text = text_in(state, "error") if status == "error" else text_in(state, "output")
-    path = text_of(fields_of(state, "input"), "filePath")
-    hunks = diff_hunks_of(path, text_of(metadata, "diff"))
-    return [*turns, answered(at, call, text, failed=failed, hunks=hunks)]
+    return [*turns, answered(at, call, text, failed=failed, hunks=_hunks(state, metadata))]
+
+
+def _hunks(state: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[Hunk, ...]:
+    """The lines that a call changed: in the file of an edit, or in each file of a patch."""
+    patched = metadata.get("files")
+    if not isinstance(patched, list):
+        path = text_of(fields_of(state, "input"), "filePath")
+        return diff_hunks_of(path, text_of(metadata, "diff"))
+    diffs = ((text_of(file, "filePath"), text_of(file, "patch")) for file in patched)
+    return first_hunks(hunk for path, diff in diffs for hunk in diff_hunks_of(path, diff))
 
 
 def _name(tool: str) -> str:

@@ -25,7 +25,10 @@ from loki_memory.ingest.json_lines import LONGEST, Piece, Value, decoded
 _SECONDS = 2.0  # to wait for a lock, which only a migration of OpenCode holds for long
 _SESSIONS = "SELECT id FROM session ORDER BY time_created, id"
 _SESSION = "SELECT directory, parent_id FROM session WHERE id = :session"
-_STATE = "SELECT count(*), coalesce(max(time_updated), 0) FROM part WHERE session_id = :session"
+_STATE = """
+    SELECT count(*), CAST(coalesce(max(time_updated), 0) AS INTEGER)
+    FROM part WHERE session_id = :session
+"""
 _LAST = """
     SELECT id FROM message WHERE session_id = :session ORDER BY time_created DESC, id DESC LIMIT 1
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import IO, Protocol
@@ -38,12 +39,17 @@ class FileLines:
     """The lines of a file, which may be compressed."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         status = os.stat(path)
         self._state = (status.st_size, status.st_mtime_ns)
-        self._stream: IO[bytes] = opened(path)
 
     def state(self) -> tuple[int, int]:
         return self._state
+
+    @cached_property
+    def _stream(self) -> IO[bytes]:
+        """The file, opened when it is read: most are known already."""
+        return opened(self._path)
 
     def pieces(self, start: int = 0, line: int = 0) -> Iterator[Piece]:
         return pieces(self._stream, start, line)
@@ -55,7 +61,8 @@ class FileLines:
         return found
 
     def close(self) -> None:
-        self._stream.close()
+        if "_stream" in self.__dict__:
+            self._stream.close()
 
 
 def open_source(path: Path) -> AbstractContextManager[Source]:

@@ -20,7 +20,14 @@ from loki_memory.ingest.turns import (
     is_ours,
     result_text,
 )
-from loki_memory.ingest.written import given_hunks, unified_hunks, written_prose
+from loki_memory.ingest.written import (
+    given_hunks,
+    patch_prose,
+    patch_text_hunks,
+    patched_files,
+    unified_hunks,
+    written_prose,
+)
 
 SHELL = "shell"
 _TOOLS = {
@@ -60,12 +67,16 @@ _ADDED = re.compile(
     r"|&lt;loki-memory\b.*?(?:&lt;/loki-memory&gt;|\Z)",
     re.DOTALL,
 )
+_PATCH = "*** Begin Patch"
 _ON_FILES = frozenset({"Read", "Edit", "Write"})
 
 
 def called(base: Turn, call: str, tool: str, given: Any) -> list[Turn]:
     """The turn of a call; none if it asks memory itself."""
     tool, fields = _TOOLS.get(tool, tool), _arguments(given)
+    patch = next((v for v in (given, *fields.values()) if isinstance(v, str) and _PATCH in v), "")
+    if patch:
+        return [_patched(base, call, patch)]
     if tool in _ON_FILES and "file_path" not in fields and "path" in fields:
         fields = {**fields, "file_path": fields["path"]}
     target = next((v for n in _TARGETS if isinstance(v := fields.get(n), str) and v), "")
@@ -76,6 +87,14 @@ def called(base: Turn, call: str, tool: str, given: Any) -> list[Turn]:
     turn = base._replace(kind=CALL, key=f"{call}:in", call=call, tool=tool, files=files)
     written, hunks = written_prose(tool, fields), given_hunks(fields)
     return [turn._replace(text=argument_text(target), written=written, hunks=hunks)]
+
+
+def _patched(base: Turn, call: str, patch: str) -> Turn:
+    """The turn of a patch in the form that GPT models write, whichever client carries it out."""
+    files = tuple(map(argument_text, patched_files(patch)))
+    turn = base._replace(kind=CALL, key=f"{call}:in", call=call, tool="apply_patch", files=files)
+    text = files[0] if files else ""
+    return turn._replace(text=text, written=patch_prose(patch), hunks=patch_text_hunks(patch))
 
 
 def answered(

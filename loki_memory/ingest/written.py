@@ -167,6 +167,14 @@ def _patched_files(patch: str) -> Iterator[tuple[str, list[str]]]:
         yield found[1].strip(), patch[found.end() : end].split("\n")
 
 
+_PATCHED = re.compile(r"^\*\*\* (?:Update File|Add File|Delete File|Move to): (.+)$", re.MULTILINE)
+
+
+def patched_files(patch: str) -> list[str]:
+    """The files that a patch in Codex's form names."""
+    return _PATCHED.findall(patch)
+
+
 def patch_text_hunks(patch: str) -> tuple[Hunk, ...]:
     """The hunks of a patch in Codex's form, which has no line numbers."""
     return first_hunks(
