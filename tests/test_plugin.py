@@ -39,7 +39,7 @@ EVENTS = re.compile(
     "InstructionsLoaded|ConfigChange|CwdChanged|DirectoryAdded|FileChanged|WorktreeCreate|"
     "WorktreeRemove|PreCompact|PostCompact|Elicitation|ElicitationResult|SessionEnd"
 )
-OF_CODEX = {"shell", "local_shell", "exec_command", "apply_patch"}
+OF_OTHERS = {"run_shell_command", "shell", "local_shell", "exec_command", "apply_patch"}
 OURS = [
     "SessionStart",
     "UserPromptSubmit",
@@ -154,7 +154,7 @@ def test_every_event_of_ours_is_hooked_once() -> None:
 def test_before_a_tool_only_commands_files_and_leaving_a_worktree_start_a_process() -> None:
     (group,) = read(PLUGIN / "hooks" / "hooks.json")["hooks"]["PreToolUse"]
     tools = {*group["matcher"].split("|")}
-    assert tools == {"ExitWorktree", *COMMAND_TOOLS, *FILE_TOOLS} - OF_CODEX
+    assert tools == {"ExitWorktree", *COMMAND_TOOLS, *FILE_TOOLS} - OF_OTHERS
 
 
 def test_nothing_runs_after_a_call_that_worked() -> None:

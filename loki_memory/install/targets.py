@@ -46,11 +46,11 @@ def install_all(workspace: Workspace, options: InstallOptions) -> list[InstallSt
     All is planned first, so that settings which cannot be read stop it before anything is written.
     """
     agents = {name: target for name, target in _agents(options).items() if _is_there(target)}
-    for target in agents.values():
-        target.install(workspace, options._replace(plan_only=True))
     found = f"found: {', '.join(agents)}" if agents else "no agent was found that `install` knows"
     if found not in workspace.notices:
         workspace.notices.append(found)
+    for target in agents.values():
+        target.install(workspace, options._replace(plan_only=True))
     return [step for target in agents.values() for step in target.install(workspace, options)]
 
 
