@@ -209,6 +209,21 @@ SETTINGS = (
         "decision: longer than most pauses to think",
     ),
     Setting(
+        "daemon.autostart",
+        1,
+        "whether a session that begins starts a daemon for its workspace, if none runs",
+        "benchmarks/hooks.py: hooks that a daemon answers cost little more than a bare Python",
+        is_switch=True,
+        stricter="lower",
+    ),
+    Setting(
+        "daemon.idle_minutes",
+        30,
+        "after how many minutes without a question a daemon that a session started ends",
+        "decision: longer than most pauses, and gone after the day's work",
+        least=1,
+    ),
+    Setting(
         "watch.debounce_ms",
         200,
         "how long files must be quiet before the watcher looks at them, in milliseconds",

@@ -218,6 +218,7 @@ NARROWING = [
     ("gc.keep_days", 60, 7),
     ("publish.sessions", 1, 3),
     ("git.commit", "auto", "ask"),
+    ("daemon.autostart", True, False),
 ]
 # Of these, what a workspace cannot widen beyond the default by itself.
 CONFIRMED = {"capture.scope": "local", "publish.sessions": 2, "git.commit": "ask"}

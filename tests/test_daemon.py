@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,9 +22,9 @@ from test_daemon_watcher import FAILED, PATIENCE, wait_for, write_episode
 import loki_memory
 from loki_memory import Workspace
 from loki_memory.daemon import client, protocol, server
+from loki_memory.daemon.process import is_watched, place
 from loki_memory.daemon.run_command import CommandRunner
 from loki_memory.daemon.server import Listener, Reply, Request
-from loki_memory.daemon.watcher import is_watched, place
 from loki_memory.errors import NoAnswer
 
 PROGRAM = [sys.executable, "-c", "from loki_memory.cli import program; program()"]
@@ -503,3 +504,76 @@ def test_episodes_and_answers_go_on_side_by_side(
         assert run(project, "status").returncode == 0
     wait_for(lambda: told(project, "status")["state"]["standing"]["learned"] == 5)
     assert FAILED["goal"] in run(project, "recall", "fix the build").stdout
+
+
+# -- started by a session --------------------------------------------------------------------------
+
+
+def begin(project: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A session that begins in a project."""
+    event = json.dumps({"session_id": "s", "cwd": str(project), "source": "startup"})
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    return run(project, "hook", "SessionStart", input=event, env={**environment, **variables})
+
+
+def test_a_session_that_begins_starts_a_daemon_which_ends_by_itself(
+    ws: Workspace, project: Path
+) -> None:
+    assert begin(project).stderr == ""
+    wait_for(lambda: told(project, "status")["state"], "it never answered")
+    try:
+        state = told(project, "status")["state"]
+        assert state["idle_minutes"] == 30
+        assert "started by a session; ends after 30 idle minutes" in run(project, "daemon").stdout
+        begin(project)
+        assert told(project, "status")["state"]["process"] == state["process"]
+    finally:
+        told(project, "stop")
+
+
+def test_a_daemon_that_a_user_started_says_so_and_stays(watched: int, project: Path) -> None:
+    assert told(project, "status")["state"]["idle_minutes"] == 0
+    assert "started by hand" in run(project, "daemon").stdout
+
+
+@pytest.mark.parametrize("variables", [{"CI": "true"}, {"LOKI_DAEMON_AUTOSTART": "false"}])
+def test_no_daemon_is_started_where_it_is_not_wanted(
+    ws: Workspace, project: Path, variables: dict[str, str]
+) -> None:
+    begin(project, **variables)
+    assert not place(ws.layout, "log").exists()
+
+
+def test_a_daemon_of_a_session_holds_none_of_its_keys_and_files(
+    ws: Workspace, project: Path
+) -> None:
+    begin(project, ANTHROPIC_API_KEY="k", CLAUDE_CODE_MESSAGING_TOKEN="t")  # noqa: S106
+    wait_for(lambda: told(project, "status")["state"], "it never answered")
+    try:
+        process = Path(f"/proc/{told(project, 'status')['state']['process']}")
+        variables = (process / "environ").read_bytes()
+        assert b"ANTHROPIC" not in variables
+        assert b"TOKEN" not in variables
+        assert os.readlink(process / "fd/0") == os.devnull
+        assert os.readlink(process / "fd/1") == str(place(ws.layout, "log"))
+        assert os.readlink(process / "cwd") == "/"
+    finally:
+        told(project, "stop")
+
+
+def test_a_rest_is_over_when_nobody_asked_for_long_enough() -> None:
+    clock = iter([0.0, 59.0, 60.0, 100.0, 120.0])
+    rest = server.Rest(60.0, lambda: next(clock))
+    assert not rest.is_over()
+    rest.end()
+    assert not rest.is_over()
+    assert rest.is_over()
+    assert not server.Rest(0.0).is_over()
+
+
+def test_a_daemon_ends_when_its_workspace_is_gone(ws: Workspace, project: Path) -> None:
+    process = told(project, "start")["state"]["process"]
+    wait_for(lambda: answered(project, "status"), "it never answered")
+    shutil.rmtree(project)
+    wait_for(lambda: not is_alive(process), "it is still there")
+    assert not project.exists()

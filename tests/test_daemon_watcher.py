@@ -19,7 +19,8 @@ from conftest import git
 from loki_memory import Workspace
 from loki_memory.daemon.background import Adding, Background, tracked_by_git
 from loki_memory.daemon.file_events import EventListener, FileEvents, file_system, is_noise
-from loki_memory.daemon.watcher import Watcher, is_watched, leading
+from loki_memory.daemon.process import is_watched, leading
+from loki_memory.daemon.watcher import Watcher
 from loki_memory.errors import AlreadyWatched, TrackedByGit
 from loki_memory.models import AntiPattern
 
@@ -491,7 +492,7 @@ def test_one_process_watches_a_workspace(ws: Workspace) -> None:
 
 def test_who_watched_and_was_killed_leaves_no_lock(ws: Workspace, project: Path) -> None:
     code = (
-        "import sys, loki_memory.daemon.watcher as w; from loki_memory import Workspace\n"
+        "import sys, loki_memory.daemon.process as w; from loki_memory import Workspace\n"
         f"held = w.leading(Workspace.open({str(project)!r}).layout); held.__enter__()\n"
         "print('held', flush=True); sys.stdin.read()"
     )

@@ -169,7 +169,7 @@ NOT_YET: dict[str, set[str]] = {
     },
     "files": {"integrity"},
     "home": {"history"},
-    "hooks": {"history", "ingest", "injection", "team"},
+    "hooks": {"daemon", "history", "ingest", "injection", "team"},
     "injection": {"ingest"},
     "integrity": {"editing", "history"},
     "mcp": {"browse", "home"},

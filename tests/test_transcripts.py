@@ -138,6 +138,7 @@ def _environment(home: Path, work: Path, example: Path) -> dict[str, str]:
         "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # the package that the tests import
         "HOME": str(home),
         "LOKI_HOME": str(home / ".loki"),
+        "CI": "1",  # sessions start no daemon
         "LOKI_NOW": "2026-01-20T09:00:00Z",
         "EXAMPLE": str(example),
         "TMPDIR": str(work),

@@ -11,6 +11,7 @@ import click
 
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import escaped, note, one_line, plain, plural, say
+from loki_memory.daemon.process import UNTIL_IDLE
 
 if TYPE_CHECKING:
     from loki_memory.daemon.background import BackgroundState
@@ -42,7 +43,8 @@ class LogLines(NamedTuple):
 @command("watch")
 @click.option("--once", is_flag=True, help="Do all the work that is due, then exit.")
 @click.option("--log", "to_log", is_flag=True, help="Write to the log of `daemon logs`.")
-def watch_command(session: Session, once: bool, to_log: bool) -> None:
+@click.option(UNTIL_IDLE, is_flag=True, help="End once nobody asked for `daemon.idle_minutes`.")
+def watch_command(session: Session, once: bool, to_log: bool, until_idle: bool) -> None:
     """Look after memory while files change, until interrupted.
 
     It keeps the index up to date, learns from episodes that agents write as files, ingests sessions
@@ -62,7 +64,7 @@ def watch_command(session: Session, once: bool, to_log: bool) -> None:
     if once:
         _look_once(session, workspace, log)
     else:
-        _watch(workspace, log)
+        _watch(workspace, log, until_idle=until_idle)
 
 
 def _printer(session: Session) -> Callable[[str], None]:
@@ -79,7 +81,7 @@ def _print_as_json(text: str) -> None:
 def _look_once(session: Session, workspace: Workspace, log: Callable[[str], None]) -> None:
     """Handle what is new, then do the work that waits for a quiet workspace."""
     from loki_memory.daemon.background import Background
-    from loki_memory.daemon.watcher import leading
+    from loki_memory.daemon.process import leading
 
     background = Background(workspace, note if session.json else log, 0.0)
     with leading(workspace.layout):
@@ -88,11 +90,12 @@ def _look_once(session: Session, workspace: Workspace, log: Callable[[str], None
     session.show(background.standing, lambda: _print_standing(background.standing))
 
 
-def _watch(workspace: Workspace, log: Callable[[str], None]) -> None:
+def _watch(workspace: Workspace, log: Callable[[str], None], *, until_idle: bool) -> None:
     from loki_memory.daemon.run_command import CommandRunner
     from loki_memory.daemon.server import watch
 
-    watch(workspace, CommandRunner(workspace).answer, log)
+    idle_minutes = workspace.config.get("daemon.idle_minutes") if until_idle else 0
+    watch(workspace, CommandRunner(workspace).answer, log, idle_minutes)
 
 
 @command("daemon")
@@ -102,7 +105,8 @@ def daemon_command(session: Session, action: str, number: int) -> None:
     """Start, stop or ask after a `watch` in the background.
 
     While it runs, it answers recall, context, status and hooks: the same answers, sooner.
-    Without it everything works the same.
+    Without it everything works the same. A session that begins starts one (`daemon.autostart`),
+    which ends by itself once nobody has asked for `daemon.idle_minutes`.
 
     \b
     Example:
@@ -122,7 +126,7 @@ def daemon_command(session: Session, action: str, number: int) -> None:
 def _done(action: str, workspace: Workspace) -> DaemonOutput:
     """Perform an action, and return the state of the watcher afterwards."""
     from loki_memory.daemon import server
-    from loki_memory.daemon.watcher import is_watched
+    from loki_memory.daemon.process import is_watched
 
     layout = workspace.layout
     if action == "start":
@@ -144,6 +148,12 @@ def _print(watcher: DaemonOutput) -> None:
 def _print_state(state: WatcherState) -> None:
     how = "as files change" if state.hears else "at intervals: no file events from the kernel"
     say(f"running since {state.since} as process {state.process}, {how}")
+    idle = state.idle_minutes
+    say(
+        f"started by a session; ends after {plural(idle, 'idle minute')}"
+        if idle
+        else "started by hand"
+    )
     _print_standing(state.standing)
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 RUN, ANSWER = b"run", b"answer"
 COMMANDS = ("recall", "context", "status")
-HOOKS = ("UserPromptSubmit",)  # the hooks that only read
+# The hooks that come often and answer at once.
+HOOKS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
 # Variables of the environment that the program reads.
 VARIABLES = ("LOKI_", "CLAUDE", "CODEX", "GIT_", "HOME", "NO_COLOR")
 _NOT_HERE = ("--help", "-h", "--as-of")  # laid out for a terminal; rare, and large in memory

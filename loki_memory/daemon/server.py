@@ -13,8 +13,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,7 +23,8 @@ from typing import Any, NamedTuple
 
 from loki_memory.daemon import client, protocol
 from loki_memory.daemon.background import BackgroundState
-from loki_memory.daemon.watcher import Watcher, WatcherState, is_watched, leading, place
+from loki_memory.daemon.process import detached, is_watched, leading, place
+from loki_memory.daemon.watcher import Watcher, WatcherState
 from loki_memory.errors import NoAnswer
 from loki_memory.files import disk
 from loki_memory.files.layout import Layout
@@ -37,6 +36,7 @@ _CLIENT_SECONDS = 0.5  # for a client to send its request: it is ready when it c
 _TURN_SECONDS = 0.05  # for a round to end; after that a client is faster alone
 _START_SECONDS, _STOP_SECONDS = 20.0, 5.0
 _LOOK_SECONDS = 60.0  # between checks that the socket exists: /tmp is cleared at times
+_MINUTE = 60.0
 _PAUSE = 0.02
 
 
@@ -70,18 +70,39 @@ class Reply(NamedTuple):
 Answering = Callable[[Request, bool], Reply | None]
 
 
-def watch(workspace: Workspace, answering: Answering, log: Callable[[str], None]) -> None:
-    """Watch, and answer, until SIGTERM, SIGINT or a message says stop."""
+def watch(
+    workspace: Workspace, answering: Answering, log: Callable[[str], None], idle_minutes: int = 0
+) -> None:
+    """Watch, and answer, until SIGTERM, SIGINT or a message says stop, or the workspace is gone.
+
+    With `idle_minutes`, also until nobody has asked for so long.
+    """
     with leading(workspace.layout), _asked_by_signals() as stop_sign:
-        watcher = Watcher(workspace, log, stop_sign.show)
+        watcher = Watcher(workspace, log, stop_sign.show, idle_minutes)
         log(f"watching {workspace.layout.root}")
         with listening(workspace.layout) as listener:
             watcher.start()
-            Server(listener, watcher, answering, stop_sign).serve()
+            server = Server(listener, watcher, answering, stop_sign)
+            log(server.serve(Rest(idle_minutes * _MINUTE)))
         watcher.stop()
         if watcher.has_failed:
             raise NoAnswer(f"the watcher of {workspace.layout.root} failed; its log says why")
         log("stopped")
+
+
+class Rest:
+    """The time since a command was last asked for, and how long it may last; 0 is forever."""
+
+    def __init__(self, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._longest, self._clock = longest, clock
+        self._since = clock()
+
+    def end(self) -> None:
+        """Begin anew: somebody asks."""
+        self._since = self._clock()
+
+    def is_over(self) -> bool:
+        return bool(self._longest) and self._clock() - self._since >= self._longest
 
 
 class StopSign:
@@ -176,16 +197,19 @@ class Server:
         self, listener: Listener, watcher: Watcher, answering: Answering, sign: StopSign
     ) -> None:
         self._listener, self._watcher, self._answering = listener, watcher, answering
-        self._sign = sign
+        self._sign, self._rest = sign, Rest(0)
 
-    def serve(self) -> None:
-        """Serve until the stop sign is shown."""
+    def serve(self, rest: Rest) -> str:
+        """Serve until the stop sign is shown or the rest is over; returns the reason."""
+        self._rest = rest
         while True:
             waiting: list[StopSign | socket.socket] = [self._sign, self._listener.socket]
             ready, _, _ = select.select(waiting, [], [], _LOOK_SECONDS)
             if self._sign in ready:
-                return
+                return "asked to stop"
             if not ready:
+                if rest.is_over():
+                    return "nobody has asked for long enough"
                 self._listener.keep()
                 continue
             connection, _ = self._listener.socket.accept()
@@ -201,6 +225,7 @@ class Server:
     def _reply(self, parts: Sequence[bytes]) -> list[bytes]:
         verb = parts[0] if parts else b""
         if verb == client.RUN:
+            self._rest.end()
             return self._run(Request.of(parts))
         if verb == STOP:
             self._sign.show()
@@ -251,7 +276,7 @@ def start(layout: Layout, environment: Mapping[str, str]) -> WatcherState:
 
     Returns its state; if one runs already, the state of that one.
     """
-    process = None if is_watched(layout) else _detached(layout, environment)
+    process = None if is_watched(layout) else detached(layout, environment)
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         state = ask(layout, STATE)
@@ -261,22 +286,6 @@ def start(layout: Layout, environment: Mapping[str, str]) -> WatcherState:
             break
         time.sleep(_PAUSE)
     raise NoAnswer(f"the watcher of {layout.root} did not start; `loki-mem daemon logs` says why")
-
-
-def _detached(layout: Layout, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    log = place(layout, "log")
-    disk.make_folder(log.parent)
-    program = [sys.executable, "-P", "-m", "loki_memory", "-C", str(layout.root), "watch", "--log"]
-    with open(disk.open_to_change(log, append=True), "ab") as output:
-        return subprocess.Popen(  # noqa: S603 - this very program
-            program,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            cwd="/",
-            env=dict(environment),
-            start_new_session=True,
-        )
 
 
 def stop(layout: Layout) -> bool:

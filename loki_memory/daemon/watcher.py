@@ -1,16 +1,15 @@
 """Watch a workspace: work on it whenever its files change, and at intervals anyway.
 
-One process per workspace does so, the one that holds the lock; a kernel lock dies with its
-holder, so there are no stale locks to judge. Files are compared at the start, after every file
-event, and at intervals, for changes without an event.
+Files are compared at the start, after every file event, and at intervals, for changes without an
+event. A workspace that is gone ends the work: nothing may be written there again.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import NamedTuple
@@ -18,10 +17,8 @@ from typing import NamedTuple
 from loki_memory.daemon import protocol
 from loki_memory.daemon.background import Background, BackgroundState
 from loki_memory.daemon.file_events import EventListener, FileEvents
-from loki_memory.errors import AlreadyWatched, InvalidConfig, StoreBusy
-from loki_memory.files import disk
+from loki_memory.errors import InvalidConfig
 from loki_memory.files.layout import Layout
-from loki_memory.files.lock import locked
 from loki_memory.workspace import Workspace
 
 _MS = 1000
@@ -34,6 +31,7 @@ class WatcherState(NamedTuple):
     process: int
     since: str
     hears: bool  # of changes by the kernel; if not, it looks at intervals
+    idle_minutes: int  # after which it ends by itself; 0: a user started it, and ends it
     standing: BackgroundState
 
 
@@ -51,44 +49,20 @@ class Pauses(NamedTuple):
         return cls(config.get("watch.scan_seconds"), config.get("watch.poll_seconds"), quiet)
 
 
-def place(layout: Layout, ending: str) -> Path:
-    """The path of a file of the watcher. Worktrees share a local zone, but have a watcher each."""
-    return layout.local / "watch" / f"{protocol.name_of(layout.loki)}.{ending}"
-
-
-@contextmanager
-def leading(layout: Layout) -> Iterator[None]:
-    """Hold the watcher's lock; raises AlreadyWatched if another process does."""
-    path = place(layout, "lock")
-    disk.make_folder(path.parent)
-    with ExitStack() as held:
-        try:
-            held.enter_context(locked(path, 0))
-        except StoreBusy:
-            raise AlreadyWatched(layout.root) from None
-        yield
-
-
-def is_watched(layout: Layout) -> bool:
-    """Check if a process watches the workspace."""
-    try:
-        with locked(place(layout, "lock"), 0):
-            return False
-    except FileNotFoundError:
-        return False
-    except StoreBusy:
-        return True
-
-
 class Watcher:
     """A thread that works on a workspace; other users of the process take turns with it."""
 
     def __init__(
-        self, workspace: Workspace, log: Callable[[str], None], ended: Callable[[], None]
+        self,
+        workspace: Workspace,
+        log: Callable[[str], None],
+        ended: Callable[[], None],
+        idle_minutes: int = 0,
     ) -> None:
         """`log` takes lines; `ended` is called when the thread ends, for whatever reason."""
         self.turn = Lock()  # held by a round, and by a command that runs in this process
-        self._workspace = workspace
+        self._workspace, self._idle_minutes, self._log = workspace, idle_minutes, log
+        self._name = protocol.name_of(workspace.layout.loki)
         self._since = workspace.now()
         self._file_events, self._stopping, self._is_ready = FileEvents(), Event(), False
         self._background = Background(workspace, log, time.monotonic())
@@ -112,7 +86,11 @@ class Watcher:
 
     def state(self) -> WatcherState:
         return WatcherState(
-            os.getpid(), self._since, self._listener.hears, self._background.standing
+            os.getpid(),
+            self._since,
+            self._listener.hears,
+            self._idle_minutes,
+            self._background.standing,
         )
 
     def is_current(self) -> bool:
@@ -121,7 +99,7 @@ class Watcher:
 
     def _watch(self) -> None:
         try:
-            while not self._stopping.is_set():
+            while not self._stopping.is_set() and self._is_there():
                 with self.turn:
                     self._round()
                 wait = self._pauses.scan if self._listener.hears else self._pauses.poll
@@ -132,6 +110,14 @@ class Watcher:
             raise
         finally:
             self._ended()
+
+    def _is_there(self) -> bool:
+        """Check if the workspace is still the folder that it was at the start."""
+        try:
+            return protocol.name_of(self._workspace.layout.loki) == self._name
+        except OSError:
+            self._log("the workspace is gone")
+            return False
 
     def _round(self) -> None:
         self._listener.attend()

@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+from loki_memory.daemon.process import start_for_session
 from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import GUARD, Done
 from loki_memory.workspace import Workspace
@@ -24,6 +25,7 @@ def sessionstart(workspace: Workspace, event: Event) -> Done:
     brief = _brief(workspace, event, goal)
     if _is_one_left_behind(workspace, event):
         _continue_later(workspace, event)
+    start_for_session(workspace, os.environ)
     doubtful = [finding for finding in found.findings if not finding.is_by_hand] if found else []
     if doubtful:
         first = f"{doubtful[0].what}: {doubtful[0].id or doubtful[0].path}"
