@@ -209,6 +209,15 @@ SETTINGS = (
         "decision: longer than most pauses to think",
     ),
     Setting(
+        "capture.ask",
+        "eventful",
+        "whether an agent is asked to word lessons when it stops: always, eventful or never",
+        "decision: the agent that did the work knows best what it taught; once a session at most",
+        choices=("always", "eventful", "never"),
+        stricter="higher",
+        asks=True,
+    ),
+    Setting(
         "daemon.autostart",
         1,
         "whether a session that begins starts a daemon for its workspace, if none runs",

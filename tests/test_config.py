@@ -219,9 +219,15 @@ NARROWING = [
     ("publish.sessions", 1, 3),
     ("git.commit", "auto", "ask"),
     ("daemon.autostart", True, False),
+    ("capture.ask", "always", "never"),
 ]
 # Of these, what a workspace cannot widen beyond the default by itself.
-CONFIRMED = {"capture.scope": "local", "publish.sessions": 2, "git.commit": "ask"}
+CONFIRMED = {
+    "capture.scope": "local",
+    "publish.sessions": 2,
+    "git.commit": "ask",
+    "capture.ask": "eventful",
+}
 
 
 def line(name: str, value: object) -> str:

@@ -177,7 +177,8 @@ def test_a_record_that_is_gone_is_said_at_the_start(ws: Workspace, project: Path
     fact = ws.remember("Deploys of the payment service happen on Fridays")
     fire(project, "SessionStart")
     (ws.layout.memory / "semantic/facts" / f"{fact.id}.json").unlink()
-    assert f"missing: {fact.id}" in raw(project, "SessionStart", {}).err
+    answer = json.loads(raw(project, "SessionStart", {}).out)
+    assert f"missing: {fact.id}" in answer["systemMessage"]
 
 
 def test_a_memory_that_knows_nothing_says_nothing(ws: Workspace, project: Path) -> None:

@@ -89,14 +89,20 @@ def left(worktree: Path, **given: Any) -> Response:
     return raw(worktree, "PreToolUse", {}, tool_name="ExitWorktree", tool_input=given)
 
 
+def shown(response: Response) -> str:
+    """What the client shows to its user."""
+    assert response.err == ""
+    said: str = json.loads(response.out)["systemMessage"] if response.out else ""
+    return said
+
+
 def test_what_a_worktree_remembers_and_did_not_commit_is_kept(
     worktree: Path, project: Path
 ) -> None:
     Workspace.open(worktree).remember("C is new")
-    response = left(worktree)
-    assert response.err == "loki-mem: uncommitted memory of the worktree: 1 kept here\n"
+    assert shown(left(worktree)) == "loki-mem: uncommitted memory of the worktree: 1 kept here"
     assert facts(project) == {"A is known", "B is known", "C is new"}
-    assert left(worktree).err == ""
+    assert shown(left(worktree)) == ""
 
 
 def test_what_is_taken_here_is_laid_aside_and_nothing_is_overwritten(
@@ -107,8 +113,8 @@ def test_what_is_taken_here_is_laid_aside_and_nothing_is_overwritten(
     there.correct(known.id, confidence=0.3)
     path = there.browse.where(known.id)
     before = here.browse.where(known.id).read_bytes()
-    response = left(worktree)
-    assert response.err.startswith("loki-mem: uncommitted memory of the worktree: 1 laid aside in ")
+    said = shown(left(worktree))
+    assert said.startswith("loki-mem: uncommitted memory of the worktree: 1 laid aside in ")
     assert here.browse.where(known.id).read_bytes() == before
     (aside,) = here.layout.local.glob("salvaged/wt-*/semantic/facts/*.json")
     assert aside.read_bytes() == path.read_bytes()
@@ -118,7 +124,7 @@ def test_what_a_worktree_committed_needs_no_salvage(worktree: Path, project: Pat
     with Workspace.open(worktree) as there:
         there.remember("C is new")
         there.history.commit()
-    assert left(worktree).err == ""
+    assert shown(left(worktree)) == ""
     assert facts(project) == {"A is known", "B is known"}
 
 
@@ -137,7 +143,7 @@ def test_links_in_a_worktree_are_not_followed(worktree: Path, project: Path) -> 
     secret = project.parent / "secret.json"
     secret.write_text(json.dumps({"statement": "The password"}))
     os.symlink(secret, worktree / ".loki/memory/semantic/facts/fact-x.json")
-    assert left(worktree).err == ""
+    assert shown(left(worktree)) == ""
     assert facts(project) == {"A is known", "B is known"}
 
 

@@ -21,7 +21,7 @@ COMMANDS = ("recall", "context", "status")
 # The hooks that come often and answer at once.
 HOOKS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
 # Variables of the environment that the program reads.
-VARIABLES = ("LOKI_", "CLAUDE", "CODEX", "GIT_", "HOME", "NO_COLOR")
+VARIABLES = ("LOKI_", "CLAUDE", "CODEX", "GIT_", "HOME", "NO_COLOR", "AI_AGENT", "HOOK_PARENT")
 _NOT_HERE = ("--help", "-h", "--as-of")  # laid out for a terminal; rare, and large in memory
 _GREETING_SECONDS, _ANSWER_SECONDS = 0.1, 2.0
 _ANSWERED = (ANSWER, "exit code", "standard output", "standard error")
@@ -119,6 +119,7 @@ def request(arguments: Sequence[str], given: bytes) -> list[bytes]:
 
 
 def _environment() -> Iterator[bytes]:
+    yield b"HOOK_PARENT=%d" % os.getppid()  # a hook looks at the client that started it
     for name, value in os.environ.items():
         if name.startswith(VARIABLES):
             yield os.fsencode(f"{name}={value}")

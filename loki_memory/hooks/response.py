@@ -38,18 +38,37 @@ def fenced(text: str) -> str:
     return f"{_BEGIN}{''.join(lines)}{_END}"
 
 
-def output(event: str, text: str) -> str:
-    """The JSON by which a hook adds text to the session; nothing for no text."""
-    if not text:
-        return ""
-    context = {"hookEventName": event, "additionalContext": fenced(text)}
-    return json.dumps({"hookSpecificOutput": context}) + "\n"
+def output(event: str, text: str, warning: str = "") -> str:
+    """The JSON by which a hook adds text to the session, and warns its user; empty for neither."""
+    answer: dict[str, object] = {}
+    if text:
+        context = {"hookEventName": event, "additionalContext": fenced(text)}
+        answer["hookSpecificOutput"] = context
+    if warning:
+        answer["systemMessage"] = f"loki-mem: {warning}"
+    return json.dumps(answer) + "\n" if answer else ""
+
+
+def continuation(text: str, environment: Mapping[str, str]) -> str:
+    """The JSON by which a hook has an agent go on that was about to stop.
+
+    Claude Code shows a reason to go on as an error, and additional context as what it is; Codex
+    knows only the reason.
+    """
+    said = f"<loki-memory>\n{_MARK.sub('< ', text)}\n{_END}"
+    if environment.get(_CLIENT, "").startswith("claude-code"):
+        context = {"hookEventName": "Stop", "additionalContext": said}
+        return json.dumps({"hookSpecificOutput": context}) + "\n"
+    return json.dumps({"decision": "block", "reason": said}) + "\n"
 
 
 # -- The response to one event: find the workspace, call the event's module, answer ---------------
 
 
 LOG = "hooks.log"
+_CLIENT = (
+    "AI_AGENT"  # the variable in which Claude Code says what it is: claude-code_2-1-325_harness
+)
 GUARD = "LOKI_HOOK"  # in the environment of every process that a hook starts
 # The module that answers each event, with a function of the event's name in small letters. Only
 # that module is imported: some events come before every prompt.
@@ -83,7 +102,8 @@ class Done(NamedTuple):
 
     text: str = ""
     note: str = ""
-    aloud: bool = False  # print the note to the user too
+    aloud: bool = False  # show the note to the user too
+    goes_on: bool = False  # the text is a request to an agent that was about to stop
 
 
 class Response(NamedTuple):
@@ -135,7 +155,7 @@ def _guarded(
             place = folder or event.folder or environment.get("CLAUDE_PROJECT_DIR") or "."
             fence.workspace = _workspace(event, place)
         if event is not None and fence.workspace is not None:
-            return _answered(fence.workspace, event, wait=wait)
+            return _answered(fence.workspace, event, environment, wait=wait)
     return Response(err=fence.line)
 
 
@@ -157,7 +177,9 @@ def _workspace(event: Event, folder: str) -> Workspace | None:
     return workspace if is_kept or not why_off(workspace) else None
 
 
-def _answered(workspace: Workspace, event: Event, *, wait: bool) -> Response:
+def _answered(
+    workspace: Workspace, event: Event, environment: Mapping[str, str], *, wait: bool
+) -> Response:
     place = (EVENTS | RETIRED)[event.name]
     if event.name == "PreToolUse" and event.text("tool_name") == _LEAVING:
         place = "worktree"
@@ -166,13 +188,19 @@ def _answered(workspace: Workspace, event: Event, *, wait: bool) -> Response:
     listener: EventFunction = getattr(module, name)
     done = listener(workspace, event)
     workspace.flush()
-    out = output(event.name, done.text)
+    warning = done.note if done.aloud else ""
+    if event.name in RETIRED:  # they exit with 1, and clients show what is on stderr
+        return Response(err=f"loki-mem: {warning}\n" if warning else "")
+    if done.goes_on:
+        out = continuation(done.text, environment)
+    else:
+        out = output(event.name, done.text, warning)
     note = ", ".join(filter(None, (f"{len(done.text)} characters" * bool(out), done.note)))
     if note:
         workspace.home.note_in_log(
             LOG, f"{workspace.now()} {event.name} {event.session[:40]} {note}"
         )
-    return Response(out, f"loki-mem: {done.note}\n" if done.aloud else "")
+    return Response(out)
 
 
 class _Fence:

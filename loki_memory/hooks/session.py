@@ -49,8 +49,17 @@ def precompact(workspace: Workspace, event: Event) -> Done:
 
 
 def stop(workspace: Workspace, event: Event) -> Done:
-    """Read what the agent did so far; it becomes an episode once the session has ended."""
-    return Done(note=_staged(workspace, event))
+    """Read what the agent did so far, and ask it for lessons if that was eventful.
+
+    What was read becomes an episode once the session has ended.
+    """
+    note = _staged(workspace, event)
+    if not note:
+        return Done()
+    from loki_memory.hooks.ask import request
+
+    asked = request(workspace, event, os.environ)
+    return Done(asked, "asked for lessons", goes_on=True) if asked else Done(note=note)
 
 
 def sessionend(workspace: Workspace, event: Event) -> Done:

@@ -120,6 +120,11 @@ def last_prompt(workspace: Workspace, session: str) -> str:
     return prompts[-1] if prompts else ""
 
 
+def staged_turns(workspace: Workspace, session: str) -> list[Turn]:
+    """The turns of a session, as far as they are staged."""
+    return list(told_turns(_staging(workspace), session))
+
+
 def told_turns(staging: Staging, session: str) -> Iterator[Turn]:
     """The turns of a session that count: its transcript's, or what hooks noted if it has none."""
     turns = staging.turns(session)

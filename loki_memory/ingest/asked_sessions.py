@@ -1,0 +1,38 @@
+"""Sessions whose agent was asked for lessons, noted on this machine: one empty file for each."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loki_memory.files import disk
+from loki_memory.models.ids import file_stem
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_KEPT = 100  # notes; a session that went on after so many others may be asked again
+
+
+def was_asked(workspace: Workspace, session: str) -> bool:
+    """Check if the agent of a session was asked."""
+    return _note(workspace, session).exists()
+
+
+def note_asked(workspace: Workspace, session: str) -> bool:
+    """Note that the agent of a session is asked; False if another process was faster."""
+    note = _note(workspace, session)
+    disk.make_folder(note.parent)
+    try:
+        os.close(os.open(note, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    notes = sorted(note.parent.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    for old in notes[:-_KEPT]:
+        disk.remove(old)
+    return True
+
+
+def _note(workspace: Workspace, session: str) -> Path:
+    return workspace.layout.local / "asked" / file_stem(session)
