@@ -1,0 +1,95 @@
+"""Claude Code itself, with our hooks: what it accepts, and what its model receives."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import Desk
+
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.skipif(not shutil.which("claude"), reason="claude is not on PATH"),
+]
+CORRECTION = "No, use pnpm instead of npm in this repository"
+
+
+def bash(command: str, say: str = "") -> dict[str, Any]:
+    call = {"call": ["Bash", {"command": command, "description": "Run it"}]}
+    return {"say": say, **call} if say else call
+
+
+def returning(path: Path) -> dict[str, Any]:
+    """The edit that mends a file."""
+    before, after = "  }\n}", "  }\n  return undefined;\n}"
+    return {"call": ["Edit", {"file_path": str(path), "old_string": before, "new_string": after}]}
+
+
+@pytest.fixture
+def hooked(desk: Desk) -> Desk:
+    desk.run("loki-mem", "install", "claude-code")
+    return desk
+
+
+def test_the_second_session_is_told_what_mended_the_error_of_the_first(hooked: Desk) -> None:
+    login, logout = hooked.project / "src/login.ts", hooked.project / "src/logout.ts"
+    first = hooked.claude(
+        "Fix the failing login tests",
+        [
+            bash("npm test", "I run the tests first."),
+            {"call": ["Read", {"file_path": str(login)}]},
+            returning(login),
+            bash("npm test"),
+            {"say": "The tests pass: the function returned nothing on one path (TS7030)."},
+        ],
+    )
+    assert "The tests pass" in first.out
+    hooked.run("loki-mem", "ingest")
+    text = login.read_text().replace("login", "logout").replace("  return undefined;\n", "")
+    second = hooked.claude(
+        "Add a logout function with tests like login",
+        [
+            {"call": ["Write", {"file_path": str(logout), "content": text}]},
+            bash("npm test"),
+            returning(logout),
+            bash("npm test"),
+            {"say": "Logout is there."},
+        ],
+    )
+    assert any("return undefined" in told for told in second.received("<loki-memory>"))
+    for session in (first, second):
+        assert "validation failed" not in session.debug
+        assert "hook error" not in session.debug.lower()
+
+
+def corrected(hooked: Desk, *options: str) -> Any:
+    hooked.claude(
+        "Add the package left-pad", [bash("echo npm install left-pad"), {"say": "Added."}]
+    )
+    lesson = 'loki-mem lesson "a package is added" --do "use pnpm, never npm"'
+    replies = [
+        bash("echo pnpm add left-pad"),
+        {"say": "It is added with pnpm."},
+        bash(lesson),
+        {"say": "It is added with pnpm."},
+    ]
+    return hooked.claude(CORRECTION, replies, "--continue", *options)
+
+
+def test_an_agent_that_was_corrected_is_asked_once_and_words_a_lesson(hooked: Desk) -> None:
+    session = corrected(hooked)
+    (request,) = session.received("Before you stop")
+    assert f"- {CORRECTION}" in request
+    assert len(session.requests) == 4
+    assert session.out.strip() == "It is added with pnpm."
+    (lesson,) = [each for each in hooked.memory("list")["memories"] if "use pnpm" in each["title"]]
+    assert lesson["status"] == "active"
+    assert "validation failed" not in session.debug
+
+
+def test_a_run_with_a_limit_of_turns_is_not_asked(hooked: Desk) -> None:
+    session = corrected(hooked, "--max-turns", "2")
+    assert session.received("Before you stop") == []
+    assert session.out.strip() == "It is added with pnpm."
