@@ -7,6 +7,7 @@ this is memory, and tells `ingest` not to learn it again.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from importlib import import_module
@@ -166,6 +167,8 @@ def _workspace(event: Event, folder: str) -> Workspace | None:
         return None
     if event.name == "PostToolUse" and event.transcript and tool not in COMMAND_TOOLS:
         return None  # the transcript records it, and only commands meet errors that are known
+    if not _may_have_memory(folder):
+        return None
     from loki_memory.ingest.pause import why_off
     from loki_memory.workspace import Workspace
 
@@ -175,6 +178,18 @@ def _workspace(event: Event, folder: str) -> Workspace | None:
         return None
     is_kept = event.name in ALWAYS or (event.name == "PreToolUse" and tool == _LEAVING)
     return workspace if is_kept or not why_off(workspace) else None
+
+
+def _may_have_memory(folder: str) -> bool:
+    """Check for a `.loki` folder here or above, before anything is loaded to open it."""
+    place, user = os.path.abspath(folder), os.environ.get("LOKI_HOME")
+    user = user or os.path.expanduser("~/.loki")
+    while not os.path.isdir(f"{place}/.loki") or f"{place}/.loki" == user:
+        above = os.path.dirname(place)
+        if above == place:
+            return bool(os.environ.get("LOKI_WORKSPACE"))
+        place = above
+    return True
 
 
 def _answered(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from importlib import import_module
 from typing import Any
@@ -58,4 +59,7 @@ def serve_stdio(tool_set: str, project: str | None = None) -> None:
     """Serve one client until it closes our standard input."""
     # The thread that waits for input cannot be cancelled; every write is atomic.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    make_server(tool_set, project).run("stdio")
+    server = make_server(tool_set, project)
+    gc.freeze()  # what was loaded stays, and needs no look by the collector
+    gc.enable()
+    server.run("stdio")
