@@ -89,7 +89,8 @@ def _continue_later(workspace: Workspace, event: Event) -> None:
 
 def sessionstart_afterwards(workspace: Workspace, event: Event) -> Done:
     """Record earlier sessions that ended without a word: killed, or run by a script."""
-    from loki_memory.ingest.hook_turns import is_of, left_behind, note_look
+    from loki_memory.ingest.gate_runs import note_gates
+    from loki_memory.ingest.hook_turns import is_of, left_behind, note_look, staged_turns
     from loki_memory.ingest.run import ingest
 
     episodes = 0
@@ -97,8 +98,10 @@ def sessionstart_afterwards(workspace: Workspace, event: Event) -> Done:
         if is_of(workspace, str(path)):
             done = ingest(workspace, _transcripts(str(path)), only_add=True)
             episodes += done.episodes
-            session = _SESSION.search(path.stem)
-            workspace.sessions.learn(session[0] if session else path.stem)
+            found = _SESSION.search(path.stem)
+            session = found[0] if found else path.stem
+            note_gates(workspace, staged_turns(workspace, session))
+            workspace.sessions.learn(session)
     note_look(workspace)
     return Done(note=f"{episodes} new episodes of earlier sessions" if episodes else "")
 
@@ -110,12 +113,14 @@ def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
 
         note_end(workspace, event.session, event.folder)
         return Done(note="ended; the next `loki-mem ingest` records what was noted of it")
-    from loki_memory.ingest.hook_turns import is_of
+    from loki_memory.ingest.gate_runs import note_gates
+    from loki_memory.ingest.hook_turns import is_of, staged_turns
     from loki_memory.ingest.run import ingest
 
     if not is_of(workspace, event.transcript):
         return Done(note="not taken: it did not begin in this repository")
     done = ingest(workspace, _transcripts(event.transcript), only_add=True)
+    note_gates(workspace, staged_turns(workspace, event.session))
     workspace.sessions.learn(event.session)
     if not workspace.config.get("continuity.track"):
         workspace.continuity(if_used=True)
@@ -157,9 +162,13 @@ def _last_prompt(workspace: Workspace, event: Event) -> str:
 def _staged(workspace: Workspace, event: Event) -> str:
     if not event.transcript:
         return ""
-    from loki_memory.ingest.hook_turns import stage_transcript
+    from loki_memory.ingest.gate_runs import note_gates
+    from loki_memory.ingest.hook_turns import stage_transcript, staged_turns
 
-    return "read" if stage_transcript(workspace, event.transcript) else ""
+    if not stage_transcript(workspace, event.transcript):
+        return ""
+    note_gates(workspace, staged_turns(workspace, event.session))
+    return "read"
 
 
 def _hand_over(command: list[str], data: bytes) -> None:

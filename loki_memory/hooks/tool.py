@@ -10,6 +10,8 @@ from loki_memory.hooks.response import Done
 from loki_memory.workspace import Workspace
 
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
+# Words of an output that may be an error; Codex does not say how a command ended.
+_FAILED = re.compile(r"error|fail|exception|traceback|not found|exit code|fatal", re.IGNORECASE)
 _MOST, _FILES = 4_000, 4  # characters of a command, files of a patch
 
 
@@ -20,8 +22,7 @@ def pretooluse(workspace: Workspace, event: Event) -> Done:
     workspace.home.assume_scanned()
     given, surface = _given(event), "hook:PreToolUse"
     if event.text("tool_name") in COMMAND_TOOLS:
-        command = given.get("command")
-        line = command if isinstance(command, str) else " ".join(_texts(command))
+        line = _command(event)
         patched = _PATCHED.findall(line)
         if not patched:
             return Done(command_lesson(workspace, line[:_MOST], event.session, surface))
@@ -38,6 +39,8 @@ def posttooluse(workspace: Workspace, event: Event) -> Done:
     """
     answer = _text(event.fields.get("tool_response"))
     _note(workspace, event, answer, failed=False)
+    if isinstance(event.fields.get("tool_response"), dict):  # so Claude Code tells of a success
+        _note_gate(workspace, event, answer, failed=False)
     return Done(_lesson(workspace, event, answer) if event.transcript else "")
 
 
@@ -45,7 +48,24 @@ def posttoolusefailure(workspace: Workspace, event: Event) -> Done:
     """Return what resolved the same error before."""
     error = _text(event.fields.get("error")) or _text(event.fields.get("tool_response"))
     _note(workspace, event, error, failed=True)
+    if not event.is_set("is_interrupt") and event.text("tool_name") in COMMAND_TOOLS:
+        _note_gate(workspace, event, error, failed=True)
     return Done("" if event.is_set("is_interrupt") else _lesson(workspace, event, error))
+
+
+def _note_gate(workspace: Workspace, event: Event, answer: str, *, failed: bool) -> None:
+    """Note that a test, a linter or a build refused the work, or passes again."""
+    from loki_memory.ingest.steps import CHECKS, Step
+
+    command = _command(event)
+    if not CHECKS.search(command):
+        return
+    from loki_memory.ingest.gate_runs import gate_runs, note_runs
+    from loki_memory.ingest.turns import instant
+
+    at = instant(workspace.now())
+    step = Step(at, event.text("tool_name"), command, answer=answer, failed=failed, ended=True)
+    note_runs(workspace, gate_runs([step]))
 
 
 def _lesson(workspace: Workspace, event: Event, error: str) -> str:
@@ -53,10 +73,23 @@ def _lesson(workspace: Workspace, event: Event, error: str) -> str:
         return ""
     from loki_memory.injection.prompt_hints import lesson
 
-    command = _given(event).get("command")
-    target = command if isinstance(command, str) else " ".join(_texts(command))
-    surface = f"hook:{event.name}"
-    return lesson(workspace, error, event.text("tool_name"), target, event.session, surface)
+    surface, tool = f"hook:{event.name}", event.text("tool_name")
+    known = lesson(workspace, error, tool, _command(event), event.session, surface)
+    return known or _remedy_before(workspace, event, error)
+
+
+def _remedy_before(workspace: Workspace, event: Event, error: str) -> str:
+    """Return what mended the same error earlier in this session, which is no episode yet."""
+    if event.text("tool_name") not in COMMAND_TOOLS or not _FAILED.search(error):
+        return ""
+    from loki_memory.ingest.hook_turns import stage_transcript, staged_turns
+    from loki_memory.injection.session_remedy import session_remedy
+
+    if event.transcript:
+        stage_transcript(workspace, event.transcript)
+    this = event.text("tool_use_id")
+    turns = staged_turns(workspace, event.session) if event.session else []
+    return session_remedy([turn for turn in turns if not this or turn.call != this], error)
 
 
 def _note(workspace: Workspace, event: Event, answer: str, *, failed: bool) -> None:
@@ -78,6 +111,13 @@ def _note(workspace: Workspace, event: Event, answer: str, *, failed: bool) -> N
 def _given(event: Event) -> dict[str, Any]:
     given = event.fields.get("tool_input")
     return given if isinstance(given, dict) else {}
+
+
+def _command(event: Event) -> str:
+    """The command line of a call; a client may give its words apart."""
+    given = _given(event)
+    command = given.get("command") or given.get("cmd")
+    return command if isinstance(command, str) else " ".join(_texts(command))
 
 
 def _texts(value: Any) -> list[str]:

@@ -122,15 +122,21 @@ def warnings(index: Index, *, unasked: bool) -> list[WarningEvidence]:
     return [WarningEvidence(*row) for row in rows]
 
 
-def lessons(index: Index, mark: str) -> list[ToldLesson]:
-    """The warnings that know an error and what to do about it, the surest first."""
+def lessons(index: Index, mark: str, command: str = "") -> list[ToldLesson]:
+    """The warnings that know an error and what to do about it.
+
+    Those that say it in words come first, then those about the command that met it, then the
+    surest.
+    """
     rows = index.ask(
         f"{_LESSON} JOIN marks AS k ON k.memory = m.row "
         f"WHERE k.mark = ? AND m.kind = 'anti-pattern' AND {TRUSTED} "
         f"AND ({MENDED} OR {PROVEN} AND (json_array_length(m.body, '$.resolutions') > 0 "
         "OR json_extract(m.body, '$.prevention') <> '')) "
-        "ORDER BY m.confidence DESC, evidence DESC, m.id",
+        f"ORDER BY coalesce({_EXPLAINED}, 0) DESC, m.title LIKE '%(running ' || ? || ')' DESC, "
+        "m.confidence DESC, evidence DESC, m.id",
         mark,
+        command,
     )
     return [ToldLesson(*row) for row in rows]
 

@@ -22,7 +22,7 @@ from loki_memory.files.redaction import clip, clip_end
 from loki_memory.ingest.boundaries import Stretch, stretches
 from loki_memory.ingest.repair import repair
 from loki_memory.ingest.statements import PER_EPISODE, FoundStatement
-from loki_memory.ingest.steps import Step, steps
+from loki_memory.ingest.steps import CHECKS, Step, steps
 from loki_memory.ingest.turns import CALL, PROMPT, SAY, STOP, Turn, is_foreign
 from loki_memory.models import Episode, parse
 from loki_memory.models.diagnostics import Diagnostic, findings
@@ -263,12 +263,6 @@ def _cut(text: str, longest: int) -> str:
 # -- The outcome of an episode, judged from what was seen: nobody's word is taken for -------------
 
 
-CHECKS = re.compile(
-    r"\b(?:pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|unittest|playwright|"
-    r"golangci-lint|eslint|ruff|mypy|pyright|flake8|clippy|tsc|"
-    r"(?:go|cargo|npm|pnpm|yarn|bun|mvn|gradle|gradlew|dotnet|mix|swift|make|just|mise|task|rake)"
-    r"\s+(?:run\s+)?[\w:-]*(?:test|check|lint|vet|build|verify|typecheck)[\w:-]*)"
-)
 _COMMIT = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b")
 _COMMITTED = re.compile(r"\[[\w./+-]+(?: \([\w -]+\))? ([0-9a-f]{7,40})\]")
 _GOOD = re.compile(

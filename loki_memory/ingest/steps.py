@@ -12,6 +12,13 @@ from loki_memory.models.error_signature import complaint, head, is_shell
 
 _WORDS, _LABEL = 3, 40  # words and characters that tell a command from others
 _CHAIN = re.compile(r"&&|\|\||[;\n]")
+# Commands that judge the work: tests, linters, type checks and builds.
+CHECKS = re.compile(
+    r"\b(?:pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|unittest|playwright|"
+    r"golangci-lint|eslint|ruff|mypy|pyright|flake8|clippy|tsc|"
+    r"(?:go|cargo|npm|pnpm|yarn|bun|mvn|gradle|gradlew|dotnet|mix|swift|make|just|mise|task|rake)"
+    r"\s+(?:run\s+)?[\w:-]*(?:test|check|lint|vet|build|verify|typecheck)[\w:-]*)"
+)
 
 
 class Step(NamedTuple):

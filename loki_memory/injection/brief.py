@@ -53,8 +53,8 @@ def brief(
 def _distinct(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:
     seen: set[str] = set()
     for told in lines:
-        if told.text and told.id not in seen:
-            seen.add(told.id)
+        if told.text and (told.id or told.text) not in seen:
+            seen.add(told.id or told.text)
             yield told
 
 
@@ -84,6 +84,16 @@ def _recollections(
 
 
 def _failing(workspace: Workspace) -> Iterator[ToldLine]:
+    """Gates that failed last: commands that sessions ran here, and verdicts that were recorded."""
+    from loki_memory.ingest.gate_runs import failing_gates
+
+    for run in failing_gates(workspace):
+        said = tellable("gate", {}, f"`{run.command}` failed last: {run.complaint or 'no details'}")
+        yield ToldLine("", bullet(BulletLine("", "gate", said)))
+    yield from _verdicts(workspace)
+
+
+def _verdicts(workspace: Workspace) -> Iterator[ToldLine]:
     """Gates of the project whose last verdict was a failure, newest first."""
     seen: set[str] = set()
     for verdict in gate.verdicts(workspace.index, "", _VERDICTS):

@@ -95,16 +95,16 @@ def without_private(text: str) -> str:
 
 
 def _lessons(workspace: Workspace, error: str, mark: str, by: str) -> list[Recollection]:
-    """Warnings that know an error and its remedy, the surest first; of those that name a command,
-    the ones about the command that met it, if there are any; then those about rules of linters
-    that the output names. A candidate counts if it knows what mended the error.
+    """Warnings that know an error and its remedy, those first that say in words what to do. One
+    about another command counts only where there is no other; then come those about rules of
+    linters that the output names. A candidate counts if it knows what mended the error.
     """
     from loki_memory.index.gate import lessons
 
     workspace.home.ensure("folders")
     held = withheld(workspace.home)
-    known = [*_recollections(lessons(workspace.index, mark), held)]
-    own = [hit for hit in known if hit.title.endswith(f"(running {by})")] or known
+    known = [*_recollections(lessons(workspace.index, mark, by), held)]
+    own = [hit for hit in known if _is_about(hit.title, by)] or known
     ids = {hit.id for hit in own}
     ruled = [hit for hit in _ruled(workspace, error, held) if hit.id not in ids]
     return [*own[:_LESSONS], *ruled]
@@ -131,6 +131,11 @@ def _exchanges(workspace: Workspace, error: str, tool: str, command: str) -> lis
         if (is_same or is_known) and applies(advice(record), command):
             return [hit]
     return []
+
+
+def _is_about(title: str, command: str) -> bool:
+    """Check if a warning names this command, or none."""
+    return not title.endswith(")") or "(running " not in title or title.endswith(f" {command})")
 
 
 def _ruled(workspace: Workspace, error: str, held: frozenset[str]) -> Iterator[Recollection]:

@@ -28,7 +28,7 @@ _DOORS = (_BEGINNING, "hook:UserPromptSubmit", "hook:PreToolUse")
 class ToldLine(NamedTuple):
     """A memory and the line that tells it."""
 
-    id: str
+    id: str  # empty if it tells no memory: a gate that fails
     text: str
 
 
@@ -60,10 +60,11 @@ def reads_as_lesson(kind: str, record: Mapping[str, Any]) -> bool:
 def note_told(
     workspace: Workspace, lines: Sequence[ToldLine], surface: str, why: str, session: str
 ) -> None:
-    """Journal lines that a session was told, with what reading them costs."""
-    if lines:
+    """Journal the memories that a session was told, with what reading them costs."""
+    memories = [(told.id, tokens(told.text)) for told in lines if told.id]
+    if memories:
         workspace.journal.shown(
-            [(told.id, tokens(told.text)) for told in lines],
+            memories,
             surface=surface,
             query=why,
             session=session,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.errors import GitFailed, InvalidRecord
 from loki_memory.home import parsed
 from loki_memory.index import gate
-from loki_memory.ingest.episodes import CHECKS
 from loki_memory.ingest.gate import failing_now, is_verdict
+from loki_memory.ingest.steps import CHECKS
 from loki_memory.integrity.citations import blob_id, content
 from loki_memory.models import Episode, Handoff, Ledger, Memory, parse
 from loki_memory.models.error_signature import complaint
