@@ -240,3 +240,12 @@ def test_the_weight_of_a_word_does_not_depend_on_who_else_is_in_the_index(ws: Wo
     ws.list()
     after = Lexicon(ws.index, ws.home.retriever.prepare()).words(["engines"])[0].scores.max()
     assert after < 3 * before
+
+
+def test_of_very_many_words_those_of_the_title_and_the_rarest_are_looked_for(
+    lexicon: Lexicon,
+) -> None:
+    strangers = [f"stranger{n}" for n in range(60)]
+    names = ["nobody", "the", "schema", *strangers]
+    looked_for = [word.word for word in lexicon.words(names, {"nobody"})]
+    assert looked_for == ["nobody", "the", "schema"]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from loki_memory.models.kinds import KINDS
 from loki_memory.recall.catalogue import UNKNOWN_DAY, Corpus
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Near, Ranked, Signals, Word, rank
@@ -31,6 +32,7 @@ class Store:
         speakers: Sequence[str] | None = None,
         dates: Sequence[str] | None = None,
         synonyms: Sequence[tuple[str, str]] = (),
+        kinds: Sequence[str] | None = None,
     ) -> None:
         total = len(documents)
         self.synonyms = {*synonyms, *((b, a) for a, b in synonyms)}
@@ -45,6 +47,7 @@ class Store:
         tokens = [sorted({self.vocabulary.index(word) for word in p}) for p in self.passages]
         self.corpus = Corpus(
             row=np.arange(total, dtype=np.int32),
+            kind=np.array([KINDS.index(kind) for kind in kinds or ["fact"] * total], np.uint8),
             session=session,
             length=lengths,
             centre=(begins - opens + lengths / 2).astype(np.float32),
@@ -235,6 +238,24 @@ def test_words_in_other_passages_of_a_memory_count_too() -> None:
     words, alike = _of(ranked, "bm25"), _of(ranked, "maxsim")
     assert words[1] > words[0]
     assert alike[1] > alike[0]
+
+
+def test_a_memory_that_says_a_word_in_many_passages_is_more_about_it() -> None:
+    store = Store(["stale cache | mad bun | sad bun", "stale cache | stale tea | stale bun"])
+    words = _of(store.ask("stale cache"), "bm25")
+    assert words[1] > words[0]
+
+
+def test_a_memory_that_is_long_for_its_kind_needs_a_word_more_often() -> None:
+    long = "stale cache | " + " | ".join(["mad bun"] * 8)
+    words = _of(Store(["stale cache | mad bun", long]).ask("stale cache"), "bm25")
+    assert words[0] > words[1]
+
+
+def test_an_episode_may_be_long() -> None:
+    store = Store(["cache " + "so " * 300] * 2, kinds=["fact", "episode"])
+    cost = _of(store.ask("cache"), "length")
+    assert cost[1] == 0 > cost[0]
 
 
 def test_length_beyond_some_sentences_costs() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-_VERSION = 4  # of the file
+_VERSION = 5  # of the file
 _BATCH = 2000  # texts that are embedded and written at a time
 _EMPTY = np.zeros(0, np.int32)
 
@@ -75,6 +75,7 @@ def _make(
     mean, norm = _centre_of(vectors, entry)
     corpus = Corpus(
         row=of_row[first],
+        kind=_codes(found.kind, first, KINDS),
         session=session_codes,
         length=length,
         centre=_centres(length, session_codes),
@@ -88,7 +89,6 @@ def _make(
     )
     return Catalogue(
         corpus=corpus,
-        kind=_codes(found.kind, first, KINDS),
         status=_codes(found.status, first, STATUSES),
         scope=_codes(found.scope, first, SCOPES),
         until=_ends([found.until[n][:10] for n in first.tolist()]),
@@ -293,6 +293,7 @@ class Corpus(NamedTuple):
     """All documents and their passages."""
 
     row: Ints  # per document: its row in the index
+    kind: Codes  # its place in KINDS
     session: Ints  # a number per session; -1 for none
     length: Ints  # tokens of the whole document, repeated ones too
     centre: Floats  # its middle, in tokens since the start of its session
@@ -309,8 +310,7 @@ class Catalogue(NamedTuple):
     """The corpus with what finding candidates needs besides."""
 
     corpus: Corpus
-    kind: Codes  # per document: its place in KINDS
-    status: Codes  # … in STATUSES
+    status: Codes  # per document: its place in STATUSES
     scope: Codes  # … in SCOPES
     until: Ints  # … the day from which on it does not hold; a day that never comes if it does
     size: Ints  # … bytes of the whole record

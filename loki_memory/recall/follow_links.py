@@ -81,7 +81,7 @@ class Links(NamedTuple):
         episodes = [
             document
             for document, score in scores.items()
-            if self.store.kind[document] == _EPISODE and score >= enough
+            if self.store.corpus.kind[document] == _EPISODE and score >= enough
         ][:_EPISODES]
         gained: dict[int, float] = {}
         for episode, name in self._names(episodes).items():

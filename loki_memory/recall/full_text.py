@@ -8,7 +8,7 @@ that nobody wrote is looked for among the words that were written, by the letter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from math import log, log1p
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from loki_memory.index.index import Index
     from loki_memory.recall.catalogue import Catalogue, Floats
 
+_MOST_WORDS = 40  # that the full text is asked for: each is a query
 _MOST_MATCHES = 30_000  # of one question, in all: FTS5 takes about 1 µs to weigh each
 _KEPT_MATCHES = 4_000_000  # that are remembered between questions: 32 MB
 _DETAIL = 0.3  # what a word in a log of actions counts against one in the goal
@@ -53,12 +54,15 @@ class Lexicon:
         self._kept = 0
         self._passages = max(1, search.passage_count(index))
 
-    def words(self, names: Sequence[str]) -> list[Word]:
-        """The matches of each word, in the order of the words."""
+    def words(self, names: Sequence[str], title: Collection[str] = ()) -> list[Word]:
+        """The matches of each word, in the order of the words.
+
+        Of very many words, those of the title and the rarest are looked for.
+        """
         uses = search.word_uses(self._index, names)
         found: dict[str, Word] = {}
         matches = 0
-        for name in sorted(dict.fromkeys(names), key=lambda name: (uses.get(name, 0), name)):
+        for name in self._looked_for(names, uses, title):
             if found and matches + uses.get(name, 0) > _MOST_MATCHES:
                 continue
             found[name] = self._word(name)
@@ -69,6 +73,16 @@ class Lexicon:
             if guess or _is_spaceless(name):
                 found[name] = self._guessed(name)
         return [found[name] for name in names if name in found]
+
+    def _looked_for(
+        self, names: Sequence[str], uses: Mapping[str, int], title: Collection[str]
+    ) -> list[str]:
+        """The words to ask for, the rarest first."""
+        distinct = list(dict.fromkeys(names))
+        if len(distinct) > _MOST_WORDS:
+            distinct = [name for name in distinct if name in title or uses.get(name)]
+            distinct.sort(key=lambda name: (name not in title, uses.get(name, 0), name))
+        return sorted(distinct[:_MOST_WORDS], key=lambda name: (uses.get(name, 0), name))
 
     def near(self, words: Sequence[Word]) -> list[Near]:
         """Neighbouring words of the question that stand close together in a passage."""

@@ -10,17 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from loki_memory.models.text import symbols
-
 _MOST_TEXT = 10_000  # characters that are read: a pasted log must not take seconds
-_MOST_WORDS = 40  # distinct ones; each is a question to the full text
+_MOST_WORDS = 200  # distinct ones that are looked up; the full text is asked for the rarest
 _LONGEST_WORD = 100  # characters: beyond it stands a hash, or a line without spaces
-# An issue, a log or a stack trace says what it is about in its title and first lines, in the lines
-# that name an error, and in names of code. The rest is detail in which the subject drowns.
-_LONG = 60  # words of a text that is read so
-_HEAD = 25  # words at its beginning, and of each line about an error
-_ERRORS, _NAMES = 3, 8
-_ERROR_LINE = r"\w(?:Error|Exception|Warning)\b|^(?:E |FAIL|error:|fatal:|panic:)"
+# An issue or a log says what it is about in its title; the rest is detail, but says it again in
+# other words. So a long text is read whole, and its title counts more.
+_LONG = 60  # words from which on the first line of a text is its title
+_TITLE = 25  # words of a title
 
 # Words that say nothing about what is asked, and what is left of "don't" and "we'll".
 _STOP = """
@@ -113,6 +109,7 @@ class Question(NamedTuple):
 
     text: str
     words: tuple[str, ...]  # that say what it is about, each once, in their order
+    title: frozenset[str] = frozenset()  # the words of a long text's title
     speaker: int = -1  # the place, among the speakers given, of the one whose words are wanted
     dates: tuple[Date, ...] = ()
     expected: tuple[str, ...] = ()  # words of which an answer is likely to have one
@@ -126,13 +123,14 @@ def ask(text: str, speakers: Sequence[str] = ()) -> Question:
     lower = [word.lower() for word in written]
     named = _named(written, lower, speakers)
     names = {word for place in named for word in _name(speakers[place])}
-    words = _content([word.lower() for word in split_words(_gist(text))])
+    words = _content(lower)
     dates = tuple(dict.fromkeys(_dates(text))) if _may_date(lower) else ()
     return Question(
         text=text,
         # Whoever is named speaks in half of the turns: the name tells them apart as a speaker,
         # not as a word.
         words=tuple(word for word in words if word not in names) or tuple(words),
+        title=_title(text),
         speaker=_wanted(named, lower, speakers),
         dates=dates,
         expected=() if _ASKING.isdisjoint(lower) else _expected(text),
@@ -155,14 +153,17 @@ def _is_mark(char: str) -> bool:
     return char > "\x7f" and unicodedata.category(char)[0] == "M"
 
 
-def _gist(text: str) -> str:
-    """What a long text is about: its beginning, errors and names of code; a short one as it is."""
-    words = text.split()
-    if len(words) <= _LONG:
-        return text
-    errors = [line for line in text.splitlines() if re.search(_ERROR_LINE, line)][:_ERRORS]
-    lines = [words[:_HEAD], *(line.split()[:_HEAD] for line in errors), symbols(text)[:_NAMES]]
-    return "\n".join(" ".join(line) for line in lines)
+def _title(text: str) -> frozenset[str]:
+    """The words of a long text's first line, and of the next after a line that ends in a colon."""
+    if len(text.split()) <= _LONG:
+        return frozenset()
+    words: list[str] = []
+    for line in text.splitlines():
+        found = [word.lower() for word in split_words(line)]
+        words += found[:_TITLE]
+        if found and not line.rstrip().endswith(":"):
+            break
+    return frozenset(words) - STOP_WORDS
 
 
 def _content(lower: Sequence[str]) -> list[str]:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from loki_memory.models.kinds import KINDS
 from loki_memory.recall.catalogue import UNKNOWN_DAY
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ _LATER = 0.5  # what a word counts that is only said later: answers follow quest
 _MOST_PASSAGES = 3000  # of the region that are looked at closely
 _MOST_TOKENS = 24  # of the question, the rarest: a pasted log is no better described by more
 
-_WHOLE = 0.3  # of a score comes from all passages: one stray passage is not the memory
+_WHOLE = 0.3  # of a likeness comes from all passages: one stray passage is not the memory
+_K1, _B = 1.2, 0.75  # of BM25, as FTS5 has them
 _RELIABLE = 0.5  # share of all that was asked for, from which on a match of words is no accident
 _NEAR = 0.1  # all words that stand together in the question stand together here
 _BESIDE = 0.1  # of the score of the turn before and of the turn after
@@ -63,6 +65,7 @@ _SHORT = 40  # tokens
 _SESSION = 0.2  # of the best score in the session
 
 _YEARS = 100  # that a month without a year is looked for in
+_EPISODE = KINDS.index("episode")
 _STEPS = np.array([step for step in range(-_REACH, _REACH + 1) if step], np.int32)
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -119,7 +122,7 @@ def rank(corpus: Corpus, question: Question, signals: Signals, limit: int = 200)
         return _nothing()
     found = _closely(corpus, signals, region)
     parts = _fused(region, found, _trust(signals, found))
-    parts["length"] = _length(corpus.length[region.documents])
+    parts["length"] = _length(corpus, region.documents)
     parts["bonus"] = _bonus(corpus, signals, region, found.tokens)
     if hopes is not None:
         parts["bonus"] += hopes[region.documents]
@@ -320,7 +323,7 @@ def _closely(corpus: Corpus, signals: Signals, region: _Region) -> _Found:
     each_token = np.maximum(likes, lent[:, width:])
     by_word, by_token = each_word.sum(axis=1), each_token.sum(axis=1)
     return _Found(
-        words=_summed(region, each_word),
+        words=_worded(region, words, each_word, signals.words, _relative(corpus, region.documents)),
         cosine=_about(region, cosine, counts),
         maxsim=_summed(region, each_token),
         near=_best(region, _together(corpus, signals.near, region.passages)),
@@ -402,6 +405,34 @@ def _best(region: _Region, values: Floats) -> Floats:
     return best
 
 
+def _relative(corpus: Corpus, documents: Ints) -> Floats:
+    """How long documents are, as a multiple of what is usual for their kind."""
+    lengths = corpus.length.astype(np.float32) + 1
+    usual = np.bincount(corpus.kind, lengths) / np.maximum(np.bincount(corpus.kind), 1)
+    relative: Floats = (lengths[documents] / usual[corpus.kind[documents]]).astype(np.float32)
+    return relative
+
+
+def _worded(
+    region: _Region, own: Floats, each: Floats, words: Sequence[Word], relative: Floats
+) -> Floats:
+    """Half the words of each document's best passage, half BM25 of the document as a whole.
+
+    A passage's BM25 tells how often it has a word, for its length; the sum over the passages is
+    how often the document has it.
+    """
+    best = _best(region, each.sum(axis=1))
+    if len(best) == len(each) or not words:
+        return best
+    rarity = np.maximum(np.array([word.rarity for word in words], np.float32), 1e-6)
+    full = np.float32(_K1 + 1)
+    parts = np.minimum(own / rarity, full - np.float32(0.05))
+    uses: Floats = np.add.reduceat(parts / (full - parts), region.first)
+    beyond = (1 - _B + _B * relative)[:, None].astype(np.float32)
+    whole: Floats = (rarity * full * uses / (uses + beyond)).sum(axis=1)
+    return (best + whole) / 2
+
+
 def _summed(region: _Region, columns: Floats) -> Floats:
     """Each document's best passage, and a part of what all of its passages have together."""
     best = _best(region, columns.sum(axis=1))
@@ -458,9 +489,12 @@ def _fused(region: _Region, found: _Found, trust: float) -> Parts:
     return parts
 
 
-def _length(tokens: Ints) -> Floats:
-    longer = np.maximum(tokens.astype(np.float32) + 1, _LONG) / np.float32(_LONG)
-    return np.float32(-_LENGTH) * np.log(longer)
+def _length(corpus: Corpus, documents: Ints) -> Floats:
+    """What a text loses for being long; the account of a session is long by nature."""
+    longer = np.maximum(corpus.length[documents].astype(np.float32) + 1, _LONG)
+    loss: Floats = np.float32(-_LENGTH) * np.log(longer / np.float32(_LONG))
+    loss[corpus.kind[documents] == _EPISODE] = 0
+    return loss
 
 
 def _bonus(corpus: Corpus, signals: Signals, region: _Region, tokens: _Tokens) -> Floats:

@@ -174,7 +174,7 @@ class Retriever:
         if way.rows is not None and not question.words:
             return _latest(store, allowed, asked.k, way)._replace(counts=counts)
         reasons, boost, is_sure = self._shared(store, asked, way, allowed)
-        words = self._lexicon.words(question.words) if question.words else []
+        words = self._lexicon.words(question.words, question.title) if question.words else []
         links = Links(self._index, store, self._document)
         searched = self._searched(links, asked, way, allowed)
         ranked = self._ranked(store, question, words, searched, boost)
@@ -217,7 +217,8 @@ class Retriever:
         allowed: Mask,
         boost: NDArray[np.float32] | None,
     ) -> Ranked:
-        text = " ".join(question.words) or question.text
+        title = (word for word in question.words if word in question.title)  # it counts twice
+        text = " ".join((*title, *question.words)) or question.text
         meaning = Meaning(store, self.vectors, self.embedding, self._lengths, text)
         signals = Signals(
             words=words,
@@ -249,9 +250,9 @@ class Retriever:
         elif status and status != "all":
             allowed &= store.status == STATUSES.index(status)
         if asked.kinds:
-            allowed &= _among(store.kind, [KINDS.index(kind) for kind in asked.kinds])
+            allowed &= _among(corpus.kind, [KINDS.index(kind) for kind in asked.kinds])
         elif way.rows is None:
-            allowed &= ~_among(store.kind, _UNASKED)
+            allowed &= ~_among(corpus.kind, _UNASKED)
         if asked.scope:
             allowed &= store.scope == SCOPES.index(asked.scope)
         own = store.sessions.index(asked.session) if asked.session in store.sessions else -2
