@@ -17,7 +17,7 @@ from loki_memory.index import queries
 from loki_memory.index.graph import associations
 from loki_memory.index.index import Index
 from loki_memory.index.queries import TopicMember
-from loki_memory.models.text import tokens
+from loki_memory.models.text import shorten, tokens
 
 TOPICS_BUDGET, TIMELINE_BUDGET = 100, 500
 DECISIONS = ("decision", "decisions", "architecture", "adr")
@@ -30,7 +30,7 @@ def line(text: str, width: int) -> str:
     text = "".join(
         c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split())
     )
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return shorten(text, width)
 
 
 # -- topics ----------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from loki_memory.models.text import shorten
+
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
@@ -53,7 +55,7 @@ def _is_harmless(character: str) -> bool:
 def one_line(text: str, width: int = 0) -> str:
     """Put text on one line, cut to a width if one is given."""
     line = safe(" ".join(text.split()))
-    return line if not width or len(line) <= width else line[: width - 1] + "…"
+    return shorten(line, width) if width else line
 
 
 def say(text: str = "") -> None:

@@ -29,7 +29,7 @@ from loki_memory.models.error_signature import (
 )
 from loki_memory.models.ids import digest
 from loki_memory.models.prompt_injection import pipes_download, without_instructions
-from loki_memory.models.text import normal, without_home
+from loki_memory.models.text import normal, shorten, without_home
 
 
 def _words(text: str) -> frozenset[str]:
@@ -382,4 +382,4 @@ def line(text: str) -> str:
     """The line that tells, without the place that it points to."""
     told = salient(text) if "\n" in text else text
     told = " ".join(_PLACE.sub("", told.strip()).split()).rstrip(".")
-    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 1].rstrip()}…"
+    return shorten(told, _LONGEST)

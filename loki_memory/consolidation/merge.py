@@ -23,7 +23,6 @@ from loki_memory.consolidation.provenance import (
     DEAD,
     LATER,
     SAME,
-    TRUST,
     differs,
     extra,
     given_back,
@@ -35,6 +34,7 @@ from loki_memory.consolidation.provenance import (
 from loki_memory.consolidation.similarity import NameMarks, marks, sameness
 from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
 from loki_memory.models import Belief, Fact, Learning, Pattern, parse
+from loki_memory.models.base import ORIGINS
 from loki_memory.models.confidence import confidence
 
 Prose = Pattern | Fact  # anti-patterns are merged by their key, which is their id
@@ -129,7 +129,7 @@ def _sure(belief: Prose) -> float:
 
 
 def _trust(belief: Belief) -> int:
-    return TRUST.index(belief.origin or "agent")
+    return ORIGINS.index(belief.origin or "agent")
 
 
 def _placed(belief: Prose, kept: Prose) -> Belief:

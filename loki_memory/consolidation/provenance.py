@@ -6,15 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from functools import lru_cache
 from math import exp, fsum, lgamma, log
-from typing import Any, get_args
+from typing import Any
 
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.snapshot import Record, Touched
-from loki_memory.models import Belief, LinkTo, Memory, Origin, Skill
+from loki_memory.models import Belief, LinkTo, Memory, Skill
+from loki_memory.models.base import least_trusted_origin
 from loki_memory.models.confidence import is_produced
 
-TRUST: tuple[str, ...] = get_args(Origin)  # most trusted first
-_WORSE = TRUST[: TRUST.index("agent") : -1]  # than an agent's, the worst first
 DEAD = frozenset({"superseded", "rejected", "retired"})
 # Why a link is there, as consolidation writes it. What it decided it may decide anew.
 SAME = "says the same"
@@ -27,8 +26,7 @@ _UNLIKELY = 0.60  # confidence below which a belief that is contradicted is disp
 
 def least_trusted(records: Iterable[Record]) -> str:
     """The origin of what is derived from records: at best an agent's, at worst their worst."""
-    origins = {getattr(one, "origin", None) for one in records}
-    return next((worst for worst in _WORSE if worst in origins), "agent")
+    return str(least_trusted_origin(["agent", *(getattr(r, "origin", None) for r in records)]))
 
 
 def is_live(record: Record) -> bool:

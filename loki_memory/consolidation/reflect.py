@@ -47,7 +47,7 @@ from loki_memory.models import (
 )
 from loki_memory.models.confidence import lower_bound, otherwise, overcame
 from loki_memory.models.ids import digest
-from loki_memory.models.text import normal
+from loki_memory.models.text import normal, shorten
 
 ANY = "<*>"  # the name in the key of an error that stands for all names
 _MOSTLY, _LIFT = 0.5, 1.2  # share of successes with a remedy, and how much rarer in failures
@@ -387,8 +387,7 @@ def _marginal(
 
 
 def _cut(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _LINE else flat[:_LINE].rpartition(" ")[0] + " …"
+    return shorten(" ".join(text.split()), _LINE, at_word=True)
 
 
 # -- What is noticed and not written: it is true of a fortnight, not of the project ---------------

@@ -13,6 +13,7 @@ from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.consolidation.step_sequences import Move
 from loki_memory.models import AntiPattern
 from loki_memory.models.prompt_injection import gives_instructions, pipes_download
+from loki_memory.models.text import shorten
 
 _COMMON = 0.8  # of the evidence: what is called common
 _ERRORS = 3
@@ -130,5 +131,4 @@ def exit_criteria(checks: Iterable[str]) -> list[str]:
 
 def _line(text: str) -> str:
     """A text on one line, cut at a word."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _LINE else flat[:_LINE].rpartition(" ")[0] + " …"
+    return shorten(" ".join(text.split()), _LINE, at_word=True)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from loki_memory.consolidation.step_sequences import move, runs
-from loki_memory.consolidation.work_context import head
+from loki_memory.consolidation.work_context import step_kind
 from loki_memory.models import Action, Episode
 
 SUMMARY = "summary"
@@ -64,7 +64,7 @@ def _essence(actions: Sequence[Action]) -> list[Action]:
 
 def _first_of_kind(actions: Sequence[Action]) -> set[int]:
     """Where each kind of step, by which episodes are found to be alike, is taken first."""
-    return set({head(one): at for at, one in reversed([*enumerate(actions)])}.values())
+    return set({step_kind(one): at for at, one in reversed([*enumerate(actions)])}.values())
 
 
 def _failures(actions: Sequence[Action]) -> Iterator[int]:
@@ -93,6 +93,6 @@ def _slim(action: Action, *, is_short: bool) -> Action:
     target = action.target
     if target and is_short and len(target) > _LONG:
         cut = Action(action=action.action, target=target[:_LONG])
-        is_same = (move(cut), head(cut)) == (move(action), head(action))
+        is_same = (move(cut), step_kind(cut)) == (move(action), step_kind(action))
         target = cut.target if is_same else target
     return Action(action=action.action, **({"target": target} if target else {}))

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 
 from loki_memory.consolidation.step_sequences import is_command, move
 from loki_memory.models import Action, Episode
+from loki_memory.models.error_signature import SHELLS
 
-_SHELLS = frozenset(
-    ("bash", "sh", "shell", "run", "run_command", "command", "exec", "execute", "terminal")
-)
 _FLAG = re.compile(r"[-\d/.\"'$]")
 _CHECK = re.compile(
     r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|pytest|vitest|jest|eslint)\b"
@@ -56,13 +54,14 @@ _PLAIN = frozenset(
 
 def steps(episode: Episode) -> frozenset[str]:
     """The kinds of steps that an episode took."""
-    return frozenset(head(action) for action in episode.action_log) - {""}
+    return frozenset(step_kind(action) for action in episode.action_log) - {""}
 
 
 def circumstances(episode: Episode) -> frozenset[str]:
     """Under what an episode happened, in words."""
     files = (f"{ending} files" for path in episode.files() if (ending := extension(path)))
-    run = (head(one) for one in episode.action_log if head(one) != one.action.strip().lower())
+    kinds = ((step_kind(action), action.action) for action in episode.action_log)
+    run = (kind for kind, tool in kinds if kind != tool.strip().lower())
     tools = (f"with {command}" for command in run)  # that a file was read sets nothing apart
     phase = [f"phase {episode.context.phase}"] if episode.context.phase else []
     return frozenset((*files, *tools, *phase, *episode.context.constraints))
@@ -74,10 +73,10 @@ def extension(path: str) -> str:
     return f".{ending.lower()}" if dot and name and ending.isalnum() else ""
 
 
-def head(action: Action) -> str:
-    """What kind of step this is: the tool, or for a shell the program and its subcommand."""
+def step_kind(action: Action) -> str:
+    """The kind of a step: the tool, or for a shell the program and its subcommand."""
     tool, _, rest = action.action.strip().partition(" ")
-    if tool.lower() not in _SHELLS:
+    if tool.lower() not in SHELLS:
         return tool.lower()
     line = (rest or action.target or "").split()[:2]
     return " ".join(word for word in line if not _FLAG.match(word)).lower() or tool.lower()

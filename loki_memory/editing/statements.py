@@ -18,7 +18,7 @@ from loki_memory.models import (
     Tombstone,
     parse,
 )
-from loki_memory.models.base import field_order
+from loki_memory.models.base import ORIGINS, field_order
 from loki_memory.models.ids import digest
 from loki_memory.models.kinds import STATEMENT, article
 
@@ -32,7 +32,6 @@ _STATEMENTS: dict[str, tuple[type[Memory], str]] = {
     "learning": (Learning, "lesson"),
 }
 _FIRST_SAID = ("id", "valid_from", "timestamp", "statement", "pattern", "what_fails", "lesson")
-_TRUST = ("owner", "agent", "import", "external")
 # A scope is a place, an origin a fact about the past.
 _NOT_CORRECTED = {"id", "$schema", "history", "origin", "scope"}
 
@@ -108,7 +107,7 @@ def _restated(there: Memory, record: Memory) -> Memory:
     document = there.document()
     keep = {name: document[name] for name in _FIRST_SAID if name in document}
     origins = (getattr(there, "origin", None), getattr(record, "origin", None))
-    origin = next((o for o in _TRUST if o in origins), None)
+    origin = next((o for o in ORIGINS if o in origins), None)
     again = there.changed(**{**record.document(), **keep, "origin": origin})
     if isinstance(again, Belief) and again.status in {"superseded", "retired"}:
         return again.changed(status="active", invalid_at=None)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from loki_memory.history.belief_diff import Shift
+from loki_memory.models.text import shorten
 
 WIDTH = 72  # git's own advice for a subject
 _TITLE = 100
@@ -73,4 +74,4 @@ def plain(text: str, width: int = 0) -> str:
     """Put stored text on one line, without characters that a terminal could obey."""
     shown = "".join(c if c.isprintable() else " " for c in text)
     shown = " ".join(shown.split())
-    return shown if not width or len(shown) <= width else shown[: width - 1] + "…"
+    return shorten(shown, width) if width else shown

@@ -7,8 +7,7 @@ such, the later correction wins and the other one is listed in `history`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from loki_memory.history.merge_fields import (
     ABSENT,
@@ -36,7 +35,7 @@ from loki_memory.history.merge_fields import (
     union,
 )
 from loki_memory.models import AntiPattern, Belief, Fact, Pattern
-from loki_memory.models.base import Origin
+from loki_memory.models.base import ORIGINS, distrust, least_trusted_origin
 from loki_memory.models.confidence import (
     SETTLED,
     UNSURE,
@@ -255,19 +254,7 @@ _PRODUCED: dict[str, Rule] = {
 # -- The origin of a merged memory: no more trusted than the authors of its words -----------------
 
 
-_FROM_MOST: tuple[str, ...] = get_args(Origin)
-_OWNER = _FROM_MOST[0]
-
-
-def least(origins: Iterable[Any]) -> Any:
-    """The least trusted origin; a missing one is below the owner and above all others."""
-    return max(origins, key=_distance)
-
-
-def _distance(origin: Any) -> float:
-    if origin in _FROM_MOST:
-        return _FROM_MOST.index(origin)
-    return 0.5
+_OWNER = ORIGINS[0]
 
 
 def trusted(versions: Versions, says: tuple[bool, bool] = (True, True)) -> Any:
@@ -278,14 +265,14 @@ def trusted(versions: Versions, says: tuple[bool, bool] = (True, True)) -> Any:
     """
     base, *sides = versions.sides("origin")
     if not versions.base:
-        return least(sides)
+        return least_trusted_origin(sides)
     answering = [
         origin
         for origin, words in zip(sides, says, strict=True)
-        if words or _distance(origin) > _distance(base)
+        if words or distrust(origin) > distrust(base)
     ]
-    raised = [origin for origin in sides if _distance(origin) < _distance(base)]
-    return least(answering or raised or [base])
+    raised = [origin for origin in sides if distrust(origin) < distrust(base)]
+    return least_trusted_origin(answering or raised or [base])
 
 
 def is_owned(origin: Any) -> bool:

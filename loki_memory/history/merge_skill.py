@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from loki_memory.history.merge_belief import least
 from loki_memory.history.merge_fields import (
     ABSENT,
     CONTESTED,
@@ -32,6 +31,7 @@ from loki_memory.history.merge_fields import (
     merged,
     stated,
 )
+from loki_memory.models.base import least_trusted_origin
 from loki_memory.models.ids import digest
 from loki_memory.models.skill import headings
 
@@ -130,7 +130,7 @@ def _origin(versions: Versions) -> Document:
     """The least trusted origin, unless only one side changed it."""
     origins = versions.inside("metadata").sides(_ORIGIN)
     origin = origins.settled() if versions.base else CONTESTED
-    origin = least(origins[1:]) if origin is CONTESTED else origin
+    origin = least_trusted_origin(origins[1:]) if origin is CONTESTED else origin
     return {} if origin is ABSENT else {_ORIGIN: origin}
 
 

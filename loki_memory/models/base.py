@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
 
@@ -23,6 +23,7 @@ from loki_memory.models.text import moment
 
 Scope = Literal["project", "local", "user", "session"]
 Origin = Literal["owner", "agent", "import", "external"]
+ORIGINS: tuple[str, ...] = get_args(Origin)  # the most trusted first
 Status = Literal["candidate", "active", "disputed", "superseded", "rejected", "retired", "resolved"]
 # The seven relations of Loki Mode's documents; `supports` joined them in its later versions.
 Relation = Literal[
@@ -138,6 +139,15 @@ class Passage(NamedTuple):
     title: str
     text: str
     detail: str
+
+
+def least_trusted_origin(origins: Iterable[Any]) -> Any:
+    return max(origins, key=distrust)
+
+
+def distrust(origin: Any) -> float:
+    """The rank of an origin; a missing one is below the owner's and above all others."""
+    return ORIGINS.index(origin) if origin in ORIGINS else 0.5
 
 
 class Edge(NamedTuple):

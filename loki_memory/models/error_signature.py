@@ -284,7 +284,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_SHELLS = _words(
+SHELLS = _words(
     "bash sh zsh shell terminal cmd command run exec execute execute_bash run_command "
     "run_shell run_terminal_cmd run_shell_command run_in_terminal powershell bashtool"
 )
@@ -324,7 +324,7 @@ def head(action: str, target: str = "", error: str = "") -> str:
     if owner:
         return owner
     action = action.strip()
-    if action.lower() in _SHELLS:
+    if action.lower() in SHELLS:
         return _of_commands(target, error)
     if _TOOL.fullmatch(action):
         return action
@@ -334,7 +334,7 @@ def head(action: str, target: str = "", error: str = "") -> str:
 
 def is_shell(action: str) -> bool:
     """Check if the action is a shell's, so that its head is a command."""
-    return action.strip().lower() in _SHELLS or not _TOOL.fullmatch(action.strip())
+    return action.strip().lower() in SHELLS or not _TOOL.fullmatch(action.strip())
 
 
 def _is_command(first: str, text: str) -> bool:

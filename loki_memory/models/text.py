@@ -105,6 +105,18 @@ def _shown(text: str) -> str:
     return repr(text) if len(text) <= _SHOWN else f"a text of {len(text)} characters"
 
 
+def shorten(text: str, width: int, *, at_word: bool = False) -> str:
+    """Cut a text to a width, and put … for the rest; at the end of a word if that is asked for.
+
+    >>> shorten("one two three", 9)
+    'one two…'
+    """
+    if len(text) <= width:
+        return text
+    kept = text[: width - 1]
+    return ((kept.rpartition(" ")[0] or kept) if at_word else kept).rstrip() + "…"
+
+
 # -- What a text says of places and of cases ------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from loki_memory.models import Episode, Handoff, Ledger, Memory, parse
 from loki_memory.models.error_signature import complaint
 from loki_memory.models.kinds import article
 from loki_memory.models.team import is_addressed, is_role
-from loki_memory.models.text import normal
+from loki_memory.models.text import normal, shorten
 from loki_memory.team.ledgers import checkpoint_ledger, ledger_of, put, take_over_checkpoints
 
 if TYPE_CHECKING:
@@ -225,8 +225,7 @@ def _done(episodes: Iterable[Episode]) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _GOAL else line[: _GOAL - 1].rstrip() + "…"
+    return shorten(" ".join(text.split()), _GOAL)
 
 
 def _artifacts(workspace: Workspace, work: Work) -> list[str]:
