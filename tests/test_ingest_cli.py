@@ -60,7 +60,7 @@ def test_the_first_ingest_says_who_sees_the_episodes(
 
 
 def test_staged_says_what_waits_and_why(ws: Workspace, tmp_path: Path) -> None:
-    assert run(ws, staged_command).output == "nothing waits\n"
+    assert run(ws, staged_command).output == "nothing is waiting\n"
     work = Transcript().call("Bash", command="ls")
     run(ws, ingest_command, str(work.write(tmp_path / "a.jsonl")))
     (waiting,) = told(ws, staged_command)["staged"]

@@ -64,7 +64,7 @@ class FeedbackOutput(NamedTuple):
     help="At most this many tokens.",
 )
 def topics_command(session: Session, budget: int) -> None:
-    """List the topics of memory, and the tokens to read each.
+    """List the topics of memory, and how many tokens each takes to read.
 
     Topics are memories that have others below them, then categories, then kinds.
 
@@ -86,7 +86,7 @@ def _print_topics(found: Topics) -> None:
         say(safe(topic.line()))
     more = f"and {plural(found.more, 'more topic')}; " if found.more else ""
     number = plural(found.total_memories, "memory")
-    say(click.style(f"{more}in all {number}, {found.total_tokens:,} tokens (estimated)", dim=True))
+    say(click.style(f"{more}{number} in all, {found.total_tokens:,} tokens (estimated)", dim=True))
 
 
 @command("timeline")
@@ -99,7 +99,7 @@ def _print_topics(found: Topics) -> None:
     help="At most this many tokens.",
 )
 def timeline_command(session: Session, since: str | None, budget: int) -> None:
-    """Say what happened lately, what was decided, and who is blocked.
+    """Show what happened lately, what was decided, and who is blocked.
 
     \b
     Example:
@@ -114,7 +114,7 @@ def timeline_command(session: Session, since: str | None, budget: int) -> None:
 def _print_timeline(found: Timeline) -> None:
     parts: dict[str, list[Item]] = {name: getattr(found, name) for name in _PARTS}
     if not any(parts.values()):
-        note("no episode, decision, ledger or handoff fits")
+        note("no episode, decision, ledger or handoff matches")
     for name, items in parts.items():
         if items:
             say(click.style(_PARTS[name], bold=True))
@@ -140,8 +140,8 @@ def _print_timeline(found: Timeline) -> None:
 def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
     """Draw a memory's neighbours in the graph, in both directions.
 
-    ID may also be a file of the project: file:src/app.ts. The first letters of a memory's ID are
-    enough if no other begins so.
+    ID may also be a file of the project: file:src/app.ts. The beginning of a memory's
+    ID is enough if it is unique.
 
     \b
     Example:
@@ -193,7 +193,7 @@ def _print_branch(branch: Branch, lead: str = "", own: str = "") -> None:
 def traverse_command(session: Session, memory: str, way: str) -> None:
     """List a memory's parent, children or linked memories.
 
-    The subtree is all that stands below it; associations are the memories that it is linked with.
+    The subtree is everything below it; associations are the memories that it is linked to.
 
     \b
     Example:
@@ -208,7 +208,7 @@ def traverse_command(session: Session, memory: str, way: str) -> None:
 
 def _print_found(found: Sequence[Summary]) -> None:
     if not found:
-        note("there is none")
+        note("there are none")
     table([[memory.id, memory.kind, one_line(memory.title, 100)] for memory in found], {0: "cyan"})
 
 
@@ -216,7 +216,7 @@ def _print_found(found: Sequence[Summary]) -> None:
 @click.argument("memory", metavar="ID")
 @click.option("--helpful", "answer", flag_value="helpful", help="It helped.")
 @click.option("--unhelpful", "answer", flag_value="unhelpful", help="It did not.")
-@click.option("--episode", metavar="EPISODE", help="In which episode.")
+@click.option("--episode", metavar="EPISODE", help="The episode in question.")
 def feedback_command(
     session: Session, memory: str, answer: str | None, episode: str | None
 ) -> None:

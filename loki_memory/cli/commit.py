@@ -17,7 +17,7 @@ _SHOWN = 40  # paths, about a screen; --json has all
 
 
 @command("commit")
-@click.option("-m", "message", metavar="TEXT", help="The subject, instead of what changed.")
+@click.option("-m", "message", metavar="TEXT", help="The subject; by default it says what changed.")
 @click.option("--agent", metavar="NAME", help="Who commits, for the trailer Loki-Agent.")
 @click.option("--dry-run", is_flag=True, help="Say what would be committed and write nothing.")
 def commit_command(session: Session, message: str | None, agent: str | None, dry_run: bool) -> None:

@@ -33,16 +33,18 @@ class ConsolidateOutput(NamedTuple):
 
 @command("consolidate")
 @click.option("--plan", is_flag=True, help="Say what would be done and write nothing.")
-@click.option("--since", metavar="WHEN", help="Only lessons of episodes since then: 24h, DATE.")
-@click.option("--day", metavar="DATE", help="As of this day instead of the newest episode's.")
+@click.option(
+    "--since", metavar="WHEN", help="Only lessons of episodes since then: 24h, 7d, a date."
+)
+@click.option("--day", metavar="DATE", help="Work as of this day, not of the newest episode's.")
 @click.option("--commit", is_flag=True, help="Commit memory afterwards, and nothing else.")
 def consolidate_command(
     session: Session, plan: bool, since: str | None, day: str | None, commit: bool
 ) -> None:
     """Learn from the episodes: mistakes, patterns, skills and links.
 
-    Needs no language model; a second run changes nothing. Lessons that were met in several
-    sessions become files in .loki/memory; others wait on this machine as candidates.
+    Needs no language model; a second run changes nothing. Lessons that several sessions
+    confirm become files in .loki/memory; others wait on this machine as candidates.
 
     \b
     Example:
@@ -74,7 +76,7 @@ def _print(report: Report) -> None:
         say(f"{news} on this machine; `loki-mem review --candidates` shows the surest")
     others = Counter(step.what for step in here if step.what in _KEPT_QUIET)
     if others:
-        say("on this machine also: " + ", ".join(f"{n:,} {what}" for what, n in others.items()))
+        say("also on this machine: " + ", ".join(f"{n:,} {what}" for what, n in others.items()))
     if not report.steps:
         say(f"nothing new in {plural(report.episodes, 'episode')}")
     elif report.planned:

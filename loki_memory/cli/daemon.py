@@ -48,8 +48,8 @@ def watch_command(session: Session, once: bool, to_log: bool, until_idle: bool) 
     """Look after memory while files change, until interrupted.
 
     It keeps the index up to date, learns from episodes that agents write as files, ingests sessions
-    that rest, and renders CONTINUITY.md for the last goal. It only adds: files that git tracks are
-    left to `consolidate`.
+    that have gone quiet, and renders CONTINUITY.md for the last goal. It only adds files: those
+    that git tracks are left to `consolidate`.
 
     \b
     Example:
@@ -100,13 +100,15 @@ def _watch(workspace: Workspace, log: Callable[[str], None], *, until_idle: bool
 
 @command("daemon")
 @click.argument("action", type=click.Choice(_ACTIONS), default="status", required=False)
-@click.option("-n", "number", default=20, show_default=True, type=click.IntRange(1), help="Lines.")
+@click.option(
+    "-n", "number", default=20, show_default=True, type=click.IntRange(1), help="Lines of the log."
+)
 def daemon_command(session: Session, action: str, number: int) -> None:
-    """Start, stop or ask after a `watch` in the background.
+    """Start, stop or query a `watch` in the background.
 
-    While it runs, it answers recall, context, status and hooks: the same answers, sooner.
-    Without it everything works the same. A session that begins starts one (`daemon.autostart`),
-    which ends by itself once nobody has asked for `daemon.idle_minutes`.
+    While it runs, it answers recall, context, status and hooks faster. Everything works the same
+    without it. A session that begins starts one (`daemon.autostart`), which ends by itself after
+    `daemon.idle_minutes` without a question.
 
     \b
     Example:

@@ -80,7 +80,7 @@ _PATTERN = "Paging parameters are validated in the middleware, not in each handl
 @click.option("--team", is_flag=True, help="Two people, two branches: the tour of docs/tour.md.")
 @click.option("--keep", is_flag=True, help="Keep the folder and print where it is.")
 def demo_command(session: Session, team: bool, keep: bool) -> None:
-    """Show the main job end to end on a copy of the example.
+    """Show the main workflow end to end, on a copy of the example.
 
     \b
     Example:

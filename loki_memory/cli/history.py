@@ -39,7 +39,7 @@ class LogOutput(NamedTuple):
     "-n", "limit", default=_LOG, show_default=True, type=click.IntRange(1), help="How many commits."
 )
 def log_command(session: Session, memory_id: str | None, limit: int) -> None:
-    """Show the history of memory, or of one belief, by commits.
+    """Show the history of memory, or of one belief, commit by commit.
 
     \b
     Example:
@@ -124,7 +124,7 @@ def _print_source(source: BlameSource) -> None:
 @click.option("--query", required=True, metavar="TEXT", help="The question to recall.")
 @click.option("--expect", metavar="ID", help="A memory that should be recalled and is not.")
 @click.option("--reject", "unwanted", metavar="ID", help="One that is recalled and should not be.")
-@click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="Among how many.")
+@click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="Hits to look at.")
 def bisect_command(
     session: Session, query: str, expect: str | None, unwanted: str | None, **options: object
 ) -> None:
@@ -153,7 +153,7 @@ def _print_turn(turn: BisectTurn) -> None:
 @command("revert")
 @click.argument("name", metavar="RUN|COMMIT")
 def revert_command(session: Session, name: str) -> None:
-    """Undo what one commit did to memory, and commit that.
+    """Undo what one commit did to memory, and commit the result.
 
     Episodes and later changes stay. The next consolidate may learn the same beliefs from the same
     episodes again; `reject` is permanent.

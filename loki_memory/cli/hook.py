@@ -33,7 +33,7 @@ def hook_command(session: Session, event: str, wait: bool) -> None:
     """Answer an event of an agent's session (JSON on stdin).
 
     Prints memory for the session as JSON that Claude Code and Codex understand, or nothing.
-    Exits with 0 whatever happens; the log in this machine's own zone has the errors. Events are
+    Exits with 0 whatever happens; errors go to the log in this machine's own zone. Events are
     SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PostToolUseFailure, Stop, PreCompact,
     SubagentStart, SubagentStop, TaskCompleted and SessionEnd.
 

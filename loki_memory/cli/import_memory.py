@@ -45,7 +45,13 @@ class ImportOutput(NamedTuple):
 @command("import")
 @click.argument("source")
 @click.argument("path", required=False, type=click.Path(path_type=Path))
-@click.option("--scope", type=click.Choice(["project", "local"]), default="project")
+@click.option(
+    "--scope",
+    type=click.Choice(["project", "local"]),
+    default="project",
+    show_default=True,
+    help="Share the facts by git, or keep them on this machine.",
+)
 @click.option("--write-back", is_flag=True, help="Then list our memories in its MEMORY.md.")
 @click.option("--other-project", is_flag=True, help="Take in a FILE of another project.")
 @click.option("--plan", is_flag=True, help="Say what would be done and write nothing.")
@@ -58,15 +64,15 @@ def import_command(
     other_project: bool,
     plan: bool,
 ) -> None:
-    """Take in what another system remembers, or a FILE of `loki-mem export`.
+    """Import what another memory system knows, or a FILE of `loki-mem export`.
 
     Such a FILE holds what existed on one machine only. It is merged into this machine's own zone;
-    what is here stays. Take in only what you exported yourself.
+    what is here stays. Import only files that you exported yourself.
 
     Otherwise SOURCE is claude-memory: the MEMORY.md and topic files that Claude Code keeps for this
-    repository, or those in PATH. Facts that are known already, or were removed, stay as they are.
-    Imported facts are recalled, but not injected until a user or an agent remembers or corrects
-    them.
+    repository, or those in PATH. Facts that are known already, or that were removed, are left as
+    they are. Imported facts are recalled when somebody asks; they are not injected until a user or
+    an agent remembers or corrects them.
 
     \b
     Example:

@@ -37,17 +37,17 @@ class StagedSessions(NamedTuple):
 @click.argument("paths", nargs=-1, type=click.Path(exists=True))
 @click.option("--from", "source", metavar="AGENT", help="Who wrote them, such as codex.")
 @click.option("--plan", is_flag=True, help="List the transcripts that would be read, and stop.")
-@click.option("--follow", is_flag=True, help="Go on reading what is appended, until interrupted.")
+@click.option("--follow", is_flag=True, help="Keep reading what is appended, until interrupted.")
 def ingest_command(
     session: Session, paths: tuple[str, ...], source: str | None, plan: bool, follow: bool
 ) -> None:
     """Read transcripts of agents' sessions into episodes.
 
-    Without PATHS (files, or folders of .jsonl and .jsonl.gz) it takes the sessions that agents had
-    in this repository, once they have rested; a transcript that is named is read at once, whatever
-    repository it belongs to. Read again, a transcript adds nothing. `consolidate` then learns from
-    the episodes. Lines that cannot be read are named and counted; a session that cannot be recorded
-    is named, waits, and makes the exit code 4.
+    Without PATHS (files, or folders of .jsonl and .jsonl.gz files) it reads the sessions that
+    agents had in this repository, once they have been quiet for a while. A transcript that you name
+    is read at once, whichever repository it belongs to; reading it again adds nothing. Then
+    `consolidate` learns from the episodes. Lines that cannot be read are reported and counted. A
+    session that cannot be recorded is reported and waits, and the exit code is 4.
 
     \b
     Example:
@@ -111,16 +111,17 @@ def _print(done: Ingested) -> None:
         f"{plural(done.files, 'file')}: {plural(done.lines, 'new line')}, {done.read:,} read, "
         f"{done.refused:,} refused, {done.waiting:,} not complete yet"
     )
-    gone_on = f", {done.changed:,} went on" if done.changed else ""
+    gone_on = f", {done.changed:,} continued" if done.changed else ""
     say(f"{plural(done.episodes, 'new episode')}{gone_on}, {plural(done.errors, 'error')}")
     if done.staged:
-        say(f"{plural(done.staged, 'session')} wait; `loki-mem staged` says for what")
+        are = "is" if done.staged == 1 else "are"
+        say(f"{plural(done.staged, 'session')} {are} waiting; `loki-mem staged` says for what")
     for refused in done.reasons[:_SHOWN]:
         note(f"{refused.path}{f':{refused.line}' if refused.line else ''} {refused.reason}")
     for failed in done.failed:
         note(f"session {failed.session} could not be recorded: {failed.reason}")
     for path in done.rewritten:
-        note(f"{path} was written anew and was read from its beginning")
+        note(f"{path} was rewritten, so it was read from the beginning")
     for kind, times in done.unknown.items():
         note(f"{plural(times, 'line')} of the unknown type {kind!r}")
 
@@ -142,7 +143,9 @@ def staged_command(session: Session) -> None:
         )
         for part in waiting
     ]
-    session.show(StagedSessions(waiting), lambda: table(rows) if rows else say("nothing waits"))
+    session.show(
+        StagedSessions(waiting), lambda: table(rows) if rows else say("nothing is waiting")
+    )
 
 
 @command("replay")

@@ -78,7 +78,7 @@ class CompletionScript(NamedTuple):
     "--adopt-local", is_flag=True, help="Use a .loki/local of your own that was made elsewhere."
 )
 def init_command(session: Session, folder: str, mode: str | None, adopt_local: bool) -> None:
-    """Create .loki/ in FOLDER (here), or complete it.
+    """Create .loki/ in FOLDER (by default here), or complete it.
 
     Nothing outside .loki/ is touched.
 
@@ -123,7 +123,7 @@ def sync_command(session: Session) -> None:
 
 @command("rebuild")
 def rebuild_command(session: Session) -> None:
-    """Make the index from nothing by reading every file.
+    """Rebuild the index from scratch by reading every file.
 
     \b
     Example:
@@ -255,8 +255,8 @@ def _print_untracked(found: Garbage, dry_run: bool) -> None:
         return
     verb = "would move" if dry_run else "moved"
     say(f"{verb} {plural(episodes, 'episode')} of captured sessions to this machine")
-    say(f"{plural(beliefs, 'belief')} that rest on them say their day, agent and outcome")
-    note("git's history still holds them, and a pull of this change deletes the copies of others")
+    say(f"their day, agent and outcome are kept in {plural(beliefs, 'belief')}")
+    note("git's history still has them, and pulling this change deletes other people's copies")
 
 
 @command("config")

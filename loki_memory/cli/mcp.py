@@ -44,7 +44,7 @@ class ClientConfiguration(NamedTuple):
     type=click.Choice(TOOL_SETS),
     default="core",
     show_default=True,
-    help="Our tools, or those of another memory system by their names.",
+    help="Our tools, or those of another memory system under its names.",
 )
 @click.option(
     "--http",
@@ -58,8 +58,8 @@ class ClientConfiguration(NamedTuple):
 def mcp_command(session: Session, tool_set: str, port: int | None) -> None:
     """Serve memory to agents over the Model Context Protocol.
 
-    Over standard input and output, or with --http to several clients at once. With --json,
-    nothing is served: the entry for a client's configuration is printed.
+    The server talks over standard input and output or, with --http, to several clients at once.
+    With --json nothing is served; the entry for a client's configuration is printed.
 
     \b
     Example:
@@ -83,7 +83,7 @@ def mcp_command(session: Session, tool_set: str, port: int | None) -> None:
 def _entry(project: str | None, tool_set: str, port: int | None) -> StdioEntry | HttpEntry:
     """Return the entry of a client's configuration that reaches the server."""
     if port == _ANY_PORT:
-        raise click.UsageError("Name the port that a client shall ask: --http PORT.")
+        raise click.UsageError("Name the port for clients: --http PORT.")
     if port is not None:
         return HttpEntry("http", f"http://127.0.0.1:{port}/mcp")
     place = [] if project is None else ["-C", os.path.abspath(project)]

@@ -93,7 +93,7 @@ class PublishedSkills(NamedTuple):
 
 @command("status")
 def status_command(session: Session) -> None:
-    """Say whether all is well, and if not, what to do next.
+    """Show whether all is well and, if not, what to do next.
 
     \b
     Example:
@@ -131,7 +131,7 @@ def _print_status(found: Status) -> None:
 def show_command(session: Session, memory: str) -> None:
     """Show all of a memory, its evidence and what refers to it.
 
-    The first letters of an ID are enough if no other begins so.
+    The beginning of an ID is enough if it is unique.
 
     \b
     Example:
@@ -217,10 +217,12 @@ def _inline(item: Any) -> str:
 @click.option(
     "--status",
     metavar="STATUS",
-    help="Only this status; `all` shows what is superseded, rejected or retired too.",
+    help="Only this status; `all` includes what is superseded, rejected or retired.",
 )
 @click.option("--since", metavar="DATE", help="Only memories from this date on.")
-@click.option("--scope", type=click.Choice(["project", "local", "user", "session"]))
+@click.option(
+    "--scope", type=click.Choice(["project", "local", "user", "session"]), help="Only this scope."
+)
 @click.option("-n", "--limit", type=click.IntRange(1), help="At most this many.")
 def list_command(session: Session, limit: int | None, **filters: Any) -> None:
     """List memories, newest first, one line each.
@@ -231,7 +233,7 @@ def list_command(session: Session, limit: int | None, **filters: Any) -> None:
     """
     workspace = session.open()
     found = workspace.browse.summaries(**filters)
-    _show_list(session, found, limit, "nothing fits; --status all shows hidden ones too")
+    _show_list(session, found, limit, "nothing matches; --status all shows hidden memories too")
     remarks(workspace)
 
 
@@ -281,7 +283,9 @@ def learnings_command(session: Session, since: str | None, limit: int | None) ->
 @command("skills")
 @click.argument("name", required=False)
 @click.option("--add", "file", metavar="FILE", help="Add the skill in this Markdown file.")
-@click.option("--publish", type=click.Choice(_PUBLISHED_TO), help="Copy them to where agents look.")
+@click.option(
+    "--publish", type=click.Choice(_PUBLISHED_TO), help="Copy them to where agents look for skills."
+)
 @click.option("--all", "every", is_flag=True, help="With --publish: accept all of them.")
 @click.option("--withdraw", type=click.Choice(_PUBLISHED_TO), help="Remove those copies.")
 def skills_command(
@@ -294,7 +298,7 @@ def skills_command(
 ) -> None:
     """List the skills, show one by NAME, add or publish them.
 
-    Published skills are in .claude/skills or .agents/skills; `consolidate` keeps them in step.
+    Published skills are in .claude/skills or .agents/skills; `consolidate` updates them.
     Agents follow the skills they find there, so only a skill that was learned or added on this
     machine is published; one that came with a clone or a merge waits until NAME, or --all,
     accepts it.
@@ -344,12 +348,10 @@ def _print_published(session: Session, workspace: Workspace, steps: Sequence[Ins
 
 
 @command("stats")
-@click.option("--economics", is_flag=True, help="Tokens that reading memory has cost and saved.")
+@click.option("--economics", is_flag=True, help="Show the tokens that memory has cost and saved.")
 @click.option("--since", metavar="DATE", help="With --economics: from that day on.")
 def stats_command(session: Session, economics: bool, since: str | None) -> None:
-    """Count the memories.
-
-    By kind, status, scope, origin, agent, outcome and day.
+    """Count the memories: by kind, status, scope, origin, agent, outcome and day.
 
     \b
     Example:

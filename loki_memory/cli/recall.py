@@ -12,6 +12,7 @@ from loki_memory.cli.output import (
     coloured_status,
     note,
     one_line,
+    plural,
     print_json,
     progress_bar,
     remarks,
@@ -47,18 +48,20 @@ class ContinuityOutput(NamedTuple):
 
 @command("recall")
 @click.argument("query", nargs=-1)
-@click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="How many.")
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only this kind.")
-@click.option("--task", type=click.Choice(_TASKS), help="The type of task; detected otherwise.")
-@click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand.")
-@click.option("--error", metavar="TEXT", help="An error that was met; - reads standard input.")
+@click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="How many hits.")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these kinds.")
+@click.option("--task", type=click.Choice(_TASKS), help="The type of task; detected by default.")
+@click.option(
+    "--file", "files", multiple=True, metavar="PATH", help="A file you work on; repeatable."
+)
+@click.option("--error", metavar="TEXT", help="An error that occurred; - for stdin.")
 @click.option("--deep", is_flag=True, help="Also follow links, evidence, files and names.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Only this scope.")
 @click.option("--session", "of_session", metavar="ID", help="The session that asks.")
 @click.option("--status", type=click.Choice(STATUSES), help="Include memories with this status.")
 @click.option("--under", metavar="ID", help="Only memories below this topic.")
-@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Limit the lines.")
-@click.option("--as-of", metavar="REV|DATE", help="From the memory of that commit or day.")
+@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="At most this many.")
+@click.option("--as-of", metavar="REV|DATE", help="Ask memory as it was then.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 def recall_command(
     session: Session, query: tuple[str, ...], explain: bool, error: str | None, **options: Any
@@ -119,8 +122,8 @@ def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
             say(click.style(f"    {made_of}", dim=True))
     if found.filtered and not found:
         note(
-            f"nothing is relevant enough to show; {found.filtered} memories are below the floor "
-            "(LOKI_RECALL_FLOOR=0 shows them)"
+            "nothing is relevant enough to show; LOKI_RECALL_FLOOR=0 shows what was found below "
+            f"the floor ({plural(found.filtered, 'memory')})"
         )
     elif not found:
         note("nothing is remembered about that")
@@ -135,7 +138,7 @@ def _print_hit(hit: Recollection) -> None:
     if hit.confidence is not None:
         known.append(f"confidence {hit.confidence:g}")
     if hit.evidence:
-        known.append(f"{hit.evidence} episode{'s' if hit.evidence > 1 else ''}")
+        known.append(plural(hit.evidence, "episode"))
     if hit.age_days is not None:
         known.append("today" if not hit.age_days else f"{hit.age_days} d ago")
     if hit.scope != "project":
@@ -145,11 +148,17 @@ def _print_hit(hit: Recollection) -> None:
 
 @command("context")
 @click.argument("goal", nargs=-1)
-@click.option("--phase", metavar="PHASE", help="Of the work: development, testing, review, …")
-@click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand.")
-@click.option("--error", metavar="TEXT", help="An error that was met; - reads standard input.")
+@click.option("--phase", metavar="PHASE", help="Development, testing, review, …")
 @click.option(
-    "--budget", default=800, show_default=True, type=click.IntRange(1), help="Tokens, at most."
+    "--file", "files", multiple=True, metavar="PATH", help="A file you work on; repeatable."
+)
+@click.option("--error", metavar="TEXT", help="An error that occurred; - for stdin.")
+@click.option(
+    "--budget",
+    default=800,
+    show_default=True,
+    type=click.IntRange(1),
+    help="At most this many tokens.",
 )
 @click.option("--session", "of_session", metavar="ID", help="The session that will see it.")
 @click.option(
@@ -168,9 +177,9 @@ def context_command(
     of_session: str | None,
     **options: Any,
 ) -> None:
-    """Say what to know before a task: what to avoid, what was learned, which skills apply.
+    """Show what to know before a task: mistakes, lessons and skills.
 
-    Equal memory gives equal bytes, so that a prompt cache holds.
+    The same memory gives the same bytes, so that prompt caches stay valid.
 
     \b
     Example:
@@ -188,15 +197,17 @@ def context_command(
         if text:
             say(text.rstrip("\n"))
         else:
-            note("nothing is known that bears on this")
+            note("nothing in memory bears on this")
     remarks(workspace)
 
 
 @command("continuity")
 @click.option("--goal", metavar="TEXT", help="The next goal; without it, the last one.")
-@click.option("--agent", metavar="ID", help="For this agent, in a file of its own.")
-@click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand.")
-@click.option("--budget", type=click.IntRange(0), metavar="TOKENS", help="Limit the block.")
+@click.option("--agent", metavar="ID", help="Write for this agent, in a file of its own.")
+@click.option(
+    "--file", "files", multiple=True, metavar="PATH", help="A file you work on; repeatable."
+)
+@click.option("--budget", type=click.IntRange(0), metavar="TOKENS", help="At most this many.")
 @click.option("--session", "of_session", metavar="ID", help="The session that will see it.")
 @click.option("--stdout", "to_stdout", is_flag=True, help="Print the block and write nothing.")
 @click.option("--as-of", metavar="REV|DATE", help="Print the block of that commit or day.")
@@ -205,8 +216,8 @@ def continuity_command(
 ) -> None:
     """Write what matters now into .loki/CONTINUITY.md.
 
-    Only the marked block is ours; the rest of the file stays as it is. Notes of an agent under
-    Mistakes & Learnings or Key Decisions become memory, once.
+    Only the marked block is rewritten; the rest of the file stays as it is. What an agent notes
+    under Mistakes & Learnings or Key Decisions becomes memory, once.
 
     \b
     Example:

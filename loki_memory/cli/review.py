@@ -73,13 +73,13 @@ class CheckOutput(NamedTuple):
 @command("diff")
 @click.argument("span", required=False, metavar="[A[..B]]")
 @click.option("--format", "form", type=_FORMATS, default="text", help="How to print it.")
-@click.option("--all", "every", is_flag=True, help="List every episode, recorded ones too.")
+@click.option("--all", "every", is_flag=True, help="List all episodes and evidence.")
 def diff_command(session: Session, span: str | None, form: str, every: bool) -> None:
-    """Show what changed in memory, in terms of belief.
+    """Show what changed in memory, belief by belief.
 
-    Without arguments: the last commit with the working tree. A: A with the working tree. A..B: A
-    with B. A...B: what B has since it left A, as in a pull request. A^!: what the commit A did.
-    A and B are commits, branches, tags or dates.
+    Compares A with B, where A is the last commit by default, and B the working tree. A...B shows
+    what B has since it left A, as in a pull request, and A^! what the commit A did. A and B are
+    commits, branches, tags or dates.
 
     \b
     Example:
@@ -95,15 +95,17 @@ def diff_command(session: Session, span: str | None, form: str, every: bool) -> 
 @click.argument("span", required=False, metavar="[A]")
 @click.option("--format", "form", type=_FORMATS, default="text", help="How to print it.")
 @click.option("--interactive", "-i", is_flag=True, help="Accept, edit or reject one by one.")
-@click.option("--candidates", is_flag=True, help="Lessons of this machine, not published yet.")
+@click.option(
+    "--candidates", is_flag=True, help="Show lessons of this machine that are not published."
+)
 def review_command(
     session: Session, span: str | None, form: str, interactive: bool, candidates: bool
 ) -> None:
-    """Read the beliefs that are new, and the evidence for each.
+    """Read the new beliefs, and the evidence for each.
 
-    New are the beliefs since this branch left the default branch, or since A. With --interactive
-    you decide about each: one that you accept is yours, one that you reject is never taken again.
-    A candidate that you accept becomes a file in .loki/memory.
+    A belief is new if it was added after this branch left the default branch, or after A. With
+    --interactive you decide about each: one that you accept is yours, one that you reject is never
+    learned again. A candidate that you accept becomes a file in .loki/memory.
 
     \b
     Example:
@@ -129,8 +131,12 @@ def review_command(
 
 @command("check")
 @click.argument("span", required=False, metavar="[A..B]")
-@click.option("--continuity-budget", type=click.IntRange(1), metavar="N", help="Tokens at most.")
-@click.option("--skip", multiple=True, type=click.Choice(_CHECKS), help="Leave out; repeatable.")
+@click.option(
+    "--continuity-budget", type=click.IntRange(1), metavar="N", help="Allow this many tokens."
+)
+@click.option(
+    "--skip", multiple=True, type=click.Choice(_CHECKS), help="A check to skip; repeatable."
+)
 def check_command(
     session: Session, span: str | None, continuity_budget: int | None, skip: tuple[str, ...]
 ) -> None:
@@ -139,15 +145,15 @@ def check_command(
     \b
     20  secret         a file holds one
     27  zone           a link, or a tracked file that belongs to one machine
-    21  invalid        a file is no record
+    21  invalid        a file is not a record
     22  lost           a belief is gone and nothing supersedes it
     23  dangling       evidence or a link leads nowhere
     24  contradiction  two beliefs contradict each other and both hold
     25  citation       the code that a belief cites has changed
     26  continuity     CONTINUITY.md says more than --continuity-budget
 
-    The first of this list that is found decides. With A..B or A...B only what changed is checked;
-    without, and without git, everything.
+    If several are found, the first of this list decides. With A..B or A...B only what changed is
+    checked; otherwise, and without git, everything is.
 
     \b
     Example:
@@ -278,7 +284,7 @@ def _unreadable(found: Review) -> Iterator[str]:
 
 def _step_through(workspace: Workspace, found: Review, asked: list[Shift]) -> None:
     if not asked:
-        say("every new belief is reviewed")
+        say("every new belief has been reviewed")
         return
     done: dict[str, int] = {}
     for number, shift in enumerate(asked, 1):

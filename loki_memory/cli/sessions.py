@@ -28,12 +28,14 @@ class Injections(NamedTuple):
 
 
 @command("pause")
-@click.option("--for", "span", metavar="SPAN", help="30m, 2h, 1d; without it, until `resume`.")
+@click.option(
+    "--for", "span", metavar="SPAN", help="How long: 30m, 2h, 1d. Default: until `resume`."
+)
 def pause_command(session: Session, span: str | None) -> None:
     """Stop capturing sessions and injecting memory into them.
 
-    Hooks say and note nothing and `ingest` takes nothing in, on this machine, until the pause is
-    over or `resume` ends it. `recall` and `context` answer as ever.
+    Until the pause is over or `resume` ends it, hooks on this machine say and record nothing, and
+    `ingest` reads nothing. `recall` and `context` still answer.
 
     \b
     Example:
@@ -59,11 +61,13 @@ def resume_command(session: Session) -> None:
 
 @command("injections")
 @click.argument("of_session", metavar="[SESSION]", required=False)
-@click.option("-n", "--limit", default=20, show_default=True, type=click.IntRange(1), help="Most.")
+@click.option(
+    "-n", "--limit", default=20, show_default=True, type=click.IntRange(1), help="How many."
+)
 def injections_command(session: Session, of_session: str | None, limit: int) -> None:
     """Show what was injected into sessions, when and why.
 
-    The latest come last. SESSION is an id, or its first letters.
+    The latest come last. SESSION is an id, or the beginning of one.
 
     \b
     Example:

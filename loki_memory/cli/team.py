@@ -37,7 +37,11 @@ from loki_memory.workspace import Workspace
 
 _WHOLE = 1_000_000  # tokens: a plan is shown with nothing left out
 _budget = click.option(
-    "--budget", type=click.IntRange(1), default=BUDGET, show_default=True, help="Tokens."
+    "--budget",
+    type=click.IntRange(1),
+    default=BUDGET,
+    show_default=True,
+    help="At most this many tokens.",
 )
 
 
@@ -111,12 +115,12 @@ class AcceptedHandoff(NamedTuple):
 
 @command("ledger")
 @click.argument("agent", required=False)
-@click.option("--task", help="Check in with this current task.")
-@click.option("--goal", help="Check in with this current goal.")
+@click.option("--task", help="The current task; writes a checkpoint.")
+@click.option("--goal", help="The current goal; writes a checkpoint.")
 @click.option("--completed", type=click.IntRange(0), help="Tasks completed so far.")
 @click.option("--file", "touched", multiple=True, help="A modified file; repeatable.")
 @click.option("--commit", help="The last git commit.")
-@click.option("--resume", is_flag=True, help="Print what AGENT needs to go on.")
+@click.option("--resume", is_flag=True, help="Print what AGENT needs to carry on.")
 @_budget
 def ledger_command(
     session: Session, agent: str | None, resume: bool, budget: int, **given: Any
@@ -171,7 +175,8 @@ def _list(session: Session, workspace: Workspace) -> None:
     shown = [_described(ledger, waiting) for ledger in rows]
     session.show(Ledgers(shown), lambda: _print_ledgers(rows))
     if waiting:
-        note(f"checkpoints of {plural(len(waiting), 'agent')} wait; commit or consolidate")
+        agents = plural(len(waiting), "agent")
+        note(f"checkpoints of {agents} are waiting; `loki-mem commit` writes them")
     remarks(workspace)
 
 
@@ -269,7 +274,7 @@ def _subcommand(name: str) -> Callable[[Callable[..., Any]], click.Command]:
 @click.option("--test", "needs_testing", multiple=True, help="What needs testing; repeatable.")
 @click.option("--issue", "known_issues", multiple=True, help="A known issue; repeatable.")
 @click.option("--pattern", "relevant_patterns", multiple=True, help="A memory's ID; repeatable.")
-@click.option("--git-state", help="The state of git, instead of what git says.")
+@click.option("--git-state", help="The state of git, instead of what git reports.")
 @click.option("--plan", is_flag=True, help="Show what would be handed over, and write nothing.")
 def create(
     session: Session, from_agent: str, to_agent: str, what: str | None, plan: bool, **context: Any
@@ -280,7 +285,7 @@ def create(
     reached, files that it changed, tests that fail, errors that nothing resolved, memories that
     helped, and the state of git. WHAT was done is asked for only if no success is recorded.
 
-    An agent in another clone gets it by git: commit memory and push.
+    An agent in another clone gets it through git: commit memory and push.
 
     \b
     Example:
@@ -347,7 +352,7 @@ def _print_handoffs(found: list[Handoff]) -> None:
 @click.option("--by", help="The agent that takes it on; its ledger will refer to it.")
 @_budget
 def accept(session: Session, handoff: str, by: str | None, budget: int) -> None:
-    """Take on a handoff, and print what is needed to go on.
+    """Accept a handoff, and print what is needed to carry on.
 
     That is: what was done, whether HEAD moved since, what to test, known issues, the statement of
     each relevant pattern, and which artifacts are missing or changed since.

@@ -18,7 +18,7 @@ _SHOWN = 40  # lines of one kind, about a screen; --json has all
 
 @command("verify")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--adopt", is_flag=True, help="Accept the records as they are: IDs, or all.")
+@click.option("--adopt", is_flag=True, help="Accept records as they are: these IDs, or all.")
 @click.option("--fix", is_flag=True, help="Renew citations whose code still says the same.")
 def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: bool) -> None:
     """Find what is lost or damaged, what was edited by hand, and stale citations.
@@ -58,7 +58,7 @@ def _print(found: Verified) -> None:
     if not found.findings:
         say(click.style("every record is as it was written", fg="green"))
     elif others:
-        note("bring the files back, or take them as they are: loki-mem verify --adopt ID")
+        note("restore the files, or accept them as they are: loki-mem verify --adopt ID")
 
 
 def _line(found: IntegrityFinding) -> str:

@@ -71,13 +71,17 @@ class ArchivedRecord(NamedTuple):
 @command("record")
 @click.argument("files", nargs=-1, metavar="[FILE]…")
 @click.option("--from-gate", "report", metavar="FILE", help="Record a gate's report; - for stdin.")
-@click.option("--gate", help="The gate's name, if the report does not have it.")
+@click.option("--gate", help="The gate's name, if the report does not say.")
 @click.option("--goal", help="Record this goal instead of reading files.")
-@click.option("--outcome", type=click.Choice(["success", "failure", "partial", "unknown"]))
+@click.option(
+    "--outcome",
+    type=click.Choice(["success", "failure", "partial", "unknown"]),
+    help="How it ended.",
+)
 @click.option("--agent", help="Who did it.")
 @click.option("--task", help="The task's id.")
 @click.option("--file", "touched", multiple=True, help="A file that was touched; repeatable.")
-@click.option("--error", help="An error that was met.")
+@click.option("--error", help="An error that occurred.")
 @click.option("--resolution", help="What resolved it.")
 def record_command(
     session: Session,
@@ -90,11 +94,11 @@ def record_command(
     """Record episodes from files, standard input (-) or options.
 
     A file holds one JSON object, a list of them, or one per line (JSONL). Lines that are not
-    episodes are named and left out; all others are recorded, and the exit code is 4.
+    episodes are reported and skipped, and the exit code is then 4; all others are recorded.
 
-    With --from-gate, FILE is the report of tests, a linter or a review: JUnit XML, the JSON of
+    With --from-gate, FILE is a report of tests, a linter or a review: JUnit XML, the JSON of
     ESLint or ruff, SARIF, or {"gate": …, "outcome": …, "failures": [{"message": …}]}.
-    --outcome, --goal, --agent and --task add what it does not say.
+    --outcome, --goal, --agent and --task supply what it does not say.
 
     \b
     Example:
@@ -206,7 +210,11 @@ def _report(
 @command("remember")
 @click.argument("text")
 @click.option(
-    "--kind", default="fact", type=click.Choice(["fact", "pattern", "anti-pattern", "learning"])
+    "--kind",
+    default="fact",
+    show_default=True,
+    type=click.Choice(["fact", "pattern", "anti-pattern", "learning"]),
+    help="What it is.",
 )
 @click.option("--category", help="A word to file it under.")
 @click.option(
@@ -243,7 +251,7 @@ def remember_command(session: Session, text: str, sequence: str | None, **given:
 @command("lesson")
 @click.argument("when", metavar="WHEN")
 @click.option("--do", "do", required=True, metavar="TEXT", help="What to do then.")
-@click.option("--why", default="", metavar="TEXT", help="The reason, if it is not plain.")
+@click.option("--why", default="", metavar="TEXT", help="The reason, if it is not obvious.")
 @click.option("--error", default="", metavar="TEXT", help="The error that it is about.")
 @click.option("--category", help="A word to file it under.")
 @click.option("--session", "sequence", help="The session that it was learned in.")
@@ -258,7 +266,7 @@ def lesson_command(
 ) -> None:
     """Put a lesson into words: WHEN it applies, and what to do then.
 
-    With --error it is a warning, told whenever that error is met again.
+    With --error it is a warning, shown whenever that error occurs again.
 
     \b
     Example:
@@ -278,9 +286,9 @@ def lesson_command(
 @click.argument("old", metavar="ID")
 @click.argument("new", metavar="OTHER")
 def supersede_command(session: Session, old: str, new: str) -> None:
-    """Let another belief stand in the place of one: OTHER is its id, or its words.
+    """Replace a belief by OTHER: the id of a belief, or the text of a new one.
 
-    The old one is kept, and recalled no more.
+    The old belief is kept, but no longer recalled.
 
     \b
     Example:
@@ -295,7 +303,7 @@ def supersede_command(session: Session, old: str, new: str) -> None:
 @click.argument("memory", metavar="ID")
 @click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE…")
 def correct_command(session: Session, memory: str, fields: tuple[str, ...]) -> None:
-    """Change fields of a memory. A VALUE is JSON, or text if it is not JSON.
+    """Change fields of a memory. VALUE is read as JSON, or as text if it is not JSON.
 
     The earlier text of a belief is kept in its history.
 
@@ -325,11 +333,11 @@ def _fields(given: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
 
 @command("reject")
 @click.argument("memory", metavar="ID")
-@click.option("--why", default="", help="The reason; it is shown when the text is tried again.")
+@click.option("--why", default="", help="The reason, shown to whoever tries to store it again.")
 def reject_command(session: Session, memory: str, why: str) -> None:
-    """Reject what a memory says, for good.
+    """Reject what a memory says, permanently.
 
-    It is not recalled any more, and never stored again, however it is spelled.
+    It is no longer recalled, and never stored again, however it is spelled.
 
     \b
     Example:
@@ -345,7 +353,7 @@ def reject_command(session: Session, memory: str, why: str) -> None:
 @click.argument("memory", metavar="ID")
 @click.option("--why", default="", help="The reason, kept on this machine only.")
 def forget_command(session: Session, memory: str, why: str) -> None:
-    """Remove a memory, and what was derived only from it.
+    """Remove a memory, and whatever was derived from it alone.
 
     Git keeps the history; `loki-mem restore ID` brings it back on this machine.
 
@@ -388,7 +396,7 @@ def restore_command(session: Session, memory: str) -> None:
 @command("archive")
 @click.argument("memory", metavar="ID")
 def archive_command(session: Session, memory: str) -> None:
-    """Take a memory out of index and views, keeping its file.
+    """Take a memory out of the index and the views, but keep its file.
 
     The file is kept under archive/; `loki-mem restore ID` brings it back.
 
@@ -408,7 +416,7 @@ def archive_command(session: Session, memory: str) -> None:
 @click.argument("memory", metavar="ID")
 @click.option("--off", is_flag=True, help="Unpin it.")
 def pin_command(session: Session, memory: str, off: bool) -> None:
-    """Keep a memory from being forgotten by age.
+    """Keep a memory from being forgotten because of its age.
 
     \b
     Example:
