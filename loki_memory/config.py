@@ -203,6 +203,15 @@ SETTINGS = (
         asks=True,
     ),
     Setting(
+        "local.place",
+        "here",
+        "where what is private to this machine lies: here (with the clone) or home (by remote)",
+        "decision: what belongs to a clone goes with it, unless its user wants to keep it",
+        choices=("home", "here"),
+        stricter="higher",
+        asks=True,
+    ),
+    Setting(
         "capture.idle_minutes",
         5,
         "how long a session must have rested before it is told as episodes",

@@ -220,6 +220,7 @@ NARROWING = [
     ("git.commit", "auto", "ask"),
     ("daemon.autostart", True, False),
     ("capture.ask", "always", "never"),
+    ("local.place", "home", "here"),
 ]
 # Of these, what a workspace cannot widen beyond the default by itself.
 CONFIRMED = {
@@ -227,6 +228,7 @@ CONFIRMED = {
     "publish.sessions": 2,
     "git.commit": "ask",
     "capture.ask": "eventful",
+    "local.place": "here",
 }
 
 

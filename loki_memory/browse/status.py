@@ -46,7 +46,7 @@ def status(workspace: Workspace) -> Status:
     return Status(
         well=not steps,
         workspace=str(place.root),
-        git=_is_in_git(place.local, place.loki),
+        git=_is_in_git(place.root),
         counts=index.counts(),
         private=index.private_counts(),
         problems=problems,
@@ -59,10 +59,10 @@ def status(workspace: Workspace) -> Status:
     )
 
 
-def _is_in_git(local: Path, loki: Path) -> bool:
+def _is_in_git(root: Path) -> bool:
     from loki_memory.files.layout import git_home
 
-    return local.parent != loki or git_home(loki.parent) is not None
+    return git_home(root) is not None
 
 
 def _what_next(problems: int, pending: list[str], empty: bool) -> list[str]:

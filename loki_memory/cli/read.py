@@ -113,6 +113,8 @@ def _print_status(found: Status) -> None:
     if found.private:
         say(f"  private   {', '.join(private)} of these are on this machine only")
         say("            (`loki-mem export --local FILE` takes them along)")
+    if not found.local.startswith(found.workspace):
+        say(f"  local     {safe(found.local)}")
     where = "tracked with the project in git" if found.git else "a plain folder, without git"
     say(f"  history   {where}")
     say(f"  index     {size(found.index_bytes)}, may be deleted at any time")

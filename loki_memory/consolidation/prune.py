@@ -31,7 +31,9 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, config: Config) -> Limits:
-        return cls(*(config.get(f"prune.{name}") for name in cls._fields))
+        return cls(
+            config.get("prune.days"), config.get("prune.relevance"), config.get("prune.facts")
+        )
 
 
 class Aged(NamedTuple):

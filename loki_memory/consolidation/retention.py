@@ -34,7 +34,7 @@ def retain(workspace: Workspace, *, day: str = "", dry_run: bool = False) -> Ret
     found = read_input(workspace, day, leave_tracked=False)
     plan = pipeline.consolidate(found.snapshot, (("forget", forget),))
     placed = _placed(plan, found)
-    if not dry_run:
+    if placed.ids and not dry_run:
         changed = apply(workspace, plan, placed)
         workspace.home.wrote()
         follow(workspace, changed)

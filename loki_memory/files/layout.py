@@ -25,6 +25,7 @@ LOCAL = "local"  # the folder in `.loki` for this machine only
 PRIVATE = f"{LOCAL}/"
 MADE_HERE = ".made-here"  # a file in that folder: this machine made it
 VIEW_BASES = "cache/views/"  # what was rendered last: derived, of one working tree
+IN_HOME = ".in-home"  # a file in that folder: what it held is in the user's folder
 ARCHIVE = "archive/"
 TEMPORARY = ".tmp-"  # prefix of files that a killed writer may leave
 FOLDERS: dict[str, Kind] = {
@@ -49,8 +50,9 @@ _VIEWS: dict[str, Kind] = {
 _DATED = re.compile(_DATE)
 # The zones that only their user may read: local, and the cache derived from it.
 _OWN = re.compile(
-    r"/\.loki/(?:local(?:-\d+)?|cache)(?:/|\Z)|/loki-memory/(?:root|[0-9a-z]{10})(?:/|\Z)"
+    r"/\.loki/(?:local(?:-\d+)?|cache|projects)(?:/|\Z)|/loki-memory/(?:root|[0-9a-z]{10})(?:/|\Z)"
 )
+_KEY = re.compile(r"[0-9a-z][0-9a-z-]{0,60}")
 _DAY_VIEW = re.compile(rf"learnings/{_DATE}\.json")
 
 
@@ -84,7 +86,9 @@ def layout(root: Path) -> Layout:
     for folder in (loki, loki / "memory"):
         if folder.is_symlink():
             raise SymlinkedRoot(folder, folder.resolve())
-    return Layout(root, loki, loki / "memory", local_zone(root, loki), loki / "cache")
+    local = local_zone(root, loki)
+    key = key_in_home(local)
+    return Layout(root, loki, loki / "memory", home_zone(key) if key else local, loki / "cache")
 
 
 def find_workspace(start: Path, homes: Iterable[Path]) -> Path:
@@ -117,6 +121,30 @@ def local_zone(root: Path, loki: Path) -> Path:
     if not os.path.lexists(beside) or is_made_here(beside):
         return beside
     return loki / f"{LOCAL}-{os.stat(loki).st_ino}"
+
+
+def user_folder() -> Path:
+    """The folder of the user scope: `~/.loki`, or the one that LOKI_HOME names."""
+    home = Path(os.environ.get("LOKI_HOME") or Path.home() / ".loki")
+    return home.resolve() if home.is_symlink() else home
+
+
+def home_zone(key: str) -> Path:
+    """The local zone of a project in the user's folder."""
+    return user_folder() / "projects" / key
+
+
+def key_in_home(zone: Path) -> str:
+    """The key under which the user's folder holds what belongs into a zone; empty if it does not.
+
+    The mark names the inode of the zone itself, so that no archive or copy can bring it.
+    """
+    try:
+        inode, key = (zone / IN_HOME).read_text(encoding="utf-8").split()
+        is_ours = f"{inode}\n".encode() == made_here(os.lstat(zone))
+    except (OSError, ValueError):
+        return ""
+    return key if is_ours and _KEY.fullmatch(key) else ""
 
 
 def is_made_here(zone: Path) -> bool:

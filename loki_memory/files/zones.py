@@ -18,18 +18,27 @@ from loki_memory.errors import StoreFailed
 from loki_memory.files import disk
 from loki_memory.files.layout import (
     FOLDERS,
+    IN_HOME,
     LOCAL,
     MADE_HERE,
+    TEMPORARY,
     TOP_FOLDERS,
     Layout,
+    home_zone,
+    key_in_home,
     layout,
+    local_zone,
     made_here,
 )
+from loki_memory.models.ids import digest
 
 if TYPE_CHECKING:  # every command comes here, and few have problems
     from loki_memory.files.problem import Problem
 
 NEVER_TRACKED = (f".loki/{LOCAL}/", ".loki/cache/")
+CONFIRMED = "confirmed-settings"  # settings that the user set in this clone
+# What stays where the clone is when its local zone moves: marks, consent, and a watcher's socket.
+_STAYS = frozenset({MADE_HERE, IN_HOME, CONFIRMED, "watch"})
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OWN = stat.S_IRWXU
 _SHOWN = 20  # links that are named in a report
@@ -60,7 +69,10 @@ def _close(zone: Path) -> None:
 def stray(place: Layout) -> Path | None:
     """A `.loki/local` that is not this machine's local zone; None if there is none."""
     beside = place.loki / LOCAL
-    return beside if place.local != beside and os.path.lexists(beside) else None
+    is_used = place.local == beside or (
+        key_in_home(beside) != "" and home_zone(key_in_home(beside)) == place.local
+    )
+    return None if is_used or not os.path.lexists(beside) else beside
 
 
 def adopt(place: Layout) -> Layout:
@@ -99,6 +111,84 @@ def _take_along(old: Path, new: Path) -> None:
         if path.is_file() and not target.exists():
             disk.make_folder(target.parent)
             disk.move(path, target)
+
+
+# -- a local zone in the user's folder -------------------------------------------------------------
+
+
+def settle(place: Layout, *, in_home: bool) -> Layout:
+    """Keep the local zone in the user's folder, or where it is by default, and move what is there.
+
+    Everything is copied and flushed before the mark switches, and removed after it: whenever this
+    is interrupted, the next call completes it. No file is overwritten. On the way back the user's
+    folder keeps its copy, because other clones of the project may use it.
+    """
+    from loki_memory.files.project_key import project_key
+
+    default = local_zone(place.root, place.loki)
+    key, wanted = key_in_home(default), project_key(place.root) if in_home else ""
+    if key == wanted and not (key and _left(default)):
+        return place
+    from loki_memory.files.store import failures_named
+
+    with failures_named(default):
+        disk.make_folder(default)
+        target = home_zone(wanted) if wanted else default
+        for source in (default, home_zone(key) if key else default):
+            if source != target:
+                _copy_zone(source, target)
+        _switch(default, wanted)
+        if wanted:
+            for name in _left(default):
+                _discard(default / name)
+    return layout(place.root)
+
+
+def _left(zone: Path) -> list[str]:
+    """List what a zone holds besides what stays where the clone is."""
+    return [name for name in _listed(zone) if name not in _STAYS and not name.endswith(".lock")]
+
+
+def _copy_zone(source: Path, target: Path) -> None:
+    """Copy the files of a zone; one that differs from the target's goes beside it."""
+    disk.make_folder(target)
+    for name in _left(source):
+        paths = [source / name]
+        for path in paths:
+            if path.is_symlink():
+                continue
+            if path.is_dir():
+                paths += sorted(path.iterdir())
+            elif not path.name.startswith(TEMPORARY):
+                _copy_file(path, target, path.relative_to(source))
+    disk.flush_folder(target)
+
+
+def _copy_file(path: Path, target: Path, inside: Path) -> None:
+    data = disk.read_bytes(path)
+    there = disk.read_bytes(target / inside)
+    if data is None or there == data:
+        return
+    beside = target / "salvaged" / f"local-{digest('zone', str(path))}" / inside
+    disk.write_bytes(target / inside if there is None else beside, data)
+
+
+def _switch(zone: Path, key: str) -> None:
+    """Mark a zone as moved to the user's folder, or take the mark away."""
+    if key:
+        inode = made_here(os.lstat(zone)).decode().strip()
+        disk.write_bytes(zone / IN_HOME, f"{inode}\n{key}\n".encode())
+    else:
+        disk.remove(zone / IN_HOME)
+
+
+def _discard(path: Path) -> None:
+    import shutil
+
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        disk.discard(path)
 
 
 # -- problems --------------------------------------------------------------------------------------

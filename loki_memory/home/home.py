@@ -8,12 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from loki_memory.config_file import load
 from loki_memory.errors import StoreFailed
 from loki_memory.files import zones
 from loki_memory.files.layout import Layout, git_home, may_be_tracked, view_kind
 from loki_memory.home import lookup
-from loki_memory.home.place import user_home, user_layout
+from loki_memory.home.place import confirmed_settings, settings_of, user_layout
 from loki_memory.home.upkeep import Fresh, Upkeep
 from loki_memory.index.index import Index, Summary
 from loki_memory.sync import Changes, Progress
@@ -26,7 +25,6 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write reco
     from loki_memory.models import Memory
     from loki_memory.recall.retriever import Retriever
 
-_CONFIRMED = "confirmed-settings"  # in the local zone: settings that the user set in this clone
 T = TypeVar("T")
 
 
@@ -62,9 +60,7 @@ class Home:
     @cached_property
     def config(self) -> Config:
         """The settings; reading them refuses a workspace of a newer format."""
-        user = user_home() / "config.toml"
-        confirmed = self.layout.local / _CONFIRMED
-        loaded = load(self.layout.loki / "config.toml", user, confirmed=confirmed)
+        loaded = settings_of(self.layout, is_user=self.is_user)
         self.notices += [f"{key} is a setting that nothing reads" for key in loaded.unknown]
         self.notices += loaded.ignored
         return loaded
@@ -122,9 +118,8 @@ class Home:
         """Set a key in the workspace's config.toml."""
         from loki_memory.home.setup import keep_gitignore, write_setting
 
-        write_setting(
-            self.layout, name, value, self.layout.local / _CONFIRMED, by_user=self.is_user
-        )
+        confirmed = confirmed_settings(self.layout, is_user=self.is_user)
+        write_setting(self.layout, name, value, confirmed, by_user=self.is_user)
         self.__dict__.pop("config", None)
         if name == "continuity.track":
             keep_gitignore(self.layout, self.config)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from loki_memory.errors import NotAFolder, NotAProject
+from loki_memory.config import Config
+from loki_memory.config_file import load
+from loki_memory.errors import LokiMemoryError, NotAFolder, NotAProject
 from loki_memory.files import zones
 from loki_memory.files.layout import (
     LOCAL,
@@ -15,6 +18,8 @@ from loki_memory.files.layout import (
     git_home,
     is_made_here,
     layout,
+    local_zone,
+    user_folder,
 )
 from loki_memory.index.index import Index
 from loki_memory.sync import home_of
@@ -22,14 +27,26 @@ from loki_memory.sync import home_of
 
 def user_home() -> Path:
     """The folder of the user scope; a link in its place is followed."""
-    home = Path(os.environ.get("LOKI_HOME") or Path.home() / ".loki")
-    return home.resolve() if home.is_symlink() else home
+    return user_folder()
 
 
 def user_layout() -> Layout:
     """The layout of the user's own folder: `~/.loki`, or the one that LOKI_HOME names."""
     top = user_home()
     return Layout(top.parent, top, top / "memory", top / "local", top / "cache")
+
+
+def settings_of(place: Layout, *, is_user: bool) -> Config:
+    """The settings of a home, with those of its user."""
+    user, confirmed = user_home() / "config.toml", confirmed_settings(place, is_user=is_user)
+    return load(place.loki / "config.toml", user, confirmed=confirmed)
+
+
+def confirmed_settings(place: Layout, *, is_user: bool) -> Path:
+    """The file of settings that the user confirmed; it stays with the clone, wherever its local
+    zone lies.
+    """
+    return (place.local if is_user else local_zone(place.root, place.loki)) / zones.CONFIRMED
 
 
 def found_layout(path: str | os.PathLike[str] | None) -> Layout:
@@ -59,7 +76,17 @@ def new_layout(path: str | os.PathLike[str], *, adopt_local: bool) -> Layout:
 
 
 def opened_layout(root: Path) -> Layout:
-    """The layout of a workspace. A local zone of this machine from before `git init` moves in."""
+    """The layout of a workspace. A local zone of this machine from before `git init` moves in, and
+    moves to the user's folder or back as `local.place` says.
+    """
+    place = _adopted(root)
+    with suppress(LokiMemoryError):  # a file that cannot be read or moved is reported elsewhere
+        in_home = settings_of(place, is_user=False).text("local.place") == "home"
+        return zones.settle(place, in_home=in_home)
+    return place
+
+
+def _adopted(root: Path) -> Layout:
     place = layout(root)
     beside = zones.stray(place)
     if beside is None or place.local.exists() or not _is_of_this_machine(place, beside):

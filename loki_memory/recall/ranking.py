@@ -430,7 +430,8 @@ def _worded(
     uses: Floats = np.add.reduceat(parts / (full - parts), region.first)
     beyond = (1 - _B + _B * relative)[:, None].astype(np.float32)
     whole: Floats = (rarity * full * uses / (uses + beyond)).sum(axis=1)
-    return (best + whole) / 2
+    mean: Floats = ((best + whole) / 2).astype(np.float32)
+    return mean
 
 
 def _summed(region: _Region, columns: Floats) -> Floats:
