@@ -40,7 +40,7 @@ from loki_memory.models.links import Tombstone
 _EXAMPLE = " E.g. "
 _CODE = re.compile(r"`[^`]+`")
 _TELLING = 4  # words of content that the messages of a rule must share to be told by them
-_COMMANDS = 8  # that report a rule
+_COMMANDS = 2  # that report a rule most often
 _NEWEST = 25  # episodes, of all that met an error
 
 
@@ -184,9 +184,10 @@ def _commands(met: list[Occurrence], old: AntiPattern | None) -> list[str] | Non
     """The commands that report a linter's rule, which its key does not name."""
     if not met[0].failure.key.template.startswith(RULE):
         return None
+    counts = Counter(occurrence.failure.command for occurrence in met)
     known = (extra(old, "commands") if old else None) or []
-    found = {occurrence.failure.command for occurrence in met} | {*known}
-    return sorted(filter(None, found))[:_COMMANDS] or None
+    ranked = sorted({*counts, *known} - {""}, key=lambda command: (-counts[command], command))
+    return ranked[:_COMMANDS] or None
 
 
 def _archived(snapshot: Snapshot, old: AntiPattern | None) -> list[Resolution]:

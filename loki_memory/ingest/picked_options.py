@@ -1,8 +1,8 @@
 """Options that a user picks by letter or number: "A.", "2", "I like Option 1".
 
 The reply says nothing by itself. What was chosen stands in the agent's message before it, as an
-item of a list that begins with the letter. A letter that names nothing, or that names two things,
-resolves to nothing.
+item of a list that begins with the letter. A letter that names nothing, that names two things, or
+only what to do next, resolves to nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ _OPTION = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
+_WORK = re.compile(  # an option that says what to do next, and decides nothing about the project
+    r"(?:run|apply|done|fix|quick fix|continue|resolve|proceed|commit|start|stop|skip|dismiss|review"
+    r"|both|all|none|yes|no|end|merge|push|wait)\b|.*(?:\bthis session\b|`/|\byour call\b|\bas-is\b)",
+    re.IGNORECASE,
+)
+
 
 def chosen(reply: str, said: str) -> str:
     """The text of the option that a reply picks from a message; empty if it picks none.
@@ -47,6 +53,6 @@ def _options(said: str) -> dict[str, set[str]]:
     for option in _OPTION.finditer(said):
         text = option["text"].replace("**", "").replace("__", "").strip(" *_")
         first = next(sentences(text), "")
-        if first:
+        if first and not _WORK.match(first):
             found.setdefault(option["name"].lower(), set()).add(first)
     return found
