@@ -4,16 +4,19 @@
     python benchmarks/lessons/judge.py verdicts                 count the verdicts that are kept
 
 Two lists per project, with a fixed seed: up to 50 errors that may teach, each with the remedy that
-memory would tell, and the 30 lessons that memory would tell first without a question: the routine,
-preferences and rules, warnings with a remedy in words, then statements that read as lessons by
-their worth. A reader who has not seen the code gives each line a verdict: `yes` (a developer
-can act on it, or is glad to know it), `trivial`, `no` (says nothing, or not understood), `wrong`
-(misleading or dangerous). The lists with their verdicts are kept in `verdicts/`.
+memory would tell (what mended this very error, else what is known of its class), and the 30 lessons
+that memory would tell first without a question: the routine, preferences and rules, warnings with a
+remedy in words, then statements that read as lessons by their worth. Of the repositories of
+SWE-ContextBench there is one list of 50 errors. A reader who has not seen the code gives each line
+a verdict: `yes` (a developer can act on it, or is glad to know it), `trivial`, `no` (says nothing,
+or not understood), `wrong` (misleading or dangerous). The lists with their verdicts are kept in
+`verdicts/`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import tempfile
@@ -22,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from loki_memory import Workspace
-from loki_memory.consolidation.failures import BARE, mishaps
+from loki_memory.consolidation.failures import BARE, Failure, mishaps
 from loki_memory.models import AntiPattern, Belief, Episode, Fact
 from loki_memory.models.lesson_text import USERS_WORDS, objection, worth
 
@@ -50,22 +53,52 @@ def main() -> None:
             top = Path(options.data) / "claude_transcripts" / "claude" / folder
             workspace.ingest(sorted(path for path in top.rglob("*") if path.is_file()))
             workspace.consolidate()
-            _write(options.out / f"remedies-{name}.tsv", _remedies(workspace))
+            _write(options.out / f"remedies-{name}.tsv", _sample(_remedies(workspace)))
             _write(options.out / f"lessons-{name}.tsv", _lessons(workspace))
+    met = [row for paths in _repositories(Path(options.data)) for row in _learned(paths)]
+    _write(options.out / "remedies-swe-context.tsv", _sample(met))
+
+
+def _repositories(data: Path) -> list[list[Path]]:
+    """The transcripts of SWE-ContextBench by repository."""
+    found: dict[str, list[Path]] = {}
+    lines = (data / "swe_context" / "sessions.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in sorted(map(json.loads, lines), key=lambda row: (row["start"], row["file"])):
+        path = data / "swe_context" / "sessions" / row["file"]
+        found.setdefault(row["repo"], []).append(path)
+    return [found[name] for name in sorted(found)]
+
+
+def _learned(paths: list[Path]) -> list[tuple[str, str]]:
+    with tempfile.TemporaryDirectory() as place, Workspace.init(Path(place)) as workspace:
+        workspace.ingest(paths)
+        workspace.consolidate()
+        return _remedies(workspace)
 
 
 def _write(path: Path, lines: Iterator[str]) -> None:
     path.write_text("".join(f"\t{line}\n" for line in lines))
 
 
-def _remedies(workspace: Workspace) -> Iterator[str]:
+def _remedies(workspace: Workspace) -> list[tuple[str, str]]:
     """Errors that may teach, with what memory would say."""
-    met = [
-        (" ".join(failure.line.split())[:_SHOWN], " ".join(failure.do.split()) or "(nothing)")
+    return [
+        (" ".join(failure.line.split())[:_SHOWN], _told(workspace, failure))
         for episode in workspace.list(kind="episode")
         if isinstance(episode, Episode)
         for failure in mishaps(episode)
     ]
+
+
+def _told(workspace: Workspace, failure: Failure) -> str:
+    """What mended an error; else what is known of its class, as a hook would tell it."""
+    is_known = workspace.index.body(failure.id) is not None
+    record = workspace.get(failure.id) if is_known else None
+    told = record.prevention if isinstance(record, AntiPattern) else ""
+    return " ".join((failure.do or told or "(nothing)").split())
+
+
+def _sample(met: list[tuple[str, str]]) -> Iterator[str]:
     chosen = random.Random(_SEED).sample(sorted(met), min(_ERRORS, len(met)))
     yield from (f"{message}\t{remedy}" for message, remedy in chosen)
 

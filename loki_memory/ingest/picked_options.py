@@ -29,8 +29,9 @@ _OPTION = re.compile(
 )
 
 _WORK = re.compile(  # an option that says what to do next, and decides nothing about the project
-    r"(?:run|apply|done|fix|quick fix|continue|resolve|proceed|commit|start|stop|skip|dismiss|review"
-    r"|both|all|none|yes|no|end|merge|push|wait)\b|.*(?:\bthis session\b|`/|\byour call\b|\bas-is\b)",
+    r"(?:run|apply|done|fix|quick fix|continue|resolve|proceed|commit|start|stop|skip|dismiss"
+    r"|review|both|all|none|yes|no|end|merge|push|wait)\b"
+    r"|.*(?:\bthis session\b|`/|\byour call\b|\bas-is\b)",
     re.IGNORECASE,
 )
 
