@@ -23,7 +23,9 @@ from loki_memory.errors import InvalidConfig
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
-    from loki_memory.browse.doctor import Diagnosis
+    from collections.abc import Iterator
+
+    from loki_memory.browse.doctor import Diagnosis, Finding
     from loki_memory.browse.status import Garbage
     from loki_memory.sync import Changes
 
@@ -157,8 +159,9 @@ def _print_changes(changes: Changes) -> None:
 def doctor_command(session: Session, deep: bool, fix: bool) -> None:
     """Examine the workspace, and mend it with --fix.
 
-    Looks at files, index, versions and links, and if Codex has our hooks, at whether they are
-    trusted. The exit code is 1 if something is wrong.
+    Looks at files, index, versions and links. Runs each registered hook as its client would, with
+    an event of which nothing is noted, and says which clients were seen last and whether Codex
+    trusts our hooks. The exit code is 1 if something is wrong.
 
     \b
     Example:
@@ -169,10 +172,26 @@ def doctor_command(session: Session, deep: bool, fix: bool) -> None:
     workspace = session.open()
     workspace.notices += trust_remarks(workspace)
     found = workspace.care.doctor(deep=deep, fix=fix)
+    clients = list(_client_findings(workspace))
+    well = found.well and all(finding.verdict == "ok" for finding in clients)
+    found = found._replace(well=well, findings=[*found.findings, *clients])
     session.show(found, lambda: _print_diagnosis(found))
     workspace.notices.clear()  # they are among the findings
     if not found.well:
         raise click.exceptions.Exit(1)
+
+
+def _client_findings(workspace: Workspace) -> Iterator[Finding]:
+    """Yield which hooks answer, and which clients were seen."""
+    from loki_memory.browse.doctor import Finding
+    from loki_memory.ingest.clients_seen import clients_seen
+    from loki_memory.install.hook_check import check_hooks
+
+    for checked in check_hooks(workspace):
+        yield Finding("hooks", "warning" if checked.failures else "ok", checked.sentence())
+    seen = [f"{client.name} {client.version} on {client.at}" for client in clients_seen(workspace)]
+    if seen:
+        yield Finding("clients", "ok", f"seen last: {', '.join(seen)}")
 
 
 def _print_diagnosis(found: Diagnosis) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from loki_memory import __version__
 from loki_memory.errors import LokiMemoryError
 from loki_memory.hooks.event import COMMAND_TOOLS, FILE_TOOLS, Event, parsed
 
@@ -70,6 +71,7 @@ LOG = "hooks.log"
 _CLIENT = (
     "AI_AGENT"  # the variable in which Claude Code says what it is: claude-code_2-1-325_harness
 )
+PROBE = "loki_mem_probe"  # marks an event with which `doctor` checks that hooks arrive
 GUARD = "LOKI_HOOK"  # in the environment of every process that a hook starts
 # The module that answers each event, with a function of the event's name in small letters. Only
 # that module is imported: some events come before every prompt.
@@ -152,6 +154,8 @@ def _guarded(
     fence = _Fence(name)
     with fence:
         event = parsed(name, data)
+        if event is not None and event.is_set(PROBE):
+            return Response(json.dumps({"loki-mem": __version__}) + "\n")
         if event is not None:
             place = folder or event.folder or environment.get("CLAUDE_PROJECT_DIR") or "."
             fence.workspace = _workspace(event, place)

@@ -162,11 +162,13 @@ def _last_prompt(workspace: Workspace, event: Event) -> str:
 def _staged(workspace: Workspace, event: Event) -> str:
     if not event.transcript:
         return ""
+    from loki_memory.ingest.clients_seen import note_client
     from loki_memory.ingest.gate_runs import note_gates
     from loki_memory.ingest.hook_turns import stage_transcript, staged_turns
 
     if not stage_transcript(workspace, event.transcript):
         return ""
+    note_client(workspace, os.environ, event.transcript)
     note_gates(workspace, staged_turns(workspace, event.session))
     return "read"
 

@@ -132,6 +132,13 @@ def our_hooks(text: str | None, path: Path) -> Iterator[tuple[str, int, int]]:
             yield event, *position
 
 
+def our_commands(text: str | None, path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the events of our handlers in settings, and the command of each."""
+    found = _object(_read(text, path)[1], "hooks", path)
+    for event, group, place in our_hooks(text, path):
+        yield event, found[event][group]["hooks"][place]["command"]
+
+
 def _without_event(text: str, event: str, path: Path) -> str:
     """Return settings without our handlers of an event."""
     groups = _list(_read(text, path)[1], event, path)
