@@ -262,7 +262,8 @@ def test_a_budget_limits_what_is_shown(library: Workspace) -> None:
     for budget in (0, 10, 20, 40, 1000):
         hits = library.recall("contract tests", k=5, budget=budget)
         assert ids(hits) == ids(everything)[: len(hits)]
-        cost = sum((len(f"{hit.id} {hit.title}".encode()) + 3) // 4 for hit in hits)
+        told = [f"{hit.id} {hit.title}\n{'; '.join(hit.why)}" for hit in hits]
+        cost = sum((len(text.encode()) + 3) // 4 for text in told)
         assert cost <= budget
     assert len(library.recall("contract tests", k=5, budget=0)) == 0
     assert len(library.recall("contract tests", k=5, budget=1000)) == 5

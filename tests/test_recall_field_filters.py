@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from test_sync import write
 
 from loki_memory import Workspace
+from loki_memory.errors import InvalidRecord
 from loki_memory.index.index import Index
 from loki_memory.recall.field_filters import route
 
@@ -258,3 +259,30 @@ def test_lines_of_a_question_stay_lines_and_needless_space_goes(index: Index) ->
     assert route("Login  fails\n\n  category:testing behind a proxy \n", index).text == (
         "Login fails\nbehind a proxy"
     )
+
+
+TUESDAY = "2026-11-17T09:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("since:yesterday", "since 2026-11-16"),
+        ('since:"last week"', "since 2026-11-09"),
+        ("until:last-week", "until 2026-11-15"),
+        ("until:today", "until 2026-11-17"),
+        ("since:2026-11", "since 2026-11"),
+        ("until:2026-11", "until 2026-11-31"),
+    ],
+)
+def test_a_day_may_be_put_into_words(index: Index, query: str, said: str) -> None:
+    assert route(query, index, TUESDAY, strict=True).said == (said,)
+
+
+def test_what_is_no_day_is_refused_with_what_to_write(index: Index) -> None:
+    with pytest.raises(InvalidRecord, match=r"'Whitsun' is not a day.*yesterday"):
+        route("since:Whitsun", index, TUESDAY, strict=True)
+
+
+def test_a_prompt_with_a_colon_is_no_error(index: Index) -> None:
+    assert route("broken since:Whitsun", index, TUESDAY).text == "broken since:Whitsun"

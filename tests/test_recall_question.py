@@ -170,3 +170,13 @@ def test_a_short_question_has_no_title() -> None:
     question = ask(ISSUE.format(filler=""))
     assert "documentation" in question.words
     assert not question.title
+
+
+def test_a_date_is_no_word() -> None:
+    question = ask("What dish did Nate make on 9 November, 2022?")
+    assert question.words == ("dish", "nate", "make")
+    assert question.dates == (Date(2022, 11, 9),)
+
+
+def test_a_question_of_nothing_but_a_date_keeps_its_words() -> None:
+    assert ask("2022-11-09?").words == ("2022", "11", "09")

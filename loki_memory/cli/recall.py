@@ -122,8 +122,8 @@ def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
             say(click.style(f"    {made_of}", dim=True))
     if found.filtered and not found:
         note(
-            "nothing is relevant enough to show; LOKI_RECALL_FLOOR=0 shows what was found below "
-            f"the floor ({plural(found.filtered, 'memory')})"
+            f"nothing is about that; {plural(found.filtered, 'memory')} below the floor not shown "
+            "(LOKI_RECALL_FLOOR=0 shows them)"
         )
     elif not found:
         note("nothing is remembered about that")

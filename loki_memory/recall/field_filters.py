@@ -2,6 +2,7 @@
 
     sem-001                          that memory
     ep-2026-01-06*                   memories whose ids begin so
+    since:yesterday                  also today, "last week", a day or a month
     category:testing flaky           the rest of the text is ranked within what the fields leave
 
 A field is named as in the files. Anything else with a colon is text like any other.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.errors import InvalidRecord
 from loki_memory.index.search import FIELDS, PREFIX, rows_of, rows_with
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
@@ -21,12 +23,14 @@ if TYPE_CHECKING:
 
 _CLOSED = {"kind": KINDS, "status": STATUSES, "scope": SCOPES}
 _FIELD = r"(?<!\S)([a-z]+):(?:\"([^\"]+)\"|([^\s\":/][^\s\"]*))(?!\S)"
+_DAYS = ("since", "until")
+_A_DAY = 'Write a day or a month such as 2026-01-20 or 2026-01, today, yesterday or "last week".'
 _AROUND = "[](),.;:'\"`"  # what stands around an id in a sentence
 _PREFIX = r"(?<!\S)([A-Za-z]+-[\w.-]*)\*(?!\S)"
 
 
 class Route(NamedTuple):
-    """What of a question is answered exactly, and the text that is left to rank by."""
+    """The exact part of a question, and the text that is left to rank by."""
 
     text: str
     rows: frozenset[int] | None  # the memories that the fields leave; None: all
@@ -36,12 +40,16 @@ class Route(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether nothing but ids was asked for: who names a memory means it, whatever it is."""
+        """Check if only ids were asked for: who names a memory means it, whatever its status."""
         return self.rows is not None and self.rows == frozenset(self.named)
 
 
-def route(query: str, index: Index) -> Route:
-    """Take the exact parts out of a question."""
+def route(query: str, index: Index, today: str = "", *, strict: bool = False) -> Route:
+    """Take the exact parts out of a question.
+
+    Words such as "yesterday" count from `today`. `strict` raises InvalidRecord for `since:` and
+    `until:` without a day; otherwise they are text like any other.
+    """
     fields: list[tuple[str, str]] = []
     status = ""
     said: list[str] = []
@@ -50,6 +58,13 @@ def route(query: str, index: Index) -> Route:
         name, value = found[1], found[2] or found[3]
         if name not in FIELDS or value not in _CLOSED.get(name, (value,)):
             continue
+        if name in _DAYS:
+            day = _day(name, value, today)
+            if day is None and strict:
+                raise InvalidRecord(f"{value!r} is not a day", field=name, advice=_A_DAY)
+            if day is None:
+                continue
+            value = day
         if name == "status":
             status = value
         if (name, value) != ("status", "all"):
@@ -67,6 +82,18 @@ def route(query: str, index: Index) -> Route:
     if named and rows is None and not [w for w in text.split() if w.strip(_AROUND) not in named]:
         text, rows = "", frozenset(named.values())  # nothing but ids was asked for
     return Route(_tidy(text), rows, tuple(named.values()), status, tuple(said))
+
+
+def _day(field: str, value: str, today: str) -> str | None:
+    """The first day of `since`, or the last day of `until`; None if the value names no day."""
+    if re.fullmatch(r"\d{4}-\d\d(?:-\d\d)?", value):
+        return value if field == "since" or len(value) > len("2026-01") else f"{value}-31"
+    if not today:
+        return None
+    from loki_memory.recall.plain_questions import period
+
+    limits = period(value.replace("-", " "), today)
+    return limits[_DAYS.index(field)] if limits else None
 
 
 def _tidy(text: str) -> str:

@@ -74,39 +74,47 @@ def _with_fields(
     path = (named.get("path") or "").rstrip("?.,!`'\"").lstrip("`'\"").removeprefix("./")
     if path:
         fields.append(f"touches:{path}")
-    period = re.search(_PERIOD, rest, re.IGNORECASE)
-    if period and today:
-        fields += _limits(period, date.fromisoformat(today[:10]))
-        rest = rest.replace(period[0], " ", 1)
+    time = re.search(_PERIOD, rest, re.IGNORECASE)
+    if time and today:
+        fields += _limits(time, date.fromisoformat(today[:10]))
+        rest = rest.replace(time[0], " ", 1)
     elif form == "done":
         return None  # without a time it asks for a subject, like any other question
     words = re.sub(_LEFT, " ", rest).strip()
     return PlainQuestion(form, " ".join(filter(None, [*fields, words])), path)
 
 
-def _limits(period: re.Match[str], today: date) -> list[str]:
+def _limits(found: re.Match[str], today: date) -> list[str]:
     """The first and the last day of a period, as fields."""
-    said = period[0].lower()
-    if period["count"]:
-        days = int(period["count"]) * {"day": 1, "week": 7, "month": 30}[period["unit"].lower()]
-        return _between(today - timedelta(days), today)
-    monday, first = today - timedelta(today.weekday()), today.replace(day=1)
-    named = {
-        "today": (today, today),
-        "yesterday": (today - timedelta(1), today - timedelta(1)),
-        "this week": (monday, today),
-        "last week": (monday - timedelta(7), monday - timedelta(1)),
-        "this month": (first, today),
-        "last month": ((first - timedelta(1)).replace(day=1), first - timedelta(1)),
-    }
-    if said in named:
-        return _between(*named[said])
+    said = found[0].lower()
+    if found["count"]:
+        days = int(found["count"]) * {"day": 1, "week": 7, "month": 30}[found["unit"].lower()]
+        return [f"since:{today - timedelta(days)}", f"until:{today}"]
+    named = period(said, str(today))
+    if named:
+        return [f"since:{named[0]}", f"until:{named[1]}"]
     word, day = said.split()
     return [f"{name}:{day}" for name in ("since", "until") if word in {name, "on"}]
 
 
-def _between(first: date, last: date) -> list[str]:
-    return [f"since:{first}", f"until:{last}"]
+def period(said: str, today: str) -> tuple[str, str] | None:
+    """The first and the last day of a period in words; None if the words are no period.
+
+    >>> period("last week", "2026-11-17")
+    ('2026-11-09', '2026-11-15')
+    """
+    day = date.fromisoformat(today[:10])
+    monday, first = day - timedelta(day.weekday()), day.replace(day=1)
+    named = {
+        "today": (day, day),
+        "yesterday": (day - timedelta(1), day - timedelta(1)),
+        "this week": (monday, day),
+        "last week": (monday - timedelta(7), monday - timedelta(1)),
+        "this month": (first, day),
+        "last month": ((first - timedelta(1)).replace(day=1), first - timedelta(1)),
+    }
+    found = named.get(said.lower())
+    return (str(found[0]), str(found[1])) if found else None
 
 
 def counted(question: PlainQuestion, index: Index) -> str:

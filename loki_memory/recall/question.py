@@ -123,8 +123,9 @@ def ask(text: str, speakers: Sequence[str] = ()) -> Question:
     lower = [word.lower() for word in written]
     named = _named(written, lower, speakers)
     names = {word for place in named for word in _name(speakers[place])}
-    words = _content(lower)
-    dates = tuple(dict.fromkeys(_dates(text))) if _may_date(lower) else ()
+    named_dates = list(_dates(text)) if _may_date(lower) else []
+    words = _content([word.lower() for word in split_words(_without(text, named_dates))] or lower)
+    dates = tuple(dict.fromkeys(date for date, _ in named_dates))
     return Question(
         text=text,
         # Whoever is named speaks in half of the turns: the name tells them apart as a speaker,
@@ -216,7 +217,15 @@ def _may_date(lower: Sequence[str]) -> bool:
     return any(word in _MONTHS or word[0].isdigit() for word in lower)
 
 
-def _dates(text: str) -> Iterator[Date]:
+def _without(text: str, named: Sequence[tuple[Date, tuple[int, int]]]) -> str:
+    """The text without its dates: they are compared as dates, not as words."""
+    for _, (start, end) in named:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
+def _dates(text: str) -> Iterator[tuple[Date, tuple[int, int]]]:
+    """Dates that a text names, each with its place."""
     for found in re.finditer(_DATE, text):
         part = found.groupdict()
         if part["name"] is None:
@@ -227,7 +236,7 @@ def _dates(text: str) -> Iterator[Date]:
             month = _MONTHS[part["name"].lower()]
             date = Date(int(part["of"] or 0), month, int(part["before"] or part["after"] or 0))
         if 1 <= date.month <= 12 and date.day <= 31:  # noqa: PLR2004 - a calendar
-            yield date
+            yield date, found.span()
 
 
 def _is_verb(found: re.Match[str], text: str) -> bool:

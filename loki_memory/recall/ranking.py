@@ -148,6 +148,12 @@ def _hopes(corpus: Corpus, question: Question) -> Floats | None:
     return hopes
 
 
+def is_dated(corpus: Corpus, question: Question) -> bool:
+    """Check if there is a memory of a day that the question names."""
+    days = tuple(date for date in question.dates if date.day)
+    return bool(days) and bool(_timely(corpus.day, days).max(initial=0) >= np.float32(_DATE))
+
+
 def _timely(days: Ints, dates: Sequence[Date]) -> Floats:
     known = days[days != UNKNOWN_DAY]
     if not len(known):

@@ -279,8 +279,8 @@ def _is_stale(root: Path, cited: str) -> bool:
 
 
 def shown(hit: Recollection) -> str:
-    """What a reader sees of a hit at first."""
-    return f"{hit.id} {hit.title}"
+    """The line about a hit, and the reasons below it."""
+    return f"{hit.id} {hit.title}\n{'; '.join(hit.why)}"
 
 
 def note_shown(

@@ -6,7 +6,7 @@ index stays as it is, so that a process that asks again is answered in milliseco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +27,7 @@ from loki_memory.recall.follow_links import Links
 from loki_memory.recall.full_text import Lexicon
 from loki_memory.recall.plain_questions import counted, translate
 from loki_memory.recall.question import Question, ask
-from loki_memory.recall.ranking import Ranked, Signals, Word, rank
+from loki_memory.recall.ranking import Ranked, Signals, Word, is_dated, rank
 from loki_memory.recall.relevance import Nearness
 from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, newer_first
 from loki_memory.recall.task_types import detect
@@ -73,7 +73,7 @@ class RetrieverAnswer(NamedTuple):
     hits: list[Hit]
     found: int  # candidates that there were
     certainty: float  # absolute: whether the store knows anything about it
-    exact: bool  # whether an id, a field, an error or a file led to hits
+    exact: bool  # whether an id, a field, an error, a file or a day led to hits
     task: str
     in_few: bool = False  # whether a word matched in a store too small to be certain of anything
     counts: str = ""  # people or files that the question asks for, counted
@@ -173,7 +173,7 @@ class Retriever:
         question = ask(_text(way.text, asked.error), store.speakers)
         if way.rows is not None and not question.words:
             return _latest(store, allowed, asked.k, way)._replace(counts=counts)
-        reasons, boost, is_sure = self._shared(store, asked, way, allowed)
+        reasons, boost, sure = self._shared(store, asked, way, allowed)
         words = self._lexicon.words(question.words, question.title) if question.words else []
         links = Links(self._index, store, self._document)
         searched = self._searched(links, asked, way, allowed)
@@ -193,10 +193,12 @@ class Retriever:
                 candidates, statements, {w.word: w.rarity for w in words if len(w.passages)}
             )
         chosen = self._chosen(store, asked, ranked, task, candidates)
-        hits = _explained(store, words, ranked, chosen, reasons)
+        hits = _explained(store, words, ranked, chosen, reasons, sure)
         in_few = len(store.corpus.row) < _FEW and _has_words(ranked)
-        exact = is_sure or way.rows is not None
-        certainty = float(ranked.certainty)
+        exact = bool(sure) or way.rows is not None or is_dated(store.corpus, question)
+        # Of a long text's many tokens few are like those of any one memory.
+        closest = float(ranked.cosine.max(initial=0))
+        certainty = 2 * closest if question.title else float(ranked.certainty)
         found = RetrieverAnswer(hits, len(ranked.documents), certainty, exact, task, in_few)
         return found._replace(counts=counts)
 
@@ -207,7 +209,7 @@ class Retriever:
             way = route(plain.query, self._index)
             if way.rows:
                 return way, counted(plain, self._index)
-        return route(asked.query, self._index), ""
+        return route(asked.query, self._index, asked.now, strict=not asked.injected), ""
 
     def _ranked(
         self,
@@ -287,12 +289,13 @@ class Retriever:
 
     def _shared(
         self, store: Catalogue, asked: Query, way: Route, allowed: Mask
-    ) -> tuple[Reasons, NDArray[np.float32] | None, bool]:
-        """What is shared besides words: reasons, additions to scores, whether one is sure."""
-        total, is_sure = len(store.corpus.row), False
+    ) -> tuple[Reasons, NDArray[np.float32] | None, set[int]]:
+        """Reasons besides words, additions to scores, and documents with a sure reason."""
+        total = len(store.corpus.row)
         reasons: Reasons = {}
+        sure: set[int] = set()
         boost = np.zeros(total, np.float32)
-        for one in shared(
+        for signal in shared(
             self._index,
             total,
             text=way.text,
@@ -300,12 +303,12 @@ class Retriever:
             error=asked.error,
             files=asked.files,
         ):
-            document = int(self._document[one.row]) if one.row < len(self._document) else -1
+            document = int(self._document[signal.row]) if signal.row < len(self._document) else -1
             if document >= 0 and allowed[document]:
-                boost[document] += one.worth
-                reasons.setdefault(document, []).append(one.why)
-                is_sure = is_sure or one.is_sure
-        return reasons, boost if reasons else None, is_sure
+                boost[document] += signal.worth
+                reasons.setdefault(document, []).append(signal.why)
+                sure |= {document} if signal.is_sure else set()
+        return reasons, boost if reasons else None, sure
 
     # -- choosing ---------------------------------------------------------------------------------
 
@@ -380,6 +383,7 @@ def _explained(
     ranked: Ranked,
     chosen: Sequence[tuple[int, float]],
     reasons: Reasons,
+    sure: Collection[int],
 ) -> list[Hit]:
     documents = ranked.documents[[number for number, _ in chosen]]
     words = _words_in(store, asked, documents)
@@ -393,8 +397,8 @@ def _explained(
         if not why:
             lent = parts.get("bm25", 0.0) > 0
             why = ["stands beside what matches" if lent else "the nearest there is"]
-        is_exact = "boost" in parts and parts["boost"] > 0
-        near = Nearness(float(ranked.alike[number]), float(ranked.cosine[number]), is_exact)
+        alike, near_by = float(ranked.alike[number]), float(ranked.cosine[number])
+        near = Nearness(alike, near_by, document in sure)
         was_ranked = near.alike != 0 or near.cosine != 0
         row = int(store.corpus.row[document])
         hits.append(Hit(row, score, why, parts, near if was_ranked else None))
