@@ -260,6 +260,17 @@ def test_on_a_branch_without_its_file_a_lesson_is_a_candidate_again(repo: Worksp
     assert len(tracked(repo)) == 1
 
 
+def test_a_lesson_that_vanished_with_a_stash_is_a_candidate_again(repo: Workspace) -> None:
+    path = confirmed(repo, 1, 2)
+    git(repo.layout.root, "stash", "-q", "--include-untracked")
+    assert not path.exists()
+    repo.sync()
+    (fact,) = beliefs(repo)
+    assert fact.scope == "local"
+    repo.consolidate()
+    assert tracked(repo) == [path]
+
+
 def test_what_somebody_deleted_is_not_published_again(repo: Workspace) -> None:
     path = confirmed(repo, 1, 2)
     commit_all(repo)
