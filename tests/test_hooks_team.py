@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,33 @@ def test_memory_is_kept_also_while_nothing_is_captured(worktree: Path, project: 
     Workspace.open(project).sessions.pause()
     left(worktree)
     assert "C is new" in facts(project)
+
+
+@pytest.mark.parametrize("name", ["SessionEnd", "SubagentStop"])
+def test_memory_of_a_worktree_that_is_gone_is_back_when_a_session_begins(
+    worktree: Path, project: Path, name: str
+) -> None:
+    Workspace.open(worktree).remember("C is new")
+    raw(worktree, name, {}, session_id="", agent_type="Explore")
+    assert facts(project) == {"A is known", "B is known"}
+    assert raw(project, "SessionStart", {}).err == ""
+    assert facts(project) == {"A is known", "B is known"}
+    shutil.rmtree(worktree)
+    assert "1 kept here" in shown(raw(project, "SessionStart", {}))
+    assert facts(project) == {"A is known", "B is known", "C is new"}
+    assert "kept here" not in raw(project, "SessionStart", {}).out
+
+
+def test_what_a_worktree_committed_after_a_session_is_not_brought_back(
+    worktree: Path, project: Path
+) -> None:
+    with Workspace.open(worktree) as there:
+        there.remember("C is new")
+        raw(worktree, "SessionEnd", {}, session_id="")
+        there.history.commit()
+    shutil.rmtree(worktree)
+    raw(project, "SessionStart", {})
+    assert facts(project) == {"A is known", "B is known"}
 
 
 def test_a_worktree_that_stays_needs_no_salvage(worktree: Path, project: Path) -> None:

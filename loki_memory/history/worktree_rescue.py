@@ -3,26 +3,33 @@
 An agent's worktree is removed when its work is done, committed or not. Its records that are in no
 commit are copied into the main worktree where their path is free, and into this machine's own zone
 where another file has that path: nothing is overwritten, and nothing is lost.
+
+Some ways to remove a worktree tell hooks nothing. So at the end of a session or of a subagent the
+records are copied into this machine's own zone, and brought back once the worktree is gone, unless
+git has come to know them meanwhile.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.errors import GitFailed
 from loki_memory.files import disk
 from loki_memory.files.layout import PRIVATE, Layout, git_home, kind_of, layout
 from loki_memory.files.scan import scan
 from loki_memory.files.store import failures_named
 from loki_memory.history.repository import Repository
-from loki_memory.models.ids import file_stem
+from loki_memory.models.ids import digest, file_stem
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _MOST_BYTES = 10_000_000  # no record is as long
+_COPIES = "worktrees"  # the folder of copies, in the local zone
 
 
 class Salvaged(NamedTuple):
@@ -54,6 +61,65 @@ def salvage(workspace: Workspace, worktree: str) -> Salvaged:
         for path, data in _uncommitted(source):
             _copy(path, data, target, found)
     return found
+
+
+def keep_copies(workspace: Workspace, worktree: str) -> int:
+    """Copy the uncommitted records of a worktree that may be removed; returns how many there are.
+
+    The copies replace those that were made before.
+    """
+    places = _places(workspace, worktree)
+    if places is None:
+        return 0
+    source, _ = places
+    folder = f"{workspace.layout.local}/{_COPIES}/{digest('worktree', str(source.root))}"
+    records = list(_uncommitted(source))
+    _drop(folder)
+    with failures_named(folder):
+        for path, data in records:
+            disk.write_bytes(f"{folder}/memory/{path}", data)
+        if records:
+            disk.write_bytes(f"{folder}/worktree", os.fsencode(source.root))
+    return len(records)
+
+
+def bring_back(workspace: Workspace) -> Salvaged:
+    """Copy what is left of worktrees that are gone into the main worktree."""
+    aside = f"{workspace.layout.local}/salvaged/worktrees"
+    found = Salvaged([], [], aside)
+    repository = Repository.find(workspace.layout.root, workspace.layout.loki.name)
+    main = _main(workspace)
+    for named in sorted(Path(workspace.layout.local, _COPIES).glob("*/worktree")):
+        if repository is None or main is None or Path(os.fsdecode(named.read_bytes())).exists():
+            continue
+        with failures_named(main.memory):
+            for file in sorted(named.parent.glob("memory/**/*.*")):
+                data = disk.read_bytes(file)
+                if data and not _is_known(repository, data):
+                    path = file.relative_to(named.parent / "memory").as_posix()
+                    _copy(path, data, main, found)
+        _drop(str(named.parent))
+    return found
+
+
+def _is_known(repository: Repository, data: bytes) -> bool:
+    """Check if git has a content: somebody committed or staged it."""
+    try:
+        repository.run("cat-file", "-e", repository.blob_id(data))
+    except GitFailed:
+        return False
+    return True
+
+
+def _main(workspace: Workspace) -> Layout | None:
+    ours = git_home(workspace.layout.root)
+    if ours is None or ours[1].name != ".git":
+        return None
+    return layout(ours[1].parent / workspace.layout.root.relative_to(ours[0]))
+
+
+def _drop(folder: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copy(path: str, data: bytes, target: Layout, found: Salvaged) -> None:

@@ -19,6 +19,7 @@ _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 def sessionstart(workspace: Workspace, event: Event) -> Done:
     """Take in files that others wrote, verify them, then give the brief."""
+    returned = _returned(workspace)
     workspace.sync()
     found = workspace.history.verify_news()
     goal = _last_prompt(workspace, event) if event.text("source") in _GOES_ON else None
@@ -29,9 +30,18 @@ def sessionstart(workspace: Workspace, event: Event) -> Done:
     doubtful = [finding for finding in found.findings if not finding.is_by_hand] if found else []
     if doubtful:
         first = f"{doubtful[0].what}: {doubtful[0].id or doubtful[0].path}"
-        note = f"{len(doubtful)} findings of `loki-mem verify` ({first})"
-        return Done(brief, note, aloud=True)
-    return Done(brief)
+        said = f"{len(doubtful)} findings of `loki-mem verify` ({first})"
+        returned = ", ".join(filter(None, (returned, said)))
+    return Done(brief, returned, aloud=bool(returned))
+
+
+def _returned(workspace: Workspace) -> str:
+    """Bring back the memory of worktrees that are gone, if there may be some."""
+    if not (workspace.layout.local / "worktrees").is_dir():
+        return ""
+    from loki_memory.hooks.worktree import returned
+
+    return returned(workspace)
 
 
 def precompact(workspace: Workspace, event: Event) -> Done:
@@ -64,10 +74,18 @@ def stop(workspace: Workspace, event: Event) -> Done:
 
 def sessionend(workspace: Workspace, event: Event) -> Done:
     """Hand the rest to a process of its own at once: a harness that ends does not wait."""
+    copied = kept_copies(workspace, event)
     if not event.session:
-        return Done()
+        return Done(note=copied)
     _continue_later(workspace, event)
-    return Done(note="handed over")
+    return Done(note=", ".join(filter(None, ("handed over", copied))))
+
+
+def kept_copies(workspace: Workspace, event: Event) -> str:
+    """Keep copies of uncommitted memory in a linked worktree, which may be removed after this."""
+    from loki_memory.hooks.worktree import is_linked, keep
+
+    return keep(workspace, event.folder) if event.folder and is_linked(event.folder) else ""
 
 
 def _is_one_left_behind(workspace: Workspace, event: Event) -> bool:

@@ -29,10 +29,16 @@ def subagentstart(workspace: Workspace, event: Event) -> Done:
 
 
 def subagentstop(workspace: Workspace, event: Event) -> Done:
-    """Note a checkpoint with the first words of the agent's last message."""
+    """Note a checkpoint with the first words of the agent's last message.
+
+    A worktree that the agent worked in may be removed after this: its memory is copied.
+    """
+    from loki_memory.hooks.session import kept_copies
+
+    copied = kept_copies(workspace, event)
     agent = event.text("agent_type")
     if not agent or not _has_role(workspace, agent):
-        return Done()
+        return Done(note=copied)
     from loki_memory.team.ledgers import headline
 
     report = headline(event.text("last_assistant_message"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from loki_memory.history.worktree_rescue import salvage
+import os
+
+from loki_memory.history.worktree_rescue import bring_back, keep_copies, salvage
 from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import Done
 from loki_memory.workspace import Workspace
@@ -24,3 +26,25 @@ def worktreeremove(workspace: Workspace, event: Event) -> Done:
 def _salvaged(workspace: Workspace, worktree: str) -> Done:
     note = salvage(workspace, worktree).sentence()
     return Done(note=note, aloud=bool(note))
+
+
+def is_linked(folder: str) -> bool:
+    """Check if a folder is in a linked worktree, by the file that git has there for its folder."""
+    place = os.path.abspath(folder)
+    while not os.path.exists(f"{place}/.git"):
+        above = os.path.dirname(place)
+        if above == place:
+            return False
+        place = above
+    return os.path.isfile(f"{place}/.git")
+
+
+def keep(workspace: Workspace, folder: str) -> str:
+    """Keep copies of what a worktree would lose; returns a note for the log."""
+    number = keep_copies(workspace, folder)
+    return f"{number} uncommitted records of the worktree copied" if number else ""
+
+
+def returned(workspace: Workspace) -> str:
+    """Bring back what worktrees that are gone had not committed; returns a note for the user."""
+    return bring_back(workspace).sentence()
