@@ -7,8 +7,9 @@ SLOW := cli concurrency consolidation consolidation_branches consolidation_cost 
   continuity_harvest continuity_render crash daemon daemon_watcher docs embedding example faults \
   files_redaction files_view_rendering files_views files_zones history_as_of history_belief_diff \
   history_blame history_branch_mode history_check history_commit history_merge history_resolve \
-  history_review hooks index ingest_dialects ingest_hostile ingest_run injection_trust_filter install_agents \
-  install_json_text install_settings integrity_verify interop_publish_skills journal links \
+  history_review hooks index ingest_dialects ingest_hostile ingest_run injection_signatures \
+  install_agents install_json_text install_settings integrity_reviewed integrity_verify \
+  interop_publish_skills journal links \
   mcp_dialects mcp_http mcp_stdio mcp_tools recall recall_field_filters index_gate schemas \
   secrets state_machine sync sync_own_writes team team_cli transcripts workspace workspace_scopes
 FAST := $(filter-out $(SLOW:%=tests/test_%.py),$(wildcard tests/test_*.py))

@@ -30,8 +30,10 @@ class Setting(NamedTuple):
     least: int = 0
     most: int | None = None
     choices: tuple[str, ...] = ()  # the values that a text may have, the strictest last
-    # In a matter of privacy or trust: the lower or the higher of two values is stricter.
-    stricter: Literal["", "lower", "higher"] = ""
+    is_personal: bool = False  # the user's alone: a workspace's file cannot set it
+    # In a matter of privacy or trust: the lower or the higher of two values is stricter, or every
+    # other value is laxer.
+    stricter: Literal["", "lower", "higher", "same"] = ""
     # Less strict than the default, a value in the workspace's file counts once its user set it in
     # this clone: another author's file may not publish what happens here.
     asks: bool = False
@@ -68,6 +70,8 @@ class Setting(NamedTuple):
 
     def widens(self, value: int | str, other: int | str) -> bool:
         """Check if a value allows more than another one, in a matter of privacy or trust."""
+        if self.stricter == "same":
+            return value != other
         if self.stricter == "higher":
             return self._rank(value) < self._rank(other)
         return self.stricter == "lower" and self._rank(value) > self._rank(other)
@@ -313,6 +317,28 @@ SETTINGS = (
         "decision: most repositories sign nothing",
         is_switch=True,
         stricter="higher",
+    ),
+    Setting(
+        "memory.stale",
+        0,
+        "whether beliefs are told unasked although code that they cite has changed since",
+        "decision: what was true of the old code may mislead",
+        is_switch=True,
+    ),
+    Setting(
+        "trust.branch",
+        "",
+        "the branch of the remote whose memory counts as reviewed; empty: the remote's default",
+        "decision: what is on the default branch went through review",
+        stricter="same",
+        asks=True,
+    ),
+    Setting(
+        "trust.remotes",
+        "",
+        "remotes that need no `loki-mem trust`, apart by blanks, such as `example.org/shop/*`",
+        "decision: for machines without a user, such as those of CI",
+        is_personal=True,
     ),
     Setting(
         "continuity.track",

@@ -43,7 +43,8 @@ def load(
     else:
         _take(config, "user", user, {s.name: _SHARED for s in SETTINGS if s.shared})
         before = dict(config.values)
-        _take(config, "workspace", workspace, {s.name: _path(s) for s in SETTINGS if s.names_path})
+        theirs = {s.name: _personal(s) for s in SETTINGS if s.names_path or s.is_personal}
+        _take(config, "workspace", workspace, theirs)
         _withdraw_unconfirmed(config, before, workspace, confirmed)
     for setting in SETTINGS:
         if setting.spelled in environment:
@@ -108,8 +109,9 @@ def _take_variable(config: Config, setting: Setting, raw: str) -> None:
         _set(config, setting.name, raw, "environment", setting.variable)
 
 
-def _path(setting: Setting) -> str:
-    return f"only the user's config or {setting.variable} may name a path"
+def _personal(setting: Setting) -> str:
+    what = "name a path" if setting.names_path else "say that"
+    return f"only the user's config or {setting.variable} may {what}"
 
 
 def _set(config: Config, name: str, raw: Any, source: str, where: object) -> None:
@@ -210,8 +212,8 @@ def _check_format(path: Path, found: Any) -> None:
 def chosen(name: str, written: str, *, by_user: bool = False) -> int | str:
     """Parse a value for a setting of a workspace, or of the user's own."""
     setting = _setting(name)
-    if setting.names_path and not by_user:
-        raise InvalidConfig(name, f"a workspace cannot set it: {_path(setting)}.")
+    if (setting.names_path or setting.is_personal) and not by_user:
+        raise InvalidConfig(name, f"a workspace cannot set it: {_personal(setting)}.")
     value = setting.parsed(written)
     if value is None:
         raise InvalidConfig(name, f"{shown(written)} is not {setting.form}.")

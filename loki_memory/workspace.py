@@ -85,6 +85,7 @@ class Workspace:
         """
         home = Home(new_layout(path, adopt_local=adopt_local))
         home.settle_in()
+        home.note_trust(is_trusted=True)
         return cls(home, origin=origin)
 
     @classmethod

@@ -47,8 +47,10 @@ def ws(project: Path) -> Iterator[Workspace]:
 
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
-    """A copy of the example workspace."""
-    return Path(shutil.copytree(resource("example_workspace"), tmp_path / "example"))
+    """A copy of the example workspace, which its user trusts."""
+    copy = Path(shutil.copytree(resource("example_workspace"), tmp_path / "example"))
+    Workspace.open(copy).home.note_trust(is_trusted=True)
+    return copy
 
 
 # In the second commit only of what `put_into_git` makes.

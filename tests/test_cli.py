@@ -202,7 +202,9 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def example(indexed: Path, tmp_path: Path) -> Path:
     """A copy of it for one test."""
-    return shutil.copytree(indexed, tmp_path / "example")
+    copy = shutil.copytree(indexed, tmp_path / "example")
+    Workspace.open(copy).home.note_trust(is_trusted=True)
+    return copy
 
 
 def every_command(

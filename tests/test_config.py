@@ -237,7 +237,8 @@ def line(name: str, value: object) -> str:
 
 
 def test_which_settings_are_a_matter_of_privacy_or_trust() -> None:
-    assert {one.name for one in SETTINGS if one.stricter} == {name for name, _, _ in NARROWING}
+    narrowed = {name for name, _, _ in NARROWING}
+    assert {one.name for one in SETTINGS if one.stricter} == {*narrowed, "trust.branch"}
 
 
 @pytest.mark.parametrize(("name", "wide", "strict"), NARROWING)
@@ -388,3 +389,19 @@ def test_a_link_is_followed_for_the_user_and_not_for_a_workspace(tmp_path: Path)
     assert config.ignored == [
         f"{workspace} is ignored: it is a symbolic link, which is not followed"
     ]
+
+
+def test_a_branch_is_trusted_once_its_user_set_it_in_this_clone(tmp_path: Path) -> None:
+    config = read(tmp_path, line("trust.branch", "develop"), "")
+    assert config.text("trust.branch") == ""
+    assert "`loki-mem config trust.branch develop`" in config.ignored[0]
+    config = read(tmp_path, line("trust.branch", "develop"), line("trust.branch", "main"))
+    assert config.text("trust.branch") == "main"
+
+
+def test_only_the_user_lists_trusted_remotes(tmp_path: Path) -> None:
+    config = read(tmp_path, line("trust.remotes", "example.org/*"), "")
+    assert config.text("trust.remotes") == ""
+    assert "only the user's config or LOKI_TRUST_REMOTES" in config.ignored[0]
+    config = read(tmp_path, "", line("trust.remotes", "example.org/*"))
+    assert config.text("trust.remotes") == "example.org/*"

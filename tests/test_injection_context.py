@@ -62,10 +62,10 @@ def test_the_order_is_that_of_the_ids_so_that_a_prompt_cache_holds(todo: Workspa
 @pytest.mark.parametrize(
     ("form", "start"),
     [
-        ("compact", "# Context\n- ["),
+        ("compact", "# Context\nNotes recalled"),
         ("detailed", "# Context\n\nNotes recalled"),
         ("system", "## Relevant Context from Previous Conversations\n\nNotes recalled"),
-        ("preamble", "Before I begin, this is what I remember"),
+        ("preamble", "Before I begin, this is what I remember of this project. Notes recalled"),
     ],
 )
 def test_each_format_begins_as_a_harness_expects_it(todo: Workspace, form: str, start: str) -> None:

@@ -140,6 +140,7 @@ def _environment(home: Path, work: Path, example: Path) -> dict[str, str]:
         "LOKI_HOME": str(home / ".loki"),
         "CI": "1",  # sessions start no daemon
         "LOKI_NOW": "2026-01-20T09:00:00Z",
+        "LOKI_TRUST": "1",  # the example is copied, which is what trust.txt is about
         "EXAMPLE": str(example),
         "TMPDIR": str(work),
         "GIT_CONFIG_GLOBAL": os.devnull,

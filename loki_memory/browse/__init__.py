@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from loki_memory.browse.graph import Graph
     from loki_memory.browse.status import Stats
     from loki_memory.browse.topics import Branch, Timeline, Topics
+    from loki_memory.browse.trust import BroughtMemories
     from loki_memory.economics import Economics
     from loki_memory.index.index import Summary
     from loki_memory.injection.log import Injection
@@ -38,6 +39,12 @@ class Browse:
 
         self._workspace.home.ensure("read")
         return stats(self._workspace)
+
+    def brought(self) -> BroughtMemories:
+        """List what came with this clone, and tell whether its user trusts it."""
+        from loki_memory.browse.trust import brought_memories
+
+        return brought_memories(self._workspace)
 
     def economics(self, since: str | None = None) -> Economics:
         """Count from the journal what reading memory here has cost and saved, in tokens."""

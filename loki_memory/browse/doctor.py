@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sized
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from loki_memory.browse.status import collect_garbage
-from loki_memory.errors import LokiMemoryError
+from loki_memory.errors import GitFailed, LokiMemoryError
 from loki_memory.files import transaction
 from loki_memory.files.layout import kind_of, view_kind
 from loki_memory.files.problem import Problem
@@ -45,7 +45,7 @@ def examine(workspace: Workspace, *, deep: bool, fix: bool) -> Diagnosis:
     if fix:
         findings += _mend(workspace)
     findings += [_unfinished(workspace), _index(workspace, deep=deep, fix=fix), _foreign(workspace)]
-    findings += [_dangling(workspace), _hidden(workspace), *_pull(workspace)]
+    findings += [_dangling(workspace), _hidden(workspace), _trust(workspace), *_pull(workspace)]
     findings += [Finding("note", "ok", notice) for notice in workspace.notices]
     problems = workspace.care.problems()
     well = not problems and all(finding.verdict in {"ok", "mended"} for finding in findings)
@@ -209,6 +209,24 @@ def _pull(workspace: Workspace) -> Iterator[Finding]:
         advice = "`loki-mem pull` sets them aside, pulls, and merges them back"
         said = f"git pull would refuse {_count(paths, 'uncommitted file')}, such as {paths[0]}"
         yield Finding("pull", "warning", f"{said}; {advice}")
+
+
+def _trust(workspace: Workspace) -> Finding:
+    """Find out whether agents are told of this memory, and of how much of it."""
+    found = workspace.home.trust()
+    if not found.is_trusted:
+        advice = "agents are told nothing of it: loki-mem trust"
+        return Finding("trust", "warning", f"{found.why}; {advice}")
+    try:
+        workspace.history.renew_review()
+    except GitFailed as error:
+        return Finding("trust", "warning", f"what was reviewed is not known: {error}")
+    number = workspace.history.unreviewed_count()
+    if number:
+        are = "memory is" if number == 1 else "memories are"
+        said = f"trusted {found.why}; {number} {are} not reviewed and not told"
+        return Finding("trust", "ok", said)
+    return Finding("trust", "ok", f"trusted {found.why}")
 
 
 def _count(things: Sized, noun: str) -> str:

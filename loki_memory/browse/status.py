@@ -34,6 +34,8 @@ class Status(NamedTuple):
     pending_views: list[str]
     index_bytes: int
     local: str
+    trusted: bool  # whether agents are told of it unasked on this machine
+    unreviewed: int  # memories of a branch that nobody reviewed, which are not told
     capture: str  # why sessions are not captured; empty if they are
     next: list[str]
 
@@ -42,7 +44,11 @@ def status(workspace: Workspace) -> Status:
     place, index = workspace.layout, workspace.index
     problems = index.problem_count() + len(workspace.home.zone_problems())
     pending = index.pending_views()
-    steps = [*_what_next(problems, pending, not index.counts()), *_before_pull(workspace)]
+    steps = [
+        *_what_next(problems, pending, not index.counts()),
+        *_about_trust(workspace),
+        *_before_pull(workspace),
+    ]
     return Status(
         well=not steps,
         workspace=str(place.root),
@@ -54,6 +60,8 @@ def status(workspace: Workspace) -> Status:
         pending_views=pending,
         index_bytes=_size(index.path),
         local=str(place.local),
+        trusted=workspace.home.trust().is_trusted,
+        unreviewed=workspace.history.unreviewed_count(),
         capture=why_off(workspace),
         next=steps,
     )
@@ -84,6 +92,12 @@ def _before_pull(workspace: Workspace) -> list[str]:
         return []
     files = "an uncommitted memory" if refused == 1 else f"{refused} uncommitted memories"
     return [f"others changed {files} too, which `git pull` would refuse: loki-mem pull"]
+
+
+def _about_trust(workspace: Workspace) -> list[str]:
+    if workspace.home.trust().is_trusted:
+        return []
+    return ["agents are told nothing of this memory until you trust it: loki-mem trust"]
 
 
 class Stats(NamedTuple):

@@ -21,6 +21,7 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import fail, say
 from loki_memory.errors import LokiMemoryError
 from loki_memory.resources import resource, template
+from loki_memory.workspace import Workspace
 
 
 class TourStep(NamedTuple):
@@ -93,6 +94,7 @@ def demo_command(session: Session, team: bool, keep: bool) -> None:
             shown = list(_tour(project, session.json))
         else:
             shutil.copytree(resource("example_workspace"), project)
+            Workspace.open(project).home.note_trust(is_trusted=True)
             shown = [_run(n, step, project, session.json) for n, step in _steps(project)]
         result = DemoOutput(shown, str(project) if keep else "")
         session.show(result, lambda: say(f"\nthe folder is {project}") if keep else None)

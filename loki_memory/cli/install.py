@@ -9,6 +9,7 @@ import click
 
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, remarks, safe, say
+from loki_memory.cli.trust import note_what_came
 
 if TYPE_CHECKING:
     from loki_memory.install.edits import InstallOptions, InstallStep
@@ -100,9 +101,13 @@ def _change(session: Session, name: str, options: InstallOptions, *, undo: bool,
     target = _target(name, options)
     workspace = session.open()
     do = target.uninstall if undo else target.install
+    if not undo and not session.json:
+        note_what_came(workspace)
     if not (options.plan_only or yes or session.json) and sys.stdin.isatty():
         _ask(do(workspace, options._replace(plan_only=True)))
     steps = do(workspace, options)
+    if not undo and not options.plan_only:
+        workspace.home.note_trust(is_trusted=True)
     shown = [step if options.plan_only else step._replace(diff="") for step in steps]
     result = InstallOutput(name, options.plan_only, shown)
     session.show(result, lambda: print_steps(shown, planned=options.plan_only))

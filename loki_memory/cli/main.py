@@ -78,6 +78,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Maintain": {
         "init": "maintain",
+        "trust": "trust",
         "watch": "daemon",
         "daemon": "daemon",
         "sync": "maintain",

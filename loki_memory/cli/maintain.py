@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -18,6 +19,7 @@ from loki_memory.cli.output import (
     size,
     table,
 )
+from loki_memory.cli.trust import note_what_came
 from loki_memory.config import GIT_MODES, Config
 from loki_memory.errors import InvalidConfig
 from loki_memory.workspace import Workspace
@@ -89,6 +91,8 @@ def init_command(session: Session, folder: str, mode: str | None, adopt_local: b
       loki-mem init
     """
     where = folder or session.directory or "."
+    if os.path.isdir(os.path.join(where, ".loki", "memory")) and not session.json:
+        note_what_came(Workspace.open(where))
     workspace = Workspace.init(where, origin=origin(), adopt_local=adopt_local)
     if mode:
         workspace.home.set_config("git.mode", mode)

@@ -62,6 +62,7 @@ class ShownRecord(NamedTuple):
     referred_to_by: list[IncomingLink]
     uses: Uses  # on this machine
     unverified: bool  # edited by hand, and not committed
+    unreviewed: bool
 
 
 class ListedMemory(NamedTuple):
@@ -117,6 +118,11 @@ def _print_status(found: Status) -> None:
         say(f"  local     {safe(found.local)}")
     where = "tracked with the project in git" if found.git else "a plain folder, without git"
     say(f"  history   {where}")
+    if found.trusted:
+        waits = f"; {found.unreviewed} not reviewed: loki-mem review" if found.unreviewed else ""
+        say(f"  trust     trusted on this machine{waits}")
+    else:
+        say(click.style("  trust     not trusted on this machine", fg="yellow"))
     say(f"  index     {size(found.index_bytes)}, may be deleted at any time")
     if found.open_handoffs:
         say(f"  handoffs  {found.open_handoffs} open: loki-mem handoff list")
@@ -154,9 +160,12 @@ def show_command(session: Session, memory: str) -> None:
         referred_to_by=[{"relation": relation, "from": source} for relation, source in back],
         uses=workspace.browse.uses(memory),
         unverified=workspace.history.is_unverified(memory),
+        unreviewed=workspace.history.is_unreviewed(memory),
     )
     if result.unverified:
         workspace.notices.append("this record was edited by hand and is not committed")
+    if result.unreviewed:
+        workspace.notices.append("this record came with a branch that nobody reviewed")
     session.show(result, lambda: _print_record(record, path, (out, back), result.uses))
     workspace.browse.opened(memory)
     remarks(workspace)

@@ -133,7 +133,9 @@ def _print_hit(hit: Recollection) -> None:
     state = "" if hit.status == "active" else f" {coloured_status(hit.status)}"
     stale = click.style(" (the code it cites has changed)", fg="yellow") if hit.stale else ""
     doubt = click.style(" (edited by hand)", fg="yellow") if hit.unverified else ""
-    say(f"{click.style(hit.id, fg='cyan')}  {one_line(hit.title, 160)}{state}{stale}{doubt}")
+    alien = click.style(" (not reviewed)", fg="yellow") if hit.unreviewed else ""
+    said = f"{one_line(hit.title, 160)}{state}{stale}{doubt}{alien}"
+    say(f"{click.style(hit.id, fg='cyan')}  {said}")
     known = [f"{hit.score:.2f}", *hit.why]
     if hit.confidence is not None:
         known.append(f"confidence {hit.confidence:g}")

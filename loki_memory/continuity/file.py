@@ -6,7 +6,7 @@ before the block is rendered again, each note once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,10 +19,10 @@ from loki_memory.files import disk
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import latest_episodes, standing
-from loki_memory.injection.context import EPISODES, found_for, is_off, warnings, with_text
+from loki_memory.injection.context import EPISODES, found_for, warnings, with_text
+from loki_memory.injection.gate import Withheld, is_silent, withheld
 from loki_memory.injection.goal import last_goal, note_goal
 from loki_memory.injection.line import BulletLine, InjectedLine, gist, injected_line, line, tellable
-from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
 from loki_memory.recall.recall import note_shown
@@ -61,7 +61,8 @@ def continuity(
     path = continuity_path(workspace, agent)
     with failures_named(path):
         disk.refuse_links(path)
-        take_notes(workspace, disk.read_bytes(path) or b"", agent)
+        if workspace.home.trust().is_trusted:  # else a clone may have brought the file
+            take_notes(workspace, disk.read_bytes(path) or b"", agent)
     goal = redact(goal) if goal is not None else last_goal(workspace, agent)
     now = what_matters(workspace, goal, agent, files, reader)
     block = render(now, _limit(workspace, budget))
@@ -85,7 +86,7 @@ def refresh(workspace: Workspace) -> bool:
 
     Nobody reads it at this moment, so nothing counts as shown.
     """
-    if not continuity_path(workspace, "").exists() or is_off(workspace):
+    if not continuity_path(workspace, "").exists() or is_silent(workspace):
         return False
     return continuity(workspace, None, "", (), None, Reader(surface=""))[1]
 
@@ -123,8 +124,8 @@ def what_matters(
             workspace, goal, "", files, "", held, unasked=True, session=reader.session
         )
     else:
-        found = {} if is_off(workspace) else _without_goal(workspace, held)
-    if not is_off(workspace):
+        found = {} if is_silent(workspace) else _without_goal(workspace, held)
+    if not is_silent(workspace):
         found = _with_standing(workspace, found, held)
     hits = [hit for group in found.values() for hit, _ in group]
     if reader.surface:
@@ -146,7 +147,7 @@ def what_matters(
 def _with_standing(
     workspace: Workspace,
     found: dict[str, list[tuple[Recollection, InjectedLine]]],
-    held: Collection[str],
+    held: Withheld,
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Add what holds whatever the goal is, each memory in one place."""
     rules = [
@@ -155,9 +156,9 @@ def _with_standing(
         )
         for home in workspace.homes
         for rule in standing(home.index, _RULES)
-        if rule.id not in held
     ]
-    first = with_text((hit, injected_line(workspace, hit)) for hit in rules[:_RULES])
+    passing = list(held.passing(rules))[:_RULES]
+    first = with_text((hit, injected_line(workspace, hit, held)) for hit in passing)
     known = {hit.id for hit, _ in first}
     rest = {
         name: [(hit, told) for hit, told in group if hit.id not in known]
@@ -172,7 +173,7 @@ def _in_turn(lists: Iterable[list[BulletLine]]) -> list[BulletLine]:
 
 
 def _without_goal(
-    workspace: Workspace, held: Collection[str]
+    workspace: Workspace, held: Withheld
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Memories without a goal: recurring warnings, and the latest episodes."""
     workspace.home.ensure("folders")
@@ -181,12 +182,12 @@ def _without_goal(
     return {
         "avoid_these": warnings(workspace, (), held, unasked=True),
         "episodes": with_text(
-            (hit, injected_line(workspace, hit)) for hit in islice(latest, EPISODES)
+            (hit, injected_line(workspace, hit, held)) for hit in islice(latest, EPISODES)
         ),
     }
 
 
-def _handoffs(workspace: Workspace, agent: str, held: Collection[str]) -> list[BulletLine]:
+def _handoffs(workspace: Workspace, agent: str, held: Withheld) -> list[BulletLine]:
     lines = (
         BulletLine(
             handoff.id,
@@ -199,7 +200,7 @@ def _handoffs(workspace: Workspace, agent: str, held: Collection[str]) -> list[B
     return [line for line in lines if line.text]
 
 
-def _ledger(workspace: Workspace, agent: str, held: Collection[str]) -> list[str]:
+def _ledger(workspace: Workspace, agent: str, held: Withheld) -> list[str]:
     """The state of agents: task, goal and blockers."""
     lines: list[str] = []
     for ledger in ledgers(workspace, held):

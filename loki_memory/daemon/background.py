@@ -111,7 +111,13 @@ class Background:
 
     def round(self, clock: float, stopping: Callable[[], bool] = lambda: False) -> None:
         """Look for changes, and do the work they cause. `clock` is in seconds."""
-        steps = (self._take_in, self._ingest, self._work_on_news, self._consolidate)
+        steps = (
+            self._take_in,
+            self._ingest,
+            self._review,
+            self._work_on_news,
+            self._consolidate,
+        )
         troubles = [
             trouble for step in steps if not stopping() and (trouble := self._tried(step, clock))
         ]
@@ -186,6 +192,10 @@ class Background:
             self._log(f"ingested {_counted(done.episodes, 'episode')}")
             self._note(ingested=self.standing.ingested + done.episodes)
             self._settle(clock)
+
+    def _review(self, _: float) -> None:
+        """Find out who answers for memory that is new, so that hooks need not ask git."""
+        self.workspace.history.renew_review()
 
     def _work_on_news(self, clock: float) -> None:
         """Learn from new episodes, and bring working memory up to date.

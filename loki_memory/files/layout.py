@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -163,6 +164,16 @@ def is_made_here(zone: Path) -> bool:
 def made_here(status: os.stat_result) -> bytes:
     """The mark of a local zone."""
     return f"{status.st_ino}\n".encode()
+
+
+def chain_path(layout: Layout) -> str:
+    """The write log of a memory folder: worktrees share a local zone, but have a chain each."""
+    return f"{layout.local}/witness/{_place_name(str(layout.memory))}.jsonl"
+
+
+@cache
+def _place_name(memory: str) -> str:
+    return digest("place", memory)
 
 
 def is_private(path: str) -> bool:

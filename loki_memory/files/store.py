@@ -23,7 +23,7 @@ from loki_memory.errors import (
     RejectedValue,
     StoreFailed,
 )
-from loki_memory.files import disk, earlier_version, transaction
+from loki_memory.files import disk, earlier_version, transaction, workspace_trust
 from loki_memory.files.codec import decode, encode_checked
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import PRIVATE, Layout, place
@@ -122,6 +122,7 @@ class Store:
             disk.make_folder(self.layout.memory)
             disk.refuse_if_read_only(self.layout.memory)
             with locked_folder(self.layout.memory, wait, else_file=self.layout.cache / "lock"):
+                workspace_trust.note_undecided(self.layout)
                 transaction.heal(self.layout)
                 earlier_version.take_over(self.layout)
                 change = Change(self)

@@ -193,3 +193,27 @@ class History:
         doubted = doubts(home.layout).get(path)
         found = home.store.read(path) if doubted else None
         return found is not None and found.etag == doubted
+
+    def is_review_due(self) -> bool:
+        """Check if memory or git moved since it was found out who answers for what memory says."""
+        from loki_memory.integrity.reviewed import is_due
+
+        return is_due(self._workspace.home)
+
+    def renew_review(self) -> None:
+        """Find out from git who answers for what memory says: see docs/trust.md."""
+        from loki_memory.integrity.reviewed import renew
+
+        renew(self._workspace.home)
+
+    def unreviewed_count(self) -> int:
+        """Count the memories that nobody here answers for: they are not told unasked."""
+        from loki_memory.integrity.unreviewed import known_unreviewed
+
+        return len(known_unreviewed(self._workspace.home))
+
+    def is_unreviewed(self, memory_id: str) -> bool:
+        """Check if nobody here answers for what a record says, so that it is not told unasked."""
+        from loki_memory.integrity.unreviewed import known_unreviewed
+
+        return memory_id in known_unreviewed(self._workspace.home)

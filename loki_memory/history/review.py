@@ -32,6 +32,9 @@ from loki_memory.history.tree import (
     of_worktree,
 )
 from loki_memory.index import queries
+from loki_memory.integrity import write_log
+from loki_memory.integrity.hash_chain import content_hash
+from loki_memory.integrity.write_log import WriteNote, is_witnessed
 from loki_memory.models import Belief, Episode, Fact, Memory, Skill
 from loki_memory.models.base import EpisodeMark
 from loki_memory.models.lesson_text import USERS_WORDS, objection, worth
@@ -292,9 +295,19 @@ def accept(workspace: Workspace, memory_id: str) -> Memory:
     mark = {"by": _reader(workspace), "at": workspace.now()[:10], "origin": workspace.origin}
     with workspace.homes.changing(workspace.resolve(memory_id)) as (change, path, record):
         read = change.put(_reviewed(record, mark), path)
+    if workspace.origin == "owner":
+        _answer_for(workspace, path)
     if isinstance(read, Skill) and workspace.origin == "owner":
         workspace.skills.accept(read)
     return read
+
+
+def _answer_for(workspace: Workspace, path: str) -> None:
+    """Note in the write log that the user accepted a record, whoever wrote what was there."""
+    data = workspace.store.data(path) if is_witnessed(path) else None
+    if data is not None:
+        with workspace.store.change():
+            write_log.note(workspace.layout, [WriteNote("adopt", path, content_hash(data), "")])
 
 
 def _reader(workspace: Workspace) -> str:

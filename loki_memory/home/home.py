@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from loki_memory.errors import StoreFailed
-from loki_memory.files import zones
+from loki_memory.files import workspace_trust, zones
 from loki_memory.files.layout import Layout, git_home, may_be_tracked, view_kind
 from loki_memory.home import lookup
 from loki_memory.home.place import confirmed_settings, settings_of, user_layout
@@ -32,6 +32,7 @@ class Home:
     """One `.loki` folder: a project's, or the user's."""
 
     stands_alone = False  # True: the user's memory is not read beside it
+    starts_git = True  # hooks must not: they run before every prompt and tool call
     may_change_gitignore = True
 
     def __init__(self, place: Layout, *, is_user: bool = False) -> None:
@@ -105,6 +106,19 @@ class Home:
         from loki_memory.journal import Journal
 
         return Journal(self.layout.local / "journal")
+
+    def trust(self) -> workspace_trust.WorkspaceTrust:
+        """Tell whether agents may be told of this memory unasked; the user's own is trusted."""
+        if self.is_user or self.stands_alone:
+            return workspace_trust.WorkspaceTrust(True, "by its user")
+        return workspace_trust.trust_in(self.layout, self.config.text("trust.remotes"), os.environ)
+
+    def note_trust(self, *, is_trusted: bool) -> None:
+        """Write down whether the user trusts this workspace."""
+        from loki_memory.files.store import failures_named
+
+        with failures_named(self.layout.local):
+            workspace_trust.note_trust(self.layout, is_trusted=is_trusted, now=self.now())
 
     # -- its folder ----------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from loki_memory.config import Config
 from loki_memory.config_file import load
 from loki_memory.errors import LokiMemoryError, NotAFolder, NotAProject
-from loki_memory.files import zones
+from loki_memory.files import workspace_trust, zones
 from loki_memory.files.layout import (
     LOCAL,
     MADE_HERE,
@@ -21,7 +21,7 @@ from loki_memory.files.layout import (
     local_zone,
     user_folder,
 )
-from loki_memory.index.index import Index
+from loki_memory.index.database import noted_home
 from loki_memory.sync import home_of
 
 
@@ -82,8 +82,17 @@ def opened_layout(root: Path) -> Layout:
     place = _adopted(root)
     with suppress(LokiMemoryError):  # a file that cannot be read or moved is reported elsewhere
         in_home = settings_of(place, is_user=False).text("local.place") == "home"
-        return zones.settle(place, in_home=in_home)
+        place = zones.settle(place, in_home=in_home)
+    _trust_if_used(place)
     return place
+
+
+def _trust_if_used(place: Layout) -> None:
+    """Decide for a workspace that was in use before anybody was asked to trust it, or copied."""
+    if not workspace_trust.is_decided(place) and workspace_trust.was_used(place):
+        is_ours = noted_home(place.cache / "index.db") == home_of(place)
+        with suppress(OSError):
+            workspace_trust.note_trust(place, is_trusted=is_ours, now="")
 
 
 def _adopted(root: Path) -> Layout:
@@ -106,8 +115,4 @@ def _is_of_this_machine(place: Layout, beside: Path) -> bool:
     path = place.cache / "index.db"
     if beside.is_symlink() or (beside / MADE_HERE).exists() or not path.is_file():
         return False
-    index = Index(path)
-    try:
-        return index.note("home") == home_of(place)
-    finally:
-        index.close()
+    return noted_home(path) == home_of(place)

@@ -202,10 +202,14 @@ def _answered(
     place = (EVENTS | RETIRED)[event.name]
     if event.name == "PreToolUse" and event.text("tool_name") == _LEAVING:
         place = "worktree"
+    workspace.home.starts_git = wait
     module = import_module(f"loki_memory.hooks.{place}")
     name = event.name.lower() + ("_afterwards" if wait and event.name in HANDED_OVER else "")
     listener: EventFunction = getattr(module, name)
-    done = listener(workspace, event)
+    try:
+        done = listener(workspace, event)
+    finally:
+        workspace.home.starts_git = True  # a watcher keeps it open for other questions
     workspace.flush()
     warning = done.note if done.aloud else ""
     if event.name in RETIRED:  # they exit with 1, and clients show what is on stderr

@@ -21,10 +21,14 @@ def sessionstart(workspace: Workspace, event: Event) -> Done:
     """Take in files that others wrote, verify them, then give the brief."""
     returned = _returned(workspace)
     workspace.sync()
+    if not workspace.home.trust().is_trusted:
+        from loki_memory.injection.trust_notice import clone_line
+
+        return Done(clone_line(workspace))
     found = workspace.history.verify_news()
     goal = _last_prompt(workspace, event) if event.text("source") in _GOES_ON else None
     brief = _brief(workspace, event, goal)
-    if _is_one_left_behind(workspace, event):
+    if _is_one_left_behind(workspace, event) or _is_review_due(workspace):
         _continue_later(workspace, event)
     start_for_session(workspace, os.environ)
     doubtful = [finding for finding in found.findings if not finding.is_by_hand] if found else []
@@ -96,6 +100,11 @@ def _is_one_left_behind(workspace: Workspace, event: Event) -> bool:
     return bool(left_behind(workspace, event.transcript))
 
 
+def _is_review_due(workspace: Workspace) -> bool:
+    """Check if git has to be asked who answers for memory, which a hook does not do."""
+    return workspace.history.is_review_due()
+
+
 def _continue_later(workspace: Workspace, event: Event) -> None:
     """Leave the second part of an event to a process of its own."""
     import orjson
@@ -106,13 +115,16 @@ def _continue_later(workspace: Workspace, event: Event) -> None:
 
 
 def sessionstart_afterwards(workspace: Workspace, event: Event) -> Done:
-    """Record earlier sessions that ended without a word: killed, or run by a script."""
+    """Record earlier sessions that ended without a word: killed, or run by a script; then look
+    who answers for memory that is new.
+    """
     from loki_memory.ingest.gate_runs import note_gates
     from loki_memory.ingest.hook_turns import is_of, left_behind, note_look, staged_turns
     from loki_memory.ingest.run import ingest
 
+    workspace.history.renew_review()
     episodes = 0
-    for path in left_behind(workspace, event.transcript):
+    for path in left_behind(workspace, event.transcript) if event.transcript else ():
         if is_of(workspace, str(path)):
             done = ingest(workspace, _transcripts(str(path)), only_add=True)
             episodes += done.episodes
@@ -154,8 +166,9 @@ def _transcripts(path: str) -> list[str | Path]:
 def _brief(workspace: Workspace, event: Event, goal: str | None) -> str:
     """A few lines about what matters; CONTINUITY.md itself stays as it is."""
     from loki_memory.injection.brief import brief
+    from loki_memory.injection.gate import withheld
     from loki_memory.injection.goal import last_goal
-    from loki_memory.injection.trust_filter import withheld
+    from loki_memory.injection.trust_notice import branch_line
     from loki_memory.team.ledgers import handoffs_to
 
     agent = _agent(event)
@@ -163,7 +176,8 @@ def _brief(workspace: Workspace, event: Event, goal: str | None) -> str:
     found = handoffs_to(workspace, agent, held)
     handoffs = (handoff for handoff in found if handoff.state == "open")
     wanted = goal or last_goal(workspace, agent)
-    return brief(workspace, wanted, handoffs, event.session, f"hook:{event.name}")
+    told = brief(workspace, wanted, handoffs, event.session, f"hook:{event.name}")
+    return f"{told}\n{branch_line(workspace)}".strip("\n")
 
 
 def _agent(event: Event) -> str:

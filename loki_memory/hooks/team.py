@@ -20,7 +20,8 @@ _ROLES = ("eng-", "qa-", "ops-", "review-")
 def subagentstart(workspace: Workspace, event: Event) -> Done:
     """Brief the agent: its ledger, handoffs to it, mistakes to avoid."""
     agent = event.text("agent_type")
-    if not agent or not _has_role(workspace, agent):
+    is_trusted = workspace.home.trust().is_trusted
+    if not agent or not is_trusted or not _has_role(workspace, agent):
         return Done()
     surface = f"hook:{event.name}"
     return Done(

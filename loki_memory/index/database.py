@@ -81,6 +81,19 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     return database
 
 
+def noted_home(path: Path) -> str:
+    """The folder that an index was made for, whatever its version; empty if it does not say."""
+    try:
+        database = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True)
+        try:
+            found = database.execute("SELECT value FROM notes WHERE name = 'home'").fetchone()
+        finally:
+            database.close()
+    except sqlite3.Error:
+        return ""
+    return str(found[0]) if found else ""
+
+
 def _quoted(path: Path) -> str:
     """A path for a URI, with the characters escaped that SQLite would misread."""
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")

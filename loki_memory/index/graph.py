@@ -169,3 +169,12 @@ def beliefs_resting_on(index: Index, episode: str) -> list[int]:
 def beliefs_about_files_of(index: Index, episode: str) -> list[int]:
     """The rows of lessons from episodes that touched the same files as this one."""
     return [row for (row,) in index.ask(_SAME_FILES, episode)]
+
+
+def sources(index: Index, ids: Sequence[str]) -> dict[str, set[str]]:
+    """The memories that each of some memories was derived from."""
+    sql = "SELECT source, target FROM edges WHERE relation = 'derived_from' AND source IN ({})"
+    found: dict[str, set[str]] = {}
+    for source, target in index.ask_of(ids, sql):
+        found.setdefault(source, set()).add(target)
+    return found

@@ -62,6 +62,15 @@ class RecordContent(NamedTuple):
     tombstone: str
 
 
+class SharedRecord(NamedTuple):
+    """A record of shared memory: what it is called, and what it says."""
+
+    id: str
+    kind: str
+    title: str
+    body: str
+
+
 class RecordTitle(NamedTuple):
     """The kind, title and status of a memory, rejected or not."""
 
@@ -175,6 +184,15 @@ def words(index: Index) -> int:
 
 def versions(index: Index) -> list[RecordVersion]:
     return [RecordVersion(*row) for row in index.ask("SELECT id, path, etag FROM memories")]
+
+
+def shared_records(index: Index) -> list[SharedRecord]:
+    """All records that are not on this machine only, newest first."""
+    rows = index.ask(
+        "SELECT id, kind, title, body FROM live "
+        "WHERE substr(path, 1, 6) <> 'local/' ORDER BY at DESC, id"
+    )
+    return [SharedRecord(*row) for row in rows]
 
 
 def records(index: Index, kinds: Sequence[str]) -> list[RecordKind]:

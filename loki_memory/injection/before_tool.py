@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from loki_memory.index import gate
 from loki_memory.injection.exchange import advice, applies
+from loki_memory.injection.gate import Gate, is_silent, told_before
 from loki_memory.injection.line import record_of
-from loki_memory.injection.told import note_told, told_before, told_lines
-from loki_memory.injection.trust_filter import withheld
+from loki_memory.injection.told import note_told, told_lines
 from loki_memory.models.error_signature import head
 from loki_memory.recall.result import Recollection
 
@@ -43,6 +43,8 @@ _SHORT = 6  # characters of a name that says little
 
 def command_lesson(workspace: Workspace, command: str, session: str, surface: str) -> str:
     """Lines about a command that is about to run; empty if there is nothing to say."""
+    if is_silent(workspace):
+        return ""
     workspace.home.ensure("folders")
     parts = [part.strip() for part in _PARTS.split(command)[:_MOST_PARTS]]
     heads = list(dict.fromkeys(filter(None, (head("Bash", part) for part in parts))))
@@ -52,6 +54,8 @@ def command_lesson(workspace: Workspace, command: str, session: str, surface: st
 
 def file_lessons(workspace: Workspace, paths: Sequence[str], session: str, surface: str) -> str:
     """Lines about files that are about to be read or changed; empty if there is nothing to say."""
+    if is_silent(workspace):
+        return ""
     workspace.home.ensure("folders")
     root = str(workspace.layout.root)
     inside = [posixpath.relpath(path, root) if path.startswith(root) else path for path in paths]
@@ -62,10 +66,7 @@ def file_lessons(workspace: Workspace, paths: Sequence[str], session: str, surfa
 def _told(
     workspace: Workspace, hits: Iterable[Recollection], why: str, session: str, surface: str
 ) -> str:
-    held = withheld(workspace.home)
-    known = told_before(workspace, session)
-    fresh = (hit for hit in hits if hit.id not in held and hit.id not in known)
-    lines = list(islice(told_lines(workspace, fresh), _LINES))
+    lines = list(islice(told_lines(Gate(workspace, session), hits), _LINES))
     note_told(workspace, lines, surface, why, session)
     return "".join(f"{told.text}\n" for told in lines)
 

@@ -8,15 +8,15 @@ last. There are no headings; where nothing is worth telling, nothing is told.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 from loki_memory.index import gate
-from loki_memory.injection.context import found_for, is_off, warnings
+from loki_memory.injection.context import found_for, warnings
+from loki_memory.injection.gate import Gate, is_silent
 from loki_memory.injection.line import BulletLine, bullet, gist, tellable
 from loki_memory.injection.told import ToldLine, note_told, told_lines
-from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
 
@@ -35,15 +35,15 @@ def brief(
     workspace: Workspace, goal: str, handoffs: Iterable[Handoff], session: str, surface: str
 ) -> str:
     """The lines for a session that begins; empty if there is nothing to tell."""
-    if is_off(workspace):
+    if is_silent(workspace):
         return ""
     workspace.home.ensure("folders")
-    held = withheld(workspace.home)
+    passes = Gate(workspace)
     parts = (
-        islice(told_lines(workspace, _rules(workspace, held)), _RULES),
-        islice(_failing(workspace), _FAILING),
+        islice(told_lines(passes, _rules(workspace)), _RULES),
+        islice(_failing(workspace, passes), _FAILING),
         islice(map(_handoff, handoffs), _HANDOFFS),
-        _near(workspace, goal, held, session) if goal.strip() else _general(workspace, held),
+        _near(workspace, goal, passes, session) if goal.strip() else _general(workspace, passes),
     )
     lines = list(_fitting(_distinct(chain.from_iterable(parts))))
     note_told(workspace, lines, surface, goal, session)
@@ -67,33 +67,30 @@ def _fitting(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:
             yield told
 
 
-def _rules(workspace: Workspace, held: Collection[str]) -> Iterator[Recollection]:
+def _rules(workspace: Workspace) -> Iterator[Recollection]:
     """The routine, and what people asked for."""
     for home in workspace.homes:
-        yield from _recollections("fact", gate.standing(home.index, _RULES), held)
+        yield from _recollections("fact", gate.standing(home.index, _RULES))
 
 
-def _recollections(
-    kind: str, lessons: Iterable[gate.ToldLesson], held: Collection[str]
-) -> Iterator[Recollection]:
+def _recollections(kind: str, lessons: Iterable[gate.ToldLesson]) -> Iterator[Recollection]:
     for lesson in lessons:
-        if lesson.id not in held:
-            yield Recollection(
-                lesson.id, kind, lesson.title, evidence=lesson.evidence, status=lesson.status
-            )
+        yield Recollection(
+            lesson.id, kind, lesson.title, evidence=lesson.evidence, status=lesson.status
+        )
 
 
-def _failing(workspace: Workspace) -> Iterator[ToldLine]:
+def _failing(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
     """Gates that failed last: commands that sessions ran here, and verdicts that were recorded."""
     from loki_memory.ingest.gate_runs import failing_gates
 
     for run in failing_gates(workspace):
         said = tellable("gate", {}, f"`{run.command}` failed last: {run.complaint or 'no details'}")
         yield ToldLine("", bullet(BulletLine("", "gate", said)))
-    yield from _verdicts(workspace)
+    yield from _verdicts(workspace, passes)
 
 
-def _verdicts(workspace: Workspace) -> Iterator[ToldLine]:
+def _verdicts(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
     """Gates of the project whose last verdict was a failure, newest first."""
     seen: set[str] = set()
     for verdict in gate.verdicts(workspace.index, "", _VERDICTS):
@@ -102,7 +99,7 @@ def _verdicts(workspace: Workspace) -> Iterator[ToldLine]:
         seen.add(verdict.gate)
         record = json.loads(verdict.body)
         met = [error.get("message", "") for error in record.get("errors_encountered") or ()]
-        if record.get("outcome") == "failure":
+        if record.get("outcome") == "failure" and record["id"] not in passes.held:
             said = f"{verdict.gate} failed last: {'; '.join(filter(None, met[:2])) or 'no details'}"
             told = bullet(BulletLine(record["id"], "episode", tellable("episode", record, said)))
             if told:
@@ -115,28 +112,27 @@ def _handoff(handoff: Handoff) -> ToldLine:
     return ToldLine(handoff.id, bullet(BulletLine(handoff.id, handoff.kind, text)))
 
 
-def _near(
-    workspace: Workspace, goal: str, held: Collection[str], session: str
-) -> Iterator[ToldLine]:
+def _near(workspace: Workspace, goal: str, passes: Gate, session: str) -> Iterator[ToldLine]:
     """The lessons nearest to a goal, beliefs and mistakes in turn."""
+    held = passes.held
     found, _, _ = found_for(workspace, goal, "", (), "", held, unasked=True, session=session)
     groups = [
         [hit for hit, _ in found[name]]
         for name in ("relevant_patterns", "avoid_these", "applicable_skills")
     ]
     hits = (hit for row in zip_longest(*groups) for hit in row if hit is not None)
-    return islice(told_lines(workspace, hits), _NEAR)
+    return islice(told_lines(passes, hits), _NEAR)
 
 
-def _general(workspace: Workspace, held: Collection[str]) -> Iterator[ToldLine]:
+def _general(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
     """Lessons for any work: mistakes that came again, and what people noted."""
     often = [
         hit
-        for hit, _ in warnings(workspace, (), held, unasked=True)
+        for hit, _ in warnings(workspace, (), passes.held, unasked=True)
         if hit.evidence >= _AGAIN or not hit.evidence
     ]
-    yield from told_lines(workspace, often[:_MISTAKES])
+    yield from told_lines(passes, often[:_MISTAKES])
     for home in workspace.homes:
         for kind in ("pattern", "fact", "anti-pattern"):
-            noted = _recollections(kind, gate.noted(home.index, kind, _NOTED), held)
-            yield from told_lines(workspace, noted)
+            noted = _recollections(kind, gate.noted(home.index, kind, _NOTED))
+            yield from told_lines(passes, noted)

@@ -8,13 +8,14 @@ cache holds while memory does not change.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord
+from loki_memory.injection.gate import Withheld, is_silent, withheld
 from loki_memory.injection.line import InjectedLine, bullet, injected_line, line, line_of_hit
 from loki_memory.injection.mistakes import mistakes
-from loki_memory.injection.trust_filter import withheld
 from loki_memory.models.text import tokens
 from loki_memory.recall.recall import RecallOptions, note_shown, recall
 from loki_memory.recall.result import Recollection
@@ -69,11 +70,12 @@ class TaskContext(NamedTuple):
         if not any(groups.values()):
             return ""
         if form == "compact":
-            return "\n".join(["# Context", *(b for group in groups.values() for b in group)]) + "\n"
+            every_line = chain.from_iterable(groups.values())
+            return "\n".join(["# Context", _DATA, *every_line]) + "\n"
         top = {
             "detailed": f"# Context\n\n{_DATA}",
             "system": f"## Relevant Context from Previous Conversations\n\n{_DATA}",
-            "preamble": "Before I begin, this is what I remember of this project:",
+            "preamble": f"Before I begin, this is what I remember of this project. {_DATA}",
         }[form]
         level = "##" if form == "detailed" else "###"
         parts = [top]
@@ -118,47 +120,39 @@ def context(
     return TaskContext(goal, task, **groups, tokens=used, filtered=filtered)
 
 
-def is_off(workspace: Workspace) -> bool:
-    """Check if injection is turned off, and leave a notice if so."""
-    off = not workspace.config.get("memory.enabled")
-    if off:
-        workspace.notices.append("memory.enabled is false: no memory is put before agents")
-    return off
-
-
 def found_for(
     workspace: Workspace,
     goal: str,
     phase: str,
     files: Sequence[str],
     error: str,
-    held: Collection[str],
+    held: Withheld,
     *,
     unasked: bool = False,
     session: str | None = None,
 ) -> tuple[dict[str, list[tuple[Recollection, InjectedLine]]], str, int]:
     """Find the memories of each group, best first, without withheld ones; none if memory is off."""
-    if is_off(workspace):
+    if is_silent(workspace):
         return {name: [] for name in _GROUPS}, "", 0
     options = RecallOptions(goal, _LOOKED_AT, files=files, error=error, session=session)
     asked = options.asked(workspace.now(), injected=True, unasked=unasked)
     hits, _ = recall(workspace, asked, phase=phase)
     least = _NEAR * hits[0].score if hits and not hits.in_few else 0.0
-    near = [hit for hit in hits if hit.score >= least and hit.id not in held]
+    near = list(held.passing(hit for hit in hits if hit.score >= least))
     groups: dict[str, list[tuple[Recollection, InjectedLine]]] = {}
     for name, group in _GROUPS.items():
         chosen = [hit for hit in near if hit.kind in group.kinds][: group.most]
         if name == "avoid_these":
             groups[name] = warnings(workspace, chosen, held, unasked=unasked)
         else:
-            groups[name] = with_text((hit, injected_line(workspace, hit)) for hit in chosen)
+            groups[name] = with_text((hit, injected_line(workspace, hit, held)) for hit in chosen)
     return groups, hits.task, hits.filtered
 
 
 def warnings(
     workspace: Workspace,
     hits: Sequence[Recollection],
-    held: Collection[str],
+    held: Withheld,
     *,
     unasked: bool = False,
 ) -> list[tuple[Recollection, InjectedLine]]:

@@ -18,6 +18,7 @@ from loki_memory.models.prompt_injection import (
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
+    from loki_memory.injection.gate import Withheld
     from loki_memory.workspace import Workspace
 
 
@@ -33,9 +34,9 @@ class InjectedLine(NamedTuple):
     status: str = "active"
 
 
-def injected_line(workspace: Workspace, hit: Recollection) -> InjectedLine:
+def injected_line(workspace: Workspace, hit: Recollection, held: Withheld) -> InjectedLine:
     """Build the line of a hit from its record; without text if it must not be injected."""
-    record = record_of(workspace, hit.id)
+    record = held.record(workspace, hit.id)
     if not record:
         return line_of_hit(hit, hit.title)
     return line_of_hit(hit, tellable(hit.kind, record, gist(hit.kind, hit.title, record)))

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from math import exp2
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.index import gate
+from loki_memory.injection.gate import Withheld
 from loki_memory.injection.line import family_gist, gist, record_of, tellable
 from loki_memory.models.error_signature import head, signature, with_command
 from loki_memory.models.prompt_injection import without_instructions
@@ -158,13 +159,14 @@ def mistakes(
     workspace: Workspace,
     hits: Sequence[Recollection],
     most: int,
-    held: Collection[str] = (),
+    held: Withheld | None = None,
     *,
     unasked: bool = False,
 ) -> list[tuple[Recollection, str]]:
     """The warnings for a task, best first, each with its line, without withheld ones; `hits` are
     near the goal. Unasked, only proven ones.
     """
+    held = held or Withheld()
     members = list(_members(workspace.home, held, unasked=unasked))
     known = {_group(member.id, member.text) for member in members}
     members += [
@@ -172,11 +174,13 @@ def mistakes(
         for hit in hits
         if _group(hit.id, hit.title) not in known  # a learning repeats its family
     ]
-    members = [member for member in members if _may_be_injected(workspace, member)]
+    members = [member for member in members if _may_be_injected(workspace, member, held)]
     best = ordered(families(members), _near(hits))
     near = {member.id: member for member in members}
     chosen = _chosen(best, [near[hit.id] for hit in hits if hit.id in near])
-    return [(_recollection(family, hits), _line(workspace, family)) for family in chosen[:most]]
+    return [
+        (_recollection(family, hits), _line(workspace, family, held)) for family in chosen[:most]
+    ]
 
 
 def _chosen(best: Sequence[Family], near: Iterable[FamilyMember]) -> list[Family]:
@@ -200,14 +204,14 @@ def _near(hits: Iterable[Recollection]) -> dict[str, int]:
     return near
 
 
-def _may_be_injected(workspace: Workspace, member: FamilyMember) -> bool:
+def _may_be_injected(workspace: Workspace, member: FamilyMember, held: Withheld) -> bool:
     """Check if a warning may be injected; its record is read only if its words are suspicious."""
     if without_instructions(member.text) == member.text:
         return True
-    return bool(tellable(member.kind, record_of(workspace, member.id), member.text))
+    return bool(tellable(member.kind, held.record(workspace, member.id), member.text))
 
 
-def _members(workspace: Home, held: Collection[str], *, unasked: bool) -> Iterator[FamilyMember]:
+def _members(workspace: Home, held: Withheld, *, unasked: bool) -> Iterator[FamilyMember]:
     rows = gate.warnings(workspace.index, unasked=unasked)
     members: dict[str, tuple[str, float | None, str, dict[str, str], list[str]]] = {}
     for name, title, confidence, status, episode, at, session in rows:
@@ -218,8 +222,10 @@ def _members(workspace: Home, held: Collection[str], *, unasked: bool) -> Iterat
             met[session or episode] = max(day, met.get(session or episode, ""))
             episodes += [] if episode in held else [episode]
     for name, (title, confidence, status, met, episodes) in members.items():
-        if name not in held:
-            yield FamilyMember(name, title, confidence, met, episodes, status=status)
+        reviewed = held.text(name)
+        if reviewed or name not in held:
+            words = reviewed.title if reviewed else title
+            yield FamilyMember(name, words, confidence, met, episodes, status=status)
 
 
 def _day(episode: str) -> str:
@@ -246,18 +252,18 @@ def _recollection(family: Family, hits: Iterable[Recollection]) -> Recollection:
     )
 
 
-def _line(workspace: Workspace, family: Family) -> str:
+def _line(workspace: Workspace, family: Family, held: Withheld) -> str:
     members = shown(family)
     samples = list(_samples(workspace, family))
     typed = _commonest(label for label, _ in samples) or family.head
     if len(members) == 1:
         title, record = (
             with_command(members[0].complaint, typed),
-            record_of(workspace, members[0].id),
+            held.record(workspace, members[0].id),
         )
         record = {**record, "what_fails": title} if typed else record
         return tellable(members[0].kind, record, gist(members[0].kind, title, record))
-    each = [(member.complaint, record_of(workspace, member.id)) for member in members]
+    each = [(member.complaint, held.record(workspace, member.id)) for member in members]
     return family_gist(typed, _announcement(family, samples), each)
 
 

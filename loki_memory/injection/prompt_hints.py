@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from loki_memory.injection.told import ToldLine, note_told, told_before, told_lines
-from loki_memory.injection.trust_filter import withheld
+from loki_memory.injection.gate import Gate, is_silent, told_before
+from loki_memory.injection.told import ToldLine, note_told, told_lines
 from loki_memory.recall.recall import RecallOptions, recall
 from loki_memory.recall.result import Recollection
 
@@ -32,15 +32,13 @@ _ASKED = 2_000  # characters of a prompt: the rest is pasted
 def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> str:
     """Lines that are relevant to a prompt; empty where nothing is relevant enough."""
     asked = _beginning(without_private(prompt))
-    if not asked or not states_goal(asked):
+    if not asked or not states_goal(asked) or is_silent(workspace):
         return ""
     options = RecallOptions(asked, _LOOKED_AT, session=session)
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
+    gate = Gate(workspace, least=0.0 if hits.in_few else _CHANCE)
+    nearest = islice(told_lines(gate, hits), _LINES)
     known = told_before(workspace, session)
-    held = withheld(workspace.home)
-    least = 0.0 if hits.in_few else _CHANCE
-    near = (hit for hit in hits if hit.score >= least and hit.id not in held)
-    nearest = islice(told_lines(workspace, near), _LINES)
     fresh = [told for told in nearest if told.id not in known]
     note_told(workspace, fresh, surface, asked, session)
     return _text(fresh)
@@ -62,12 +60,12 @@ def lesson(
 
     error = redact(error)  # as it was stored, and as it may be journaled
     found = signature(error)
-    if found is None:
+    if found is None or is_silent(workspace):
         return ""
     by = head(tool, target, error)
     lessons = _lessons(workspace, error, f"error:{found.exact}", by)
     lessons = lessons or _exchanges(workspace, error, tool, target)
-    known = list(islice(told_lines(workspace, lessons), _RULES))
+    known = list(islice(told_lines(Gate(workspace), lessons), _RULES))
     note_told(workspace, known, surface, found.exact, session)
     return _text(known)
 
@@ -102,11 +100,10 @@ def _lessons(workspace: Workspace, error: str, mark: str, by: str) -> list[Recol
     from loki_memory.index.gate import lessons
 
     workspace.home.ensure("folders")
-    held = withheld(workspace.home)
-    known = [*_recollections(lessons(workspace.index, mark, by), held)]
+    known = [*_recollections(lessons(workspace.index, mark, by))]
     own = [hit for hit in known if _is_about(hit.title, by)] or known
     ids = {hit.id for hit in own}
-    ruled = [hit for hit in _ruled(workspace, error, held) if hit.id not in ids]
+    ruled = [hit for hit in _ruled(workspace, error) if hit.id not in ids]
     return [*own[:_LESSONS], *ruled]
 
 
@@ -123,8 +120,7 @@ def _exchanges(workspace: Workspace, error: str, tool: str, command: str) -> lis
     met = key(error, tool, command)
     if met is None:
         return []
-    held = withheld(workspace.home)
-    for hit in _recollections(command_lessons(workspace.index, met.head), held):
+    for hit in _recollections(command_lessons(workspace.index, met.head)):
         record = record_of(workspace, hit.id)
         is_same = record.get("key", {}).get("template") == met.template
         is_known = hit.evidence > 1 and teaches(error, tool, command)
@@ -138,24 +134,23 @@ def _is_about(title: str, command: str) -> bool:
     return not title.endswith(")") or "(running " not in title or title.endswith(f" {command})")
 
 
-def _ruled(workspace: Workspace, error: str, held: frozenset[str]) -> Iterator[Recollection]:
+def _ruled(workspace: Workspace, error: str) -> Iterator[Recollection]:
     """Warnings about the rules that an output names, in its order."""
     from loki_memory.index.gate import rule_lessons
     from loki_memory.models.diagnostics import findings
 
     kinds = dict.fromkeys(finding.kind for finding in findings(error))
     for kind in list(kinds)[:_RULES]:
-        yield from _recollections(rule_lessons(workspace.index, kind), held)
+        yield from _recollections(rule_lessons(workspace.index, kind))
 
 
-def _recollections(rows: list[ToldLesson], held: frozenset[str]) -> Iterator[Recollection]:
+def _recollections(rows: list[ToldLesson]) -> Iterator[Recollection]:
     for row in rows:
-        if row.id not in held:
-            yield Recollection(
-                row.id,
-                "anti-pattern",
-                row.title,
-                confidence=row.confidence,
-                evidence=row.evidence,
-                status=row.status,
-            )
+        yield Recollection(
+            row.id,
+            "anti-pattern",
+            row.title,
+            confidence=row.confidence,
+            evidence=row.evidence,
+            status=row.status,
+        )

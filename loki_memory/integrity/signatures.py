@@ -29,18 +29,36 @@ def vouched(workspace: Home) -> dict[str, str]:
     repository = repository_if_any(workspace)
     if repository is None:
         return {}
-    state, place = _state(repository), workspace.layout.local / _NAME
+    trusted = _trusted_commit(workspace, repository)
+    state, place = f"{_state(repository)} {trusted}", workspace.layout.local / _NAME
     known = _kept(place)
     if known.get("state") != state:
-        known = {"state": state, "vouched": _looked_up(repository)}
+        known = {"state": state, "vouched": _looked_up(repository, trusted)}
         with suppress(OSError):  # the next call computes it again
             disk.write_bytes(place, json.dumps(known, indent=1, sort_keys=True).encode())
     found: dict[str, str] = known["vouched"]
     return found
 
 
-def _looked_up(repository: Repository) -> dict[str, str]:
-    blobs = vouched_blobs(repository)
+def vouched_before(workspace: Home) -> dict[str, str]:
+    """The contents that were vouched for at the last look, without a process of git."""
+    found: dict[str, str] = _kept(workspace.layout.local / _NAME).get("vouched", {})
+    return found
+
+
+def _trusted_commit(workspace: Home, repository: Repository) -> str:
+    """The last commit whose review counts: of the trusted branch, or without a remote our own."""
+    from loki_memory.history.reviewed_contents import trusted_branch
+    from loki_memory.integrity.unreviewed import is_judged
+
+    if not is_judged(workspace):
+        return repository.tip() or ""
+    ref = trusted_branch(workspace, repository)
+    return repository.resolve(ref) or "" if ref else ""
+
+
+def _looked_up(repository: Repository, trusted: str) -> dict[str, str]:
+    blobs = vouched_blobs(repository, trusted)
     etags = {blob: etag(data) for blob, data in repository.blobs(blobs.values())}
     return {path: etags[blob] for path, blob in sorted(blobs.items())}
 
@@ -70,24 +88,30 @@ _BEGIN = "\x01"
 _FORMAT = f"%x01%H%x00%(trailers:key={_REVIEWED},valueonly)"
 
 
-class _Brought(NamedTuple):
-    """A commit, whether it was reviewed, and the contents that it brought to paths."""
+class BroughtContents(NamedTuple):
+    """A commit, whether it says that it was reviewed, and the contents that it brought to paths."""
 
     commit: str
     is_reviewed: bool
     contents: set[tuple[str, str]]
 
 
-def vouched_blobs(repository: Repository) -> dict[str, str]:
-    """The files of memory in the last commit that are vouched for: path -> blob id."""
+def vouched_blobs(repository: Repository, trusted: str) -> dict[str, str]:
+    """The files of memory in the last commit that are vouched for: path -> blob id.
+
+    A commit says itself that it was reviewed, so that counts only if the trusted commit has it
+    among its ancestors: there others have looked at it.
+    """
     tip = repository.tip()
     if tip is None:
         return {}
     pending = set(repository.tree(tip).items())
     found: dict[str, str] = {}
-    for brought in _history(repository, tip):
+    reviewed = _ancestors(repository, trusted)
+    for brought in memory_commits(repository, tip):
         contents = brought.contents & pending
-        if contents and (brought.is_reviewed or is_signed(repository, brought.commit)):
+        is_reviewed = brought.is_reviewed and brought.commit in reviewed
+        if contents and (is_reviewed or is_signed(repository, brought.commit)):
             found |= dict(contents)
             pending -= contents
         if not pending:
@@ -95,21 +119,32 @@ def vouched_blobs(repository: Repository) -> dict[str, str]:
     return found
 
 
-def _history(repository: Repository, tip: str) -> Iterator[_Brought]:
+def _ancestors(repository: Repository, commit: str) -> set[str]:
+    if not commit:
+        return set()
+    return set(os.fsdecode(repository.run("rev-list", "--end-of-options", commit)).split())
+
+
+def memory_commits(
+    repository: Repository, tip: str, without: str = ""
+) -> Iterator[BroughtContents]:
     """Yield the commits that changed memory, newest first; a merge against each of its parents.
+
+    Commits that another branch has too can be left out.
 
     Git prints `<id>`, the reviewers, and then `:100644 100644 OLD NEW M` and a path, repeatedly.
     The words are consumed in turn, because a path may look like anything.
     """
     asked = ("log", "-z", "--raw", "-m", "--no-renames", "--no-abbrev", "--no-color", "--no-notes")
-    where = ("--end-of-options", tip, "--", repository.memory)
+    range_ = (tip, f"^{without}") if without else (tip,)
+    where = ("--end-of-options", *range_, "--", repository.memory)
     words = iter(os.fsdecode(repository.run(*asked, f"--format={_FORMAT}", *where)).split("\0"))
-    last: _Brought | None = None
+    last: BroughtContents | None = None
     for word in words:
         if word.startswith(_BEGIN):
             if last:
                 yield last
-            last = _Brought(word.removeprefix(_BEGIN), bool(next(words, "").strip()), set())
+            last = BroughtContents(word.removeprefix(_BEGIN), bool(next(words, "").strip()), set())
         elif last and word.strip():
             path = next(words, "").removeprefix(f"{repository.memory}/")
             last.contents.add((path, word.split()[3]))

@@ -15,11 +15,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.files import disk
-from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, kind_of
+from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, chain_path, kind_of
 from loki_memory.integrity import hash_chain
 from loki_memory.integrity.hash_chain import (
     PUBLISHED,
@@ -29,7 +28,7 @@ from loki_memory.integrity.hash_chain import (
     Testimony,
     content_hash,
 )
-from loki_memory.models.ids import digest, encode
+from loki_memory.models.ids import encode
 
 if TYPE_CHECKING:  # the store notes its writes here
     from loki_memory.files.store import Store
@@ -79,16 +78,6 @@ def note(layout: Layout, notes: Sequence[WriteNote]) -> None:
         except ValueError:  # the last line is damaged
             _set_aside(path)
             _append(path, notes)
-
-
-def chain_path(layout: Layout) -> str:
-    """The chain of this memory folder: worktrees share a local zone, but have a chain each."""
-    return f"{layout.local}/witness/{_place(str(layout.memory))}.jsonl"
-
-
-@cache
-def _place(memory: str) -> str:
-    return digest("place", memory)
 
 
 def _append(path: str, notes: Iterable[WriteNote]) -> None:
@@ -194,7 +183,16 @@ def testimony(layout: Layout) -> Testimony:
         for name in _names(f"{top}/{writer}")
     }
     chains = [hash_chain.read(name, raw) for name, raw in (ours | published).items()]
-    return Testimony(chains, LOCAL + _place(str(layout.memory)))
+    own = os.path.basename(chain_path(layout)).removesuffix(".jsonl")
+    return Testimony(chains, LOCAL + own)
+
+
+def own_chains(layout: Layout) -> Iterator[LogLine]:
+    """The lines of all chains that worktrees of this clone wrote; unreadable ones are left out."""
+    here = f"{layout.local}/witness"
+    for name in _names(here):
+        with suppress(OSError):
+            yield from filter(None, map(hash_chain.parsed, _lines(f"{here}/{name}")))
 
 
 def _lines(path: str) -> list[bytes]:

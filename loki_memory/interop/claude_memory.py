@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.continuity.harvest import notes, outline
 from loki_memory.errors import InvalidRecord
 from loki_memory.index.gate import tellable_ids
+from loki_memory.injection.gate import withheld
 from loki_memory.injection.line import BulletLine, bullet, tellable
-from loki_memory.injection.trust_filter import withheld
 from loki_memory.install.edits import Edit, block_added, changed
 from loki_memory.install.managed import MARKDOWN, find
 from loki_memory.install.site import Site
@@ -163,13 +163,13 @@ def write_back_edit(workspace: Workspace, path: Path) -> Edit:
 def _lines(workspace: Workspace) -> Iterator[str]:
     """One line for each memory that may be shown unasked, the surest of each kind first."""
     workspace.home.ensure("current")
-    passed = tellable_ids(workspace.index) - withheld(workspace.home)
+    passed, held = tellable_ids(workspace.index), withheld(workspace.home)
     for kind in _SAID:
         records = workspace.list(kind=kind, scope="project")  # type: ignore[arg-type]
         for record in sorted(records, key=_by_confidence):
             name = record.id.removeprefix("skill-") if kind == "skill" else record.id
             text = tellable(kind, record.document(), record.title())
-            if record.id in passed and text:
+            if record.id in passed and record.id not in held and text:
                 yield bullet(BulletLine(name, kind, text))
 
 

@@ -34,6 +34,7 @@ def in_a_line(found: Recollection) -> Hit:
         found.scope: found.scope != "project",
         "stale": found.stale,
         "unverified": found.unverified,
+        "not reviewed": found.unreviewed,
         **{f"contradicts {other}": True for other in found.contradicts},
     }
     return Hit(
@@ -72,6 +73,8 @@ def opened(
         workspace.browse.opened(memory_id, session)
         if workspace.history.is_unverified(memory_id):
             workspace.notices.append("this record was edited by hand and is not committed")
+        if workspace.history.is_unreviewed(memory_id):
+            workspace.notices.append("this record came with a branch that nobody reviewed")
         if fits(whole):
             return whole
     return _in_parts(whole, cursor)

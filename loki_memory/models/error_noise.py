@@ -86,7 +86,7 @@ _DESTROYS = re.compile(
 
 def teaches(line: str, action: str, target: str) -> bool:
     """Tell whether an error may become a lesson; `line` is its complaint."""
-    if _CLIENT_TOOLS.fullmatch(action) or _PROTOCOL.search(line):
+    if is_client_tool(action) or _PROTOCOL.search(line):
         return False
     if rule(line):
         return True
@@ -96,6 +96,11 @@ def teaches(line: str, action: str, target: str) -> bool:
     if _TESTS.search(target) and not (_ENVIRONMENT.search(line) or is_usage(line)):
         return False
     return not (_MISSING.search(line) or INLINE.search(target)) if action else True
+
+
+def is_client_tool(name: str) -> bool:
+    """Tell whether a name is that of a tool of the client itself, such as Edit."""
+    return _CLIENT_TOOLS.fullmatch(name) is not None
 
 
 def is_usage(line: str) -> bool:

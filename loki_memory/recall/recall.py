@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.index.search import HitDetails, contradicting, details
+from loki_memory.integrity.unreviewed import known_unreviewed
 from loki_memory.integrity.unverified import doubts
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.text import tokens
@@ -166,6 +167,7 @@ def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list
     What is injected does not depend on what this machine has read before.
     """
     strengths = {} if asked.injected else home.journal.strengths(asked.now)
+    alien = known_unreviewed(home)  # may note it in the index: outside of the snapshot
     if home.is_user:
         asked = asked._replace(scope="")  # all of it is the user's
     while True:
@@ -173,10 +175,10 @@ def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list
         with home.index.snapshot():
             if home.retriever.is_current():
                 answer = home.retriever.answer(asked, phase, strengths)
-                return answer, _told(home, answer, asked)
+                return answer, _told(home, answer, asked, alien)
 
 
-def _told(home: Home, answer: RetrieverAnswer, asked: Query) -> list[_Told]:
+def _told(home: Home, answer: RetrieverAnswer, asked: Query, alien: Container[str]) -> list[_Told]:
     if not answer.hits:
         return []
     known = details(home.index, [hit.row for hit in answer.hits])
@@ -185,7 +187,7 @@ def _told(home: Home, answer: RetrieverAnswer, asked: Query) -> list[_Told]:
     share = _USER if home.is_user else 1.0
     scores = [share * chance for chance in chances(hit.nearness for hit, _ in found)]
     return [
-        _one(home, hit, score, memory, asked.now, doubted)
+        _one(home, hit, score, memory, asked.now, doubted, alien)
         for (hit, memory), score in zip(found, scores, strict=True)
     ]
 
@@ -197,6 +199,7 @@ def _one(
     memory: HitDetails,
     now: str,
     doubted: Mapping[str, str],
+    alien: Container[str],
 ) -> _Told:
     cited = memory.citations if memory.kind in _BELIEFS else None
     recollection = Recollection(
@@ -213,6 +216,7 @@ def _one(
         scope="user" if home.is_user else memory.scope,
         stale=_is_stale(home.layout.root, cited) if cited else False,
         unverified=doubted.get(memory.path) == memory.etag,
+        unreviewed=memory.id in alien,
         contradicts=contradicting(home.index, memory.id),
         tokens=(memory.size + 3) // 4,
     )

@@ -22,6 +22,7 @@ class Recollection(NamedTuple):
     scope: str = "project"
     stale: bool = False  # code that it cites has changed since
     unverified: bool = False  # `verify` found that nobody vouches for what it says
+    unreviewed: bool = False  # nobody here answers for what it says: it is not told unasked
     contradicts: tuple[str, ...] = ()  # ids among these hits that say something else
     tokens: int = 0  # what reading all of it costs, estimated as bytes / 4
 

@@ -31,6 +31,7 @@ from loki_memory.browse.doctor import Diagnosis
 from loki_memory.browse.graph import Graph
 from loki_memory.browse.status import Garbage, Stats, Status
 from loki_memory.browse.topics import Branch, Timeline, Topics
+from loki_memory.browse.trust import BroughtMemories
 from loki_memory.cli import (
     browse,
     common,
@@ -131,6 +132,7 @@ OUTPUTS: dict[str, Any] = {
     "sync": maintain.ChangedFiles,
     "rebuild": maintain.ChangedFiles,
     "doctor": Diagnosis,
+    "trust": BroughtMemories,
     "gc": Garbage,
     "install": install.InstallOutput,
     "uninstall": install.InstallOutput,

@@ -9,13 +9,13 @@ gets its second.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import GitFailed, NoLedger, NotFound
 from loki_memory.index.gate import UNTRUSTED
+from loki_memory.injection.gate import withheld
 from loki_memory.injection.line import TEXT_LIMIT, BulletLine, bullet, gist, one_line
-from loki_memory.injection.trust_filter import withheld
 from loki_memory.integrity.citations import has_changed
 from loki_memory.models.text import BYTES_PER_TOKEN, tokens
 from loki_memory.team.ledgers import handoffs_to, ledger_of
@@ -227,11 +227,11 @@ def _commits(count: int) -> str:
     return "1 commit" if count == 1 else f"{count} commits"
 
 
-def _patterns(workspace: Workspace, names: Iterable[str], held: Collection[str]) -> list[str]:
+def _patterns(workspace: Workspace, names: Iterable[str], held: Container[str]) -> list[str]:
     return list(filter(None, (_pattern(workspace, name, held) for name in names)))
 
 
-def _pattern(workspace: Workspace, name: str, held: Collection[str]) -> str:
+def _pattern(workspace: Workspace, name: str, held: Container[str]) -> str:
     """The statement of a memory; only its name if it may not be injected."""
     try:
         record = workspace.get(name)

@@ -10,7 +10,7 @@ between repeats it, which changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -193,7 +193,7 @@ def _keep(path: str, kept: Sequence[Ledger]) -> None:
 # -- The state of agents: ledgers with waiting checkpoints, and handoffs --------------------------
 
 
-def ledgers(workspace: Workspace, held: Collection[str] | None = None) -> list[Ledger]:
+def ledgers(workspace: Workspace, held: Container[str] | None = None) -> list[Ledger]:
     """Every agent's ledger, joined with its waiting checkpoint, newest first."""
     waiting = waiting_checkpoints(workspace.home)
     rows = gate.ledgers(workspace.index)
@@ -207,7 +207,7 @@ def ledgers(workspace: Workspace, held: Collection[str] | None = None) -> list[L
 
 
 def ledger_of(
-    workspace: Workspace, agent: str, held: Collection[str] | None = None
+    workspace: Workspace, agent: str, held: Container[str] | None = None
 ) -> Ledger | None:
     """The ledger of an agent, also by its short name; None if it has not checked in."""
     found = ledgers(workspace, held)
@@ -216,7 +216,7 @@ def ledger_of(
     return next(iter([*same, *near]), None)
 
 
-def handoffs_to(workspace: Workspace, agent: str, held: Collection[str] = ()) -> list[Handoff]:
+def handoffs_to(workspace: Workspace, agent: str, held: Container[str] = ()) -> list[Handoff]:
     """Open handoffs to an agent or its role, and those that it accepted, newest first.
 
     Without an agent: all open ones. Handoffs that were imported, or that come from outside, are

@@ -1,0 +1,70 @@
+"""Memories that nobody here answers for: the part of `integrity.reviewed` that hooks read.
+
+The answer stands in the index until memory or a verdict changes, and nothing but that is loaded to
+read it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from loki_memory.files.git_files import is_shared
+from loki_memory.files.layout import Layout, chain_path
+
+if TYPE_CHECKING:
+    from loki_memory.home import Home
+
+_NOTE = "unreviewed"  # of the index: the ids, and the state for which they were found
+
+
+def is_judged(home: Home) -> bool:
+    """Check if others may have changed memory here: something came from a remote."""
+    return not home.is_user and not home.stands_alone and is_shared(home.layout.root)
+
+
+def unreviewed(home: Home) -> frozenset[str]:
+    """The ids of memories that nobody here answers for; none where all is our own work.
+
+    No process is started.
+    """
+    if not is_judged(home):
+        return frozenset()
+    state = " ".join(
+        (
+            home.index.note("changed_ns"),
+            stamp(verdicts_path(home.layout)),
+            stamp(chain_path(home.layout)),
+        )
+    )
+    known, _, ids = home.index.note(_NOTE).partition("\n")
+    if known != state:
+        from loki_memory.integrity.reviewed import verdicts, waiting
+
+        ids = " ".join(sorted(row.id for row in waiting(home, verdicts(home.layout))))
+        with suppress(sqlite3.OperationalError), home.index.change(wait=False) as revision:
+            revision.set_note(_NOTE, f"{state}\n{ids}")
+    return frozenset(ids.split())
+
+
+def known_unreviewed(home: Home) -> frozenset[str]:
+    """The same for readers; none before git was asked for the first time."""
+    is_known = os.path.lexists(verdicts_path(home.layout))
+    return unreviewed(home) if is_known else frozenset()
+
+
+def verdicts_path(layout: Layout) -> str:
+    """The verdicts of a memory folder: worktrees share a local zone, and have files each."""
+    name = os.path.basename(chain_path(layout)).removesuffix(".jsonl")
+    return f"{layout.local}/reviewed/{name}.json"
+
+
+def stamp(path: str | os.PathLike[str]) -> str:
+    """A value that changes with a file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return "-"
+    return f"{status.st_mtime_ns}:{status.st_size}"
