@@ -108,7 +108,7 @@ def test_a_plain_folder_is_kept_by_its_path(project: Path) -> None:
     assert episode in private(project)
     with Workspace.open(project) as ws:
         assert user_home() in ws.layout.local.parents
-        assert not ws.problems()
+        assert not ws.care.problems()
         assert not ws.status().git
     shutil.rmtree(project / ".loki" / "local")
     assert episode in private(project)

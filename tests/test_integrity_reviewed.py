@@ -70,7 +70,7 @@ def push_from_elsewhere(remote: Path, branch: str, statement: str) -> None:
 def told(folder: Path) -> str:
     """All that an agent is told unasked by a command."""
     with Workspace.open(folder) as workspace:
-        return workspace.context(GOAL).text("detailed") + workspace.continuity_block(GOAL)
+        return workspace.context(GOAL).text("detailed") + workspace.browse.continuity_block(GOAL)
 
 
 def told_by_hook(folder: Path) -> str:
