@@ -19,8 +19,8 @@ _BASES, _LOCK = ".views", ".lock"
 
 def is_there(layout: Layout) -> bool:
     """Check if an earlier version left bases of views here."""
-    folder = layout.memory / _BASES
-    return folder.is_dir() and not folder.is_symlink()
+    folder = f"{layout.memory}/{_BASES}"  # as text: every write comes here
+    return os.path.isdir(folder) and not os.path.islink(folder)
 
 
 def take_over(layout: Layout) -> None:
@@ -29,7 +29,7 @@ def take_over(layout: Layout) -> None:
     What cannot be moved stays, and is tried again by the next change.
     """
     with suppress(OSError):
-        lock = layout.memory / _LOCK
+        lock = f"{layout.memory}/{_LOCK}"
         if os.path.lexists(lock):
             disk.discard(lock)
         if is_there(layout):
