@@ -289,6 +289,18 @@ def _ask(ws: Workspace, as_user: tuple[str, ...], *expressions: str) -> list[Any
     return answers
 
 
+def test_a_read_only_workspace_of_an_earlier_version_is_read(
+    ws: Workspace, as_user: tuple[str, ...], permissions: Chmod
+) -> None:
+    ws.remember("Fact 1")
+    ws.sync()
+    ws.close()
+    shutil.move(ws.layout.cache / "views", ws.layout.memory / ".views")
+    for path in [ws.layout.loki, *ws.layout.loki.rglob("*")]:
+        permissions(path, 0o555 if path.is_dir() else 0o444)
+    assert _ask(ws, as_user, TITLES, PROBLEMS) == [["Fact 1"], []]
+
+
 @pytest.mark.parametrize("indexed", [True, False])
 def test_a_read_only_workspace_is_read_and_says_that_it_cannot_be_written(
     ws: Workspace, as_user: tuple[str, ...], permissions: Chmod, indexed: bool

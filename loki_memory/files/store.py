@@ -130,9 +130,12 @@ class Store:
                 change.commit()
 
     def take_over_earlier_version(self) -> None:
-        """Move the files of an earlier version to their present places, if there are any."""
+        """Move the files of an earlier version to their present places, if there are any.
+
+        A workspace that cannot be written is read as it is.
+        """
         if earlier_version.is_there(self.layout):
-            with self.change():
+            with suppress(StoreFailed), self.change():
                 pass
 
     def write(self, record: Memory, path: str = "", if_match: str | None = None) -> Memory:
