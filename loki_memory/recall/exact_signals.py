@@ -1,4 +1,4 @@
-"""What a question shares with memories besides its words: an error, files, names of code, ids."""
+"""Signals that a question shares with memories besides words: errors, files, symbols, ids."""
 
 from __future__ import annotations
 

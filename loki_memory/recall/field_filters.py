@@ -56,12 +56,9 @@ def route(query: str, index: Index, today: str = "", *, strict: bool = False) ->
     text = query
     for found in re.finditer(_FIELD, query) if ":" in query else ():
         name, value = found[1], found[2] or found[3]
-        if name not in FIELDS or value not in _CLOSED.get(name, (value,)):
+        value = _value(name, value, today, strict=strict)
+        if not value:
             continue
-        if name in _DAYS:
-            value = _day(name, value, today, strict=strict)
-            if not value:
-                continue
         if name == "status":
             status = value
         if (name, value) != ("status", "all"):
@@ -81,16 +78,28 @@ def route(query: str, index: Index, today: str = "", *, strict: bool = False) ->
     return Route(_tidy(text), rows, tuple(named.values()), status, tuple(said))
 
 
-def _day(field: str, value: str, today: str, *, strict: bool) -> str:
-    """The first day of `since`, or the last day of `until`; empty if the value names no day."""
+def _value(name: str, value: str, today: str, *, strict: bool) -> str:
+    """The value that a field is compared with; empty if this is no field but text."""
+    if name not in FIELDS or value not in _CLOSED.get(name, (value,)):
+        return ""
+    if name not in _DAYS:
+        return value
+    day = _day(name, value, today)
+    if day is None and strict:
+        raise InvalidRecord(f"{value!r} is not a day", field=name, advice=_A_DAY)
+    return day or ""
+
+
+def _day(field: str, value: str, today: str) -> str | None:
+    """The first day of `since`, or the last day of `until`; None if the value names no day."""
     if re.fullmatch(r"\d{4}-\d\d(?:-\d\d)?", value):
         return value if field == "since" or len(value) > len("2026-01") else f"{value}-31"
+    if not today:
+        return None
     from loki_memory.recall.plain_questions import period
 
-    limits = period(value.replace("-", " "), today) if today else None
-    if limits is None and strict:
-        raise InvalidRecord(f"{value!r} is not a day", field=field, advice=_A_DAY)
-    return limits[_DAYS.index(field)] if limits else ""
+    limits = period(value.replace("-", " "), today)
+    return limits[_DAYS.index(field)] if limits else None
 
 
 def _tidy(text: str) -> str:

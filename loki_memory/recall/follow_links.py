@@ -43,7 +43,7 @@ class Links(NamedTuple):
     document_of: NDArray[np.int32]  # by row
 
     def replaced(self, documents: Sequence[int]) -> list[int]:
-        """Those of some documents that another memory replaces."""
+        """Documents that another memory replaces."""
         names = self._names(documents)
         known = successors(self.database, list(names.values()))
         return [document for document, name in names.items() if name in known]
@@ -51,7 +51,7 @@ class Links(NamedTuple):
     def with_successors(
         self, ranked: Ranked, allowed: NDArray[np.bool_], reasons: dict[int, list[str]]
     ) -> Ranked:
-        """What holds, with the score of what it replaced where that one was better."""
+        """Put successors in the place of what they replace, with the better of both scores."""
         names = self._names(ranked.documents[:_LOOKED_AT].tolist())
         replaced = successors(self.database, list(names.values()))
         if not replaced and allowed[ranked.documents].all():
@@ -67,7 +67,9 @@ class Links(NamedTuple):
             if allowed[document] and names.get(document) not in replaced
         }
         for document, name in names.items():
-            for heir in self._documents([rows[one] for one in replaced.get(name, ())], allowed):
+            for heir in self._documents(
+                [rows[heir_id] for heir_id in replaced.get(name, ())], allowed
+            ):
                 scores[heir] = max(direct[document], scores.get(heir, direct[document]))
                 reasons.setdefault(heir, []).append(f"supersedes {name}")
         return rescored(ranked, self.store, scores)
@@ -121,7 +123,7 @@ class Links(NamedTuple):
 
 
 def successors(index: Index, names: Sequence[str]) -> dict[str, list[str]]:
-    """What replaces each of some memories in the end; what nothing replaces is left out.
+    """Map each memory to the last of its replacements; one that nothing replaces is left out.
 
     Links in a circle replace nothing.
     """

@@ -54,7 +54,7 @@ def deepened(
 
 
 def _gained(reach: Mapping[str, float], seeds: Mapping[str, float]) -> dict[str, float]:
-    """What the walk brought to each memory beyond where it began."""
+    """The gain of each memory by the walk, beyond where it began."""
     total = sum(seeds.values()) or 1.0
     start = {name: (1 - DAMPING) * score / total for name, score in seeds.items()}
     return {name: rank - start.get(name, 0.0) for name, rank in sorted(reach.items())}

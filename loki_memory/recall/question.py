@@ -1,4 +1,4 @@
-"""What a question asks for, read from its text alone: words, a speaker, dates, a kind of answer.
+"""Read a question from its text alone: words, a speaker, dates, a kind of answer.
 
 Nothing here needs the store. English is understood best; a question in another language simply has
 all of its words, no date and no kind of answer.
@@ -105,7 +105,7 @@ class Date(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a text asks for."""
+    """A question, read: its words and what else it asks for."""
 
     text: str
     words: tuple[str, ...]  # that say what it is about, each once, in their order

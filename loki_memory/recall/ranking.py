@@ -87,7 +87,7 @@ class Near(NamedTuple):
 
 
 class Signals(NamedTuple):
-    """What the index and the embedding say about a question."""
+    """Evidence of the index and the embedding about a question."""
 
     words: Sequence[Word]
     near: Sequence[Near]
@@ -137,7 +137,7 @@ def rank(corpus: Corpus, question: Question, signals: Signals, limit: int = 200)
 
 
 def _hopes(corpus: Corpus, question: Question) -> Floats | None:
-    """Who and when, for every document; None if the question does not say."""
+    """The worth of speaker and date for every document; None if the question names neither."""
     if question.speaker < 0 and not question.dates:
         return None
     hopes = np.zeros(len(corpus.row), np.float32)
@@ -170,10 +170,11 @@ def _spans(dates: Sequence[Date], oldest: int, newest: int) -> Iterator[tuple[in
     """First and last day, since 1970, of each date; of every year of the store if it has none."""
     years = [_year(day) for day in (oldest, newest)]
     for year, month, day in dates:
-        for one in [year] if year else range(max(years[0], years[1] - _YEARS), years[1] + 1):
+        possible = [year] if year else range(max(years[0], years[1] - _YEARS), years[1] + 1)
+        for candidate in possible:
             try:
-                begin = date(one, month, day or 1)
-                after = begin.replace(day=1, month=month % 12 + 1, year=one + month // 12)
+                begin = date(candidate, month, day or 1)
+                after = begin.replace(day=1, month=month % 12 + 1, year=candidate + month // 12)
             except ValueError:  # 31 April
                 continue
             end = begin if day else after.fromordinal(after.toordinal() - 1)
@@ -303,7 +304,7 @@ class _Tokens(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What the close look finds, per document of the region."""
+    """Results of the close look, per document of the region."""
 
     words: Floats
     cosine: Floats
@@ -389,7 +390,7 @@ def _weightiest(weights: Floats) -> Ints:
 
 
 def _lent(region: _Region, own: Floats) -> Floats:
-    """What a document's neighbours lend it of each column, for each of its passages."""
+    """Words and tokens that neighbours lend each passage, by column."""
     tall = np.zeros((region.height, own.shape[1]), np.float32)
     tall[region.place] = _best(region, own)
     lent = np.zeros_like(tall)
@@ -412,7 +413,7 @@ def _best(region: _Region, values: Floats) -> Floats:
 
 
 def _relative(corpus: Corpus, documents: Ints) -> Floats:
-    """How long documents are, as a multiple of what is usual for their kind."""
+    """The length of documents as a multiple of what is usual for their kind."""
     lengths = corpus.length.astype(np.float32) + 1
     usual = np.bincount(corpus.kind, lengths) / np.maximum(np.bincount(corpus.kind), 1)
     relative: Floats = (lengths[documents] / usual[corpus.kind[documents]]).astype(np.float32)
@@ -436,8 +437,8 @@ def _worded(
     uses: Floats = np.add.reduceat(parts / (full - parts), region.first)
     beyond = (1 - _B + _B * relative)[:, None].astype(np.float32)
     whole: Floats = (rarity * full * uses / (uses + beyond)).sum(axis=1)
-    mean: Floats = ((best + whole) / 2).astype(np.float32)
-    return mean
+    half = np.float32(0.5)
+    return half * best + half * whole
 
 
 def _summed(region: _Region, columns: Floats) -> Floats:
@@ -471,7 +472,7 @@ def _best_passage(region: _Region, score: Floats) -> Ints:
 
 
 def _trust(signals: Signals, found: _Found) -> float:
-    """How far words can be relied on: 1 if the best match has most of what was asked for.
+    """The weight of words: 1 if the best match has most of what was asked for.
 
     Where a question is put in other words than the memory, the best match is an accident.
     """
@@ -497,7 +498,7 @@ def _fused(region: _Region, found: _Found, trust: float) -> Parts:
 
 
 def _length(corpus: Corpus, documents: Ints) -> Floats:
-    """What a text loses for being long; the account of a session is long by nature."""
+    """The loss of a text for its length; the account of a session is long by nature."""
     longer = np.maximum(corpus.length[documents].astype(np.float32) + 1, _LONG)
     loss: Floats = np.float32(-_LENGTH) * np.log(longer / np.float32(_LONG))
     loss[corpus.kind[documents] == _EPISODE] = 0
@@ -518,7 +519,7 @@ def _bonus(corpus: Corpus, signals: Signals, region: _Region, tokens: _Tokens) -
 
 
 def _opens(corpus: Corpus, documents: Ints) -> Mask:
-    """Whether it is the first of a session of several."""
+    """Mark documents that open a session of several."""
     session = corpus.session
     before, after = np.maximum(documents - 1, 0), np.minimum(documents + 1, len(session) - 1)
     first = (session[before] != session[documents]) | (documents == 0)
@@ -528,7 +529,7 @@ def _opens(corpus: Corpus, documents: Ints) -> Mask:
 
 
 def _answers(corpus: Corpus, region: _Region, asks: Mask) -> Mask:
-    """Whether the turn before, somebody else's, asks and this one does not."""
+    """Mark turns that ask nothing and follow a question of somebody else."""
     asked = np.zeros(region.height + 1, np.bool_)
     asked[region.place + 1] = asks
     before = np.maximum(region.documents - 1, 0)
@@ -538,7 +539,7 @@ def _answers(corpus: Corpus, region: _Region, asks: Mask) -> Mask:
 
 
 def _having(corpus: Corpus, region: _Region, tokens: _Tokens, wanted: Ints) -> Mask:
-    """Which documents have one of the tokens."""
+    """Mark documents that have one of the tokens."""
     is_wanted = np.zeros(len(corpus.rarity), np.bool_)
     is_wanted[wanted] = True
     have = np.zeros(len(region.documents), np.bool_)

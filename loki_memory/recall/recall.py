@@ -110,27 +110,27 @@ def _check(name: str, values: Iterable[str | None], known: Iterable[str]) -> Non
 def recall(
     workspace: Workspace, asked: Query, *, budget: int | None = None, phase: str = ""
 ) -> tuple[Recollections, list[dict[str, float]]]:
-    """What the project and the user know about a question, and how each hit came by its score."""
+    """Recall from the project and the user; with each hit, the parts of its score."""
     homes = [home for home in workspace.homes if home.has_scope(asked.scope)]
     root = f"{workspace.layout.root}{os.sep}"
     asked = asked._replace(files=tuple(path.removeprefix(root) for path in asked.files))
     to_check = [home for home in homes if not home.ensure("folders").is_complete]
     floor = workspace.config.get("recall.floor") / 100
     found = _found(homes, asked, floor, phase)
-    ids = [one.hit.id for one in found.told]
+    ids = [line.hit.id for line in found.told]
     for _ in range(_LOOKS):
         if not any([home.ensure("shown", home.paths_of(ids)) for home in to_check]):  # noqa: C419 - all of them
             break
         found = _found(homes, asked, floor, phase)
-        ids = [one.hit.id for one in found.told]
+        ids = [line.hit.id for line in found.told]
     for home in homes:
         workspace.notices += home.retriever.notices
         home.retriever.notices = []
     told = found.told
     if budget is not None:
-        told = told[: within([shown(one.hit) for one in told], budget)]
+        told = told[: within([shown(line.hit) for line in told], budget)]
     hits = Recollections(
-        (one.hit for one in told),
+        (line.hit for line in told),
         filtered=found.filtered,
         certainty=round(found.certainty, 4),
         task=found.task,
@@ -138,7 +138,7 @@ def recall(
         counts=found.counts,
         in_few=found.in_few,
     )
-    return hits, [one.parts for one in told]
+    return hits, [line.parts for line in told]
 
 
 def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Found:
@@ -152,7 +152,7 @@ def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Fo
             filtered += answer.found
         else:
             told += lines
-    told.sort(key=lambda one: -one.hit.score)
+    told.sort(key=lambda line: -line.hit.score)
     told = _in_dispute(told[: asked.k])
     task = next((answer.task for answer, _ in answers if answer.task), "")
     counts = next((answer.counts for answer, _ in answers if answer.counts), "")
@@ -240,31 +240,32 @@ def _days_between(at: str, now: str) -> int | None:
 
 
 def _in_dispute(told: list[_Told]) -> list[_Told]:
-    """Where two hits contradict each other both say so, and the newer comes first."""
-    shown = {one.hit.id for one in told}
-    against: dict[str, set[str]] = {one.hit.id: shown & set(one.hit.contradicts) for one in told}
+    """Mark hits that contradict each other, and put the newer one first."""
+    hits = [line.hit for line in told]
+    shown = {hit.id for hit in hits}
+    against: dict[str, set[str]] = {hit.id: shown & set(hit.contradicts) for hit in hits}
     for a, b in combinations(told, 2):
         if a.slot and a.slot == b.slot and a.said != b.said:
             against[a.hit.id].add(b.hit.id)
             against[b.hit.id].add(a.hit.id)
     marked = [
-        one._replace(hit=_disputed(one.hit, tuple(sorted(against[one.hit.id])))) for one in told
+        line._replace(hit=_disputed(line.hit, tuple(sorted(against[line.hit.id])))) for line in told
     ]
     placed: list[_Told] = []
-    for one in marked:
-        _place(one, marked, placed)
+    for line in marked:
+        _place(line, marked, placed)
     return placed
 
 
-def _place(one: _Told, among: Sequence[_Told], placed: list[_Told]) -> None:
+def _place(line: _Told, among: Sequence[_Told], placed: list[_Told]) -> None:
     """Append a hit, after those that contradict it and are newer."""
-    if one in placed:
+    if line in placed:
         return
-    newer = [other for other in among if other.hit.id in one.hit.contradicts]
+    newer = [other for other in among if other.hit.id in line.hit.contradicts]
     for other in sorted(newer, key=lambda other: other.hit.at, reverse=True):
-        if other.hit.at > one.hit.at:
+        if other.hit.at > line.hit.at:
             _place(other, among, placed)
-    placed.append(one)
+    placed.append(line)
 
 
 def _disputed(hit: Recollection, others: tuple[str, ...]) -> Recollection:
@@ -273,7 +274,7 @@ def _disputed(hit: Recollection, others: tuple[str, ...]) -> Recollection:
 
 
 def _is_stale(root: Path, cited: str) -> bool:
-    """Whether code that a memory cites has changed since."""
+    """Check if code that a memory cites has changed since."""
     import orjson  # 4 ms, for the few memories that cite code
 
     from loki_memory.integrity.citations import is_stale

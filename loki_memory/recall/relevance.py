@@ -21,7 +21,7 @@ _EXACT = 0.95  # an id, a field, an error or a file that was asked for
 
 
 class Nearness(NamedTuple):
-    """How near a memory is to a question."""
+    """The nearness of a memory to a question."""
 
     alike: float  # MaxSim: how like the question's words are to its words, 0 to 1
     cosine: float  # of the two texts, after what all memories have in common is taken off

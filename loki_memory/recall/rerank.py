@@ -80,15 +80,18 @@ def newer_first(
     answers = [(statement, *_answer(statement.text, weights)) for statement in statements]
     most = max((cover for _, cover, _ in answers), default=0.0)
     enough = max(RIVAL * most, _ABOUT * sum(weights.values()))
-    rivals = [one for one, cover, states in answers if states and cover >= enough > 0]
-    newest = sorted(rivals, key=lambda one: one.at, reverse=True)
-    best = sorted((candidates[one.number].relevance for one in rivals), reverse=True)
-    passed = {one.number: score for one, score in zip(newest, best, strict=True)}
-    return [one._replace(relevance=passed.get(one.number, one.relevance)) for one in candidates]
+    rivals = [rival for rival, cover, states in answers if states and cover >= enough > 0]
+    newest = sorted(rivals, key=lambda rival: rival.at, reverse=True)
+    best = sorted((candidates[rival.number].relevance for rival in rivals), reverse=True)
+    passed = {rival.number: score for rival, score in zip(newest, best, strict=True)}
+    return [
+        candidate._replace(relevance=passed.get(candidate.number, candidate.relevance))
+        for candidate in candidates
+    ]
 
 
 def _answer(text: str, weights: Mapping[str, float]) -> tuple[float, bool]:
-    """How much of a question the best sentence covers, and whether that one states something."""
+    """The share of a question that the best sentence covers, and if it states something."""
     return max(
         (_cover(sentence, weights), bool(re.search(_VALUE, sentence) or re.search(_NORM, sentence)))
         for sentence in re.split(_SENTENCE_END, text)
@@ -129,7 +132,7 @@ def choose(
     alike: Callable[[int, int], float],
 ) -> list[tuple[Candidate, float]]:
     """At most k candidates with their scores, best first."""
-    scored = [(one, judged(one, task)) for one in candidates]
+    scored = [(candidate, judged(candidate, task)) for candidate in candidates]
     scored.sort(key=lambda pair: (-pair[1], pair[0].number))
     picked = _varied(scored, k, alike)
     for family in ("warnings", "skills"):
@@ -162,22 +165,22 @@ def _with_room(
     picked: list[tuple[Candidate, float]], scored: Sequence[tuple[Candidate, float]], family: str
 ) -> list[tuple[Candidate, float]]:
     """The best of a family takes the last place if none of it was chosen and it is good enough."""
-    if len(picked) < _MANY or any(FAMILIES.get(one.kind) == family for one, _ in picked):
+    if len(picked) < _MANY or any(FAMILIES.get(hit.kind) == family for hit, _ in picked):
         return picked
     best = next((pair for pair in scored if FAMILIES.get(pair[0].kind) == family), None)
     if best is None or best[1] < _ROOM * picked[0][1]:
         return picked
     others = [
         n
-        for n, (one, _) in enumerate(picked)
-        if FAMILIES.get(one.kind) not in {"warnings", "skills"}
+        for n, (hit, _) in enumerate(picked)
+        if FAMILIES.get(hit.kind) not in {"warnings", "skills"}
     ]
     last = max(others[1:], default=None)
     return picked if last is None else [*picked[:last], *picked[last + 1 :], best]
 
 
 def within(texts: Sequence[str], budget: int) -> int:
-    """How many of some lines fit a budget of tokens, estimated as bytes / 4."""
+    """Count the lines that fit a budget of tokens, estimated as bytes / 4."""
     used = 0
     for number, text in enumerate(texts):
         used += tokens(text)

@@ -68,7 +68,7 @@ class Hit(NamedTuple):
 
 
 class RetrieverAnswer(NamedTuple):
-    """What the retriever has to say to a question."""
+    """The answer of the retriever to a question."""
 
     hits: list[Hit]
     found: int  # candidates that there were
@@ -128,7 +128,7 @@ class Retriever:
         return self._catalogue
 
     def is_current(self) -> bool:
-        """Whether the catalogue is of what the index says now."""
+        """Check if the catalogue is of what the index says now."""
         return self._catalogue is not None and self._index.note("changed_ns") == self._state
 
     def _load(self) -> Catalogue:
@@ -157,7 +157,7 @@ class Retriever:
             self.notices.append("the embedding model is another one: all vectors were made anew")
 
     def tokens_available(self) -> int:
-        """What reading the whole store would cost, estimated as bytes / 4."""
+        """The cost of reading the whole store, estimated as bytes / 4."""
         return (int(self.prepare().size.sum(dtype=np.int64)) + 3) // 4
 
     # -- one question -----------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class Retriever:
         return allowed
 
     def _searched(self, links: Links, asked: Query, way: Route, allowed: Mask) -> Mask:
-        """What is ranked: what may be shown, and what leads to it by being superseded."""
+        """Mark what is ranked: what may be shown, and what leads to it by being superseded."""
         if asked.status or way.status or way.is_named:
             return allowed
         over = self._allowed(links.store, asked._replace(status="superseded"), way)
@@ -335,13 +335,13 @@ class Retriever:
         self, store: Catalogue, ranked: Ranked, candidates: Sequence[Candidate]
     ) -> list[DatedPassage]:
         """The short facts among the best candidates, each with its best passage."""
-        enough = RIVAL * max((one.relevance for one in candidates), default=0.0)
+        enough = RIVAL * max((candidate.relevance for candidate in candidates), default=0.0)
         numbers = [
-            one.number
-            for one in candidates
-            if one.kind == "fact"
-            and one.relevance >= enough
-            and store.corpus.length[ranked.documents[one.number]] <= _ESSAY
+            candidate.number
+            for candidate in candidates
+            if candidate.kind == "fact"
+            and candidate.relevance >= enough
+            and store.corpus.length[ranked.documents[candidate.number]] <= _ESSAY
         ]
         passages = store.passage[ranked.passage[numbers]].tolist() if len(numbers) > 1 else []
         texts = search.dated_passages(self._index, passages)
@@ -362,7 +362,7 @@ class Retriever:
         """Places among the ranked documents, with their final scores."""
         alike = self._alike(store, ranked.passage[: len(candidates)])
         chosen = choose(candidates, asked.k, task, lambda a, b: alike[a][b])
-        return [(one.number, score) for one, score in chosen]
+        return [(candidate.number, score) for candidate, score in chosen]
 
     def _known(self, rows: Sequence[int]) -> dict[int, list[Any]]:
         """By row: id, then what a Candidate is made of."""
@@ -424,7 +424,7 @@ def _has_words(ranked: Ranked) -> bool:
 
 
 def _text(query: str, error: str) -> str:
-    """What is searched for: the question, and of an error the line that says what went wrong."""
+    """The text to search for: the question, and the line of an error that says what went wrong."""
     if not error:
         return query
     from loki_memory.models.error_signature import salient
@@ -437,13 +437,13 @@ def _day(moment: str) -> int:
 
 
 def _passing(store: Catalogue, *, unasked: bool) -> Mask:
-    """What may be put into a context: see `gate`."""
+    """Mark memories that may be put into a context: see `gate`."""
     trusted: Mask = store.foreign == 0
     return trusted & (store.unproven == 0) if unasked else trusted
 
 
 def _among(codes: NDArray[np.uint8], wanted: Sequence[int]) -> Mask:
-    """Which codes are wanted. (numpy's `isin` would load 8 ms of masked arrays for it.)"""
+    """Mark the codes that are wanted. (numpy's `isin` would load 8 ms of masked arrays for it.)"""
     table = np.zeros(256, np.bool_)
     table[list(wanted)] = True
     chosen: Mask = table[codes]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Weights(NamedTuple):
-    """How much each family of memories counts for a type of task."""
+    """Weights of each family of memories for a type of task."""
 
     episodic: float
     semantic: float
@@ -97,7 +97,7 @@ def detect(text: str, *, phase: str = "", error: bool = False) -> str:
 
 
 def _heard(cues: str, words: list[str]) -> int:
-    """How many of some cues a text has."""
+    """Count the cues that a text has."""
     line = f" {' '.join(words)} "
     heard = 0
     for cue in cues.split(", "):
@@ -107,7 +107,7 @@ def _heard(cues: str, words: list[str]) -> int:
 
 
 def weight(kind: str, task: str) -> float:
-    """How much a kind of memory counts for a task, as a share of what counts most."""
+    """The weight of a kind of memory for a task, as a share of the greatest."""
     weights = TASKS.get(task, UNKNOWN)
     own: float = getattr(weights, FAMILIES.get(kind, "semantic"))
     return own / max(weights)

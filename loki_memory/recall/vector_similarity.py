@@ -21,7 +21,7 @@ _LONGEST = 4000  # characters of a question that are embedded
 
 
 class Lengths:
-    """How long the vectors of tokens are, each measured once."""
+    """Lengths of the vectors of tokens, each measured once."""
 
     def __init__(self, embedding: Embedding) -> None:
         self._known: Floats = np.zeros(embedding.vocabulary, np.float32)
