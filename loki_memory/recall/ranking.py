@@ -6,8 +6,8 @@ the session, the region, are then looked at closely:
 1. *Words.* Each word of the question counts by BM25 where it stands, and less where a neighbour in
    the same session says it: a turn of talk leaves out what was said just before. A word that a
    memory has itself gains nothing. What comes later lends half as much as what came before.
-2. *Cosine* of the question with the memory's best passage, and a little with all of them. The same
-   holds for words and MaxSim: a long memory says in one passage what another leaves out.
+   A memory of several passages counts half by its best one, half as a whole.
+2. *Cosine* of the question with the memory's best passage, and a little with all of them.
 3. *MaxSim.* Each token of the question finds its nearest token in the passage, with the same
    lending; rare tokens count more.
 4. Words that stand together, the scores of the two neighbours, length, who speaks, when, what kind
@@ -19,20 +19,20 @@ on sessions of coding agents; they are round because the optimum is flat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from datetime import date
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from loki_memory.models.kinds import KINDS
-from loki_memory.recall.catalogue import UNKNOWN_DAY
+from loki_memory.recall.dates import timely
+from loki_memory.recall.region import Region, around, best, lent, ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from loki_memory.recall.catalogue import Corpus
-    from loki_memory.recall.question import Date, Question
+    from loki_memory.recall.question import Question
 
     Ints = NDArray[np.int32]
     Floats = NDArray[np.float32]
@@ -40,11 +40,6 @@ if TYPE_CHECKING:
     Parts = dict[str, Floats]
 
 _SEEDS = 100  # candidates of the quick look; three times as many changed nothing
-_REACH = 4  # turns that a word is lent over
-_FADE = 70.0  # tokens of distance after which it counts 1/e
-_FAR = 210.0  # … and after which it counts nothing
-_LATER = 0.5  # what a word counts that is only said later: answers follow questions
-_MOST_PASSAGES = 3000  # of the region that are looked at closely
 _MOST_TOKENS = 24  # of the question, the rarest: a pasted log is no better described by more
 
 _WHOLE = 0.3  # of a likeness comes from all passages: one stray passage is not the memory
@@ -55,19 +50,13 @@ _BESIDE = 0.1  # of the score of the turn before and of the turn after
 _LENGTH = 0.07  # for each factor e in length beyond _LONG: long texts have a bit of everything
 _LONG = 60  # tokens
 _SPEAKER = 0.15
-_DATE = 0.5  # on the day, or in the month, that the question names
-_SOON = 0.25  # up to a week later: people tell what happened
-_WEEK = 7
 _EXPECTED = 0.15  # has a time for "when", a number for "how many"
 _OPENING = 0.1  # the first of a session says what the session is about
 _ASKS = 0.05  # taken from a short text that asks, given to the answer that follows
 _SHORT = 40  # tokens
 _SESSION = 0.2  # of the best score in the session
 
-_YEARS = 100  # that a month without a year is looked for in
 _EPISODE = KINDS.index("episode")
-_STEPS = np.array([step for step in range(-_REACH, _REACH + 1) if step], np.int32)
-_EPOCH = date(1970, 1, 1).toordinal()
 
 
 class Word(NamedTuple):
@@ -117,7 +106,7 @@ def rank(corpus: Corpus, question: Question, signals: Signals, limit: int = 200)
     """The best documents for a question; equal ones in the order of the corpus."""
     hopes = _hopes(corpus, question)
     quick = _quick(corpus, signals)
-    region = _region(corpus, signals, _seeds(corpus, signals, quick, hopes), quick)
+    region = around(corpus, signals.allowed, _seeds(corpus, signals, quick, hopes), quick)
     if not len(region.documents):
         return _nothing()
     found = _closely(corpus, signals, region)
@@ -144,45 +133,8 @@ def _hopes(corpus: Corpus, question: Question) -> Floats | None:
     if question.speaker >= 0:
         hopes += np.float32(_SPEAKER) * (corpus.speaker == question.speaker)
     if question.dates and len(hopes):
-        hopes += _timely(corpus.day, question.dates)
+        hopes += timely(corpus.day, question.dates)
     return hopes
-
-
-def is_dated(corpus: Corpus, question: Question) -> bool:
-    """Check if there is a memory of a day that the question names."""
-    days = tuple(date for date in question.dates if date.day)
-    return bool(days) and bool(_timely(corpus.day, days).max(initial=0) >= np.float32(_DATE))
-
-
-def _timely(days: Ints, dates: Sequence[Date]) -> Floats:
-    known = days[days != UNKNOWN_DAY]
-    if not len(known):
-        return np.zeros(len(days), np.float32)
-    best = np.zeros(len(days), np.float32)
-    for begin, end in _spans(dates, int(known.min()), int(known.max())):
-        inside = (days >= begin) & (days <= end)
-        soon = (days > end) & (days <= end + _WEEK)
-        np.maximum(best, _DATE * inside + _SOON * soon, out=best, casting="same_kind")
-    return best
-
-
-def _spans(dates: Sequence[Date], oldest: int, newest: int) -> Iterator[tuple[int, int]]:
-    """First and last day, since 1970, of each date; of every year of the store if it has none."""
-    years = [_year(day) for day in (oldest, newest)]
-    for year, month, day in dates:
-        possible = [year] if year else range(max(years[0], years[1] - _YEARS), years[1] + 1)
-        for candidate in possible:
-            try:
-                begin = date(candidate, month, day or 1)
-                after = begin.replace(day=1, month=month % 12 + 1, year=candidate + month // 12)
-            except ValueError:  # 31 April
-                continue
-            end = begin if day else after.fromordinal(after.toordinal() - 1)
-            yield begin.toordinal() - _EPOCH, end.toordinal() - _EPOCH
-
-
-def _year(day: int) -> int:
-    return date.fromordinal(min(max(day + _EPOCH, 1), date.max.toordinal())).year
 
 
 def _quick(corpus: Corpus, signals: Signals) -> Floats:
@@ -221,78 +173,6 @@ def _seeds(corpus: Corpus, signals: Signals, quick: Floats, hopes: Floats | None
     return np.arange(len(score), dtype=np.int32)
 
 
-# -- the region -----------------------------------------------------------------------------------
-
-
-class _Region(NamedTuple):
-    """Candidates with their neighbours.
-
-    For the lending, documents lie in a tall array in which two of one session are as many rows
-    apart as in the corpus, and those of different sessions too far apart to reach each other: then
-    "the turn before" is one slice of the whole array, not a search for each document.
-    """
-
-    documents: Ints  # ascending
-    place: Ints  # per document: its row in the tall array
-    height: int
-    centre: Floats  # per row; infinitely far where there is no document
-    passages: Ints  # of all documents, one after the other
-    first: Ints  # per document: its first passage among them
-    owner: Ints  # per passage: its document, as a number in the region
-
-
-def _region(corpus: Corpus, signals: Signals, seeds: Ints, quick: Floats) -> _Region:
-    documents = _with_neighbours(corpus, seeds)
-    if signals.allowed is not None:
-        documents = documents[signals.allowed[documents]]
-    passages, owner = _passages(corpus, documents, quick)
-    session = corpus.session[documents]
-    apart = np.diff(documents)
-    apart[(session[1:] != session[:-1]) | (session[1:] < 0)] = _REACH + 1
-    place = np.zeros(len(documents), np.int32)
-    np.cumsum(np.minimum(apart, _REACH + 1), out=place[1:])
-    height = int(place[-1]) + 1 if len(place) else 0
-    centre = np.full(height, np.inf, np.float32)
-    centre[place] = corpus.centre[documents]
-    first = np.searchsorted(owner, np.arange(len(documents), dtype=np.int32)).astype(np.int32)
-    return _Region(documents, place, height, centre, passages, first, owner)
-
-
-def _with_neighbours(corpus: Corpus, seeds: Ints) -> Ints:
-    """The seeds, the turn on either side, and turns further off that can still lend a word."""
-    chosen = np.zeros(len(corpus.row), np.bool_)
-    chosen[seeds] = True
-    others = seeds[:, None] + _STEPS
-    inside = np.clip(others, 0, len(chosen) - 1)
-    session, centre = corpus.session[seeds][:, None], corpus.centre[seeds][:, None]
-    joined = (others == inside) & (corpus.session[inside] == session) & (session >= 0)
-    joined &= (np.abs(_STEPS) == 1) | (np.abs(corpus.centre[inside] - centre) <= _FAR)
-    chosen[inside[joined]] = True
-    return np.flatnonzero(chosen).astype(np.int32)
-
-
-def _passages(corpus: Corpus, documents: Ints, quick: Floats) -> tuple[Ints, Ints]:
-    """The documents' passages and their owners; only the better ones where there are very many."""
-    begins = corpus.first[documents]
-    counts = corpus.first[documents + 1] - begins
-    owner = np.repeat(np.arange(len(documents), dtype=np.int32), counts)
-    passages = _ranges(begins, counts).astype(np.int32)
-    if len(passages) <= _MOST_PASSAGES:
-        return passages, owner
-    score = quick[passages]
-    best = np.maximum.reduceat(score, np.cumsum(counts) - counts)
-    floor = np.partition(score, -_MOST_PASSAGES)[-_MOST_PASSAGES]
-    kept = score >= np.minimum(best[owner], floor)
-    return passages[kept], owner[kept]
-
-
-def _ranges(begins: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """begins[0], begins[0] + 1, … counts[0] of them, then those of begins[1], …"""
-    ends = np.cumsum(counts, dtype=np.int64)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(begins - (ends - counts), counts)
-
-
 # -- the close look -------------------------------------------------------------------------------
 
 
@@ -317,28 +197,28 @@ class _Found(NamedTuple):
     closest: Floats
 
 
-def _closely(corpus: Corpus, signals: Signals, region: _Region) -> _Found:
+def _closely(corpus: Corpus, signals: Signals, region: Region) -> _Found:
     starts = corpus.starts[region.passages]
     counts = corpus.starts[region.passages + 1] - starts
-    tokens = corpus.tokens[_ranges(starts, counts)].astype(np.intp)
+    tokens = corpus.tokens[ranges(starts, counts)].astype(np.intp)
     words = _matches(corpus, signals.words, region.passages)
     likes = _likeness(corpus, signals, tokens, counts)
     cosine = signals.cosine[region.passages]
-    lent = _lent(region, np.hstack([words, likes]))
+    loans = lent(region, np.hstack([words, likes]))
     width = words.shape[1]
-    each_word = np.maximum(words, lent[:, :width])
-    each_token = np.maximum(likes, lent[:, width:])
+    each_word = np.maximum(words, loans[:, :width])
+    each_token = np.maximum(likes, loans[:, width:])
     by_word, by_token = each_word.sum(axis=1), each_token.sum(axis=1)
     return _Found(
         words=_worded(region, words, each_word, signals.words, _relative(corpus, region.documents)),
         cosine=_about(region, cosine, counts),
         maxsim=_summed(region, each_token),
-        near=_best(region, _together(corpus, signals.near, region.passages)),
+        near=best(region, _together(corpus, signals.near, region.passages)),
         passage=_best_passage(region, _share(by_word) + _spread(cosine) + _spread(by_token)),
         tokens=_Tokens(tokens, np.repeat(region.owner, counts)),
         certainty=float(likes.sum(axis=1).max()) + float(cosine.max()),
-        alike=_best(region, likes.sum(axis=1)),
-        closest=_best(region, cosine),
+        alike=best(region, likes.sum(axis=1)),
+        closest=best(region, cosine),
     )
 
 
@@ -389,29 +269,6 @@ def _weightiest(weights: Floats) -> Ints:
     return np.sort(order).astype(np.int32)
 
 
-def _lent(region: _Region, own: Floats) -> Floats:
-    """Words and tokens that neighbours lend each passage, by column."""
-    tall = np.zeros((region.height, own.shape[1]), np.float32)
-    tall[region.place] = _best(region, own)
-    lent = np.zeros_like(tall)
-    for step in range(1, min(_REACH, region.height - 1) + 1):
-        with np.errstate(invalid="ignore"):  # between two rows without a document
-            far = np.abs(region.centre[step:] - region.centre[:-step])
-        near = np.where(far <= _FAR, np.exp(-far / np.float32(_FADE)), 0).astype(np.float32)
-        near = near[:, None]
-        np.maximum(lent[step:], tall[:-step] * near, out=lent[step:])
-        np.maximum(lent[:-step], tall[step:] * (near * np.float32(_LATER)), out=lent[:-step])
-    return lent[region.place][region.owner]
-
-
-def _best(region: _Region, values: Floats) -> Floats:
-    """Each document's best over its passages."""
-    if len(region.passages) == len(region.documents):
-        return values
-    best: Floats = np.maximum.reduceat(values, region.first, axis=0)
-    return best
-
-
 def _relative(corpus: Corpus, documents: Ints) -> Floats:
     """The length of documents as a multiple of what is usual for their kind."""
     lengths = corpus.length.astype(np.float32) + 1
@@ -421,16 +278,16 @@ def _relative(corpus: Corpus, documents: Ints) -> Floats:
 
 
 def _worded(
-    region: _Region, own: Floats, each: Floats, words: Sequence[Word], relative: Floats
+    region: Region, own: Floats, each: Floats, words: Sequence[Word], relative: Floats
 ) -> Floats:
     """Half the words of each document's best passage, half BM25 of the document as a whole.
 
     A passage's BM25 tells how often it has a word, for its length; the sum over the passages is
     how often the document has it.
     """
-    best = _best(region, each.sum(axis=1))
-    if len(best) == len(each) or not words:
-        return best
+    nearest = best(region, each.sum(axis=1))
+    if len(nearest) == len(each) or not words:
+        return nearest
     rarity = np.maximum(np.array([word.rarity for word in words], np.float32), 1e-6)
     full = np.float32(_K1 + 1)
     parts = np.minimum(own / rarity, full - np.float32(0.05))
@@ -438,19 +295,19 @@ def _worded(
     beyond = (1 - _B + _B * relative)[:, None].astype(np.float32)
     whole: Floats = (rarity * full * uses / (uses + beyond)).sum(axis=1)
     half = np.float32(0.5)
-    return half * best + half * whole
+    return half * nearest + half * whole
 
 
-def _summed(region: _Region, columns: Floats) -> Floats:
+def _summed(region: Region, columns: Floats) -> Floats:
     """Each document's best passage, and a part of what all of its passages have together."""
-    best = _best(region, columns.sum(axis=1))
-    if len(best) == len(columns):
-        return best
-    together: Floats = _best(region, columns).sum(axis=1)
-    return np.float32(1 - _WHOLE) * best + np.float32(_WHOLE) * together
+    nearest = best(region, columns.sum(axis=1))
+    if len(nearest) == len(columns):
+        return nearest
+    together: Floats = best(region, columns).sum(axis=1)
+    return np.float32(1 - _WHOLE) * nearest + np.float32(_WHOLE) * together
 
 
-def _about(region: _Region, cosine: Floats, counts: NDArray[np.int64]) -> Floats:
+def _about(region: Region, cosine: Floats, counts: NDArray[np.int64]) -> Floats:
     """Each document's cosine; passages that were not embedded say nothing about the whole."""
     if len(region.passages) == len(region.documents):
         return cosine
@@ -458,13 +315,13 @@ def _about(region: _Region, cosine: Floats, counts: NDArray[np.int64]) -> Floats
     known: Floats = np.add.reduceat(embedded, region.first)
     total: Floats = np.add.reduceat(cosine * embedded, region.first)
     mean = (total / np.maximum(known, 1)).astype(np.float32)
-    return np.float32(1 - _WHOLE) * _best(region, cosine) + np.float32(_WHOLE) * mean
+    return np.float32(1 - _WHOLE) * best(region, cosine) + np.float32(_WHOLE) * mean
 
 
-def _best_passage(region: _Region, score: Floats) -> Ints:
+def _best_passage(region: Region, score: Floats) -> Ints:
     if len(region.passages) == len(region.documents):
         return region.passages
-    is_best = np.flatnonzero(score == _best(region, score)[region.owner])
+    is_best = np.flatnonzero(score == best(region, score)[region.owner])
     return region.passages[is_best[np.searchsorted(is_best, region.first)]]
 
 
@@ -480,7 +337,7 @@ def _trust(signals: Signals, found: _Found) -> float:
     return min(1.0, float(found.words.max()) / (_RELIABLE * asked)) if asked > 0 else 1.0
 
 
-def _fused(region: _Region, found: _Found, trust: float) -> Parts:
+def _fused(region: Region, found: _Found, trust: float) -> Parts:
     """The parts that speak of the text, with a little of the neighbours' scores."""
     third, most = np.float32(1 / 3), float(found.near.max())
     parts = {
@@ -505,7 +362,7 @@ def _length(corpus: Corpus, documents: Ints) -> Floats:
     return loss
 
 
-def _bonus(corpus: Corpus, signals: Signals, region: _Region, tokens: _Tokens) -> Floats:
+def _bonus(corpus: Corpus, signals: Signals, region: Region, tokens: _Tokens) -> Floats:
     bonus = np.zeros(len(region.documents), np.float32)
     bonus[_opens(corpus, region.documents)] = _OPENING
     if signals.expected is not None and len(signals.expected):
@@ -528,7 +385,7 @@ def _opens(corpus: Corpus, documents: Ints) -> Mask:
     return opens
 
 
-def _answers(corpus: Corpus, region: _Region, asks: Mask) -> Mask:
+def _answers(corpus: Corpus, region: Region, asks: Mask) -> Mask:
     """Mark turns that ask nothing and follow a question of somebody else."""
     asked = np.zeros(region.height + 1, np.bool_)
     asked[region.place + 1] = asks
@@ -538,7 +395,7 @@ def _answers(corpus: Corpus, region: _Region, asks: Mask) -> Mask:
     return answers
 
 
-def _having(corpus: Corpus, region: _Region, tokens: _Tokens, wanted: Ints) -> Mask:
+def _having(corpus: Corpus, region: Region, tokens: _Tokens, wanted: Ints) -> Mask:
     """Mark documents that have one of the tokens."""
     is_wanted = np.zeros(len(corpus.rarity), np.bool_)
     is_wanted[wanted] = True
@@ -547,15 +404,15 @@ def _having(corpus: Corpus, region: _Region, tokens: _Tokens, wanted: Ints) -> M
     return have
 
 
-def _best_of_session(corpus: Corpus, region: _Region, scores: Floats) -> Floats:
+def _best_of_session(corpus: Corpus, region: Region, scores: Floats) -> Floats:
     """The best score of each document's session; without a session, its own."""
     session = corpus.session[region.documents]
     opens = np.concatenate([[True], (session[1:] != session[:-1]) | (session[1:] < 0)])
-    best: Floats = np.maximum.reduceat(scores, np.flatnonzero(opens))[np.cumsum(opens) - 1]
-    return best
+    highest: Floats = np.maximum.reduceat(scores, np.flatnonzero(opens))
+    return highest[np.cumsum(opens) - 1]
 
 
-def _ordered(region: _Region, found: _Found, parts: Parts, limit: int) -> Ranked:
+def _ordered(region: Region, found: _Found, parts: Parts, limit: int) -> Ranked:
     scores = _total(parts)
     order = np.argsort(-scores, kind="stable")[: max(limit, 0)]
     return Ranked(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loki_memory.home import Home
-    from loki_memory.recall.retriever import Hit, RetrieverAnswer
+    from loki_memory.recall.explain import Hit
+    from loki_memory.recall.retriever import RetrieverAnswer
     from loki_memory.workspace import Workspace
 
 _WIDTH = 240  # characters of a line about a hit

@@ -6,7 +6,7 @@ index stays as it is, so that a process that asks again is answered in milliseco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,14 +21,15 @@ from loki_memory.index.vectors import Vectors
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.recall import catalogue
 from loki_memory.recall.catalogue import UNKNOWN_DAY
+from loki_memory.recall.dates import is_dated
 from loki_memory.recall.exact_signals import shared
+from loki_memory.recall.explain import Hit, explained
 from loki_memory.recall.field_filters import Route, route
 from loki_memory.recall.follow_links import Links
 from loki_memory.recall.full_text import Lexicon
 from loki_memory.recall.plain_questions import counted, translate
 from loki_memory.recall.question import Question, ask
-from loki_memory.recall.ranking import Ranked, Signals, Word, is_dated, rank
-from loki_memory.recall.relevance import Nearness
+from loki_memory.recall.ranking import Ranked, Signals, Word, rank
 from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, newer_first
 from loki_memory.recall.task_types import detect
 from loki_memory.recall.vector_similarity import Lengths, Meaning
@@ -52,19 +53,7 @@ _SESSION = SCOPES.index("session")
 _FEW = 10  # memories: among fewer nothing is rare, so a word that matches is reason to answer
 _MANY = 1000  # texts from which on model2vec embeds them: it takes 0.3 s to start
 _POOL = 30  # candidates that are looked at closely, at least
-_CLOSE = 0.8  # of the best cosine, from which on meaning is a reason of its own
-_WORDS_TOLD = 6
 _ESSAY = 400  # tokens: a longer text mentions many values and states none
-
-
-class Hit(NamedTuple):
-    """A memory that was chosen: its row, its score, the reasons, what the score is made of."""
-
-    row: int
-    score: float
-    why: list[str]
-    parts: dict[str, float]
-    nearness: Nearness | None = None  # None where nothing was ranked
 
 
 class RetrieverAnswer(NamedTuple):
@@ -193,7 +182,7 @@ class Retriever:
                 candidates, statements, {w.word: w.rarity for w in words if len(w.passages)}
             )
         chosen = self._chosen(store, asked, ranked, task, candidates)
-        hits = _explained(store, words, ranked, chosen, reasons, sure)
+        hits = explained(store, words, ranked, chosen, reasons, sure)
         in_few = len(store.corpus.row) < _FEW and _has_words(ranked)
         exact = bool(sure) or way.rows is not None or is_dated(store.corpus, question)
         # Of a long text's many tokens few are like those of any one memory.
@@ -377,47 +366,6 @@ class Retriever:
         return same
 
 
-def _explained(
-    store: Catalogue,
-    asked: Sequence[Word],
-    ranked: Ranked,
-    chosen: Sequence[tuple[int, float]],
-    reasons: Reasons,
-    sure: Collection[int],
-) -> list[Hit]:
-    documents = ranked.documents[[number for number, _ in chosen]]
-    words = _words_in(store, asked, documents)
-    cosine = ranked.parts.get("cosine")
-    best = float(cosine.max(initial=0)) if cosine is not None else 0.0
-    hits = []
-    for (number, score), document in zip(chosen, documents.tolist(), strict=True):
-        parts = {name: float(values[number]) for name, values in ranked.parts.items()}
-        close = best > 0 and parts.get("cosine", 0.0) >= _CLOSE * best
-        why = _why(reasons.get(document, []), words.get(document, []), close=close)
-        if not why:
-            lent = parts.get("bm25", 0.0) > 0
-            why = ["stands beside what matches" if lent else "the nearest there is"]
-        alike, near_by = float(ranked.alike[number]), float(ranked.cosine[number])
-        near = Nearness(alike, near_by, document in sure)
-        was_ranked = near.alike != 0 or near.cosine != 0
-        row = int(store.corpus.row[document])
-        hits.append(Hit(row, score, why, parts, near if was_ranked else None))
-    return hits
-
-
-def _words_in(
-    store: Catalogue, asked: Sequence[Word], documents: NDArray[np.int32]
-) -> dict[int, list[str]]:
-    """The words of the question that each document has."""
-    found: dict[int, list[str]] = {}
-    for word in asked:
-        has = np.zeros(len(store.corpus.row), np.bool_)
-        has[store.corpus.document[word.passages]] = True
-        for document in documents[has[documents]].tolist():
-            found.setdefault(document, []).append(word.word)
-    return found
-
-
 def _has_words(ranked: Ranked) -> bool:
     matched = ranked.parts.get("bm25")
     return matched is not None and float(matched.max(initial=0)) > 0
@@ -448,15 +396,6 @@ def _among(codes: NDArray[np.uint8], wanted: Sequence[int]) -> Mask:
     table[list(wanted)] = True
     chosen: Mask = table[codes]
     return chosen
-
-
-def _why(reasons: Sequence[str], words: Sequence[str], *, close: bool) -> list[str]:
-    why = list(dict.fromkeys(reasons))
-    if words:
-        why.append("matches " + ", ".join(f"'{word}'" for word in words[:_WORDS_TOLD]))
-    if close:
-        why.append("close in meaning")
-    return why
 
 
 def _latest(store: Catalogue, allowed: Mask, k: int, way: Route) -> RetrieverAnswer:
