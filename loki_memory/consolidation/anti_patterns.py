@@ -63,7 +63,7 @@ def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> PhaseCha
     """One anti-pattern per error."""
     put: list[AntiPattern] = []
     steps: list[BeliefChange] = []
-    refused = {one.rejected for one in snapshot.of(Tombstone) if one.rejected}
+    refused = {tombstone.rejected for tombstone in snapshot.of(Tombstone) if tombstone.rejected}
     for id_, known in sorted(_by_error(snapshot, touched).items()):
         if id_ in refused or _is_rejected(snapshot, known.newest):
             continue
@@ -86,32 +86,32 @@ def _earlier(snapshot: Snapshot, new: AntiPattern) -> Iterator[AntiPattern]:
         is_same = not template.startswith(RULE) and f"{RULE}{rule(old.what_fails)}" == named
         if is_open and is_same and old.scope == new.scope:
             link = {"to": new.id, "relation": "superseded_by", "why": SAME}
-            links = [*(one.model_dump(exclude_unset=True) for one in old.links), link]
+            links = [*(relation.model_dump(exclude_unset=True) for relation in old.links), link]
             yield old.changed(status="superseded", links=links)
 
 
 def _by_error(snapshot: Snapshot, touched: Touched | None) -> dict[str, KnownAntiPatterns]:
-    """What is known of each error that a touched episode met."""
+    """Return what is known of each error that a touched episode met."""
     found: dict[str, list[Occurrence]] = {}
     fresh = snapshot.episodes if touched is None else _episodes(snapshot, touched)
-    for one in (one for episode in fresh for one in _occurrences(episode)):
-        found.setdefault(one.failure.id, []).append(one)
+    for entry in (occurrence for episode in fresh for occurrence in _occurrences(episode)):
+        found.setdefault(entry.failure.id, []).append(entry)
     return {id_: _known(snapshot, id_, met, touched) for id_, met in sorted(found.items())}
 
 
 def _occurrences(episode: EpisodeFeatures) -> list[Occurrence]:
-    return [Occurrence(episode, one) for one in episode.mishaps()]
+    return [Occurrence(episode, mishap) for mishap in episode.mishaps()]
 
 
 def _known(
     snapshot: Snapshot, id_: str, met: list[Occurrence], touched: Touched | None
 ) -> KnownAntiPatterns:
-    """What is new, and of the episodes that the record cites those that met the error too."""
+    """The new episodes, and those that the record cites if they met the error too."""
     record = snapshot.records.get(id_)
     old = record if isinstance(record, AntiPattern) else None
     by_episode: dict[str, list[Occurrence]] = {}
-    for one in met:
-        by_episode.setdefault(one.episode.id, []).append(one)
+    for occurrence in met:
+        by_episode.setdefault(occurrence.episode.id, []).append(occurrence)
     fresh = _episodes(snapshot, by_episode)
     cited = old.evidence.for_ if old and touched is not None else []
     episodes = _episodes(snapshot, {*cited, *by_episode})
@@ -119,12 +119,14 @@ def _known(
     last: list[list[Occurrence]] = []
     for episode in reversed(episodes):
         if episode.id not in by_episode:
-            every = _occurrences(episode)
-            by_episode[episode.id] = [one for one in every if one.failure.id == id_]
+            by_episode[episode.id] = [
+                occurrence for occurrence in _occurrences(episode) if occurrence.failure.id == id_
+            ]
         last += filter(None, [by_episode[episode.id]])
         if len(last) == _NEWEST:
             break
-    return KnownAntiPatterns(fresh, [one for those in last for one in those], old)
+    newest = [occurrence for occurrences in last for occurrence in occurrences]
+    return KnownAntiPatterns(fresh, newest, old)
 
 
 def _episodes(snapshot: Snapshot, ids: Iterable[str]) -> list[EpisodeFeatures]:
@@ -137,13 +139,15 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     every, unlisted = _resolutions(met, _archived(snapshot, old)), _unlisted(snapshot, old)
     resolutions = every[: snapshot.thresholds.resolutions]
     others = (_overcame(every) | unlisted) - _overcame(resolutions)
-    episodes = {one.id for one in known.fresh} | set(old.evidence.for_ if old else ())
+    episodes = {episode.id for episode in known.fresh} | set(old.evidence.for_ if old else ())
     first, last = known.fresh[0], known.fresh[-1]
     fields: dict[str, Any] = {
         "id": id_,
         "what_fails": _line(met),
-        "prevention": next((one.do for one in resolutions if one.for_), None),
-        "resolutions": [one.model_dump(mode="json", exclude_unset=True) for one in resolutions],
+        "prevention": next((resolution.do for resolution in resolutions if resolution.for_), None),
+        "resolutions": [
+            resolution.model_dump(mode="json", exclude_unset=True) for resolution in resolutions
+        ],
         "otherwise": sorted(others) or None,
         "status": "candidate",
         "scope": first.scope,
@@ -174,7 +178,7 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
 
 def _line(met: list[Occurrence]) -> str:
     """The line that names an error: of a linter's rule what its messages have in common."""
-    lines = [one.failure.line for one in met]
+    lines = [occurrence.failure.line for occurrence in met]
     is_rule = met[0].failure.key.template.startswith(RULE)
     shared = common(lines).strip(f"{LEFT_OUT} ") if is_rule and len({*lines}) > 1 else ""
     return shared if len(content(shared.replace(LEFT_OUT, " "))) >= _TELLING else _commonest(lines)
@@ -191,92 +195,98 @@ def _commands(met: list[Occurrence], old: AntiPattern | None) -> list[str] | Non
 
 
 def _archived(snapshot: Snapshot, old: AntiPattern | None) -> list[Resolution]:
-    """What a record says of remedies beyond the episodes at hand."""
+    """Return what a record says of remedies beyond the episodes at hand."""
     kept: list[Resolution] = []
-    for one in old.resolutions if old else ():
-        helped = [episode for episode in one.for_ if episode not in snapshot.records]
-        failed = [episode for episode in one.against if episode not in snapshot.records]
-        if helped or failed or not (one.for_ or one.against):
-            kept.append(one.model_copy(update={"for_": helped, "against": failed}))
+    for resolution in old.resolutions if old else ():
+        helped = [episode for episode in resolution.for_ if episode not in snapshot.records]
+        failed = [episode for episode in resolution.against if episode not in snapshot.records]
+        if helped or failed or not (resolution.for_ or resolution.against):
+            kept.append(resolution.model_copy(update={"for_": helped, "against": failed}))
     return kept
 
 
 def _unlisted(snapshot: Snapshot, old: AntiPattern | None) -> set[str]:
-    """Those that a record lists as `otherwise` beyond the episodes at hand."""
-    return {one for one in otherwise(old) if one not in snapshot.records} if old else set()
+    """Return those that a record lists as `otherwise` beyond the episodes at hand."""
+    return (
+        {antipattern for antipattern in otherwise(old) if antipattern not in snapshot.records}
+        if old
+        else set()
+    )
 
 
 def _overcame(resolutions: Iterable[Resolution]) -> set[str]:
-    return {episode for one in resolutions for episode in one.for_}
+    return {episode for resolution in resolutions for episode in resolution.for_}
 
 
 def _resolutions(met: list[Occurrence], archived: list[Resolution]) -> list[Resolution]:
     """The best by how surely they help; a later success of an episode outweighs its failures."""
     best: dict[str, Resolution] = {}
-    known = [*archived, *(_tried(one) for one in met if one.failure.do)]
-    for one in known:
-        same = best.get(group(one.do))
-        best[group(one.do)] = _joined(same, one) if same else one
-    ranked = [_supported(one, met) for one in best.values()]
+    known = [*archived, *(_tried(occurrence) for occurrence in met if occurrence.failure.do)]
+    for resolution in known:
+        same = best.get(group(resolution.do))
+        best[group(resolution.do)] = _joined(same, resolution) if same else resolution
+    ranked = [_supported(entry, met) for entry in best.values()]
     overcame = _overcame(ranked)
-    ranked.sort(key=lambda one: (len(brought_in(one.do)), one.do))  # what is plain is told first
+    ranked.sort(
+        key=lambda resolution: (len(brought_in(resolution.do)), resolution.do)
+    )  # what is plain is told first
     ranked.sort(key=_newest, reverse=True)
     ranked.sort(key=_names)
     ranked.sort(key=_wording, reverse=True)
-    return sorted(ranked, key=lambda one: _worth(one, overcame), reverse=True)
+    return sorted(ranked, key=lambda resolution: _worth(resolution, overcame), reverse=True)
 
 
-def _tried(one: Occurrence) -> Resolution:
-    side = "for" if one.failure.worked else "against"
+def _tried(occurrence: Occurrence) -> Resolution:
+    side = "for" if occurrence.failure.worked else "against"
     return Resolution.model_validate(
-        {"do": one.failure.do, "for": [], "against": [], side: [one.episode.id]}
+        {"do": occurrence.failure.do, "for": [], "against": [], side: [occurrence.episode.id]}
     )
 
 
-def _joined(one: Resolution, other: Resolution) -> Resolution:
-    helped = {*one.for_, *other.for_}
-    failed = {*one.against, *other.against} - helped
-    do = min((one.do, other.do), key=lambda text: (-len(text), text))
-    extra = {**(other.model_extra or {}), **(one.model_extra or {})}
+def _joined(resolution: Resolution, other: Resolution) -> Resolution:
+    helped = {*resolution.for_, *other.for_}
+    failed = {*resolution.against, *other.against} - helped
+    do = min((resolution.do, other.do), key=lambda text: (-len(text), text))
+    extra = {**(other.model_extra or {}), **(resolution.model_extra or {})}
     return Resolution.model_validate(
         {"do": do, "for": sorted(helped), "against": sorted(failed), **extra}
     )
 
 
-def _supported(one: Resolution, met: list[Occurrence]) -> Resolution:
+def _supported(resolution: Resolution, met: list[Occurrence]) -> Resolution:
     """With the episodes that got over the error by a name that it brings in."""
-    names = brought_in(one.do)
+    names = brought_in(resolution.do)
     alike = {at.id for at, other in met if other.worked and names & other.names}
-    helped = alike.union(one.for_)
-    failed = [episode for episode in one.against if episode not in helped]
-    return one.model_copy(update={"for_": sorted(helped), "against": failed})
+    helped = alike.union(resolution.for_)
+    failed = [episode for episode in resolution.against if episode not in helped]
+    return resolution.model_copy(update={"for_": sorted(helped), "against": failed})
 
 
-def _newest(one: Resolution) -> str:
+def _newest(resolution: Resolution) -> str:
     """Of equals the one that was used last fits the code as it is; ids begin with their day."""
-    return max((*one.for_, *one.against), default="")
+    return max((*resolution.for_, *resolution.against), default="")
 
 
-def _wording(one: Resolution) -> int:
-    """What explains comes before what only shows a change or a command."""
-    is_bare = BARE.match(one.do) is not None
-    return 0 if is_bare else 2 if _EXAMPLE in one.do else 1
+def _wording(resolution: Resolution) -> int:
+    """Return what explains comes before what only shows a change or a command."""
+    is_bare = BARE.match(resolution.do) is not None
+    return 0 if is_bare else 2 if _EXAMPLE in resolution.do else 1
 
 
-def _names(one: Resolution) -> int:
-    """How many names of code an explanation has: one without any holds in other places too."""
-    explained, example, _ = one.do.partition(_EXAMPLE)
+def _names(resolution: Resolution) -> int:
+    """Count the names of code in an explanation: without any it holds in other places."""
+    explained, example, _ = resolution.do.partition(_EXAMPLE)
     return len(_CODE.findall(explained)) if example else 0
 
 
-def _worth(one: Resolution, overcame: set[str]) -> float:
+def _worth(resolution: Resolution, overcame: set[str]) -> float:
     """By those that overcame the error, with it and without: a task can fail for other reasons."""
-    return lower_bound(len(one.for_), len(overcame.difference(one.for_)))
+    return lower_bound(len(resolution.for_), len(overcame.difference(resolution.for_)))
 
 
 def _is_rejected(snapshot: Snapshot, met: list[Occurrence]) -> bool:
     """One wording of an error that a person rejected rejects them all."""
-    lines = {one.failure.line for one in met} if snapshot.rejected else ()
+    lines = {occurrence.failure.line for occurrence in met} if snapshot.rejected else ()
     return any(tombstone_id(line) in snapshot.rejected for line in lines)
 
 

@@ -31,10 +31,15 @@ _IMPORTANT = 0.8  # from here on a memory is kept whatever its age
 def forget(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:  # noqa: ARG001 - age comes to all
     """Summaries of old episodes, and what may leave the memory that is searched."""
     gone = {*_old_episodes(snapshot), *_replaced(snapshot)}
-    put = {one.id: one for one in _summaries(snapshot) if one.id not in gone}
-    orphans = {one.id: one for one in _adopted(snapshot, gone)}
-    steps = [BeliefChange("archived", one, snapshot.records[one].title()) for one in sorted(gone)]
-    steps += [BeliefChange("summarised", one.id, one.title(), (one.id,)) for one in put.values()]
+    put = {entry.id: entry for entry in _summaries(snapshot) if entry.id not in gone}
+    orphans = {belief.id: belief for belief in _adopted(snapshot, gone)}
+    steps = [
+        BeliefChange("archived", old_episode, snapshot.records[old_episode].title())
+        for old_episode in sorted(gone)
+    ]
+    steps += [
+        BeliefChange("summarised", entry.id, entry.title(), (entry.id,)) for entry in put.values()
+    ]
     return PhaseChanges(tuple({**put, **orphans}.values()), tuple(sorted(gone)), tuple(steps))
 
 
@@ -45,29 +50,33 @@ def _age(snapshot: Snapshot, moment: str) -> int:
 def _older(snapshot: Snapshot, days: int) -> list[EpisodeFeatures]:
     """The episodes that may be thinned, from more than so many days ago."""
     day = day_before(snapshot.day, days)
-    end = bisect_left(snapshot.episodes, day, key=lambda one: one.timestamp)
+    end = bisect_left(snapshot.episodes, day, key=lambda episode: episode.timestamp)
     left_alone = {*snapshot.archived, *snapshot.tracked}
-    return [one for one in snapshot.episodes[:end] if one.id not in left_alone]
+    return [episode for episode in snapshot.episodes[:end] if episode.id not in left_alone]
 
 
 def _summaries(snapshot: Snapshot) -> Iterator[Episode]:
     due = summarised(_older(snapshot, snapshot.thresholds.summarise_days))
-    shorter = (summary(snapshot.whole[one.id]) for one in due)
-    yield from (one for one in shorter if one)
+    shorter = (summary(snapshot.whole[episode.id]) for episode in due)
+    yield from (entry for entry in shorter if entry)
 
 
 def summarised(old: Iterable[EpisodeFeatures]) -> Iterator[EpisodeFeatures]:
-    """Those of old episodes of which only a summary is kept; it is made from the whole."""
-    return (one for one in old if not one.pinned and not one.is_terse)
+    """Yield those of old episodes of which only a summary is kept; it is made from the whole."""
+    return (episode for episode in old if not episode.pinned and not episode.is_terse)
 
 
 def _old_episodes(snapshot: Snapshot) -> set[str]:
     """Old, not important, and nothing that lives rests on them; an old one holds nobody else."""
     old = _older(snapshot, snapshot.thresholds.archive_days)
-    due = {one.id for one in old if not one.pinned and (one.importance or 0) < _IMPORTANT}
+    due = {
+        episode.id
+        for episode in old
+        if not episode.pinned and (episode.importance or 0) < _IMPORTANT
+    }
     if due:
-        names = {one.id for one in old}
-        others = (one for name, one in snapshot.records.items() if name not in names)
+        names = {episode.id for episode in old}
+        others = (record for name, record in snapshot.records.items() if name not in names)
         due.difference_update(chain.from_iterable(map(_names, filter(is_live, others))))
     return due
 
@@ -85,7 +94,7 @@ def _names(record: Record) -> Sequence[str]:
 
 
 def _named_by(belief: Belief) -> list[str]:
-    """What a belief's edges lead to, without the arrows: beliefs are many, and files no ids."""
+    """The targets of a belief's edges, without beliefs' arrows and without files."""
     rests = (*belief.rests_on(), *belief.episodes_against())
     return [*rests, *(link.to for link in belief.links), belief.parent or ""]
 
@@ -96,29 +105,31 @@ def _replaced(snapshot: Snapshot) -> Iterator[str]:
     Where the two say the same, that one rests on the evidence of both, which stays.
     """
     old = [
-        one
-        for one in snapshot.of(Belief)
-        if one.status == "superseded" and not one.pinned and SAME not in replaced_because(one)
+        belief
+        for belief in snapshot.of(Belief)
+        if belief.status == "superseded"
+        and not belief.pinned
+        and SAME not in replaced_because(belief)
     ]
     limit = snapshot.thresholds.superseded_days
-    due = [one for one in old if _age(snapshot, one.invalid_at or one.when()) > limit]
+    due = [belief for belief in old if _age(snapshot, belief.invalid_at or belief.when()) > limit]
     if not due:
         return
     inherited = _inherited(snapshot)
-    yield from (one.id for one in due if one.id in inherited)
+    yield from (belief.id for belief in due if belief.id in inherited)
 
 
 def _inherited(snapshot: Snapshot) -> set[str]:
     """The ids of beliefs in whose place a live one stands, be it as the heir of an heir."""
     forerunners: dict[str, set[str]] = defaultdict(set)
-    for one in snapshot.of(Belief):
-        for link in one.links:
+    for belief in snapshot.of(Belief):
+        for link in belief.links:
             if link.relation == "superseded_by":
-                forerunners[link.to].add(one.id)
+                forerunners[link.to].add(belief.id)
             elif link.relation == "supersedes":
-                forerunners[one.id].add(link.to)
+                forerunners[belief.id].add(link.to)
     found: set[str] = set()
-    waiting = [one for one in sorted(forerunners) if _lives(one, snapshot)]
+    waiting = [forerunner for forerunner in sorted(forerunners) if _lives(forerunner, snapshot)]
     while waiting:
         more = forerunners[waiting.pop()] - found
         found |= more

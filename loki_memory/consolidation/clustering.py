@@ -193,8 +193,8 @@ def _average_link(measure: Measure, members: list[int], threshold: float) -> lis
     distance = 1 - measure.similarity(items, items)
     np.fill_diagonal(distance, 0)
     for pair in measure.apart(members):
-        one, other = np.searchsorted(items, pair)
-        distance[one, other] = distance[other, one] = _NEVER
+        entry, other = np.searchsorted(items, pair)
+        distance[entry, other] = distance[other, entry] = _NEVER
     limit = 1 - threshold + 0.5 * 10**-_DIGITS  # clusters exactly as far apart are joined
     linkage: dict[str, Any] = {"metric": "precomputed", "linkage": "average"}
     found = AgglomerativeClustering(None, **linkage, distance_threshold=limit).fit(distance)
@@ -210,6 +210,8 @@ def clusters_of_goals(snapshot: Snapshot) -> list[list[EpisodeFeatures]]:
     found = [
         in_time(episodes[at] for at in cluster)
         for episodes in scopes.values()
-        for cluster in clusters([one.goal for one in episodes], snapshot.thresholds.cluster)
+        for cluster in clusters(
+            [other_episode.goal for other_episode in episodes], snapshot.thresholds.cluster
+        )
     ]
     return sorted(found, key=lambda cluster: (cluster[0].timestamp, cluster[0].id))

@@ -41,6 +41,7 @@ _SHOWN = 200  # characters of a command that worked
 _SAID = 400  # characters of what somebody wrote
 _NAMES = 4  # of the names that a repair brought in
 _COMMON = 0.3  # of the words of a failed command that its corrected form still has
+_ALIKE = 0.6  # of the letters of two names, where one is a correction of the other
 _SAME = 0.6  # of the words of the shorter of two messages
 _TERM = re.compile(r"\w{3,}")
 _FAILED = frozenset({"fail", "failed", "failure", "error", "errored"})
@@ -94,7 +95,7 @@ class _Known(NamedTuple):
 
 
 class _Remedy(NamedTuple):
-    """What was done about an error, and the names that it brought in."""
+    """The remedy of an error, and the names that it brought in."""
 
     do: str = ""
     names: frozenset[str] = frozenset()
@@ -102,7 +103,7 @@ class _Remedy(NamedTuple):
 
 @lru_cache(maxsize=16384)
 def group(do: str) -> str:
-    """What makes two resolutions one: the exchange of names, not the command that shows it."""
+    """The key of a resolution: the exchange of names, not the command that shows it."""
     return normal(do.partition(_EXAMPLE)[0])
 
 
@@ -122,16 +123,19 @@ def brought_in(do: str) -> frozenset[str]:
 def mishaps(episode: Episode) -> list[Failure]:
     """All errors of an episode that have a key, in its order."""
     known = (_recognised(episode, met) for met in _met(episode))
-    found = [_mishap(episode, one) for one in known if one]
-    last = {one.id: at for at, one in enumerate(found)}
-    final = {(one.id, group(found[last[one.id]].do)) for one in found}
-    return [one._replace(worked=one.worked and (one.id, group(one.do)) in final) for one in found]
+    found = [_mishap(episode, entry) for entry in known if entry]
+    last = {failure.id: at for at, failure in enumerate(found)}
+    final = {(failure.id, group(found[last[failure.id]].do)) for failure in found}
+    return [
+        failure._replace(worked=failure.worked and (failure.id, group(failure.do)) in final)
+        for failure in found
+    ]
 
 
 def _met(episode: Episode) -> Iterator[_Met]:
-    """What the episode tells, then what only its actions tell."""
+    """Yield what the episode tells, then what only its actions tell."""
     log = episode.action_log
-    failing = [at for at, one in enumerate(log) if one.error]
+    failing = [at for at, action in enumerate(log) if action.error]
     told: set[int] = set()
     for error in episode.errors_encountered:
         whole = error.message or error.type
@@ -145,13 +149,13 @@ def _met(episode: Episode) -> Iterator[_Met]:
 
 
 def _is_same(told: str, logged: str) -> bool:
-    """Whether a log mentions an error that the episode tells: most words of the shorter are common.
+    """Check that a log mentions an error: most words of the shorter text are common.
 
     A log often has only the first words of it, or its code.
     """
-    one, other = _terms(told), _terms(logged)
-    least = min(len(one), len(other))
-    return least > 0 and len(one & other) >= _SAME * least
+    entry, other = _terms(told), _terms(logged)
+    least = min(len(entry), len(other))
+    return least > 0 and len(entry & other) >= _SAME * least
 
 
 # The same errors come again, in the same words: that is why they are kept.
@@ -167,7 +171,7 @@ def complaint(error: str) -> str:
 
 
 def key(error: str, action: str, target: str) -> Key | None:
-    """What makes an error that an action met the same error again: of a linter's, its rule."""
+    """The key of an error that an action met: of a linter's finding, its rule."""
     named = rule(error)
     if named:
         return Key("", f"{RULE}{named}", "")
@@ -216,7 +220,7 @@ def _public(line: str) -> str:
 
 
 def _general(line: str) -> str:
-    """What a linter complains of, without the names of one place."""
+    """Return what a linter complains of, without the names of one place."""
     return _LINES_OF_PLACE.sub("", _NAMES_OF_PLACE.sub("`…`", line))
 
 
@@ -236,7 +240,7 @@ def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:
 
 
 def _later(log: list[Action], found: Key) -> _Remedy:
-    """How the first action of a log came to succeed: in another form, or after something else."""
+    """The way in which the first action of a log came to succeed."""
     failed = _command(log[0])
     for later in log[1:]:
         fixed = _command(later)
@@ -256,7 +260,7 @@ def _later(log: list[Action], found: Key) -> _Remedy:
 
 
 def _command(action: Action) -> str:
-    """What was run; what a shell does with the output is no part of it."""
+    """Return what was run; what a shell does with the output is no part of it."""
     target = action.target or ""
     return _OUTPUT.split(target)[0].strip() if is_shell(action.action) else target
 
@@ -266,7 +270,7 @@ def _has_worked(action: Action) -> bool:
 
 
 def _is_corrected(failed: str, fixed: str) -> bool:
-    """Whether it is what failed in another form, not a sentence about it."""
+    """Check whether it is what failed in another form, not a sentence about it."""
     before, after = _names(failed), _names(fixed)
     if failed.split()[:1] == fixed.split()[:1] and _LOOKS_LIKE_CODE.search(fixed):
         return True
@@ -283,7 +287,7 @@ def _exchange(failed: str, fixed: str, param: str) -> _Remedy:
     if not new and not gone:
         return _Remedy(command)
     name = param.rpartition(".")[2]
-    old = [one for one in gone if one == name] or gone
+    old = [entry for entry in gone if entry == name] or gone
     shown = ", ".join(_nearest(name or " ".join(old), new))
     left = ", ".join(old[:_NAMES])
     exchange = f"{left}{_ARROW}{shown}" if left else f"{_WITH}{shown}"
@@ -294,16 +298,17 @@ def _exchange(failed: str, fixed: str, param: str) -> _Remedy:
 
 def _nearest(name: str, names: list[str]) -> list[str]:
     """The one that is spelled most like the old name, if one is; else the first few."""
-    likeness = {one: _spelled_alike(name, one) for one in names}
-    alike = sorted((one for one in names if likeness[one] >= 0.6), key=lambda one: -likeness[one])  # noqa: PLR2004
+    likeness = {other: _spelled_alike(name, other) for other in names}
+    alike = [other for other in names if likeness[other] >= _ALIKE]
+    alike.sort(key=lambda other: -likeness[other])
     return alike[:1] or names[:_NAMES]
 
 
 @lru_cache(maxsize=65536)
-def _spelled_alike(one: str, other: str) -> float:
+def _spelled_alike(text: str, other: str) -> float:
     from difflib import SequenceMatcher
 
-    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+    return SequenceMatcher(None, text, other, autojunk=False).ratio()
 
 
 @lru_cache(maxsize=16384)
@@ -331,7 +336,7 @@ _salient = lru_cache(maxsize=16384)(salient)
 
 
 class FailureResponse(NamedTuple):
-    """What was done right after an error; it has no name if that was just tried again."""
+    """The move right after an error; without a name if it was just tried again."""
 
     head: str  # of the error's key
     template: str
@@ -359,7 +364,7 @@ def failed(episode: Episode) -> Iterator[str]:
 
 
 def responses(episode: Episode) -> Iterator[FailureResponse]:
-    """What was done after each error that has a key."""
+    """Yield what was done after each error that has a key."""
     for action, then in pairwise(episode.action_log):
         found = action.error and key(action.error, action.action, action.target or "")
         if found:

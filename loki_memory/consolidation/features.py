@@ -89,10 +89,10 @@ class EpisodeFeatures(NamedTuple):
     def first_actions(self, wanted: Move) -> list[FirstAction]:
         """The first action that makes a move, if one does."""
         found = map(FirstAction._make, self.first_done)
-        return [one for one in found if (one.head, one.place) == wanted][:1]
+        return [entry for entry in found if (entry.head, entry.place) == wanted][:1]
 
     def mishaps(self) -> list[Failure]:
-        return [_failure(*one) for one in self.failures]
+        return [_failure(*failure) for failure in self.failures]
 
     def statements(self) -> list[StatedSentence]:
         return [*map(StatedSentence._make, self.stated)]
@@ -112,7 +112,7 @@ class StatedSentence(NamedTuple):
 
 
 class FirstAction(NamedTuple):
-    """What was done when a move was made first."""
+    """The first action that made a move."""
 
     head: str
     place: str
@@ -122,7 +122,11 @@ class FirstAction(NamedTuple):
 
 def episode_features(episode: Episode) -> EpisodeFeatures:
     """Extract the features of an episode."""
-    verdicts = [(one.id, one.helpful) for one in episode.recalled if one.helpful is not None]
+    verdicts = [
+        (recalled.id, recalled.helpful)
+        for recalled in episode.recalled
+        if recalled.helpful is not None
+    ]
     return EpisodeFeatures(
         id=episode.id,
         timestamp=episode.timestamp,
@@ -143,13 +147,13 @@ def episode_features(episode: Episode) -> EpisodeFeatures:
         constraints=episode.context.constraints,
         needed=sorted(files_needed(episode)),
         checks=sorted(checks(episode)),
-        made=[[*one] for one in moves(episode)],
+        made=[[*entry] for entry in moves(episode)],
         first_done=_first_done(episode.action_log),
         errors=len(episode.errors_encountered),
         failures=[*map(_plain, mishaps(episode))],
-        resolved=[[*one] for one in resolved(episode)],
+        resolved=[[*other_episode] for other_episode in resolved(episode)],
         failed=[*failed(episode)],
-        responses=[[*one] for one in responses(episode)],
+        responses=[[*response] for response in responses(episode)],
         verdicts=verdicts,
         names=[*(link.to for link in episode.links), *(name for name, _ in verdicts)],
         is_terse=is_terse(episode),
@@ -157,22 +161,31 @@ def episode_features(episode: Episode) -> EpisodeFeatures:
         before_commits=before_commits(episode),
         prompt_hashes=episode.prompt_hashes,
         stated=[
-            [one.text, one.type, one.score, one.resolved, one.quoted] for one in episode.statements
+            [statement.text, statement.type, statement.score, statement.resolved, statement.quoted]
+            for statement in episode.statements
         ],
     )
 
 
 def _first_done(actions: Iterable[Action]) -> list[list[Any]]:
     found: dict[Move, list[Any]] = {}
-    for one in actions:
-        made = move(one)
-        done = (one.target or one.action).strip()[:_DONE]
-        found.setdefault(made, [*made, done, is_command(one)])
+    for action in actions:
+        made = move(action)
+        done = (action.target or action.action).strip()[:_DONE]
+        found.setdefault(made, [*made, done, is_command(action)])
     return [*found.values()]
 
 
-def _plain(one: Failure) -> list[Any]:
-    return [one.id, [*one.key], one.line, one.do, sorted(one.names), one.worked, one.command]
+def _plain(failure: Failure) -> list[Any]:
+    return [
+        failure.id,
+        [*failure.key],
+        failure.line,
+        failure.do,
+        sorted(failure.names),
+        failure.worked,
+        failure.command,
+    ]
 
 
 def _failure(
@@ -202,7 +215,7 @@ def version(settings: str) -> str:
 
     package = Path(__file__).parents[1]
     sources = sorted([*package.glob("consolidation/*.py"), *package.glob("models/*.py")])
-    parts = [settings.encode(), *(one.read_bytes() for one in sources)]
+    parts = [settings.encode(), *(source.read_bytes() for source in sources)]
     return blake2b(b"".join(parts), digest_size=16).hexdigest()
 
 
@@ -210,7 +223,7 @@ def version(settings: str) -> str:
 
 
 class StatementFeatures(NamedTuple):
-    """What must agree before two statements count as one, and the words of a statement."""
+    """The marks and words by which statements are compared."""
 
     words: tuple[str, ...]  # the stems of its content, each once, sorted
     is_negated: bool
@@ -224,5 +237,5 @@ def statement_features(belief: Belief) -> StatementFeatures:
     return StatementFeatures(
         words=tuple(sorted(set(content(belief.value())))),
         is_negated=found.is_negated,
-        marks=tuple(tuple(sorted(one)) for one in sets),
+        marks=tuple(tuple(sorted(entry)) for entry in sets),
     )

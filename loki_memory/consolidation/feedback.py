@@ -55,15 +55,15 @@ class Span(NamedTuple):
 
 
 class ShownMemories(NamedTuple):
-    """What the journal says of a span: ids with when they were last shown or read, and more."""
+    """Entries of the journal within a span: ids and when they were last shown or read."""
 
     last: dict[str, str]
     opened: set[str]
     said: dict[str, bool]  # somebody's last word on whether it helped
 
     def ids(self) -> list[str]:
-        """Those that somebody judged first, then those that were read, then the latest."""
-        rest = sorted(self.last, key=lambda one: (self.last[one], one), reverse=True)
+        """Return those that somebody judged first, then those that were read, then the latest."""
+        rest = sorted(self.last, key=lambda entry: (self.last[entry], entry), reverse=True)
         return list(dict.fromkeys([*sorted(self.said), *sorted(self.opened), *rest]))
 
 
@@ -75,11 +75,15 @@ def completed(home: Home, episodes: Sequence[Episode], now: str) -> dict[str, Ep
 
     Never fails a recording: a journal that cannot be read is a notice.
     """
-    silent = {one.id: one for one in episodes if "recalled" not in one.model_fields_set}
+    silent = {
+        episode.id: episode for episode in episodes if "recalled" not in episode.model_fields_set
+    }
     try:
         lines = home.journal.recent() if silent else []
         spans = _spans(silent.values(), lines, now) if lines else []
-        return {one.id: _completed(home, one, shown_memories(lines, span)) for one, span in spans}
+        return {
+            entry.id: _completed(home, entry, shown_memories(lines, span)) for entry, span in spans
+        }
     except (OSError, sqlite3.DatabaseError, LokiMemoryError) as error:
         home.notices.append(f"stored without what was recalled before it: {error}")
         return {}
@@ -102,7 +106,7 @@ def create(change: Change, given: Episode, whole: Episode, path: str) -> Episode
 
 
 def _said(episode: Memory, given: Episode) -> dict[str, Any]:
-    """What an episode tells, less what is not the teller's to say or was left open."""
+    """Return what an episode tells, less what is not the teller's to say or was left open."""
     open_ = {"origin"} if "recalled" in given.model_fields_set else {"origin", "recalled"}
     return {name: value for name, value in episode.document().items() if name not in open_}
 
@@ -141,17 +145,19 @@ def _spans(
 ) -> Iterator[tuple[Episode, Span]]:
     """The span of each episode. What was shown once counts for one of a session's episodes."""
     before: dict[str, str] = {}
-    ordered = sorted(episodes, key=lambda one: (one.timestamp, one.id))
-    for number, one in enumerate(ordered):
-        session = name_of(one.session)
+    ordered = sorted(episodes, key=lambda episode: (episode.timestamp, episode.id))
+    for number, episode in enumerate(ordered):
+        session = name_of(episode.session)
         begin = max(
-            _later(one.timestamp, -_REACH),
-            before.get(session) or _recorded(lines, session, one.timestamp),
+            _later(episode.timestamp, -_REACH),
+            before.get(session) or _recorded(lines, session, episode.timestamp),
         )
-        later = (other.timestamp for other in ordered[number + 1 :] if other.session == one.session)
-        end = min(_end(one), now, next(later, now))
+        later = (
+            other.timestamp for other in ordered[number + 1 :] if other.session == episode.session
+        )
+        end = min(_end(episode), now, next(later, now))
         before[session] = end
-        yield one, Span(begin, end, session, one.id)
+        yield episode, Span(begin, end, session, episode.id)
 
 
 def _end(episode: Episode) -> str:
@@ -187,13 +193,13 @@ def _moment(when: datetime) -> str:
 
 
 def shown_memories(lines: Iterable[Any], span: Span) -> ShownMemories:
-    """What lines of the journal say of a span; what is not a line of ours is passed over."""
+    """Return what lines of the journal say of a span; what is not a line of ours is passed over."""
     found = ShownMemories({}, set(), {})
     for line in lines:
         with suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            for one in _unfolded(line):
-                if span.holds(one):
-                    _take(one, found)
+            for entry in _unfolded(line):
+                if span.holds(entry):
+                    _take(entry, found)
     return found
 
 
@@ -222,7 +228,7 @@ def _unfolded(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _judge(home: Home, episode: Episode) -> Callable[[str], bool | None]:
-    """What the outcome tells of the memory in a file."""
+    """Return what the outcome tells of the memory in a file."""
     if not _met_errors(episode):
         return lambda _: None
 
@@ -234,23 +240,23 @@ def _judge(home: Home, episode: Episode) -> Callable[[str], bool | None]:
 
 
 def teaches(episode: Episode) -> bool:
-    """Whether an episode met an error, states something, or says what helped or misled it."""
-    is_judge = any(one.helpful is not None for one in episode.recalled)
+    """Check whether an episode met an error, states something, or says what helped or misled it."""
+    is_judge = any(recalled.helpful is not None for recalled in episode.recalled)
     return _met_errors(episode) or bool(episode.statements) or is_judge
 
 
 def _met_errors(episode: Episode) -> bool:
-    return bool(episode.errors_encountered) or any(one.error for one in episode.action_log)
+    return bool(episode.errors_encountered) or any(action.error for action in episode.action_log)
 
 
 def verdict(warning: AntiPattern, episode: Episode) -> bool | None:
-    """Whether heeding a warning helped in an episode; None where that is not clear."""
+    """Check whether heeding a warning helped in an episode; None where that is not clear."""
     from loki_memory.consolidation.failures import mishaps
 
     met = mishaps(episode)
-    same = [one for one in met if _is_about(warning, one.line) or one.id == warning.id]
-    heeded = [one for one in same if one.do and _follows(warning, one.do)]
-    helped = episode.outcome == "success" and any(one.worked for one in heeded)
+    same = [mishap for mishap in met if _is_about(warning, mishap.line) or mishap.id == warning.id]
+    heeded = [mishap for mishap in same if mishap.do and _follows(warning, mishap.do)]
+    helped = episode.outcome == "success" and any(mishap.worked for mishap in heeded)
     ended_so = episode.outcome == "failure" and bool(heeded) and len(same) == len(met)
     misled = ended_so or _came_again(warning, episode)
     return helped if helped != misled else None
@@ -264,13 +270,15 @@ def _is_about(warning: AntiPattern, error: str) -> bool:
 
 
 def _follows(warning: AntiPattern, done: str) -> bool:
-    """Whether what was done is what the warning advises: most of what is new in its words."""
+    """Check whether what was done is what the warning advises: most of what is new in its words."""
     from loki_memory.consolidation.failures import group
     from loki_memory.consolidation.similarity import FUNCTION_WORDS, words
 
     known = FUNCTION_WORDS.union(*map(words, warning.errors()))
     took = words(_put_in(done))
-    for advice in filter(None, [warning.prevention, *(one.do for one in warning.resolutions)]):
+    for advice in filter(
+        None, [warning.prevention, *(resolution.do for resolution in warning.resolutions)]
+    ):
         new = words(_put_in(group(advice))) - known
         if new and len(new & took) >= _FOLLOWED * len(new):
             return True
@@ -283,13 +291,15 @@ def _put_in(text: str) -> str:
 
 
 def _came_again(warning: AntiPattern, episode: Episode) -> bool:
-    """Whether the error came again after what the warning advises had been done about it."""
+    """Check whether the error came again after what the warning advises had been done about it."""
     log = episode.action_log
-    failed = [at for at, one in enumerate(log) if one.error and _is_about(warning, one.error)]
+    failed = [
+        at for at, action in enumerate(log) if action.error and _is_about(warning, action.error)
+    ]
     between = log[failed[0] + 1 : failed[-1] + 1] if failed else []
-    tried = [f"{one.action} {one.target or ''}" for one in between]
+    tried = [f"{action.action} {action.target or ''}" for action in between]
     told = [
         met for met in episode.errors_encountered if _is_about(warning, met.message or met.type)
     ]
     tried += [met.resolution for met in told[:-1] if met.resolution]
-    return any(_follows(warning, one) for one in tried)
+    return any(_follows(warning, entry) for entry in tried)

@@ -44,7 +44,7 @@ class Stratum(NamedTuple):
 
     @property
     def successes(self) -> list[EpisodeFeatures]:
-        return [one for one in self.episodes if one.outcome == "success"]
+        return [episode for episode in self.episodes if episode.outcome == "success"]
 
 
 class Habit(NamedTuple):
@@ -56,10 +56,10 @@ class Habit(NamedTuple):
 
     @property
     def evidence(self) -> list[EpisodeFeatures]:
-        return [one for one in self.users if one.outcome == "success"]
+        return [user for user in self.users if user.outcome == "success"]
 
     def gain(self) -> float:
-        """How much likelier success is with it; few episodes are held back by the priors."""
+        """Return how much likelier success is with it; few episodes are held back by the priors."""
         with_it = (2 + _successes(self.users)) / (3 + _judged(self.users))
         without = (1 + _successes(self.others)) / (2 + _judged(self.others))
         return with_it - without
@@ -70,7 +70,7 @@ class Habit(NamedTuple):
         return _errors(self.users) / without if without else 1.0
 
     def advantage(self) -> int:
-        """Whether success is more (1) or less (-1) frequent with it; more if all have it."""
+        """Check whether success is more (1) or less (-1) frequent with it; more if all have it."""
         here, there = _judged(self.users), _judged(self.others)
         if not there:
             return 1
@@ -85,14 +85,18 @@ class Habit(NamedTuple):
 
     def confidence(self, told: Feedback, snapshot: Snapshot) -> float:
         """Beta(2,1) over sessions: of those that did it, and of those that it was shown to."""
-        good = {one.session or one.id for one in self.evidence} | _sessions(snapshot, told.helped)
-        bad = {one.session or one.id for one in self.users if one.outcome == "failure"}
+        good = {episode.session or episode.id for episode in self.evidence} | _sessions(
+            snapshot, told.helped
+        )
+        bad = {user.session or user.id for user in self.users if user.outcome == "failure"}
         bad |= _sessions(snapshot, told.misled)
         return weighed(len(good), len(bad))
 
 
 def _sessions(snapshot: Snapshot, episodes: Iterable[str]) -> set[str]:
-    return {one.session or one.id for one in filter(None, map(snapshot.episode, episodes))}
+    return {
+        episode.session or episode.id for episode in filter(None, map(snapshot.episode, episodes))
+    }
 
 
 @cached_by_episodes
@@ -111,9 +115,9 @@ def trigger(seen: Sequence[EpisodeFeatures]) -> str:
 
     `implement-api-todos-endpoint`: of `Implement POST /api/todos endpoint` and others.
     """
-    count = Counter(chain.from_iterable(one.words for one in seen))
+    count = Counter(chain.from_iterable(episode.words for episode in seen))
     common = {word for word, n in count.items() if n >= _COMMON * len(seen)} - FUNCTION_WORDS
-    shortest = min((one.goal for one in seen), key=lambda goal: (len(goal), goal))
+    shortest = min((episode.goal for episode in seen), key=lambda goal: (len(goal), goal))
     spoken = dict.fromkeys(word.lower() for word in _WORD.findall(shortest))
     named = [word for word in spoken if word in common][:_NAME_WORDS]
     return slug("-".join(named), _LONGEST_NAME) if len(named) > 1 else ""
@@ -126,17 +130,17 @@ def best_habit(stratum: Stratum, anywhere: Baseline) -> Habit | None:
     """
     logged = [episode for episode in stratum.episodes if episode.made]
     mined = [episode for episode in stratum.successes if episode.made][-_MINED:]
-    found = anywhere.candidates([one.moves() for one in mined])
+    found = anywhere.candidates([success.moves() for success in mined])
     if not found:
         return None
     chance = anywhere.by_chance(len(mined))
-    inside = {one.id for one in stratum.episodes}
-    seen = [(one, one.moves()) for one in logged]
-    candidates = [one for one in found if anywhere.worth(one) > chance]
+    inside = {other_episode.id for other_episode in stratum.episodes}
+    seen = [(other_episode, other_episode.moves()) for other_episode in logged]
+    candidates = [entry for entry in found if anywhere.worth(entry) > chance]
     for candidate in candidates:
-        users = [one for one, made in seen if contains(made, candidate.moves)]
-        used = {one.id for one in users}
-        others = [one for one in logged if one.id not in used]
+        users = [entry for entry, made in seen if contains(made, candidate.moves)]
+        used = {user.id for user in users}
+        others = [other_episode for other_episode in logged if other_episode.id not in used]
         habit = Habit(candidate.moves, users, others)
         share = len(users) / len(seen)
         if habit.helps(anywhere.least) and anywhere.is_rarer(habit.moves, share, inside):
@@ -145,15 +149,15 @@ def best_habit(stratum: Stratum, anywhere: Baseline) -> Habit | None:
 
 
 def _judged(episodes: Iterable[EpisodeFeatures]) -> int:
-    return sum(one.outcome in {"success", "failure"} for one in episodes)
+    return sum(episode.outcome in {"success", "failure"} for episode in episodes)
 
 
 def _successes(episodes: Iterable[EpisodeFeatures]) -> int:
-    return sum(one.outcome == "success" for one in episodes)
+    return sum(episode.outcome == "success" for episode in episodes)
 
 
 def _errors(episodes: Sequence[EpisodeFeatures]) -> float:
-    return sum(one.errors for one in episodes) / max(1, len(episodes))
+    return sum(episode.errors for episode in episodes) / max(1, len(episodes))
 
 
 # -- Strangers: what episodes have in common that have nothing to do with each other --------------
@@ -176,29 +180,29 @@ class Baseline:
     def __init__(self, episodes: Sequence[EpisodeFeatures], least: int) -> None:
         self.least = least  # successes that must share a habit
         chosen = _chosen(episodes)
-        self._made = {one.id: one.moves() for one in chosen}
-        self._strangers = [one.id for one in chosen if one.outcome == "success"]
+        self._made = {episode.id: episode.moves() for episode in chosen}
+        self._strangers = [episode.id for episode in chosen if episode.outcome == "success"]
         self._failed = self._made.keys() - set(self._strangers)
         self._held = {name: frozenset(made) for name, made in self._made.items()}
         self._holders = Counter(chain.from_iterable(self._held.values()))
         self._chance: dict[int, float] = {}  # by how many strangers it is the best of
         self._users: dict[tuple[Move, ...], frozenset[str]] = {}
 
-    def worth(self, one: SharedSequence) -> float:
-        """How many episodes do it, times how rare its moves are: ordinary moves explain little."""
-        rarity = fsum(_ORDINARY + self._rarity(made) for made in one.moves)
-        return round(len(one.users) * rarity, 6)
+    def worth(self, shared_sequence: SharedSequence) -> float:
+        """Episodes that do it, times the rarity of its moves: ordinary moves explain little."""
+        rarity = fsum(_ORDINARY + self._rarity(made) for made in shared_sequence.moves)
+        return round(len(shared_sequence.users) * rarity, 6)
 
     def _rarity(self, made: Move) -> float:
         return log((len(self._made) + 1) / (self._holders[made] + 0.5))
 
     def candidates(self, mined: Sequence[Sequence[Move]]) -> list[SharedSequence]:
-        """What enough of the sequences share, the most telling first."""
+        """Return what enough of the sequences share, the most telling first."""
         least = max(self.least, ceil(_SHARE * len(mined)))
-        return sorted(shared(mined, least), key=lambda one: (-self.worth(one), one.moves))
+        return sorted(shared(mined, least), key=lambda move: (-self.worth(move), move.moves))
 
     def is_rarer(self, wanted: tuple[Move, ...], share: float, inside: AbstractSet[str]) -> bool:
-        """Whether moves that have this share inside are much less common outside."""
+        """Check whether moves that have this share inside are much less common outside."""
         there = len(self._who_makes(wanted) - inside)
         return not there or share * len(self._made.keys() - inside) / there >= _LIFT
 
@@ -220,24 +224,24 @@ class Baseline:
         return self._chance[size]
 
     def _best(self, group: Sequence[str]) -> float:
-        for one in self.candidates([self._made[name] for name in group]):
-            if self.is_rarer(one.moves, len(one.users) / len(group), self._failed):
-                return self.worth(one)
+        for candidate in self.candidates([self._made[name] for name in group]):
+            if self.is_rarer(candidate.moves, len(candidate.users) / len(group), self._failed):
+                return self.worth(candidate)
         return -inf
 
 
 @cached_by_episodes
 def strangers(snapshot: Snapshot) -> Baseline:
-    """Those among all episodes."""
+    """Return those among all episodes."""
     return Baseline(snapshot.episodes, snapshot.thresholds.skill_successes)
 
 
 def _chosen(episodes: Sequence[EpisodeFeatures]) -> list[EpisodeFeatures]:
-    """Those that stand for all others: by nothing but their ids, among all but the newest.
+    """Return those that stand for all others: by nothing but their ids, among all but the newest.
 
     How many are too new is at most a quarter, and grows in steps: so it is the same strangers from
     one day to the next, and what was found to be no chance stays so.
     """
     step = 1 << max(0, len(episodes).bit_length() - 3)
     settled = episodes[: len(episodes) - len(episodes) % step]
-    return sorted(settled, key=lambda one: (crc32(one.id.encode()), one.id))[:_MANY]
+    return sorted(settled, key=lambda episode: (crc32(episode.id.encode()), episode.id))[:_MANY]

@@ -46,7 +46,7 @@ _ADDED = frozenset({"episode", "fact", "link", "learning"})
 
 
 class RunInput(NamedTuple):
-    """What a run goes out from: memory, its files, and what is new since the last run."""
+    """The input of a run: memory, its files, and what is new since the last run."""
 
     snapshot: Snapshot
     files: Files
@@ -72,15 +72,16 @@ def read_input(workspace: Workspace, day: str, *, leave_tracked: bool = True) ->
     last_run = LastRun(workspace.index, version(repr(limits)))
     rows = list(_rows(workspace))
     files = Files({}, {}, frozenset(_private(rows)), {}, {})
-    live = {one.id: one for one in _live(workspace, rows, last_run, files)}
+    live = {record.id: record for record in _live(workspace, rows, last_run, files)}
     _join_shadowed(workspace, live, last_run, files)
     old, private = _archived(workspace, last_run)
     files = files._replace(
         private=files.private.union(private), declined=frozenset(_declined(workspace, files))
     )
     stones = (row.id for row in rows if row.kind == "tombstone")
-    episodes = [one for one in live.values() if isinstance(one, EpisodeFeatures)]
-    tracked = [one.id for one in episodes if one.id in files.shared] if leave_tracked else []
+    episodes = [record for record in live.values() if isinstance(record, EpisodeFeatures)]
+    shared = [episode.id for episode in episodes if episode.id in files.shared]
+    tracked = shared if leave_tracked else []
     snapshot = Snapshot(live.values(), day, stones, limits, old, tracked=tracked)
     before = day_before(snapshot.day, limits.summarise_days)
     thinned = (episode for episode in episodes if episode.id not in snapshot.tracked)
@@ -130,7 +131,7 @@ class LastRun:
     def replace(self, changed: Mapping[str, Rewritten]) -> None:
         """Keep the files that this run has read, as it has changed them."""
         etags: dict[str, str | None] = {row.path: row.etag for row in self._rows}
-        etags |= {path: one.after for path, one in changed.items()}
+        etags |= {path: entry.after for path, entry in changed.items()}
         after = {path: self._row(path, etag) for path, etag in etags.items() if etag}
         new = [row for path, row in after.items() if self._kept.get(path) != row]
         gone = self._kept.keys() - after.keys()
@@ -143,7 +144,7 @@ class LastRun:
 
 
 def _content(path: str, etag: str) -> tuple[str, str]:
-    """What a record follows from: the bytes of its file, and the date of its folder."""
+    """Return what a record follows from: the bytes of its file, and the date of its folder."""
     return path.replace(ARCHIVE, "", 1), etag
 
 
@@ -191,7 +192,7 @@ def _join_shadowed(
 
 
 def _archived(workspace: Workspace, last_run: LastRun) -> tuple[list[Record], set[str]]:
-    """What was archived, as far as it can be read: evidence that beliefs still rest on.
+    """Return what was archived, as far as it can be read: evidence that beliefs still rest on.
 
     Returned with the ids of those that only this machine has.
     """
@@ -226,14 +227,14 @@ def _declined(workspace: Workspace, files: Files) -> Iterator[str]:
 
 
 def _is_learned_here(record: Memory) -> bool:
-    """Whether a private record was captured or learned: notes of a person take no part."""
+    """Check whether a private record was captured or learned: notes of a person take no part."""
     return record.captured if isinstance(record, Episode) else bool(extra(record, "key"))
 
 
 def _whole(workspace: Workspace, episodes: Iterable[EpisodeFeatures]) -> dict[str, Episode]:
-    names = [one.id for one in episodes]
+    names = [episode.id for episode in episodes]
     found = (record for _, record in _read(workspace, names))
-    return {one.id: one for one in found if isinstance(one, Episode)}
+    return {entry.id: entry for entry in found if isinstance(entry, Episode)}
 
 
 def _read(workspace: Workspace, names: Sequence[str]) -> Iterator[tuple[str, Memory]]:

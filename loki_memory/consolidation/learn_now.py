@@ -34,15 +34,15 @@ def learn(workspace: Workspace, new: Sequence[Episode], reach: Reach = "news") -
 
     known = _Known(workspace)
     limits = thresholds(workspace.config)
-    ids = frozenset(one.id for one in new)
+    ids = frozenset(episode.id for episode in new)
     first = run(Snapshot(new, thresholds=limits), EARLY, ids)
-    beliefs = known.all(sorted({one.id for one in first.put} | _named(new)))
-    beliefs += known.all(known.merged_into(one.id for one in beliefs))
-    cited = {name for one in beliefs for name in _sources(one)} - ids
+    beliefs = known.all(sorted({memory.id for memory in first.put} | _named(new)))
+    beliefs += known.all(known.merged_into(belief.id for belief in beliefs))
+    cited = {name for belief in beliefs for name in _sources(belief)} - ids
     sources = known.episodes(sorted(cited), version(repr(limits)))
     snapshot = Snapshot([*new, *beliefs, *sources], thresholds=limits)
     plan = run(snapshot, EARLY, ids)._replace(archive=())
-    private = frozenset(one.id for one in (*new, *sources) if known.is_private(one))
+    private = frozenset(episode.id for episode in (*new, *sources) if known.is_private(episode))
     files = known.files._replace(private=private)
     with suppress(FileChanged):
         placed = publishing(workspace, snapshot, files, reach).placed(plan)
@@ -59,16 +59,16 @@ class _Known:
         self.files = Files({}, {}, frozenset(), {}, {})
 
     def all(self, names: Iterable[str]) -> list[Memory]:
-        """Those that there are and that were not read yet."""
-        return [one for name in names if name not in self._read and (one := self._one(name))]
+        """Return those that there are and that were not read yet."""
+        return [entry for name in names if name not in self._read and (entry := self._one(name))]
 
     def merged_into(self, names: Iterable[str]) -> list[str]:
-        """What was superseded by beliefs, step by step back: its evidence counts for them."""
+        """Beliefs that these superseded, step by step back: their evidence counts."""
         found: dict[str, None] = {}
         waiting = list(names)
         while waiting:
             new = superseded_by(self._workspace.index, waiting.pop())
-            waiting += [one for one in new if one not in found]
+            waiting += [name for name in new if name not in found]
             found |= dict.fromkeys(new)
         return list(found)
 
@@ -81,7 +81,7 @@ class _Known:
         return [*map(decoded, kept.values()), *self.all(left)]
 
     def is_private(self, episode: Episode | Record) -> bool:
-        """Whether an episode is on this machine only."""
+        """Check whether an episode is on this machine only."""
         if isinstance(episode, Episode):
             return episode.scope == "local"
         return (self._workspace.index.path_of(episode.id) or "").startswith(PRIVATE)
@@ -118,7 +118,9 @@ class _Known:
 
 def _named(episodes: Iterable[Episode]) -> set[str]:
     """The memories that episodes say helped them or not."""
-    return {told.id for one in episodes for told in one.recalled if told.helpful is not None}
+    return {
+        told.id for episode in episodes for told in episode.recalled if told.helpful is not None
+    }
 
 
 def _sources(record: Memory) -> list[str]:

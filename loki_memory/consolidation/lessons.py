@@ -1,4 +1,4 @@
-"""What a cluster of episodes teaches: errors that came again with what resolved them, or steps
+"""Lessons of a cluster of episodes: errors that came again with what resolved them, or steps
 that tell those that succeeded from those that failed.
 """
 
@@ -28,7 +28,7 @@ _ELSEWHERE = 0.5
 
 
 class Lesson(NamedTuple):
-    """What to know: the trouble, the remedy, and the step that led into the trouble."""
+    """One lesson: the trouble, the remedy, and the step that led into the trouble."""
 
     trouble: str
     remedy: str
@@ -44,7 +44,7 @@ class Met(NamedTuple):
 
 
 def lessons(cluster: Sequence[EpisodeFeatures], least: int) -> list[Lesson]:
-    """Those met by most episodes first; none if nothing came in as many as `least`."""
+    """Return those met by most episodes first; none if nothing came in as many as `least`."""
     if len(cluster) < least:
         return []
     return _resolved(cluster, least) or _told_apart(cluster, least)
@@ -53,8 +53,8 @@ def lessons(cluster: Sequence[EpisodeFeatures], least: int) -> list[Lesson]:
 def _resolved(cluster: Sequence[EpisodeFeatures], least: int) -> list[Lesson]:
     met = [Met(episode.id, *told) for episode in cluster for told in episode.resolved]
     return [
-        Lesson(_trouble(those), _remedy(those), _wrong(cluster, those))
-        for those in islice(_recurring(met, least), _MOST_LESSONS)
+        Lesson(_trouble(occurrences), _remedy(occurrences), _wrong(cluster, occurrences))
+        for occurrences in islice(_recurring(met, least), _MOST_LESSONS)
     ]
 
 
@@ -65,18 +65,20 @@ def _recurring(met: list[Met], least: int) -> Iterator[list[Met]]:
     two agree depends on their words alone, so what many episodes say alike is compared once.
     """
     said: dict[tuple[str, str], list[Met]] = defaultdict(list)
-    for one in sorted(set(met), key=lambda one: (one.resolution, one.message, one.episode)):
-        said[one.resolution, one.message].append(one)
+    for entry in sorted(
+        set(met), key=lambda entry: (entry.resolution, entry.message, entry.episode)
+    ):
+        said[entry.resolution, entry.message].append(entry)
     like = _alike(said)
     while like:
-        groups = ([one for way in ways for one in said[way]] for ways in like.values())
-        best = min(groups, key=lambda those: (-_episodes(those), those))
+        groups = ([entry for way in ways for entry in said[way]] for ways in like.values())
+        best = min(groups, key=lambda group: (-_episodes(group), group))
         if _episodes(best) < least:
             return
         yield best
-        gone = {(one.resolution, one.message) for one in best}
+        gone = {(group.resolution, group.message) for group in best}
         left = {way: ways for way, ways in like.items() if way not in gone}
-        like = {way: [one for one in ways if one not in gone] for way, ways in left.items()}
+        like = {way: [entry for entry in ways if entry not in gone] for way, ways in left.items()}
 
 
 def _alike(
@@ -84,36 +86,36 @@ def _alike(
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """For each way to tell of an error and its remedy, those that agree with it, itself too."""
     like: dict[tuple[str, str], list[tuple[str, str]]] = {way: [] for way in said}
-    firsts = [(way, those[0]) for way, those in said.items()]
-    for at, (way, one) in enumerate(firsts):
+    firsts = [(way, members[0]) for way, members in said.items()]
+    for at, (way, first) in enumerate(firsts):
         like[way].append(way)
         for other_way, other in firsts[at + 1 :]:
-            if _agree(one, other):
+            if _agree(first, other):
                 like[way].append(other_way)
                 like[other_way].append(way)
     return like
 
 
-def _episodes(those: Iterable[Met]) -> int:
-    return len({one.episode for one in those})
+def _episodes(occurrences: Iterable[Met]) -> int:
+    return len({met.episode for met in occurrences})
 
 
-def _agree(one: Met, other: Met) -> bool:
-    """Whether two remedies are one. Of the same trouble they need share little; else a name."""
-    if _value(one.resolution) == _value(other.resolution):
+def _agree(met: Met, other: Met) -> bool:
+    """Check that two remedies are one: of the same trouble they share little, else a name."""
+    if _value(met.resolution) == _value(other.resolution):
         return True
-    share = jaccard(_content(one.resolution), _content(other.resolution))
+    share = jaccard(_content(met.resolution), _content(other.resolution))
     if not _SHARED <= share < _CLOSE:
         return share >= _CLOSE
-    return not names(one.resolution).isdisjoint(names(other.resolution)) or _is_same(one, other)
+    return not names(met.resolution).isdisjoint(names(other.resolution)) or _is_same(met, other)
 
 
-def _is_same(one: Met, other: Met) -> bool:
-    """Whether two errors are the same trouble: one signature, or nearly the same words."""
-    first, second = _class(one.message), _class(other.message)
+def _is_same(met: Met, other: Met) -> bool:
+    """Check whether two errors are the same trouble: one signature, or nearly the same words."""
+    first, second = _class(met.message), _class(other.message)
     if first and first == second:
         return True
-    return jaccard(grams(line(one.message)), grams(line(other.message))) >= _NEARLY
+    return jaccard(grams(line(met.message)), grams(line(other.message))) >= _NEARLY
 
 
 # The same messages and remedies are compared with many others.
@@ -131,33 +133,33 @@ def _class(message: str) -> str:
     return found.broad if found else ""
 
 
-def _trouble(those: Sequence[Met]) -> str:
-    """What was met, each error in one wording; two at most."""
+def _trouble(occurrences: Sequence[Met]) -> str:
+    """Return what was met, each error in one wording; two at most."""
     told: list[Met] = []
-    for one in sorted(those, key=lambda met: (len(met.message), met.message)):
-        if not any(_is_same(one, other) for other in told):
-            told.append(one)
-    return " / ".join(line(one.message) for one in told[:_MOST_LESSONS])
+    for entry in sorted(occurrences, key=lambda met: (len(met.message), met.message)):
+        if not any(_is_same(entry, other) for other in told):
+            told.append(entry)
+    return " / ".join(line(entry.message) for entry in told[:_MOST_LESSONS])
 
 
-def _remedy(those: Sequence[Met]) -> str:
+def _remedy(occurrences: Sequence[Met]) -> str:
     """The remedy that most episodes give word for word, else the most typical."""
-    given = Counter(one.resolution for one in those)
+    given = Counter(met.resolution for met in occurrences)
     most = max(given.values())
     return line(medoid([text for text in sorted(given) if given[text] == most]))
 
 
-def _wrong(cluster: Sequence[EpisodeFeatures], those: Sequence[Met]) -> str:
+def _wrong(cluster: Sequence[EpisodeFeatures], occurrences: Sequence[Met]) -> str:
     """The step that failed where the error was met."""
-    met_by = {one.episode for one in those}
+    met_by = {met.episode for met in occurrences}
     there = (episode.failed for episode in cluster if episode.id in met_by)
     return medoid([*chain.from_iterable(there)])
 
 
 def _told_apart(cluster: Sequence[EpisodeFeatures], least: int) -> list[Lesson]:
     """Steps that nearly all that succeeded took, and hardly one that failed."""
-    good = [frozenset(one.steps) for one in cluster if one.outcome == "success"]
-    bad = [frozenset(one.steps) for one in cluster if one.outcome == "failure"]
+    good = [frozenset(episode.steps) for episode in cluster if episode.outcome == "success"]
+    bad = [frozenset(episode.steps) for episode in cluster if episode.outcome == "failure"]
     if min(len(good), len(bad)) < max(least, 1):
         return []
     do, avoid = _telling(good, bad), _telling(bad, good)
@@ -176,12 +178,12 @@ def _telling(here: Sequence[frozenset[str]], there: Sequence[frozenset[str]]) ->
 
 
 def _share(value: str, sets: Collection[frozenset[str]]) -> float:
-    return sum(value in one for one in sets) / len(sets) if sets else 0.0
+    return sum(value in entry for entry in sets) / len(sets) if sets else 0.0
 
 
 def _held(seen: Iterable[EpisodeFeatures]) -> Counter[str]:
     """In how many episodes each circumstance holds."""
-    return Counter(chain.from_iterable(one.circumstances for one in seen))
+    return Counter(chain.from_iterable(episode.circumstances for episode in seen))
 
 
 class Surroundings:
@@ -191,13 +193,13 @@ class Surroundings:
 
     def __init__(self, episodes: Iterable[EpisodeFeatures]) -> None:
         seen: dict[str, list[EpisodeFeatures]] = defaultdict(list)
-        for one in episodes:
-            seen[one.scope].append(one)
-        self._held = {scope: _held(those) for scope, those in seen.items()}
-        self._all = {scope: len(those) for scope, those in seen.items()}
+        for episode in episodes:
+            seen[episode.scope].append(episode)
+        self._held = {scope: _held(members) for scope, members in seen.items()}
+        self._all = {scope: len(members) for scope, members in seen.items()}
 
     def conditions(self, cluster: Sequence[EpisodeFeatures]) -> list[str]:
-        """What holds in most of a cluster and not in most other episodes; the oddest first."""
+        """Circumstances that hold in most of a cluster and few other episodes; the oddest first."""
         scope, size = cluster[0].scope, len(cluster)
         inside = _held(cluster)
         others = self._all[scope] - size

@@ -54,7 +54,7 @@ class Tie(NamedTuple):
 
 
 def weight(strength: float, at: str, day: str, half_life: int) -> float:
-    """What is left of an association's strength on a day.
+    """Return what is left of an association's strength on a day.
 
     >>> weight(0.8, "2026-01-01", "2026-02-15", half_life=45)
     0.4
@@ -68,15 +68,17 @@ def relate(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges: 
     nodes = _nodes(snapshot)
     known = _asserted(snapshot)
     ties = [*_contained(nodes), *_met_together(nodes, snapshot)]
-    ties = [one for one in ties if (one.from_, one.to) not in known]
-    ours = {one.key(): one for one in snapshot.of(Link) if extra(one, "by") == SOURCE}
+    ties = [entry for entry in ties if (entry.from_, entry.to) not in known]
+    ours = {link.key(): link for link in snapshot.of(Link) if extra(link, "by") == SOURCE}
     wanted = {tie.key(): tie for tie in _strongest(ties, snapshot.thresholds.links)}
     new = [
         _link(tie, nodes) for at, tie in wanted.items() if not _is_told(tie, ours.get(at), nodes)
     ]
-    put = [one for one in sorted(new, key=lambda one: one.id) if differs(one, snapshot.records)]
-    gone = tuple(sorted(one.id for at, one in ours.items() if at not in wanted))
-    steps = [_step(one) for one in put if one.id not in snapshot.records]
+    put = [
+        link for link in sorted(new, key=lambda link: link.id) if differs(link, snapshot.records)
+    ]
+    gone = tuple(sorted(our.id for at, our in ours.items() if at not in wanted))
+    steps = [_step(link) for link in put if link.id not in snapshot.records]
     return PhaseChanges(tuple(put), gone, tuple(steps))
 
 
@@ -85,9 +87,13 @@ def _step(link: Link) -> BeliefChange:
 
 
 def _nodes(snapshot: Snapshot) -> dict[str, Node]:
-    """What can be linked, in the order of ids."""
+    """Return what can be linked, in the order of ids."""
     records: list[Node] = [*snapshot.of(Belief), *snapshot.of(Skill)]
-    return {one.id: one for one in sorted(records, key=lambda one: one.id) if _is_linked(one)}
+    return {
+        record.id: record
+        for record in sorted(records, key=lambda record: record.id)
+        if _is_linked(record)
+    }
 
 
 def _is_linked(record: Node) -> bool:
@@ -100,33 +106,37 @@ def _is_linked(record: Node) -> bool:
 
 def _asserted(snapshot: Snapshot) -> set[tuple[str, str]]:
     """Pairs, either way round, that someone linked or that are parent and child."""
-    pairs = [(one.from_, one.to) for one in snapshot.of(Link) if extra(one, "by") != SOURCE]
-    for one in snapshot.of(Belief):
-        pairs += [(one.id, link.to) for link in one.links]
-        if one.parent:
-            pairs.append((one.id, one.parent))
+    pairs = [
+        (relation.from_, relation.to)
+        for relation in snapshot.of(Link)
+        if extra(relation, "by") != SOURCE
+    ]
+    for belief in snapshot.of(Belief):
+        pairs += [(belief.id, link.to) for link in belief.links]
+        if belief.parent:
+            pairs.append((belief.id, belief.parent))
     return {*pairs, *((to, from_) for from_, to in pairs)}
 
 
 def _met_together(nodes: Mapping[str, Node], snapshot: Snapshot) -> Iterator[Tie]:
     """Pairs with enough common episodes whose association has not faded."""
     met = _by_episode(nodes)
-    moments = {one: _moment(snapshot, one) for one in met}
+    moments = {node: _moment(snapshot, node) for node in met}
     common: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for episode in sorted(met, key=lambda one: (moments[one], one)):
+    for episode in sorted(met, key=lambda node: (moments[node], node)):
         for pair in combinations(met[episode], 2):
             common[pair].append(episode)
     strength = cache(partial(_strength, snapshot))  # of few numbers and days
-    for (one, other), episodes in common.items():
+    for (entry, other), episodes in common.items():
         if len(episodes) >= _TOGETHER:
             last = moments[episodes[-1]][:10]
             sure = strength(len(episodes), last)
             if sure:
-                yield Tie(sure, one, "related_to", other, episodes, last)
+                yield Tie(sure, entry, "related_to", other, episodes, last)
 
 
 def _strength(snapshot: Snapshot, times: int, last: str) -> float:
-    """How strong an association is that was met so many times; none is left of a faded one."""
+    """The strength of an association that was met so many times; 0 if it has faded."""
     strength: float = round(1 - 0.5**times, 2)
     half_life = snapshot.thresholds.link_half_life_days
     is_faded = last and weight(strength, last, snapshot.day, half_life) < FADED
@@ -159,12 +169,12 @@ def _contained(nodes: Mapping[str, Node]) -> Iterator[Tie]:
 
     The messages of errors are no statements: they contain each other without saying more.
     """
-    statements = (one for one in nodes.values() if _is_statement(one))
-    gists = {one.id: statement_features(one) for one in statements}
-    said = {name: frozenset(one.words) for name, one in gists.items()}
+    statements = (node for node in nodes.values() if _is_statement(node))
+    gists = {statement.id: statement_features(statement) for statement in statements}
+    said = {name: frozenset(gist.words) for name, gist in gists.items()}
     places: dict[str, list[str]] = defaultdict(list)
-    for name, one in gists.items():
-        for word in one.words:
+    for name, gist in gists.items():
+        for word in gist.words:
             places[word].append(name)
     for short, words in said.items():
         if len(words) < _WORDS:
@@ -190,7 +200,9 @@ def _strongest(ties: Sequence[Tie], most: int) -> Iterator[Tie]:
     """The strongest links, so that no memory has more than it can use."""
     count: dict[str, int] = defaultdict(int)
     linked: set[tuple[str, str]] = set()
-    for tie in sorted(ties, key=lambda one: (one.relation, -one.strength, one.from_, one.to)):
+    for tie in sorted(
+        ties, key=lambda entry: (entry.relation, -entry.strength, entry.from_, entry.to)
+    ):
         ends = (tie.from_, tie.to)
         if ends not in linked and max(count[tie.from_], count[tie.to]) < most:
             linked |= {ends, ends[::-1]}
@@ -200,7 +212,7 @@ def _strongest(ties: Sequence[Tie], most: int) -> Iterator[Tie]:
 
 
 def _is_told(tie: Tie, link: Link | None, nodes: Mapping[str, Node]) -> bool:
-    """Whether a link is there and says what the tie says, no less and no more."""
+    """Check whether a link is there and says what the tie says, no less and no more."""
     if link is None:
         return False
     told = (link.strength, link.origin, link.note, link.model_extra)
@@ -212,7 +224,7 @@ def _origin(tie: Tie, nodes: Mapping[str, Node]) -> str:
 
 
 def _beside(tie: Tie) -> dict[str, Any]:
-    """What a link of ours has besides the fields of every link."""
+    """Return what a link of ours has besides the fields of every link."""
     dated = {"at": tie.at, "evidence": sorted(tie.episodes[-_CITED:])} if tie.at else {}
     return {"by": SOURCE, **dated}
 

@@ -61,14 +61,14 @@ def is_platitude(text: str) -> str:
         return "counts what happened and says nothing about it"
     if _BARE_ERROR.match(bare):
         return "names an error and not what to do about it"
-    specific = {one for one in content(bare) if one not in _GENERIC}
+    specific = {entry for entry in content(bare) if entry not in _GENERIC}
     if len(specific) + len(names(bare)) + len(set(_PATH.findall(bare))) < _SPECIFIC:
         return "could be said of any project"
     return ""
 
 
 def lint(record: Memory) -> list[str]:
-    """What is wrong with a produced record, in words; empty if it is worth keeping."""
+    """Return what is wrong with a produced record, in words; empty if it is worth keeping."""
     found = [reason] if (reason := is_platitude(record.title())) else []
     if len(record.title()) > LONGEST:
         found.append(f"is longer than {LONGEST} characters")
@@ -78,13 +78,15 @@ def lint(record: Memory) -> list[str]:
         found += _unfounded(record)
     if isinstance(record, Pattern):
         found += _unusable(record)
-    if isinstance(record, AntiPattern) and any(not one.do.strip() for one in record.resolutions):
+    if isinstance(record, AntiPattern) and any(
+        not resolution.do.strip() for resolution in record.resolutions
+    ):
         found.append("has an empty resolution")
     return found + _planted(record)
 
 
 def _planted(record: Memory) -> list[str]:
-    """What somebody may have had a command print, so that it is learned."""
+    """Return what somebody may have had a command print, so that it is learned."""
     found: list[str] = []
     if isinstance(record, AntiPattern) and gives_instructions(record.what_fails):
         found.append("repeats what an output says to its reader")

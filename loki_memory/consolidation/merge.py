@@ -69,12 +69,12 @@ def _duplicates(snapshot: Snapshot, touched: Touched | None) -> Iterator[list[Pr
         if belief.id not in snapshot.archived and _is_open(belief):
             shelves[_shelf(belief)].append(belief)
     for beliefs in shelves.values():
-        if any(is_touched(one, touched) for one in beliefs):
+        if any(is_touched(known_belief, touched) for known_belief in beliefs):
             yield from _same(beliefs, snapshot.thresholds.merge)
 
 
 def _same(beliefs: Sequence[Prose], threshold: float) -> Iterator[list[Prose]]:
-    found = _groups([one.value() for one in beliefs], threshold)
+    found = _groups([belief.value() for belief in beliefs], threshold)
     for group in ([beliefs[at] for at in places] for places in found):
         if len(group) > 1 or SAME in replaced_because(group[0]):
             yield group
@@ -89,7 +89,7 @@ def _groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
 
 
 def _is_open(belief: Prose) -> bool:
-    """Whether it speaks, or was superseded by nothing but what is decided here anew.
+    """Check whether it speaks, or was superseded by nothing but what is decided here anew.
 
     What evidence retired is still what others were found to say: else they would speak for it.
     What reflection says in the words of others (a topic, a sure remedy) has its key, as errors do.
@@ -103,7 +103,7 @@ def _is_open(belief: Prose) -> bool:
 
 
 def _shelf(belief: Prose) -> Shelf:
-    """Where twins stand together. A fact of a session or a moment is another one elsewhere."""
+    """The place where twins are compared: facts of other sessions or moments differ."""
     placed: tuple[str | None, ...] = ()
     if isinstance(belief, Fact):
         moments = (belief.at, belief.valid_from)
@@ -120,7 +120,7 @@ def _rank(belief: Prose) -> tuple[bool, int, float, int, str]:
 
 
 def _sure(belief: Prose) -> float:
-    """How sure a belief is by itself: its confidence counts the evidence of its twins too."""
+    """The confidence of a belief by itself, without the evidence of its twins."""
     if extra(belief, "key"):
         return confidence(len(belief.evidence.for_), len(belief.evidence.against))
     is_weighed = belief.confidence == extra(belief, "weighed")
@@ -144,25 +144,25 @@ def _placed(belief: Prose, kept: Prose) -> Belief:
 
 def _repeated(snapshot: Snapshot, touched: Touched | None) -> Iterator[BeliefChange]:
     """The end of derived learnings that another one of their day makes needless."""
-    new = (snapshot.records.get(one) for one in touched or ())
-    days = {one.date for one in new if isinstance(one, EpisodeFeatures | Learning)}
+    new = (snapshot.records.get(entry) for entry in touched or ())
+    days = {entry.date for entry in new if isinstance(entry, EpisodeFeatures | Learning)}
     shelves: dict[tuple[str, str, NameMarks], list[Learning]] = defaultdict(list)
-    for one in snapshot.of(Learning):
-        if one.id not in snapshot.archived and (touched is None or one.date in days):
-            shelves[one.date, one.scope, marks(one.lesson)].append(one)
+    for learning in snapshot.of(Learning):
+        if learning.id not in snapshot.archived and (touched is None or learning.date in days):
+            shelves[learning.date, learning.scope, marks(learning.lesson)].append(learning)
     for shelf in (shelf for shelf in shelves.values() if len(shelf) > 1):
-        for places in _groups([one.lesson for one in shelf], snapshot.thresholds.merge):
+        for places in _groups([entry.lesson for entry in shelf], snapshot.thresholds.merge):
             kept, *rest = sorted((shelf[at] for at in places), key=lambda o: (_is_derived(o), o.id))
             why = f"says the same as {kept.id}"
             yield from (
-                BeliefChange("merged", one.id, one.title(), why=why)
-                for one in rest
-                if _is_derived(one) and not one.pinned
+                BeliefChange("merged", entry.id, entry.title(), why=why)
+                for entry in rest
+                if _is_derived(entry) and not entry.pinned
             )
 
 
 def _is_derived(learning: Learning) -> bool:
-    """Whether it says nothing but an error and what resolved it, as episodes do already."""
+    """Check whether it says nothing but an error and what resolved it, as episodes do already."""
     return learning.lesson == f"{learning.error}: {learning.resolution}"
 
 

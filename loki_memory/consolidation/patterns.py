@@ -37,7 +37,7 @@ _JOINED = "clusters joined"  # unlike a merge of two texts, this ends when they 
 
 
 class Scene(NamedTuple):
-    """What every cluster is looked at against."""
+    """The background against which clusters are looked at."""
 
     snapshot: Snapshot
     touched: Touched | None
@@ -46,28 +46,28 @@ class Scene(NamedTuple):
 
 
 class FoundPattern(NamedTuple):
-    """What clusters taught, and under which pattern each of their episodes is found now."""
+    """Lessons of clusters, and under which pattern each of their episodes is found now."""
 
     taught: list[Pattern]
     refused: list[Pattern]
     home: dict[str, str]  # empty where a cluster teaches nothing
 
     def live(self) -> set[str]:
-        return {one.id for one in self.taught}
+        return {pattern.id for pattern in self.taught}
 
 
 def patterns(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     """The patterns of all clusters; a cluster that is as it was teaches what it taught."""
     found = _found(Scene(snapshot, touched, Surroundings(snapshot.episodes), _judges(snapshot)))
-    current = [_revived(one, found, snapshot, touched) for one in found.taught]
+    current = [_revived(pattern, found, snapshot, touched) for pattern in found.taught]
     current += _left_over(found, snapshot)
-    put = [one for one in current if _is_news(one, snapshot)]
-    steps = [_reported(one, snapshot) for one in put]
+    put = [pattern for pattern in current if _is_news(pattern, snapshot)]
+    steps = [_reported(pattern, snapshot) for pattern in put]
     steps += [
-        BeliefChange("refused", one.id, one.title(), why="a person rejected it")
-        for one in found.refused
+        BeliefChange("refused", entry.id, entry.title(), why="a person rejected it")
+        for entry in found.refused
     ]
-    return PhaseChanges(put=tuple(sorted(put, key=lambda one: one.id)), steps=tuple(steps))
+    return PhaseChanges(put=tuple(sorted(put, key=lambda pattern: pattern.id)), steps=tuple(steps))
 
 
 def pattern_id(earliest: str, category: str) -> str:
@@ -101,7 +101,9 @@ def _found(scene: Scene) -> FoundPattern:
             learned = None
         if learned:
             found.taught.append(learned)
-        found.home.update(dict.fromkeys((one.id for one in cluster), learned.id if learned else ""))
+        found.home.update(
+            dict.fromkeys((entry.id for entry in cluster), learned.id if learned else "")
+        )
     return found
 
 
@@ -111,7 +113,7 @@ def _again(cluster: Sequence[EpisodeFeatures], scene: Scene) -> Pattern | None:
     What sets the cluster apart depends on all the others.
     """
     known = scene.snapshot.records.get(pattern_id(cluster[0].id, cluster[0].category))
-    ids = [one.id for one in cluster]
+    ids = [episode.id for episode in cluster]
     if scene.touched is None or not scene.touched.isdisjoint(ids) or not isinstance(known, Pattern):
         return None
     if known.source_episodes != sorted(ids) or known.id in scene.touched or _is_over(known):
@@ -122,14 +124,14 @@ def _again(cluster: Sequence[EpisodeFeatures], scene: Scene) -> Pattern | None:
 
 
 def _is_over(pattern: Pattern) -> bool:
-    """Whether no cluster taught a pattern any more when it was last asked."""
+    """Check whether no cluster taught a pattern any more when it was last asked."""
     is_retired = pattern.status == "retired" and not is_refuted(pattern)
     return is_retired or _JOINED in replaced_because(pattern)
 
 
 def _learned(cluster: Sequence[EpisodeFeatures], scene: Scene) -> Pattern | None:
     taught = lessons(cluster, scene.snapshot.thresholds.pattern_episodes)
-    if all(BARE.match(one.remedy) for one in taught):
+    if all(BARE.match(lesson.remedy) for lesson in taught):
         return None  # the anti-pattern of the error shows the command or the change
     fields = _fields(cluster, taught, scene.surroundings)
     return None if is_platitude(fields["pattern"]) else _record(cluster, fields, scene)
@@ -139,7 +141,7 @@ def _fields(
     cluster: Sequence[EpisodeFeatures], taught: list[Lesson], surroundings: Surroundings
 ) -> dict[str, Any]:
     goal = common(episode.goal for episode in cluster).rstrip(".:")
-    said = [f"{goal}: " + "; ".join(_told(one) for one in taught[:many]) for many in (2, 1)]
+    said = [f"{goal}: " + "; ".join(_told(lesson) for lesson in taught[:many]) for many in (2, 1)]
     return {
         "pattern": next((text for text in said if len(text) <= LONGEST), said[-1]),
         "conditions": surroundings.conditions(cluster),
@@ -172,7 +174,7 @@ def _record(cluster: Sequence[EpisodeFeatures], fields: dict[str, Any], scene: S
 
 def _provenance(cluster: Sequence[EpisodeFeatures]) -> dict[str, Any]:
     """The episodes behind a pattern, and what follows from them: dates, and how far to trust it."""
-    outcomes = {one.id: one.outcome for one in cluster}
+    outcomes = {episode.id: episode.outcome for episode in cluster}
     cited = newest(outcomes)
     return {
         "source_episodes": cited,
@@ -219,7 +221,7 @@ def _revived(
 
 
 def _is_void(link: LinkTo, found: FoundPattern, snapshot: Snapshot) -> bool:
-    """Whether a replacement no longer holds: the clusters parted again, or it is gone itself."""
+    """Check that a replacement no longer holds: clusters parted again, or it is gone."""
     if link.relation != _REPLACED_BY:
         return False
     extra = link.model_extra or {}
@@ -227,7 +229,7 @@ def _is_void(link: LinkTo, found: FoundPattern, snapshot: Snapshot) -> bool:
 
 
 def _is_live(identity: str, found: FoundPattern, snapshot: Snapshot) -> bool:
-    """Whether a pattern still stands: it was taught, or nothing here speaks of its cluster."""
+    """Check that a pattern still stands: it was taught, or its cluster is not at hand."""
     known = snapshot.records.get(identity)
     if not isinstance(known, Pattern) or known.status in {"superseded", "rejected"}:
         return False
@@ -235,7 +237,7 @@ def _is_live(identity: str, found: FoundPattern, snapshot: Snapshot) -> bool:
 
 
 def _speaks_of(found: FoundPattern, pattern: Pattern) -> bool:
-    """Whether a pattern was induced from a cluster that was looked at now."""
+    """Check whether a pattern was induced from a cluster that was looked at now."""
     return _cluster(pattern) in found.home
 
 
@@ -247,7 +249,9 @@ def _left_over(found: FoundPattern, snapshot: Snapshot) -> Iterator[Pattern]:
         is_settled = is_replaced or known.status == "rejected"
         if known.id in live or is_settled or not _speaks_of(found, known):
             continue
-        heirs = Counter(found.home.get(one, "") for one in known.source_episodes)
+        heirs = Counter(
+            found.home.get(source_episode, "") for source_episode in known.source_episodes
+        )
         del heirs[""]
         if heirs:
             yield _superseded(known, min(heirs, key=lambda heir: (-heirs[heir], heir)))

@@ -22,7 +22,7 @@ Phases = Sequence[tuple[str, Phase]]  # each with the name that it is told by
 
 
 class Plan(NamedTuple):
-    """What a run comes to: whole records to write, ids to archive, and the story of it."""
+    """The plan of a run: whole records to write, ids to archive, and the story of it."""
 
     put: tuple[Memory, ...]
     archive: tuple[str, ...]
@@ -48,17 +48,17 @@ def consolidate(
         changes = _sound(phase(now, touched), now)
         steps += changes.steps
         if changes:
-            made.update({one.id: one for one in changes.put})
+            made.update({memory.id: memory for memory in changes.put})
             touched = None if touched is None else touched.union(_reached(changes, now))
             now = now.with_changes(changes)
     return seal(snapshot, made, now.records.keys(), steps)
 
 
 def _reached(changes: PhaseChanges, before: Snapshot) -> Iterator[str]:
-    """What was changed, and what it had been merged into: that may have lost its evidence."""
-    for one in changes.put:
-        yield one.id
-        old = before.records.get(one.id)
+    """Yield what was changed, and what it had been merged into: that may have lost its evidence."""
+    for memory in changes.put:
+        yield memory.id
+        old = before.records.get(memory.id)
         for link in old.links if isinstance(old, Belief) else ():
             if link.relation == "superseded_by":
                 yield link.to
@@ -66,16 +66,16 @@ def _reached(changes: PhaseChanges, before: Snapshot) -> Iterator[str]:
 
 def _sound(changes: PhaseChanges, snapshot: Snapshot) -> PhaseChanges:
     """Without records that say nothing specific, or that were taken out before."""
-    refused = {one.id for one in changes.put if _is_refused(one, snapshot)}
+    refused = {memory.id for memory in changes.put if _is_refused(memory, snapshot)}
     if not refused:
         return changes
-    put = tuple(one for one in changes.put if one.id not in refused)
+    put = tuple(memory for memory in changes.put if memory.id not in refused)
     told = tuple(step for step in changes.steps if step.id not in refused)
     return changes._replace(put=put, steps=told)
 
 
 def _is_refused(record: Memory, snapshot: Snapshot) -> bool:
-    """What lies in the archive is not made again, unless it went there because it had faded or
+    """Leave out what lies in the archive, unless it went there because it had faded or
     was no longer taught: links come back as they were, skills with new evidence.
     """
     archived = snapshot.archived.get(record.id)
@@ -92,22 +92,24 @@ def seal(
     stay: Collection[str],
     steps: Sequence[BeliefChange],
 ) -> Plan:
-    """What changed, and whether a belief would be lost by it.
+    """Return what changed, and whether a belief would be lost by it.
 
     What goes to the archive goes as the phases left it: it says what it was superseded by.
     """
     archive = tuple(name for name in before.records if name not in stay)
     put = tuple(
-        one
-        for name, one in sorted(made.items())
-        if one != before.records.get(name) and (name in stay or name in before.records)
+        entry
+        for name, entry in sorted(made.items())
+        if entry != before.records.get(name) and (name in stay or name in before.records)
     )
-    whole = tuple(one.id for one in put if isinstance(one, Episode) and one.id in before.records)
+    whole = tuple(
+        entry.id for entry in put if isinstance(entry, Episode) and entry.id in before.records
+    )
     told = {step.id for step in steps}
     lost = tuple(
         name for name in archive if isinstance(before.records[name], Belief) and name not in told
     )
-    changed = {*archive, *(one.id for one in put)}
+    changed = {*archive, *(entry.id for entry in put)}
     known = {*before.records, *stay}
     news = (step for step in steps if step.id in changed or step.id not in before.records)
     story = tuple(_once(news, known)) if changed else ()

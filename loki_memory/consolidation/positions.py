@@ -96,7 +96,7 @@ _FATES = {
 _OPPOSED = frozenset(
     {
         frozenset({"hidden", "shown"}),
-        *(frozenset({one, "removed"}) for one in ("hidden", "shown", "kept", "added")),
+        *(frozenset({entry, "removed"}) for entry in ("hidden", "shown", "kept", "added")),
         frozenset({"on", "off"}),
         frozenset({"allowed", "forbidden"}),
         frozenset({"public", "private"}),
@@ -172,13 +172,13 @@ class Position(NamedTuple):
     is_everywhere: bool = False  # it says that it holds in every place
 
     def denies(self, other: Position) -> bool:
-        """Whether both cannot hold."""
+        """Check whether both cannot hold."""
         if self.group != other.group:
             return False
         return (self._excludes(other) and self._is_near(other)) or self._replaces(other)
 
     def settles(self, other: Position) -> bool:
-        """Whether this one, if it is the later of two that cannot both hold, is the one that does.
+        """Check that this position holds if it is the later of two that exclude each other.
 
         Of a rule and a special case only a rule for everything is sure to mean the other too.
         """
@@ -189,7 +189,7 @@ class Position(NamedTuple):
         return bool(self.about and other.about)
 
     def _replaces(self, other: Position) -> bool:
-        """Whether either gives up by name what the other wants."""
+        """Check whether either gives up by name what the other wants."""
         pairs = ((self, other), (other, self))
         return any(
             new.replaced and new.replaced == old.value and new.about <= old.about
@@ -197,10 +197,10 @@ class Position(NamedTuple):
         )
 
     def _is_near(self, other: Position) -> bool:
-        """Whether both are about the same; a change, or a rule for every place, may say less."""
+        """Check that both are about the same; a change or a general rule may say less."""
         if self.about == other.about:
             return True
-        if not any(one.is_change or one.is_everywhere for one in (self, other)):
+        if not any(entry.is_change or entry.is_everywhere for entry in (self, other)):
             return False
         return self.about <= other.about or other.about <= self.about
 
@@ -218,8 +218,8 @@ class Position(NamedTuple):
         return self.group in _EXCLUSIVE or is_change or (self.is_wish and other.is_wish)
 
     def _is_named_like(self, other: Position) -> bool:
-        """Whether two choices that are in no list are names of things for one purpose."""
-        if not all(_is_name(one.value) for one in (self, other)):
+        """Check whether two choices that are in no list are names of things for one purpose."""
+        if not all(_is_name(entry.value) for entry in (self, other)):
             return False
         return bool(self.about and other.about) or self.is_change or other.is_change
 
@@ -341,7 +341,7 @@ class _Chosen(NamedTuple):
 
 
 def _chosen(after: str, *, is_framed: bool) -> _Chosen | None:
-    """What comes after the verb: a choice from a list, else a short name."""
+    """Return what comes after the verb: a choice from a list, else a short name."""
     for group, member in _MEMBERS:
         found = member.match(after)
         if found:

@@ -1,4 +1,4 @@
-"""What derived memory takes over from its sources: trust, dates, and how sure they make it."""
+"""Provenance: the trust, dates and certainty that derived memory takes over from its sources."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def least_trusted(records: Iterable[Record]) -> str:
 
 
 def is_live(record: Record) -> bool:
-    """Whether a record still speaks: it was neither replaced nor taken back.
+    """Check whether a record still speaks: it was neither replaced nor taken back.
 
     What happened in an episode did happen, whatever somebody calls its status.
     """
@@ -51,7 +51,7 @@ def replaced_because(belief: Belief) -> frozenset[str]:
 
 
 def standing(belief: Belief, reasons: Iterable[str]) -> dict[str, Any]:
-    """What a belief counted as before a link for one of these reasons changed it, as `was`.
+    """Return what a belief counted as before a link for one of these reasons changed it, as `was`.
 
     Empty if it did not say: one that is given back must have the bytes that it had.
     """
@@ -115,13 +115,13 @@ def oldest(names: Iterable[str]) -> list[str]:
 
 
 def is_refuted(belief: Belief) -> bool:
-    """Whether evidence retired it: what is no longer taught is retired as sure as it was."""
+    """Check whether evidence retired it: what is no longer taught is retired as sure as it was."""
     is_unlikely = (belief.confidence or 1.0) < _UNLIKELY
     return belief.status == "retired" and is_produced(belief) and is_unlikely
 
 
 def is_touched(belief: Belief, touched: Touched | None) -> bool:
-    """Whether a belief is new, or has evidence that is."""
+    """Check whether a belief is new, or has evidence that is."""
     if touched is None or belief.id in touched:
         return True
     named = (belief.source_episodes, belief.evidence.for_, belief.evidence.against)
@@ -129,7 +129,7 @@ def is_touched(belief: Belief, touched: Touched | None) -> bool:
 
 
 def differs(record: Memory, known: Mapping[str, Record]) -> bool:
-    """Whether writing the record would change what memory says."""
+    """Check whether writing the record would change what memory says."""
     old = known.get(record.id)
     return not isinstance(old, Memory) or old.document() != record.document()
 

@@ -93,7 +93,7 @@ class Placed(NamedTuple):
 
 
 class Publishing:
-    """Where the records of a plan are written."""
+    """The files to which the records of a plan are written."""
 
     def __init__(self, snapshot: Snapshot, files: Files, reach: Reach, sessions: int) -> None:
         self._snapshot, self._files = snapshot, files
@@ -101,7 +101,7 @@ class Publishing:
         self._made: dict[str, Memory] = {}
 
     def placed(self, plan: Plan) -> Placed:
-        """Where a plan's records are written, and which files go to the archive."""
+        """Return where a plan's records are written, and which files go to the archive."""
         self._made = {record.id: record for record in plan.put}
         writes, gone = [*self._writes(plan)], [*filter(self._archives, plan.archive)]
         ids = frozenset((*(write.record.id for write in writes), *gone))
@@ -192,13 +192,13 @@ class Publishing:
                 yield write
 
     def _is_news(self, old: Belief, new: Memory) -> bool:
-        """Whether a published file is written again."""
+        """Check whether a published file is written again."""
         if self._reach == "all":
             return old.document() != new.document()
         return isinstance(new, Belief) and says(old) != says(new)
 
     def _is_private(self, belief: Belief) -> bool:
-        """Whether a belief rests on anything that only this machine has."""
+        """Check whether a belief rests on anything that only this machine has."""
         return not self._files.private.isdisjoint({*belief.rests_on(), *belief.episodes_against()})
 
     def _public(self, belief: Belief) -> RecordWrite:
@@ -226,7 +226,7 @@ class Publishing:
         return RecordWrite(path or place(record), record, etag)
 
     def _stays_here(self, name: str) -> bool:
-        """Whether a memory is on this machine only."""
+        """Check whether a memory is on this machine only."""
         if name in self._files.shared:
             return False
         record = self._made.get(name) or self._snapshot.records.get(name)
@@ -235,7 +235,7 @@ class Publishing:
         return self._is_private(record) and not self.is_due(record)
 
     def _marks(self, belief: Belief) -> dict[str, dict[str, str]]:
-        """What others must know of private episodes to weigh them."""
+        """Return what others must know of private episodes to weigh them."""
         found = belief.evidence.model_dump(mode="json", exclude_unset=True).get("episodes", {})
         for name in {*belief.rests_on(), *belief.episodes_against()} & self._files.private:
             episode = self._snapshot.episode(name)
@@ -246,7 +246,7 @@ class Publishing:
     # -- the rule ----------------------------------------------------------------------------------
 
     def is_due(self, belief: Belief) -> bool:
-        """Whether a candidate may be published: worded by somebody, or confirmed and readable."""
+        """Check that a candidate may be published: worded by a person, or confirmed."""
         if belief.id in self._files.declined or belief.status in DEAD | {"resolved"}:
             return False
         if belief.origin == "owner":
@@ -285,7 +285,7 @@ class Publishing:
         return found
 
     def _quotes(self, belief: Belief, texts: Iterable[str]) -> bool:
-        """Whether a text repeats what a user wrote."""
+        """Check whether a text repeats what a user wrote."""
         if extra(belief, "quoted"):
             return True
         return any(not self._asked.isdisjoint(run_hashes(text)) for text in texts)
@@ -329,7 +329,7 @@ def joined(shared: Belief, here: Belief) -> Belief:
 
 
 def mark(episode: EpisodeFeatures, session: str = "") -> dict[str, str]:
-    """What others must know of a private episode to weigh it."""
+    """Return what others must know of a private episode to weigh it."""
     given = {
         "day": episode.date,
         "agent": episode.agent or "",
@@ -348,7 +348,7 @@ def says(belief: Belief) -> dict[str, Any]:
 
 
 def _is_summary(belief: Belief) -> bool:
-    """Whether a belief repeats others: topics, parents, and the patterns of sure remedies."""
+    """Check whether a belief repeats others: topics, parents, and the patterns of sure remedies."""
     key = extra(belief, "key")
     return belief.depth in {0, 1} or (isinstance(key, dict) and bool({"topic", "remedy"} & {*key}))
 

@@ -82,7 +82,7 @@ class FactValue(NamedTuple):
         return self.position.denies(other.position)
 
     def settles(self, other: FactValue) -> bool:
-        """Whether this value, which denies another one, is the later and takes its place."""
+        """Check whether this value, which denies another one, is the later and takes its place."""
         if self.fact.origin == _OUTSIDE != other.fact.origin or self.order <= other.order:
             return False
         return not (self.position and other.position) or self.position.settles(other.position)
@@ -94,7 +94,7 @@ class FactValue(NamedTuple):
 
 
 class Disposition(NamedTuple):
-    """How one value stands to the others of its slot."""
+    """The standing of a value: how it relates to the others of its slot."""
 
     heirs: list[Fact]  # the first later values that deny it
     replaced: list[Fact]  # the values whose heir it is
@@ -107,7 +107,7 @@ class Disposition(NamedTuple):
             ("contradicts", UNDECIDED, self.rivals),
         )
         for relation, reason, facts in sides:
-            yield from ({"to": one.id, "relation": relation, "why": reason} for one in facts)
+            yield from ({"to": fact.id, "relation": relation, "why": reason} for fact in facts)
 
 
 def reconcile(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:  # noqa: ARG001 - facts are few
@@ -120,7 +120,7 @@ def reconcile(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChange
             if differs(new, snapshot.records):
                 put.append(new)
                 steps += _told(fact, new, found)
-    return PhaseChanges(tuple(sorted(put, key=lambda one: one.id)), steps=tuple(steps))
+    return PhaseChanges(tuple(sorted(put, key=lambda belief: belief.id)), steps=tuple(steps))
 
 
 def _slots(snapshot: Snapshot) -> Iterator[Sequence[FactValue]]:
@@ -131,11 +131,11 @@ def _slots(snapshot: Snapshot) -> Iterator[Sequence[FactValue]]:
             slots[slot(fact)].append(_value(fact))
     for name in sorted(slots):
         if name[1]:
-            yield sorted(slots[name], key=lambda one: (one.order, one.id))
+            yield sorted(slots[name], key=lambda entry: (entry.order, entry.id))
 
 
 def _is_open(fact: Fact, *, is_archived: bool) -> bool:
-    """Whether it is for us to say how long a fact holds: nobody else ended it or took it out.
+    """Check whether it is for us to say how long a fact holds: nobody else ended it or took it out.
 
     What was said in a talk is no setting.
     """
@@ -147,7 +147,7 @@ def _is_open(fact: Fact, *, is_archived: bool) -> bool:
 
 
 def slot(fact: Fact) -> Slot:
-    """What a fact is about; no subject if it does not say so plainly."""
+    """Return what a fact is about; no subject if it does not say so plainly."""
     if fact.subject and fact.attribute:
         return fact.scope, normal(fact.subject), normal(fact.attribute)
     chosen = _position(fact)
@@ -170,7 +170,7 @@ def _affirmed(text: str) -> str:
 
 
 def _position(fact: Fact) -> Position | None:
-    """What a fact chooses, unless it names its slot or only tells how something is."""
+    """Return what a fact chooses, unless it names its slot or only tells how something is."""
     if (fact.subject and fact.attribute) or fact.type in TELLS:
         return None
     return position(fact.statement)
@@ -187,23 +187,27 @@ def _since(fact: Fact) -> str:
 
 
 def _dispositions(values: Sequence[FactValue]) -> Iterator[tuple[Fact, Disposition]]:
-    heirs = {one.id: _heirs(values, at) for at, one in enumerate(values)}
-    current = [one for one in values if not heirs[one.id]]
+    heirs = {fact_value.id: _heirs(values, at) for at, fact_value in enumerate(values)}
+    current = [fact_value for fact_value in values if not heirs[fact_value.id]]
     replaced: dict[str, list[Fact]] = defaultdict(list)
-    for one in values:
-        for heir in heirs[one.id]:
-            replaced[heir.id].append(one.fact)
-    for one in values:
-        rivals = [] if heirs[one.id] else [other.fact for other in current if one.denies(other)]
-        yield one.fact, Disposition(heirs[one.id], replaced[one.id], rivals)
+    for fact_value in values:
+        for heir in heirs[fact_value.id]:
+            replaced[heir.id].append(fact_value.fact)
+    for fact_value in values:
+        rivals = (
+            []
+            if heirs[fact_value.id]
+            else [other.fact for other in current if fact_value.denies(other)]
+        )
+        yield fact_value.fact, Disposition(heirs[fact_value.id], replaced[fact_value.id], rivals)
 
 
 def _heirs(values: Sequence[FactValue], at: int) -> list[Fact]:
     """The facts of the first later day that deny a value; what is pinned or undated has none."""
-    one = values[at]
-    if one.fact.pinned or not one.day:
+    entry = values[at]
+    if entry.fact.pinned or not entry.day:
         return []
-    later = [other for other in values[at + 1 :] if one.denies(other) and other.settles(one)]
+    later = [other for other in values[at + 1 :] if entry.denies(other) and other.settles(entry)]
     return [other.fact for other in later if other.day == later[0].day]
 
 
@@ -238,7 +242,7 @@ def _is_ours(link: LinkTo) -> bool:
 
 
 def _told(old: Fact, new: Fact, found: Disposition) -> Iterator[BeliefChange]:
-    """What became of a fact, in a line; a new link alone is told by the other end."""
+    """Yield what became of a fact, in a line; a new link alone is told by the other end."""
     if new.status == old.status and new.invalid_at == old.invalid_at:
         return
     if found.heirs:

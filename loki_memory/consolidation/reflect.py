@@ -61,7 +61,7 @@ _NAMES, _LINE = 5, 200
 
 def reflect(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     """Parents, sure remedies and topics that are new or have changed, and what was noticed."""
-    new = {one.id for one in snapshot.of(Belief) if is_touched(one, touched)}
+    new = {belief.id for belief in snapshot.of(Belief) if is_touched(belief, touched)}
     wanted = _by_id([*_generalised(snapshot, new), *_sure_remedies(snapshot, new)])
     made = [*_reflections(snapshot.of(AntiPattern)), *_reflections(snapshot.of(Pattern))]
     due = _due(made, new, snapshot)
@@ -70,56 +70,61 @@ def reflect(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     wanted |= _by_id(_topics(snapshot, wanted))
     wanted |= _withdrawn(_reflections(snapshot.of(Fact)), wanted, snapshot)
     put = tuple(_changed(wanted, snapshot))
-    learned = [one for one in put if one.id not in snapshot.records]
+    learned = [belief for belief in put if belief.id not in snapshot.records]
     steps = [
-        BeliefChange("learned", one.id, one.title(), tuple(one.episodes_for())) for one in learned
+        BeliefChange("learned", belief.id, belief.title(), tuple(belief.episodes_for()))
+        for belief in learned
     ]
     return PhaseChanges(put, (), (*steps, *gathering(snapshot), *trends(snapshot)))
 
 
 def _changed(wanted: Mapping[str, Belief], snapshot: Snapshot) -> list[Belief]:
     known = snapshot.records
-    made = (one for name, one in sorted(wanted.items()) if one is not known.get(name))
-    return [one for one in made if differs(one, known)]
+    made = (entry for name, entry in sorted(wanted.items()) if entry is not known.get(name))
+    return [entry for entry in made if differs(entry, known)]
 
 
 def _by_id(beliefs: Iterable[Belief]) -> dict[str, Belief]:
-    return {one.id: one for one in beliefs}
+    return {belief.id: belief for belief in beliefs}
 
 
 def _withdrawn(
     due: Iterable[Belief], wanted: Mapping[str, Belief], snapshot: Snapshot
 ) -> dict[str, Belief]:
-    """What was reflected before and does not follow any more, and what stood under it, freed.
+    """Earlier reflections that no longer follow, and their members, freed.
 
     So memory is the same whatever was known first: to somebody who saw it all, it never followed.
     """
-    gone = {one.id: one for one in due if one.id not in wanted}
+    gone = {belief.id: belief for belief in due if belief.id not in wanted}
     if not gone:
         return {}
     now = {**_by_id(snapshot.of(Belief)), **wanted}
-    under = (one for name, one in now.items() if name not in gone and _is_under(one, gone))
-    retired = (one.changed(status="retired") for one in gone.values())
-    return _by_id([*retired, *(_freed(one, gone) for one in under)])
+    under = (entry for name, entry in now.items() if name not in gone and _is_under(entry, gone))
+    retired = (entry.changed(status="retired") for entry in gone.values())
+    return _by_id([*retired, *(_freed(entry, gone) for entry in under)])
 
 
 def _reflections(beliefs: Iterable[Belief]) -> list[Belief]:
-    """What this phase made and may withdraw, by the key that it wrote."""
-    made = (one for one in beliefs if _is_reflection(extra(one, "key")))
-    return [one for one in made if is_live(one) and not one.pinned and one.origin != "owner"]
+    """Return what this phase made and may withdraw, by the key that it wrote."""
+    made = (belief for belief in beliefs if _is_reflection(extra(belief, "key")))
+    return [
+        belief
+        for belief in made
+        if is_live(belief) and not belief.pinned and belief.origin != "owner"
+    ]
 
 
 def _is_reflection(key: Any) -> bool:
-    """Whether it is the key of an error with any name, of a sure remedy or of a topic."""
+    """Check whether it is the key of an error with any name, of a sure remedy or of a topic."""
     return isinstance(key, dict) and (key.get("param") == ANY or "remedy" in key or "topic" in key)
 
 
 def _due(made: Iterable[Belief], new: AbstractSet[str], snapshot: Snapshot) -> list[Belief]:
-    """What is new, the parents of errors that are, and the sure remedies for these."""
-    links = (link for one in snapshot.of(Belief) if one.id in new for link in one.links)
+    """Return what is new, the parents of errors that are, and the sure remedies for these."""
+    links = (link for belief in snapshot.of(Belief) if belief.id in new for link in belief.links)
     above = {link.to for link in links if link.relation == "example_of"}
-    keyed = ((extra(one, "key").get("remedy"), one) for one in made)
-    return [one for error, one in keyed if error in new or one.id in new or one.id in above]
+    keyed = ((extra(belief, "key").get("remedy"), belief) for belief in made)
+    return [entry for error, entry in keyed if error in new or entry.id in new or entry.id in above]
 
 
 def _is_under(belief: Belief, gone: Collection[str]) -> bool:
@@ -131,18 +136,20 @@ def _freed(child: Belief, gone: Collection[str]) -> Belief:
     document = child.document()
     if child.parent in gone:
         del document["parent"]
-    links = [one for one in document.pop("links", []) if one["to"] not in gone]
+    links = [entry for entry in document.pop("links", []) if entry["to"] not in gone]
     return parse(type(child), {**document, **({"links": links} if links else {})})
 
 
 def _weighed(changed: Sequence[Belief], snapshot: Snapshot) -> list[Belief]:
     """As weighing will find them: so that the next run has nothing to add."""
     told = feedback(snapshot)
-    names = {name for one in changed for name in _spoken_for(one).union(*told.get(one.id, ()))}
+    names = {
+        name for belief in changed for name in _spoken_for(belief).union(*told.get(belief.id, ()))
+    }
     episodes = filter(None, map(snapshot.episode, sorted(names)))
     alone = Snapshot([*changed, *episodes], snapshot.day, snapshot.rejected, snapshot.thresholds)
-    heavier = {one.id: one for one in weigh(alone).put if isinstance(one, Belief)}
-    return [heavier.get(one.id, one) for one in changed]
+    heavier = {memory.id: memory for memory in weigh(alone).put if isinstance(memory, Belief)}
+    return [heavier.get(belief.id, belief) for belief in changed]
 
 
 def _spoken_for(belief: Belief) -> set[str]:
@@ -176,26 +183,28 @@ def _updated(record: Belief, snapshot: Snapshot) -> Belief | None:
 def _generalised(snapshot: Snapshot, new: AbstractSet[str]) -> Iterator[Belief]:
     """Parents of errors that differ only in the name of the thing, and the children under them."""
     kinds: dict[tuple[str, str, str], list[AntiPattern]] = defaultdict(list)
-    for one in snapshot.of(AntiPattern):
-        of = extra(one, "key")
-        if is_live(one) and isinstance(of, dict) and of.get("param", "") not in {"", ANY}:
-            kinds[one.scope, str(of.get("head", "")), str(of.get("template", ""))].append(one)
+    for antipattern in snapshot.of(AntiPattern):
+        of = extra(antipattern, "key")
+        if is_live(antipattern) and isinstance(of, dict) and of.get("param", "") not in {"", ANY}:
+            kinds[antipattern.scope, str(of.get("head", "")), str(of.get("template", ""))].append(
+                antipattern
+            )
     least = snapshot.thresholds.error_names
     for (scope, head, template), children in sorted(kinds.items()):
-        if len(children) < least or new.isdisjoint(one.id for one in children):
+        if len(children) < least or new.isdisjoint(entry.id for entry in children):
             continue
         lesson = _lesson(head, template, children, snapshot)
         parent = lesson and _updated(_parent(scope, head, template, children, lesson), snapshot)
         if parent:
             yield parent
-            yield from (_example(one, parent.id) for one in children)
+            yield from (_example(entry, parent.id) for entry in children)
 
 
 def _parent(
     scope: str, head: str, template: str, children: list[AntiPattern], lesson: str
 ) -> AntiPattern:
-    often = sorted(children, key=lambda one: (-len(one.rests_on()), one.id))
-    said = f"{template} ({_listed([_name(one) for one in often])})"
+    often = sorted(children, key=lambda antipattern: (-len(antipattern.rests_on()), antipattern.id))
+    said = f"{template} ({_listed([_name(antipattern) for antipattern in often])})"
     given = {
         "id": f"anti-{digest('anti-pattern', scope, head, template, ANY)}",
         "what_fails": said if not head or said.startswith(head) else f"{head}: {said}",
@@ -209,8 +218,8 @@ def _parent(
 
 
 def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Snapshot) -> str:
-    """What helps whatever the name is; empty if each name needs its own remedy."""
-    remedies = Counter(one.prevention for one in children if one.prevention)
+    """Return what helps whatever the name is; empty if each name needs its own remedy."""
+    remedies = Counter(antipattern.prevention for antipattern in children if antipattern.prevention)
     remedy = min(remedies, key=lambda text: (-remedies[text], text), default="")
     if remedies[remedy] >= max(snapshot.thresholds.error_names, _MOSTLY * remedies.total()):
         return remedy
@@ -220,24 +229,28 @@ def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Sna
 def _newest(children: list[AntiPattern], snapshot: Snapshot) -> list[EpisodeFeatures]:
     """The newest episodes that met an error: what helped of late fits the code as it is."""
     place = _places(snapshot)
-    met = place.keys() & chain.from_iterable(one.rests_on() for one in children)
+    met = place.keys() & chain.from_iterable(antipattern.rests_on() for antipattern in children)
     return [snapshot.episodes[at] for at in nlargest(_TRIED, map(place.__getitem__, met))]
 
 
 @cached_by_episodes
 def _places(snapshot: Snapshot) -> dict[str, int]:
-    """Where each episode stands in the order of time."""
-    return {one.id: at for at, one in enumerate(snapshot.episodes)}
+    """Return where each episode stands in the order of time."""
+    return {episode.id: at for at, episode in enumerate(snapshot.episodes)}
 
 
 def _next_move(head: str, template: str, episodes: Sequence[EpisodeFeatures]) -> str:
     """The move that most successes made right after the error, and failures did not."""
-    solved = _tried(head, template, (one for one in episodes if one.outcome == "success"))
-    made = (one for one in solved if one.head)
-    usual = min(made, key=lambda one: (-solved[one], one), default=None)
+    solved = _tried(
+        head, template, (episode for episode in episodes if episode.outcome == "success")
+    )
+    made = (episode for episode in solved if episode.head)
+    usual = min(made, key=lambda episode: (-solved[episode], episode), default=None)
     if usual is None or solved[usual] < max(_SOLVED, _MOSTLY * solved.total()):
         return ""
-    failed = _tried(head, template, (one for one in episodes if one.outcome == "failure"))
+    failed = _tried(
+        head, template, (episode for episode in episodes if episode.outcome == "failure")
+    )
     elsewhere = (failed[usual] + 0.5) / (failed.total() + 1)
     if solved[usual] / solved.total() < _LIFT * elsewhere:
         return ""
@@ -245,16 +258,16 @@ def _next_move(head: str, template: str, episodes: Sequence[EpisodeFeatures]) ->
 
 
 def _tried(head: str, template: str, episodes: Iterable[EpisodeFeatures]) -> Counter[Move]:
-    """How often each move was made right after an error."""
-    return Counter(made for one in episodes for made in _after(one, head, template))
+    """Return how often each move was made right after an error."""
+    return Counter(made for episode in episodes for made in _after(episode, head, template))
 
 
 def _after(episode: EpisodeFeatures, head: str, template: str) -> Iterator[Move]:
-    """What was done after each occurrence of an error."""
-    for one in episode.failure_responses():
+    """Yield what was done after each occurrence of an error."""
+    for failure_response in episode.failure_responses():
         # What a tool writes before the message is left out where an agent quotes it.
-        if one.head == head and one.template.endswith(template):
-            yield one.move()
+        if failure_response.head == head and failure_response.template.endswith(template):
+            yield failure_response.move()
 
 
 def _name(child: AntiPattern) -> str:
@@ -267,10 +280,10 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _example(child: AntiPattern, parent: str) -> AntiPattern:
-    is_linked = any(one.to == parent for one in child.links)
+    is_linked = any(link.to == parent for link in child.links)
     if is_linked and child.parent:
         return child
-    links = [one.model_dump(mode="json", exclude_unset=True) for one in child.links]
+    links = [link.model_dump(mode="json", exclude_unset=True) for link in child.links]
     if not is_linked:
         links.append({"to": parent, "relation": "example_of"})
     return child.changed(parent=child.parent or parent, links=links)
@@ -278,9 +291,9 @@ def _example(child: AntiPattern, parent: str) -> AntiPattern:
 
 def _from_sources(sources: Sequence[Belief], scope: str) -> dict[str, Any]:
     """Evidence, dates and trust of what is derived from beliefs."""
-    episodes = oldest(chain.from_iterable(one.rests_on() for one in sources))
-    begun = min((one.valid_from for one in sources if one.valid_from), default=None)
-    last = max((one.at for one in sources if one.at), default=None)
+    episodes = oldest(chain.from_iterable(source.rests_on() for source in sources))
+    begun = min((source.valid_from for source in sources if source.valid_from), default=None)
+    last = max((source.at for source in sources if source.at), default=None)
     return {
         "scope": scope,
         "evidence": {"for": episodes, "against": []},
@@ -294,14 +307,14 @@ def _from_sources(sources: Sequence[Belief], scope: str) -> dict[str, Any]:
 
 
 def _sure_remedies(snapshot: Snapshot, new: AbstractSet[str]) -> Iterator[Pattern]:
-    for one in snapshot.of(AntiPattern):
-        if one.id not in new or not is_live(one) or not extra(one, "key"):
+    for antipattern in snapshot.of(AntiPattern):
+        if antipattern.id not in new or not is_live(antipattern) or not extra(antipattern, "key"):
             continue
-        for remedy in one.resolutions[:1]:
-            helped, others = overcame(one)
+        for remedy in antipattern.resolutions[:1]:
+            helped, others = overcame(antipattern)
             failed = others.union(remedy.against) - helped
             if lower_bound(len(helped), len(failed)) >= _SURE:
-                made = _remedy(one, remedy.do, sorted(helped), sorted(failed))
+                made = _remedy(antipattern, remedy.do, sorted(helped), sorted(failed))
                 pattern = _updated(made, snapshot)
                 if isinstance(pattern, Pattern):
                     yield pattern
@@ -331,20 +344,20 @@ def _topics(snapshot: Snapshot, wanted: Mapping[str, Belief]) -> Iterator[Belief
 
     Beliefs are taken as this phase leaves them; what has a parent already stays there.
     """
-    known = {one.id: one for one in snapshot.of(Belief)} | dict(wanted)
+    known = {belief.id: belief for belief in snapshot.of(Belief)} | dict(wanted)
     filed: dict[tuple[str, str], list[Belief]] = defaultdict(list)
-    for _, one in sorted(known.items()):
-        if one.category and one.depth != 0 and is_live(one):
-            filed[one.scope, normal(one.category)].append(one)
+    for _, entry in sorted(known.items()):
+        if entry.category and entry.depth != 0 and is_live(entry):
+            filed[entry.scope, normal(entry.category)].append(entry)
     for (scope, category), members in sorted(filed.items()):
         id_ = f"fact-{digest('topic', scope, category)}"
-        mine = [one for one in members if one.parent in {None, id_}]
+        mine = [member for member in members if member.parent in {None, id_}]
         if len(mine) < snapshot.thresholds.topic_members:
             continue
         topic = _updated(_topic(id_, scope, category, mine), snapshot)
         if topic is not None:
             yield topic
-            yield from (one.changed(parent=id_) for one in mine if one.parent is None)
+            yield from (member.changed(parent=id_) for member in mine if member.parent is None)
 
 
 def _topic(id_: str, scope: str, category: str, members: Sequence[Belief]) -> Fact:
@@ -356,9 +369,9 @@ def _topic(id_: str, scope: str, category: str, members: Sequence[Belief]) -> Fa
 
 def summary(members: Sequence[Belief]) -> str:
     """The most central statements, the surest first, as many as fit."""
-    settled = [one for one in members if one.status != "disputed"] or members
-    surest = sorted(settled, key=lambda one: (-(one.confidence or 0), one.id))
-    chosen = _central([_cut(one.title().replace(ANY, "…")) for one in surest[:_CENTRAL]])
+    settled = [member for member in members if member.status != "disputed"] or members
+    surest = sorted(settled, key=lambda member: (-(member.confidence or 0), member.id))
+    chosen = _central([_cut(member.title().replace(ANY, "…")) for member in surest[:_CENTRAL]])
     kept: list[str] = []
     for text in chosen:
         if len("; ".join([*kept, text])) <= _LENGTH - 40:
@@ -368,9 +381,9 @@ def summary(members: Sequence[Belief]) -> str:
 
 
 def _central(texts: Sequence[str]) -> list[str]:
-    """Those that are most like all others and least like each other, in the order given."""
+    """Return those that are most like all others and least like each other, in the order given."""
     said = [words(text) for text in texts]
-    centre = [fsum(jaccard(one, other) for other in said) / len(said) for one in said]
+    centre = [fsum(jaccard(entry, other) for other in said) / len(said) for entry in said]
     chosen: list[int] = []
     while len(chosen) < min(_QUOTED, len(texts)):
         rest = [at for at in range(len(texts)) if at not in chosen]
@@ -400,16 +413,24 @@ _ENOUGH = 4  # errors of a week, below which nothing gathers
 
 def gathering(snapshot: Snapshot) -> Iterator[BeliefChange]:
     """Files that are in at least half of the week's errors, far more often than in all work."""
-    recent = {one.id: one for one in _recent(snapshot, 0, _WEEK)}
-    met = (one for one in snapshot.of(AntiPattern) if is_live(one) and extra(one, "key"))
-    told = (one.evidence.for_ for one in met)
-    touching = [_files(recent, those) for those in told if not recent.keys().isdisjoint(those)]
+    recent = {episode.id: episode for episode in _recent(snapshot, 0, _WEEK)}
+    met = (
+        antipattern
+        for antipattern in snapshot.of(AntiPattern)
+        if is_live(antipattern) and extra(antipattern, "key")
+    )
+    told = (antipattern.evidence.for_ for antipattern in met)
+    touching = [
+        _files(recent, told_files)
+        for told_files in told
+        if not recent.keys().isdisjoint(told_files)
+    ]
     touching = [files for files in touching if files]
     if len(touching) < _ENOUGH:
         return
     counts = Counter(path for files in touching for path in files)
     often = {path: n for path, n in sorted(counts.items()) if n >= _GATHERED * len(touching)}
-    worked = [one.paths for one in snapshot.episodes] if often else []
+    worked = [episode.paths for episode in snapshot.episodes] if often else []
     for path, count in often.items():
         usual = sum(path in files for files in worked) / len(worked)
         if at_least(count, len(touching), usual) < _CHANCE:
@@ -418,29 +439,34 @@ def gathering(snapshot: Snapshot) -> Iterator[BeliefChange]:
 
 
 def _files(recent: Mapping[str, EpisodeFeatures], episodes: Iterable[str]) -> set[str]:
-    return {path for one in episodes if one in recent for path in recent[one].paths}
+    return {path for episode in episodes if episode in recent for path in recent[episode].paths}
 
 
 def _recent(snapshot: Snapshot, first: int, last: int) -> list[EpisodeFeatures]:
     """Episodes that are at least `first` and fewer than `last` days old."""
-    ages = ((days_between(one.date, snapshot.day), one) for one in reversed(snapshot.episodes))
+    ages = (
+        (days_between(episode.date, snapshot.day), episode)
+        for episode in reversed(snapshot.episodes)
+    )
     young = takewhile(lambda aged: aged[0] < last, ages)  # all that come then are older
-    return [one for age, one in young if age >= first]
+    return [entry for age, entry in young if age >= first]
 
 
 def trends(snapshot: Snapshot) -> Iterator[BeliefChange]:
     """Errors that came much more or much less often in a fortnight than in the one before."""
-    now = {one.id for one in _recent(snapshot, 0, _FORTNIGHT)}
-    before = {one.id for one in _recent(snapshot, _FORTNIGHT, 2 * _FORTNIGHT)}
+    now = {episode.id for episode in _recent(snapshot, 0, _FORTNIGHT)}
+    before = {episode.id for episode in _recent(snapshot, _FORTNIGHT, 2 * _FORTNIGHT)}
     if not before:
         return
     both = now | before
-    for one in snapshot.of(AntiPattern):
-        episodes = one.evidence.for_
-        if both.isdisjoint(episodes) or not is_live(one) or not extra(one, "key"):
+    for antipattern in snapshot.of(AntiPattern):
+        episodes = antipattern.evidence.for_
+        if both.isdisjoint(episodes) or not is_live(antipattern) or not extra(antipattern, "key"):
             continue
         new, old = len(now.intersection(episodes)), len(before.intersection(episodes))
         if at_least(max(new, old), new + old, 0.5) < _CHANCE:
             how = "more" if new > old else "less"
             why = f"{new} times in {_FORTNIGHT} days, {old} times in those before"
-            yield BeliefChange("noticed", one.id, f"{how} often: {one.title()}", (), why)
+            yield BeliefChange(
+                "noticed", antipattern.id, f"{how} often: {antipattern.title()}", (), why
+            )

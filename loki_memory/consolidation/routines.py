@@ -46,8 +46,8 @@ def _fact(snapshot: Snapshot, scope: str, episodes: Sequence[EpisodeFeatures]) -
     known = old if isinstance(old, Fact) else None
     if tombstone_id(text) in snapshot.rejected or (known and known.origin == "owner"):
         return None
-    ran = [one for one in episodes if not set(commands).isdisjoint(_ran(one))]
-    sessions = {snapshot.session_of(one.id) for one in ran}
+    ran = [episode for episode in episodes if not set(commands).isdisjoint(_ran(episode))]
+    sessions = {snapshot.session_of(episode.id) for episode in ran}
     fields: dict[str, Any] = {
         **(known.document() if known else {"id": id_, "scope": scope, "status": "active"}),
         "statement": text,
@@ -55,7 +55,7 @@ def _fact(snapshot: Snapshot, scope: str, episodes: Sequence[EpisodeFeatures]) -
         "confidence": confidence(len(sessions), 0),
         "key": {"routine": "commit"},
         "evidence": (known.evidence if known else Evidence()).with_lists(
-            newest(one.id for one in ran), []
+            newest(episode.id for episode in ran), []
         ),
         "valid_from": ran[0].date,
         "at": ran[-1].timestamp,
@@ -79,8 +79,10 @@ def _commonest(snapshot: Snapshot, episodes: Sequence[EpisodeFeatures]) -> list[
         for command, seen in places.items()
         if len(seen) >= _SHARE * len(commits) and len(sessions[command]) >= _SESSIONS
     ]
-    chosen = sorted(often, key=lambda one: (-len(places[one]), one))[:_MOST]
-    return sorted(chosen, key=lambda one: (round(sum(places[one]) / len(places[one]), 6), one))
+    chosen = sorted(often, key=lambda entry: (-len(places[entry]), entry))[:_MOST]
+    return sorted(
+        chosen, key=lambda entry: (round(sum(places[entry]) / len(places[entry]), 6), entry)
+    )
 
 
 def _ran(episode: EpisodeFeatures) -> set[str]:

@@ -33,7 +33,7 @@ _SPAN, _HOURS = re.compile(r"(\d{1,5})([hd])"), {"h": 1, "d": 24}
 
 
 class Report(NamedTuple):
-    """What a run did, or would do: one line per memory, and the counts."""
+    """The result of a run, done or planned: one line per memory, and the counts."""
 
     day: str  # as of which memory was consolidated
     planned: bool  # whether nothing was written
@@ -44,7 +44,7 @@ class Report(NamedTuple):
     private: tuple[str, ...] = ()  # ids of what stays on this machine
 
     def counts(self) -> dict[str, int]:
-        """How often each thing was done."""
+        """Return how often each thing was done."""
         found: dict[str, int] = {}
         for step in self.steps:
             found[step.what] = found.get(step.what, 0) + 1
@@ -52,7 +52,7 @@ class Report(NamedTuple):
 
 
 class RunOptions(NamedTuple):
-    """What is asked of a run."""
+    """Options of a run."""
 
     day: str | None = None  # as of which; that of the newest episode if there is none
     plan_only: bool = False
@@ -138,14 +138,14 @@ def _name_unread(workspace: Workspace) -> None:
     found: dict[str, Problem] = {}
     for row in queries.unread_problems(workspace.index):
         found.setdefault(row[0], Problem(*row))
-    told = [f"took no part: {one}" for one in islice(found.values(), _NAMED)]
+    told = [f"took no part: {entry}" for entry in islice(found.values(), _NAMED)]
     if len(found) > _NAMED:
         told.append(f"{len(found) - _NAMED} more took no part; `loki-mem doctor` names them")
-    workspace.notices += [one for one in told if one not in workspace.notices]
+    workspace.notices += [entry for entry in told if entry not in workspace.notices]
 
 
 def _since(moment: str, before: Snapshot) -> Touched:
-    return frozenset(one.id for one in before.episodes if one.timestamp >= moment)
+    return frozenset(episode.id for episode in before.episodes if episode.timestamp >= moment)
 
 
 def publishing(workspace: Workspace, snapshot: Snapshot, files: Files, reach: Reach) -> Publishing:

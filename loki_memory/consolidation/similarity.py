@@ -1,4 +1,4 @@
-"""How alike two texts are, and what keeps them apart however alike they read.
+"""Similarity: how alike two texts are, and what keeps them apart however alike they read.
 
 `jaccard` over `words` compares requests: function words carry their shape. Over `grams` it
 compares statements: trigrams inside stemmed content words forgive endings and typing errors.
@@ -85,10 +85,10 @@ FUNCTION_WORDS = (
 )
 
 
-def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+def jaccard(text: frozenset[str], other: frozenset[str]) -> float:
     """The share of what both have among what either has; two empty sets share nothing."""
-    both = len(one & other)
-    return both / (len(one) + len(other) - both) if both else 0.0
+    both = len(text & other)
+    return both / (len(text) + len(other) - both) if both else 0.0
 
 
 @lru_cache(maxsize=65536)
@@ -162,7 +162,7 @@ def _bare(word: str) -> str:
 
 
 class NameMarks(NamedTuple):
-    """What must agree before two statements count as one."""
+    """Marks that must agree before two statements count as one."""
 
     values: frozenset[str]
     is_negated: bool
@@ -186,31 +186,31 @@ class NameMarks(NamedTuple):
 @lru_cache(maxsize=65536)
 def marks(text: str) -> NameMarks:
     """The values, the parity of negations, the directions, names of code and bounds of a text."""
-    quoted = (one or other for one, other in _VALUE.findall(text))
+    quoted = (entry or other for entry, other in _VALUE.findall(text))
     values = (*_NUMBER.findall(text), *quoted)
     sides = frozenset(word for word in words(text) if word in _SIDES)
     bounds = frozenset(name for name, said in _BOUNDS.items() if said.search(text.lower()))
     return NameMarks(frozenset(values), _negations(text) % 2 == 1, sides, names(text), bounds)
 
 
-def sameness(one: str, other: str) -> float:
-    """How far two statements say the same in the same words; not at all if their marks differ."""
-    return 0.0 if differ(one, other) else jaccard(grams(one), grams(other))
+def sameness(text: str, other: str) -> float:
+    """The share of words that two statements have in common; 0 if their marks differ."""
+    return 0.0 if differ(text, other) else jaccard(grams(text), grams(other))
 
 
-def differ(one: str, other: str) -> bool:
-    """Whether two statements say different things, however alike they read."""
-    return bool(marks(one).differ(marks(other))) or adds(one, other)
+def differ(text: str, other: str) -> bool:
+    """Check whether two statements say different things, however alike they read."""
+    return bool(marks(text).differ(marks(other))) or adds(text, other)
 
 
-def adds(one: str, other: str) -> bool:
-    """Whether either of two statements speaks of something that the other does not.
+def adds(text: str, other: str) -> bool:
+    """Check whether either of two statements speaks of something that the other does not.
 
     A proper name always is something; of other words of content a few may be only another wording.
     """
-    first, second = _said(one), _said(other)
+    first, second = _said(text), _said(other)
     more = {*_missing(first, second), *_missing(second, first)}
-    if more & (proper(one) | proper(other)):
+    if more & (proper(text) | proper(other)):
         return True
     return len(more) > _MORE * len(first | second)
 
@@ -227,12 +227,12 @@ def _told() -> frozenset[str]:
 
 def _missing(of: frozenset[str], among: frozenset[str]) -> list[str]:
     """The stems of one text of which the other has not even another form."""
-    return [one for one in of - among if not any(is_form(one, other) for other in among)]
+    return [entry for entry in of - among if not any(is_form(entry, other) for other in among)]
 
 
-def is_form(one: str, other: str) -> bool:
-    begun = ceil(_FORM_OF * max(len(one), len(other)))
-    return one[:begun] == other[:begun]
+def is_form(text: str, other: str) -> bool:
+    begun = ceil(_FORM_OF * max(len(text), len(other)))
+    return text[:begun] == other[:begun]
 
 
 @lru_cache(maxsize=65536)
@@ -247,21 +247,21 @@ def names(text: str) -> frozenset[str]:
     return frozenset(name.strip("() ").lower() for name in found)
 
 
-def opposed(one: str, other: str) -> bool:
-    """Whether statements about one thing contradict each other.
+def opposed(text: str, other: str) -> bool:
+    """Check whether statements about one thing contradict each other.
 
     One says of a name of code what the other denies, or they give something a form of as many
     parts as the other does not have.
     """
-    first, second = marks(one), marks(other)
+    first, second = marks(text), marks(other)
     if first.is_negated != second.is_negated and first.names & second.names:
         return True
-    forms, others = _forms(one), _forms(other)
+    forms, others = _forms(text), _forms(other)
     return bool(forms and others) and forms.isdisjoint(others)
 
 
 def can_oppose(text: str) -> bool:
-    """Whether a statement has a name of code or a form: without either it is opposed to none."""
+    """Check for a name of code or a form: a statement without either is opposed to none."""
     return bool(names(text) or _forms(text))
 
 

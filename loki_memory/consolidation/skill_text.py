@@ -22,7 +22,7 @@ _LINE = 160
 
 
 class Procedure(NamedTuple):
-    """What a habit comes to in words: it follows from episodes alone."""
+    """The words of a habit: they follows from episodes alone."""
 
     when: str
     prerequisites: list[str]
@@ -32,43 +32,43 @@ class Procedure(NamedTuple):
 
 def procedure(stratum: Stratum, habit: Habit) -> Procedure:
     """The habit of a kind of goals in words."""
-    ran = _common(one.checks for one in habit.evidence)
+    ran = _common(episode.checks for episode in habit.evidence)
     return Procedure(when(stratum), prerequisites(habit.evidence), steps(habit, ran), ran)
 
 
 def when(stratum: Stratum) -> str:
     """The trigger: the shared words, and the shortest goal as an example."""
-    goals = (one.goal for one in stratum.successes)
+    goals = (success.goal for success in stratum.successes)
     shortest = min(goals, key=lambda goal: (len(goal), goal))
     return f"Use when the task is to {stratum.name.replace('-', ' ')}, such as: {_line(shortest)}"
 
 
 def prerequisites(evidence: Sequence[EpisodeFeatures]) -> list[str]:
     """Constraints that nearly all had, and files that nearly all started from."""
-    constraints = _common(one.constraints for one in evidence)
-    given = _common(one.needed for one in evidence)
+    constraints = _common(episode.constraints for episode in evidence)
+    given = _common(episode.needed for episode in evidence)
     return [*map(_line, constraints), *(f"`{path}` exists" for path in given)]
 
 
 def _common(values: Iterable[Iterable[str]]) -> list[str]:
-    """What nearly all have, in the order of the alphabet."""
-    sets = [frozenset(one) for one in values]
-    count = Counter(value for one in sets for value in one)
+    """Return what nearly all have, in the order of the alphabet."""
+    sets = [frozenset(entry) for entry in values]
+    count = Counter(value for entry in sets for value in entry)
     return sorted(value for value, n in count.items() if value and n >= _COMMON * len(sets))
 
 
 def steps(habit: Habit, checks: Iterable[str]) -> list[str]:
     """The moves in words, and at the end the checks that nearly all made besides."""
-    made = {one.head for one in habit.moves}
+    made = {move.head for move in habit.moves}
     besides = [Move(head) for head in checks if head not in made]
-    return [_sentence(one, habit.evidence) for one in (*habit.moves, *besides)]
+    return [_sentence(move, habit.evidence) for move in (*habit.moves, *besides)]
 
 
 def _sentence(wanted: Move, evidence: Sequence[EpisodeFeatures]) -> str:
     """One step in words: what to run, or which tool to use on which file."""
-    made = [one for episode in evidence for one in episode.first_actions(wanted)]
-    targets = Counter(one.done for one in made)
-    if any(one.is_command for one in made):
+    made = [first_action for episode in evidence for first_action in episode.first_actions(wanted)]
+    targets = Counter(entry.done for entry in made)
+    if any(entry.is_command for entry in made):
         return f"Run `{_usual(targets, len(made)) or wanted.head}`"
     verb = wanted.head.replace("_", " ").partition(" ")[0].capitalize()
     where = _usual(targets, len(made)) or _pattern_of(targets)
@@ -77,7 +77,7 @@ def _sentence(wanted: Move, evidence: Sequence[EpisodeFeatures]) -> str:
 
 
 def _usual(targets: Counter[str], total: int) -> str:
-    """What more than half did literally, if it fits into a line."""
+    """Return what more than half did literally, if it fits into a line."""
     usual, count = min(targets.items(), key=lambda pair: (-pair[1], pair[0]))
     fits = len(usual) <= _LINE and "\n" not in usual and "`" not in usual
     return usual if fits and count * 2 > total else ""
@@ -96,21 +96,25 @@ class Troubles:
     """Errors with a fix that can be told, by the episodes that met them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        errors = [one for one in snapshot.of(AntiPattern) if is_live(one)]
-        self._told = {one.id: one for one in errors if one.scope not in PRIVATE and _is_told(one)}
+        errors = [antipattern for antipattern in snapshot.of(AntiPattern) if is_live(antipattern)]
+        self._told = {
+            error.id: error for error in errors if error.scope not in PRIVATE and _is_told(error)
+        }
         self._met: dict[str, set[str]] = defaultdict(set)
-        for one in errors:
-            above = (link.to for link in one.links if link.relation == "example_of")
-            kinds = self._told.keys() & {one.id, *above}
-            for episode in one.evidence.for_ if kinds else ():
+        for error in errors:
+            above = (link.to for link in error.links if link.relation == "example_of")
+            kinds = self._told.keys() & {error.id, *above}
+            for episode in error.evidence.for_ if kinds else ():
                 self._met[episode].update(kinds)
 
     def of(self, stratum: Stratum) -> list[tuple[str, str]]:
-        """What went wrong in this kind of task, most often first, and what helped."""
-        met = Counter(one for episode in stratum.episodes for one in self._met.get(episode.id, ()))
-        often = sorted(met, key=lambda one: (-met[one], one))
-        told = (self._told[one] for one in often[:_ERRORS])
-        return [(_symptom(one), _line(one.prevention or "")) for one in told]
+        """Return what went wrong in this kind of task, most often first, and what helped."""
+        met = Counter(
+            entry for episode in stratum.episodes for entry in self._met.get(episode.id, ())
+        )
+        often = sorted(met, key=lambda entry: (-met[entry], entry))
+        told = (self._told[entry] for entry in often[:_ERRORS])
+        return [(_symptom(entry), _line(entry.prevention or "")) for entry in told]
 
 
 def _is_told(error: AntiPattern) -> bool:
@@ -119,7 +123,7 @@ def _is_told(error: AntiPattern) -> bool:
 
 
 def _symptom(error: AntiPattern) -> str:
-    """What fails, on one line; a colon ends it where a skill lists errors and fixes."""
+    """Return what fails, on one line; a colon ends it where a skill lists errors and fixes."""
     return (
         _line(error.what_fails.replace(". (running", " (running")).replace(": ", " - ").rstrip(".")
     )

@@ -50,33 +50,35 @@ def proceduralise(snapshot: Snapshot, touched: Touched | None = None) -> PhaseCh
         if differs(skill, snapshot.records):
             put.append(skill)
             steps.append(_step(skill, old is None, habit))
-        archive += [one.id for one in replaced]
+        archive += [entry.id for entry in replaced]
         steps += [
-            BeliefChange("superseded", one.id, one.title(), (), f"now {skill.id}")
-            for one in replaced
+            BeliefChange("superseded", entry.id, entry.title(), (), f"now {skill.id}")
+            for entry in replaced
         ]
-    for one in _untaught(taught.union(archive), snapshot):
-        archive.append(one.id)
+    for entry in _untaught(taught.union(archive), snapshot):
+        archive.append(entry.id)
         steps.append(
-            BeliefChange("retired", one.id, one.title(), (), "episodes no longer teach it")
+            BeliefChange("retired", entry.id, entry.title(), (), "episodes no longer teach it")
         )
     return PhaseChanges(tuple(put), tuple(sorted(set(archive))), tuple(steps))
 
 
 def _is_unfit(habit: Habit) -> bool:
     """Tell whether too few sessions did it, or their goals name no task but a command or path."""
-    sessions = {one.session or one.id for one in habit.evidence}
-    named = sum(_NO_TASK.match(one.goal) is not None for one in habit.evidence)
+    sessions = {episode.session or episode.id for episode in habit.evidence}
+    named = sum(_NO_TASK.match(episode.goal) is not None for episode in habit.evidence)
     return len(sessions) < _SESSIONS or 2 * named > len(habit.evidence)
 
 
 def _untaught(done: set[str], snapshot: Snapshot) -> list[Skill]:
     """Skills of ours that their episodes, together with those that came since, no longer teach."""
-    return [one for one in snapshot.of(Skill) if one.id not in done and _is_due(one, snapshot)]
+    return [
+        skill for skill in snapshot.of(Skill) if skill.id not in done and _is_due(skill, snapshot)
+    ]
 
 
 def _is_due(skill: Skill, snapshot: Snapshot) -> bool:
-    """Whether a skill is ours to judge, and all that it was learned from is here."""
+    """Check whether a skill is ours to judge, and all that it was learned from is here."""
     evidence = set(ids_in(skill, "loki-evidence"))
     if not evidence or not is_ours(skill) or _is_pinned(skill) or skill.id in snapshot.archived:
         return False
@@ -121,7 +123,7 @@ def _skill(
 
 
 def _reviewed(old: object, new: Skill) -> dict[str, str]:
-    """What a person said of a skill holds as long as it says the same."""
+    """Return what a person said of a skill holds as long as it says the same."""
     if not isinstance(old, Skill) or old.body != new.body or "loki-reviewed" not in old.metadata:
         return {}
     kept = ("loki-reviewed", "loki-origin")
@@ -129,7 +131,7 @@ def _reviewed(old: object, new: Skill) -> dict[str, str]:
 
 
 def is_ours(skill: object) -> bool:
-    """Whether we may write here: nobody has, or we did and nobody changed it since."""
+    """Check whether we may write here: nobody has, or we did and nobody changed it since."""
     if not isinstance(skill, Skill):
         return skill is None
     mark = digest("body", skill.body)
@@ -141,17 +143,19 @@ class WrittenSkill:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._by_first: dict[str, list[Skill]] = defaultdict(list)
-        for one in snapshot.of(Skill):
-            evidence = ids_in(one, "loki-evidence")
-            if evidence and is_ours(one) and not _is_pinned(one):
-                self._by_first[evidence[0]].append(one)
+        for skill in snapshot.of(Skill):
+            evidence = ids_in(skill, "loki-evidence")
+            if evidence and is_ours(skill) and not _is_pinned(skill):
+                self._by_first[evidence[0]].append(skill)
 
     def before(self, skill: Skill, stratum: Stratum) -> list[Skill]:
-        """Those about the same episodes, from when their goals shared other words."""
-        inside = {one.id for one in stratum.episodes}
-        found = (one for name in inside for one in self._by_first.get(name, ()))
-        covered = (one for one in found if inside.issuperset(ids_in(one, "loki-evidence")))
-        return sorted((one for one in covered if one.id != skill.id), key=lambda one: one.id)
+        """Return those about the same episodes, from when their goals shared other words."""
+        inside = {episode.id for episode in stratum.episodes}
+        found = (entry for name in inside for entry in self._by_first.get(name, ()))
+        covered = (entry for entry in found if inside.issuperset(ids_in(entry, "loki-evidence")))
+        return sorted(
+            (entry for entry in covered if entry.id != skill.id), key=lambda entry: entry.id
+        )
 
 
 def _is_pinned(skill: Skill) -> bool:
@@ -160,7 +164,9 @@ def _is_pinned(skill: Skill) -> bool:
 
 def _metadata(habit: Habit, told: Feedback, snapshot: Snapshot) -> dict[str, str]:
     evidence = habit.evidence
-    compared = newest({one.id for one in (*habit.users, *habit.others)} - {e.id for e in evidence})
+    compared = newest(
+        {user.id for user in (*habit.users, *habit.others)} - {e.id for e in evidence}
+    )
     confidence = habit.confidence(told, snapshot)
     verdicts = {"loki-helped": told.helped, "loki-misled": told.misled}
     return {
@@ -168,8 +174,8 @@ def _metadata(habit: Habit, told: Feedback, snapshot: Snapshot) -> dict[str, str
         "loki-origin": least_trusted((*habit.users, *habit.others)),
         "loki-status": "active" if confidence >= snapshot.thresholds.confident else "candidate",
         "loki-confidence": f"{confidence:.2f}",
-        "loki-date": max(one.date for one in evidence),
-        "loki-evidence": ", ".join(newest(one.id for one in evidence)),
+        "loki-date": max(episode.date for episode in evidence),
+        "loki-evidence": ", ".join(newest(episode.id for episode in evidence)),
         **({"loki-compared": ", ".join(compared)} if compared else {}),
         **{name: ", ".join(newest(ids)) for name, ids in verdicts.items() if ids},
     }

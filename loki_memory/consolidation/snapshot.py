@@ -1,4 +1,4 @@
-"""What consolidation sees: memory as it is, frozen, and the day for which it is consolidated."""
+"""Snapshot: memory as consolidation sees it, frozen, and the day for which it is consolidated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Thresholds(NamedTuple):
-    """Where likeness becomes sameness, how often is often enough, and when something is old.
+    """Thresholds of likeness, of how often is often enough, and of age.
 
     The settings `consolidation.*` of a workspace, and their defaults.
     """
@@ -86,15 +86,15 @@ class Snapshot:
         whole: Iterable[Episode] = (),
         tracked: Iterable[str] = (),
     ) -> None:
-        given, kept = [*records], {one.id: _seen(one) for one in archived}
-        both = {**kept, **{one.id: _seen(one) for one in given}}
+        given, kept = [*records], {record.id: _seen(record) for record in archived}
+        both = {**kept, **{entry.id: _seen(entry) for entry in given}}
         self.records: dict[str, Record] = {name: both[name] for name in sorted(both)}
         self.whole = _whole([*given, *whole])
         self._of: dict[type[Memory], list[Any]] = {}  # asked for again and again
         self.derived: dict[Callable[[Snapshot], Any], Any] = {}  # see `cached_by_episodes`
         # Episodes in the archive are evidence still; beliefs there are not made again.
-        self.archived = {name: one for name, one in kept.items() if both[name] is one}
-        self.day = day or max((one.date for one in self.episodes), default="")
+        self.archived = {name: entry for name, entry in kept.items() if both[name] is entry}
+        self.day = day or max((episode.date for episode in self.episodes), default="")
         self.rejected = frozenset(rejected)  # ids of tombstones
         self.tracked = frozenset(tracked)  # ids of episodes that wait for `gc` to grow old
         self._marks = _marks(self.records.values())
@@ -103,9 +103,10 @@ class Snapshot:
     def of(self, model: type[M]) -> list[M]:
         """All records of a kind that are not archived, in the order of their ids."""
         if model not in self._of:
-            found = (one for one in self.records.values() if isinstance(one, model))
+            found = (record for record in self.records.values() if isinstance(record, model))
             self._of[model] = sorted(
-                (one for one in found if one.id not in self.archived), key=lambda one: one.id
+                (record for record in found if record.id not in self.archived),
+                key=lambda record: record.id,
             )
         return self._of[model]
 
@@ -113,7 +114,9 @@ class Snapshot:
     @cached_by_episodes
     def episodes(self) -> list[EpisodeFeatures]:
         """In the order of time, then of ids; archived ones too."""
-        return in_time(one for one in self.records.values() if isinstance(one, EpisodeFeatures))
+        return in_time(
+            record for record in self.records.values() if isinstance(record, EpisodeFeatures)
+        )
 
     def episode(self, name: str) -> EpisodeFeatures | None:
         """The episode of this id, if it is known."""
@@ -159,19 +162,19 @@ class Snapshot:
 
     def with_changes(self, changes: PhaseChanges) -> Snapshot:
         """The snapshot as it is once changes are made; what they do not concern is taken over."""
-        put = {one.id: _seen(one) for one in changes.put}
+        put = {memory.id: _seen(memory) for memory in changes.put}
         gone = {*changes.archive}
-        changed = [one for name, one in self.records.items() if name in gone or name in put]
+        changed = [record for name, record in self.records.items() if name in gone or name in put]
         after: Snapshot = copy(self)
         after.records = {
-            name: one for name, one in {**self.records, **put}.items() if name not in gone
+            name: entry for name, entry in {**self.records, **put}.items() if name not in gone
         }
         after.whole = {**self.whole, **_whole(changes.put)}
-        after.archived = {name: one for name, one in self.archived.items() if name not in put}
-        kinds = {type(one) for one in (*put.values(), *changed)}
+        after.archived = {name: entry for name, entry in self.archived.items() if name not in put}
+        kinds = {type(entry) for entry in (*put.values(), *changed)}
         after._of = {
-            model: those
-            for model, those in self._of.items()
+            model: members
+            for model, members in self._of.items()
             if not any(issubclass(kind, model) for kind in kinds)
         }
         if EpisodeFeatures in kinds:
@@ -190,7 +193,7 @@ def _seen(record: Record) -> Record:
 
 
 def _marks(records: Iterable[Record]) -> dict[str, EpisodeMark]:
-    """What beliefs say of episodes that are private to other clones."""
+    """Return what beliefs say of episodes that are private to other clones."""
     found: dict[str, EpisodeMark] = {}
     for record in records:
         if isinstance(record, Belief) and record.evidence.episodes:
@@ -199,12 +202,12 @@ def _marks(records: Iterable[Record]) -> dict[str, EpisodeMark]:
 
 
 def _whole(records: Iterable[Record]) -> dict[str, Episode]:
-    return {one.id: one for one in records if isinstance(one, Episode)}
+    return {record.id: record for record in records if isinstance(record, Episode)}
 
 
 def in_time(episodes: Iterable[EpisodeFeatures]) -> list[EpisodeFeatures]:
     """In the order of time, then of ids."""
-    return sorted(episodes, key=lambda one: (one.timestamp, one.id))
+    return sorted(episodes, key=lambda episode: (episode.timestamp, episode.id))
 
 
 class BeliefChange(NamedTuple):
@@ -220,7 +223,7 @@ class BeliefChange(NamedTuple):
 
 
 class PhaseChanges(NamedTuple):
-    """What a phase wants done: records to write (whole), ids to archive, and what to report."""
+    """The changes that a phase wants: whole records to write, ids to archive, and its report."""
 
     put: tuple[Memory, ...] = ()
     archive: tuple[str, ...] = ()

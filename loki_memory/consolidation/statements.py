@@ -103,7 +103,7 @@ def facts(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
         told = shelf.surprises.get(id_)
         put += _renewed(snapshot, id_, by_episode, told, is_partial=touched is not None)
     put += [_replaced(snapshot.records[name], heir) for name, heir in sorted(twins.items())]
-    news = [one for one in put if differs(one, snapshot.records)]
+    news = [fact for fact in put if differs(fact, snapshot.records)]
     return PhaseChanges(put=tuple(news), steps=tuple(_steps(news, snapshot)))
 
 
@@ -120,7 +120,7 @@ class _Shelf:
 
     def put(self, known: Iterable[Fact]) -> None:
         """Put facts on the shelf that earlier runs made."""
-        for fact in sorted(known, key=lambda one: (one.valid_from or "", one.id)):
+        for fact in sorted(known, key=lambda belief: (belief.valid_from or "", belief.id)):
             self._add(fact.id, extra(fact, "key")["statement"])
             self._begun[fact.id] = (fact.valid_from or "", min(fact.evidence.for_, default=""))
 
@@ -167,12 +167,12 @@ class _Shelf:
         return [id_ for id_ in near if id_ != stated.id and not self._is_later(id_, stated)]
 
     def _is_later(self, id_: str, stated: Stated) -> bool:
-        """Whether a fact of an earlier run began not before this statement."""
+        """Check whether a fact of an earlier run began not before this statement."""
         begun = self._begun.get(id_)
         return begun is not None and begun >= (stated.episode.date, stated.episode.id)
 
     def _sharing(self, text: str) -> Counter[str]:
-        """How many words of content facts have in common with a text."""
+        """Count how many words of content facts have in common with a text."""
         words = set(content(text))
         return Counter(chain.from_iterable(self._having.get(word, ()) for word in words))
 
@@ -203,8 +203,8 @@ class _Meanings:
     def __init__(self) -> None:
         self._vectors: dict[str, Any] = {}
 
-    def cosine(self, one: str, other: str) -> float:
-        return float(self._vector(one) @ self._vector(other)) / _GRID**2
+    def cosine(self, text: str, other: str) -> float:
+        return float(self._vector(text) @ self._vector(other)) / _GRID**2
 
     def _vector(self, text: str) -> Any:
         if text not in self._vectors:
@@ -222,9 +222,9 @@ def _model() -> Embedding:
     return load()
 
 
-def _may_be_same(one: str, other: str) -> bool:
-    """Whether neither text denies the other."""
-    return marks(one).is_negated == marks(other).is_negated and not opposed(one, other)
+def _may_be_same(text: str, other: str) -> bool:
+    """Check whether neither text denies the other."""
+    return marks(text).is_negated == marks(other).is_negated and not opposed(text, other)
 
 
 def _is_live(fact: Fact) -> bool:
@@ -268,7 +268,7 @@ def _replaced(twin: Record | None, heir: str) -> Fact:
     fact = parse(Fact, given_back(twin, {SAME})) if isinstance(twin, Fact) else None
     assert fact is not None  # noqa: S101 - its id says so
     link = {"to": heir, "relation": "superseded_by", "why": SAME, **standing(fact, {SAME})}
-    links = [*(one.model_dump(exclude_unset=True) for one in fact.links), link]
+    links = [*(relation.model_dump(exclude_unset=True) for relation in fact.links), link]
     return fact.changed(status="superseded", links=links)
 
 
@@ -287,7 +287,7 @@ def _stated(episodes: Iterable[EpisodeFeatures]) -> Iterator[Stated]:
 
 def _is_refused(snapshot: Snapshot, stated: Mapping[str, Stated], old: object) -> bool:
     """A person rejected it, or wrote it: then the words and what follows from them are theirs."""
-    texts = {one.statement.text for one in stated.values()}
+    texts = {entry.statement.text for entry in stated.values()}
     if any(tombstone_id(text) in snapshot.rejected for text in texts):
         return True
     return isinstance(old, Fact) and not extra(old, "key")
@@ -298,7 +298,7 @@ def _fact(
 ) -> Fact:
     first, last = stated[0].episode, stated[-1].episode
     known = _known(snapshot, old, is_partial=is_partial)
-    episodes = {*(one.episode.id for one in stated), *known}
+    episodes = {*(entry.episode.id for entry in stated), *known}
     is_owned = old is not None and old.origin == "owner"
     support = len({*map(snapshot.session_of, episodes)})
     told = max(_wordings(stated, old if known else None))
@@ -320,7 +320,7 @@ def _fact(
         "valid_from": min(dates),
         "at": max(moments),
         "origin": least_trusted(
-            [*(one.episode for one in stated), *([old] if old and known else [])]
+            [*(entry.episode for entry in stated), *([old] if old and known else [])]
         ),
     }
     given = {name: value for name, value in fields.items() if value is not None}
@@ -344,9 +344,9 @@ def _wording(text: str, type_: str, score: float, *, is_quoted: bool) -> _Wordin
 
 def _wordings(stated: Iterable[Stated], old: Fact | None) -> Iterator[_Wording]:
     """The wordings of a fact: those of its statements, and the one that the last run left."""
-    for one in stated:
-        said = one.statement
-        yield _wording(said.text, said.type, _score(one), is_quoted=said.quoted)
+    for entry in stated:
+        said = entry.statement
+        yield _wording(said.text, said.type, _score(entry), is_quoted=said.quoted)
     if old:
         is_quoted = bool(extra(old, "quoted"))
         yield _wording(old.statement, old.type or "", old.score or 0.0, is_quoted=is_quoted)
@@ -371,7 +371,7 @@ def _kept(old: Fact) -> dict[str, Any]:
 
 
 def _status(stated: list[Stated], text: str, score: float, support: int) -> str:
-    if all(one.statement.resolved for one in stated):
+    if all(entry.statement.resolved for entry in stated):
         return "resolved"
     if is_report(text):
         return "candidate"
@@ -385,7 +385,7 @@ def _status(stated: list[Stated], text: str, score: float, support: int) -> str:
 
 
 def _steps(news: Iterable[Fact], snapshot: Snapshot) -> Iterator[BeliefChange]:
-    """What is told of new facts: nothing of one that is only more or less of a surprise."""
+    """Yield what is told of new facts: nothing of one that is only more or less of a surprise."""
     for new in news:
         old = snapshot.records.get(new.id)
         if not isinstance(old, Fact) or _said_of(old) != _said_of(new):

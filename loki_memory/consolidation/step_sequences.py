@@ -76,7 +76,7 @@ def _move(name: str, target: str) -> Move:
 
 
 def is_command(action: Action) -> bool:
-    """Whether an action ran a program rather than opened a file."""
+    """Check whether an action ran a program rather than opened a file."""
     return not move(action).place and move(action).head != action.action.strip()
 
 
@@ -91,7 +91,7 @@ def _command(text: str) -> str:
 
 
 def _place(target: str) -> str:
-    """What kind of file a target is, with its extension; empty if it is no path."""
+    """Return what kind of file a target is, with its extension; empty if it is no path."""
     if not target or any(mark.isspace() for mark in target):
         return ""
     extension = _EXTENSION.search(target)
@@ -110,27 +110,27 @@ def _file_class(path: str) -> str:
 
 def runs(actions: Sequence[Action]) -> Iterator[tuple[Move, list[Action]]]:
     """Actions in the stretches in which they made the same move."""
-    for one, stretch in groupby(actions, key=move):
-        if one.head:
-            yield one, list(stretch)
+    for action, stretch in groupby(actions, key=move):
+        if action.head:
+            yield action, list(stretch)
 
 
 def moves(episode: Episode) -> tuple[Move, ...]:
-    """What an episode's log looks like from afar: repeated moves once."""
-    found = [one for one, _ in runs(episode.action_log)]
-    return tuple(one for one, _ in groupby(found))[:_READ]
+    """Return what an episode's log looks like from afar: repeated moves once."""
+    found = [run for run, _ in runs(episode.action_log)]
+    return tuple(entry for entry, _ in groupby(found))[:_READ]
 
 
 def contains(sequence: Sequence[Move], wanted: Sequence[Move]) -> bool:
-    """Whether a sequence has the wanted moves in order, never more than the gap apart."""
+    """Check whether a sequence has the wanted moves in order, never more than the gap apart."""
     ends = range(-1, len(sequence) - 1)  # the first move may stand anywhere
     reach = 1
-    for one in wanted:
+    for entry in wanted:
         ends_now = {
             at
             for end in ends
             for at in range(end + 1, min(end + 1 + reach, len(sequence)))
-            if sequence[at] == one
+            if sequence[at] == entry
         }
         if not ends_now:
             return False
@@ -148,7 +148,9 @@ def shared(sequences: Sequence[Sequence[Move]], least: int) -> list[SharedSequen
     for length in range(2, LONGEST + 1):
         level = _grown(level, sequences, least)
         if length >= SHORTEST:
-            found += [SharedSequence(one, tuple(sorted(places))) for one, places in level.items()]
+            found += [
+                SharedSequence(single, tuple(sorted(places))) for single, places in level.items()
+            ]
     return sorted(_closed(found))
 
 
@@ -159,9 +161,9 @@ _Level = dict[tuple[Move, ...], dict[int, list[int]]]
 def _singles(sequences: Sequence[Sequence[Move]], least: int) -> _Level:
     found: dict[tuple[Move, ...], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for number, sequence in enumerate(sequences):
-        for at, one in enumerate(sequence):
-            found[one,][number].append(at)
-    return {one: places for one, places in found.items() if len(places) >= least}
+        for at, entry in enumerate(sequence):
+            found[entry,][number].append(at)
+    return {entry: places for entry, places in found.items() if len(places) >= least}
 
 
 def _grown(level: _Level, sequences: Sequence[Sequence[Move]], least: int) -> _Level:
@@ -173,25 +175,29 @@ def _grown(level: _Level, sequences: Sequence[Sequence[Move]], least: int) -> _L
             for end in ends:
                 for at in range(end + 1, min(end + 2 + GAP, len(sequence))):
                     found[*pattern, sequence[at]][number].add(at)
-    kept = [(one, places) for one, places in found.items() if len(places) >= least]
+    kept = [(entry, places) for entry, places in found.items() if len(places) >= least]
     kept.sort(key=lambda pair: (-len(pair[1]), pair[0]))
     return {
-        one: {number: sorted(ends) for number, ends in places.items()}
-        for one, places in kept[:_BEAM]
+        entry: {number: sorted(ends) for number, ends in places.items()}
+        for entry, places in kept[:_BEAM]
     }
 
 
 def _closed(found: list[SharedSequence]) -> Iterator[SharedSequence]:
     """Without those that are part of a longer one with the same users."""
     alike: dict[tuple[int, ...], list[tuple[Move, ...]]] = defaultdict(list)
-    for one in found:
-        alike[one.users].append(one.moves)
-    for one in found:
-        longer = (other for other in alike[one.users] if len(other) > len(one.moves))
-        if not any(_is_part(one.moves, other) for other in longer):
-            yield one
+    for shared_sequence in found:
+        alike[shared_sequence.users].append(shared_sequence.moves)
+    for shared_sequence in found:
+        longer = (
+            other
+            for other in alike[shared_sequence.users]
+            if len(other) > len(shared_sequence.moves)
+        )
+        if not any(_is_part(shared_sequence.moves, other) for other in longer):
+            yield shared_sequence
 
 
 def _is_part(short: Sequence[Move], long: Sequence[Move]) -> bool:
     rest = iter(long)
-    return all(one in rest for one in short)
+    return all(entry in rest for entry in short)

@@ -20,7 +20,7 @@ _LONG = 200  # characters of a target that a summary keeps
 
 
 def is_terse(episode: Episode) -> bool:
-    """Whether an episode is a summary already, or a summary would not be shorter."""
+    """Check whether an episode is a summary already, or a summary would not be shorter."""
     return (episode.model_extra or {}).get("detail") == SUMMARY or summary(episode) is None
 
 
@@ -32,8 +32,8 @@ def summary(episode: Episode) -> Episode | None:
     essence = _essence(episode.action_log)
     if essence == episode.action_log:
         return None
-    kept = [one.model_dump(mode="json", exclude_unset=True) for one in essence]
-    counts = Counter(move(one).head for one in episode.action_log if one.action)
+    kept = [action.model_dump(mode="json", exclude_unset=True) for action in essence]
+    counts = Counter(move(action).head for action in episode.action_log if action.action)
     repeated = {name: n for name, n in sorted(counts.items()) if n > 1}
     short = episode.changed(
         action_log=kept, detail=SUMMARY, **({"action_counts": repeated} if repeated else {})
@@ -50,26 +50,26 @@ def _essence(actions: Sequence[Action]) -> list[Action]:
     whole; and every step after a failure: how many there were says what belongs to its repair.
     """
     whole = {0, len(actions) - 1, *_failures(actions), *_repairs(actions)}
-    whole |= {at for at, one in enumerate(actions) if not one.action}  # who knows what it was
+    whole |= {at for at, action in enumerate(actions) if not action.action}  # who knows what it was
     after = {at for failed in _failures(actions) for at in _soon(actions, failed)}
-    numbers = {id(one): at for at, one in enumerate(actions)}
+    numbers = {id(action): at for at, action in enumerate(actions)}
     first = {numbers[id(stretch[0])] for _, stretch in runs(actions)}
     first |= _first_of_kind(actions)
     return [
-        one if at in whole else _slim(one, is_short=at not in after)
-        for at, one in enumerate(actions)
+        action if at in whole else _slim(action, is_short=at not in after)
+        for at, action in enumerate(actions)
         if at in whole or at in after or at in first
     ]
 
 
 def _first_of_kind(actions: Sequence[Action]) -> set[int]:
-    """Where each kind of step, by which episodes are found to be alike, is taken first."""
-    return set({step_kind(one): at for at, one in reversed([*enumerate(actions)])}.values())
+    """Return where each kind of step, by which episodes are found to be alike, is taken first."""
+    return set({step_kind(action): at for at, action in reversed([*enumerate(actions)])}.values())
 
 
 def _failures(actions: Sequence[Action]) -> Iterator[int]:
-    for at, one in enumerate(actions):
-        if one.error or (one.result or "").lower() in _FAILED:
+    for at, action in enumerate(actions):
+        if action.error or (action.result or "").lower() in _FAILED:
             yield at
 
 
@@ -82,14 +82,14 @@ def _repairs(actions: Sequence[Action]) -> Iterator[int]:
 
     What was done in between is the remedy.
     """
-    made = [move(one) for one in actions]
+    made = [move(action) for action in actions]
     for failed in _failures(actions):
         again = [at for at in _soon(actions, failed) if made[at] == made[failed]]
         yield from range(failed + 1, again[-1] + 1 if again else failed + 1)
 
 
 def _slim(action: Action, *, is_short: bool) -> Action:
-    """What was done to what; the payload goes, and of a long target what is not looked at."""
+    """An action without its payload, and with a long target cut."""
     target = action.target
     if target and is_short and len(target) > _LONG:
         cut = Action(action=action.action, target=target[:_LONG])

@@ -102,8 +102,8 @@ def surprise(text: str, known: Iterable[str] = (), before: str = "", type_: str 
     if says_nothing(text):
         return _NOTHING
     pairs = [_compared(text, other, type_) for other in known]
-    novelty = 1 - max((_repeats(one) for one in pairs), default=0.0)
-    contradiction = max((one.denial for one in pairs), default=0.0)
+    novelty = 1 - max((_repeats(pair) for pair in pairs), default=0.0)
+    contradiction = max((pair.denial for pair in pairs), default=0.0)
     said_before = _stems(before)
     factors = {
         "novelty": novelty,
@@ -113,7 +113,7 @@ def surprise(text: str, known: Iterable[str] = (), before: str = "", type_: str 
         "context_switch": 1 - _share(_stems(text), said_before) if said_before else 0.0,
     }
     left_out = {
-        "contradiction": not any(one.is_about_the_same for one in pairs),
+        "contradiction": not any(pair.is_about_the_same for pair in pairs),
         "emphasis": not factors["emphasis"],
         "context_switch": not said_before,
     }
@@ -130,7 +130,7 @@ def _mean(factors: dict[str, float], weights: dict[str, float]) -> float:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether a text is a greeting, assent, praise or a question, and states nothing."""
+    """Check whether a text is a greeting, assent, praise or a question, and states nothing."""
     said = normal(text)
     if _QUESTION.search(said):
         return True
@@ -160,7 +160,7 @@ class _Compared(NamedTuple):
 
 
 def _repeats(pair: _Compared) -> float:
-    """How much of it is a repeat: none below half of its words, all from nine in ten on."""
+    """Return how much of it is a repeat: none below half of its words, all from nine in ten on."""
     if pair.is_other or pair.denial:
         return 0.0
     rise = (pair.share - _ABOUT_THE_SAME) / (_REPEATED - _ABOUT_THE_SAME)
@@ -178,7 +178,7 @@ def _compared(text: str, other: str, type_: str) -> _Compared:
 
 
 def _adds(own: NameMarks, its: NameMarks) -> bool:
-    """Whether a statement differs from a known one in what must agree, or has more of it."""
+    """Check whether a statement differs from a known one in what must agree, or has more of it."""
     if own.is_negated != its.is_negated:
         return True
     return not (own.values <= its.values and own.names <= its.names and own.sides <= its.sides)
@@ -188,8 +188,8 @@ def _chosen_otherwise(text: str, other: str, type_: str) -> float:
     """1 if both choose, differently, about the same."""
     if type_ in TELLS:
         return 0.0
-    one, two = position(text), position(other)
-    return 1.0 if one and two and one.denies(two) else 0.0
+    entry, two = position(text), position(other)
+    return 1.0 if entry and two and entry.denies(two) else 0.0
 
 
 def _denied(own: NameMarks, its: NameMarks, both: float) -> float:
@@ -204,7 +204,7 @@ def _denied(own: NameMarks, its: NameMarks, both: float) -> float:
 
 def _share(own: frozenset[str], other: frozenset[str]) -> float:
     """The share of words of which the other one has a form."""
-    had = [word for word in own if word in other or any(is_form(word, one) for one in other)]
+    had = [word for word in own if word in other or any(is_form(word, entry) for entry in other)]
     return len(had) / len(own) if own else 0.0
 
 

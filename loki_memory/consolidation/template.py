@@ -16,7 +16,7 @@ _FEWEST = 3  # words without which a template is a row of gaps, and says less th
 
 
 def common(texts: Iterable[str]) -> str:
-    """What texts have in common, to be read: `Implement … endpoint`.
+    """Return what texts have in common, to be read: `Implement … endpoint`.
 
     The most typical of them where the template says too little.
     """
@@ -34,7 +34,7 @@ def _says_enough(mined: str) -> bool:
 
 
 def template(texts: Iterable[str]) -> str:
-    """What all texts share, word by word; shorter texts are folded first, whatever their order."""
+    """The words that all texts share; shorter texts are folded first, in any order."""
     ordered = sorted(set(texts), key=lambda text: (len(text), text))
     shared = ordered[0].split() if ordered else []
     for text in ordered[1:]:
@@ -45,16 +45,16 @@ def template(texts: Iterable[str]) -> str:
 
 
 def literals(mined: str) -> int:
-    """How many words of a template are not gaps."""
+    """Count how many words of a template are not gaps."""
     return sum(word != GAP for word in mined.split())
 
 
-def _folded(one: list[str], other: list[str]) -> list[str]:
+def _folded(text: list[str], other: list[str]) -> list[str]:
     """The longest common words of two texts, in the spelling of the first; gaps never double."""
-    match = SequenceMatcher(a=_plain(one), b=_plain(other), autojunk=False)
+    match = SequenceMatcher(a=_plain(text), b=_plain(other), autojunk=False)
     out: list[str] = []
     for operation, start, end, _, _ in match.get_opcodes():
-        out += one[start:end] if operation == "equal" else [GAP]
+        out += text[start:end] if operation == "equal" else [GAP]
     return [word for at, word in enumerate(out) if word != GAP or out[at - 1 : at] != [GAP]]
 
 
@@ -72,7 +72,7 @@ def medoid(texts: Sequence[str]) -> str:
 
 
 def _mean_likeness(own: frozenset[str], held: Sequence[tuple[frozenset[str], int]]) -> float:
-    """How like the words of a text are to those of all texts, each as often as it was said."""
+    """The likeness of a text's words to those of all texts, each as often as it was said."""
     whole = fsum(jaccard(own, other) * times for other, times in held)
     total = sum(times for _, times in held)
     return round(whole / total, 9)  # an exact sum, rounded: the same in every order

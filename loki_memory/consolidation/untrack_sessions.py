@@ -72,7 +72,7 @@ def _completed(
             continue
         gone = {*belief.rests_on(), *belief.episodes_against()} & moved.keys()
         if gone:
-            marks = {one: mark(episode_features(moved[one])) for one in sorted(gone)}
+            marks = {entry: mark(episode_features(moved[entry])) for entry in sorted(gone)}
             evidence = belief.evidence.model_dump(mode="json", exclude_unset=True)
             known = evidence.get("episodes", {})
             if not dry_run:

@@ -71,7 +71,7 @@ class Case(NamedTuple):
         return Case(*(mine | theirs for mine, theirs in zip(self, other, strict=True)))
 
     def supporting(self) -> frozenset[str]:
-        """What speaks against a belief does not support it, though it may have led to it."""
+        """Return what speaks against a belief does not support it, though it may have led to it."""
         return (self.for_ | self.sources) - self.against - self.otherwise - self.silent
 
     def episodes(self) -> frozenset[str]:
@@ -86,12 +86,12 @@ def weigh(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
     steps: list[BeliefChange] = []
     for old in _weighable(snapshot):
         same = [old, *twins.get(old.id, ())]
-        if not any(one.id in told or is_touched(one, touched) for one in same):
+        if not any(twin.id in told or is_touched(twin, touched) for twin in same):
             continue
         own = _case(snapshot, old, told.get(old.id, Feedback()))
         united = own
-        for one in twins.get(old.id, ()):
-            united = united.with_(_case(snapshot, one, told.get(one.id, Feedback())))
+        for twin in twins.get(old.id, ()):
+            united = united.with_(_case(snapshot, twin, told.get(twin.id, Feedback())))
         new = _weighed(snapshot, old, own, united)
         if new is not old:
             put.append(new)
@@ -103,7 +103,7 @@ def _weighable(snapshot: Snapshot) -> Iterator[Belief]:
     """Patterns, anti-patterns, and the facts that somebody told: a topic sums up its members."""
     yield from snapshot.of(AntiPattern)
     yield from snapshot.of(Pattern)
-    yield from (one for one in snapshot.of(Fact) if not is_produced(one))
+    yield from (fact for fact in snapshot.of(Fact) if not is_produced(fact))
 
 
 def status(
@@ -112,12 +112,12 @@ def status(
     sure: float,
     limits: Thresholds = Thresholds(),  # noqa: B008 - a value
 ) -> str:
-    """What a belief with so much evidence counts as."""
+    """Return what a belief with so much evidence counts as."""
     return counted_as(support, against, sure, limits.confident, limits.support)
 
 
 def feedback(snapshot: Snapshot, touched: Touched | None = None) -> dict[str, Feedback]:
-    """What episodes, or new ones alone, say about the memories that they were shown."""
+    """Return what episodes, or new ones alone, say about the memories that they were shown."""
     if touched is None:
         return _said_by_all(snapshot)
     return _said(filter(None, map(snapshot.episode, sorted(touched))))
@@ -143,10 +143,10 @@ def _said(episodes: Iterable[EpisodeFeatures]) -> dict[str, Feedback]:
 def _merged_into(snapshot: Snapshot) -> dict[str, list[Belief]]:
     """By id: the beliefs that were merged into this one, and those that had been into them."""
     direct: dict[str, list[Belief]] = {}
-    for one in snapshot.of(Belief):
-        for link in one.links:
+    for belief in snapshot.of(Belief):
+        for link in belief.links:
             if link.relation == "superseded_by" and why(link) == SAME:
-                direct.setdefault(link.to, []).append(one)
+                direct.setdefault(link.to, []).append(belief)
     return {name: _line_of(name, direct) for name in direct}
 
 
@@ -155,15 +155,15 @@ def _line_of(heir: str, direct: Mapping[str, list[Belief]]) -> list[Belief]:
     found: dict[str, Belief] = {}
     waiting = [heir]
     while waiting:
-        for one in direct.get(waiting.pop(), ()):
-            if one.id not in found and one.id != heir:
-                found[one.id] = one
-                waiting.append(one.id)
+        for entry in direct.get(waiting.pop(), ()):
+            if entry.id not in found and entry.id != heir:
+                found[entry.id] = entry
+                waiting.append(entry.id)
     return list(found.values())
 
 
 def _case(snapshot: Snapshot, belief: Belief, told: Feedback) -> Case:
-    """What a record says of its evidence, and what episodes now say of the record.
+    """Return what a record says of its evidence, and what episodes now say of the record.
 
     Where a fact was taken from shows that somebody said it, not that it holds.
     """
@@ -187,7 +187,9 @@ def _case(snapshot: Snapshot, belief: Belief, told: Feedback) -> Case:
 def _helped(snapshot: Snapshot, name: str, episodes: frozenset[str]) -> frozenset[str]:
     """The episodes that say that a memory helped, whenever they said it."""
     known = filter(None, map(snapshot.episode, episodes))
-    return frozenset(one.id for one in known if (name, True) in map(tuple, one.verdicts))
+    return frozenset(
+        episode.id for episode in known if (name, True) in map(tuple, episode.verdicts)
+    )
 
 
 def _weighed(snapshot: Snapshot, old: Belief, own: Case, united: Case) -> Belief:
@@ -211,19 +213,19 @@ def _weighed(snapshot: Snapshot, old: Belief, own: Case, united: Case) -> Belief
 
 
 def _is_solved_usage(belief: Belief) -> bool:
-    """Whether it tells how a command is called right: one session that found out is enough."""
+    """Check that it tells the right call of a command: one session that found out is enough."""
     return (
         isinstance(belief, AntiPattern)
         and bool(extra(belief, "usage"))
-        and any(one.for_ for one in belief.resolutions)
+        and any(resolution.for_ for resolution in belief.resolutions)
     )
 
 
 def _observations(snapshot: Snapshot, case: Case, known: frozenset[str]) -> tuple[float, float]:
-    """How much of a case is new to who asserted the belief: for it, and against it."""
+    """Return how much of a case is new to who asserted the belief: for it, and against it."""
     for_ = sorted(case.supporting() - known)
     return (
-        _sum(snapshot, {one: _weight(snapshot, one, case.sure) for one in for_}),
+        _sum(snapshot, {entry: _weight(snapshot, entry, case.sure) for entry in for_}),
         _sum(snapshot, dict.fromkeys(sorted(case.against - known), 1.0)),
     )
 
@@ -237,7 +239,7 @@ def _lists(old: Belief, own: Case) -> dict[str, Any]:
 
 
 def _kept(belief: Belief, counted: str) -> str:
-    """What somebody asserted stands until evidence disputes it, and again when it does not.
+    """Return what somebody asserted stands until evidence disputes it, and again when it does not.
 
     What contradicts another belief is in dispute whatever its evidence.
     """
@@ -249,7 +251,7 @@ def _kept(belief: Belief, counted: str) -> str:
 
 
 def _claim(belief: Belief) -> Claim:
-    """What somebody asserted of a belief, if only by telling it."""
+    """Return what somebody asserted of a belief, if only by telling it."""
     stated = claim(belief)
     if is_produced(belief) or is_weighed(belief):
         return stated
@@ -267,7 +269,7 @@ def _first_stated(belief: Belief) -> float | None:
 
 
 def _advises(belief: Belief) -> TypeGuard[AntiPattern]:
-    """Whether it says what to do, so that who did something else speaks against it.
+    """Check whether it says what to do, so that who did something else speaks against it.
 
     A linter's rule is obeyed in as many ways as there are places that break it.
     """

@@ -83,7 +83,7 @@ def step_kind(action: Action) -> str:
 
 
 def category_of(episode: Episode) -> str:
-    """What an episode is about: the language of most of its files, else its phase."""
+    """Return what an episode is about: the language of most of its files, else its phase."""
     endings = (_CATEGORIES.get(extension(path)) for path in sorted(episode.files()))
     counted = Counter(filter(None, endings))
     if counted:
@@ -99,23 +99,23 @@ def files_needed(episode: Episode) -> set[str]:
 
 def _read_files(episode: Episode) -> set[str]:
     return {
-        one.target
-        for one in episode.action_log
-        if one.target and one.action.lower().startswith("read") and move(one).place
+        action.target
+        for action in episode.action_log
+        if action.target and action.action.lower().startswith("read") and move(action).place
     }
 
 
 def _made_files(episode: Episode) -> set[str]:
     """Files that an episode wrote before it did anything else with them."""
     first: dict[str, str] = {}
-    for one in episode.action_log:
-        first.setdefault(one.target or "", one.action.lower())
+    for entry in episode.action_log:
+        first.setdefault(entry.target or "", entry.action.lower())
     return {path for path, action in first.items() if action.startswith(("write", "create"))}
 
 
 def checks(episode: Episode) -> set[str]:
     """The tests, linters and builds that an episode ran."""
-    heads = (move(one).head for one in episode.action_log if is_command(one))
+    heads = (move(action).head for action in episode.action_log if is_command(action))
     return {head for head in heads if _CHECK.search(head)}
 
 

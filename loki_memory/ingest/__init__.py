@@ -24,7 +24,7 @@ class Sessions:
         self._workspace = workspace
 
     def staged(self) -> list[Waiting]:
-        """What was read of sessions and is not told as episodes yet, and why."""
+        """Return what was read of sessions and is not told as episodes yet, and why."""
         from loki_memory.ingest.run import staged
 
         return staged(self._workspace)

@@ -58,13 +58,13 @@ class Stretch(NamedTuple):
     following: str = ""  # what the user said next
 
     def replies(self) -> list[str]:
-        """What the user said about the work, in order; the prompt that began it is none."""
+        """Return what the user said about the work, in order; the prompt that began it is none."""
         prompts = [turn.text for turn in self.turns[1:] if turn.kind == PROMPT]
         return [*prompts, *filter(None, [self.following])]
 
 
 class _Running:
-    """What is known of a session while its turns go by."""
+    """The state of a session while its turns go by."""
 
     def __init__(self) -> None:
         self.home = ""
@@ -76,7 +76,7 @@ class _Running:
         self.committed = False  # and nothing was done since
 
     def begins(self, turn: Turn) -> bool:
-        """Whether a turn is the first of an episode."""
+        """Check whether a turn is the first of an episode."""
         if not self.turns:
             return turn.kind in {PROMPT, CALL}
         if turn.kind == PROMPT:
@@ -131,11 +131,11 @@ def stretches(turns: Iterable[Turn]) -> Iterator[Stretch]:
             before = running.stretch(said) if running.turns else None
             running.begin(turn)
         running.take(turn)
-    yield from (one for one in (before, running.stretch()) if one and one.turns)
+    yield from (stretch for stretch in (before, running.stretch()) if stretch and stretch.turns)
 
 
 def states_goal(text: str) -> bool:
-    """Whether a prompt says what to do, not only that it shall be done."""
+    """Check whether a prompt says what to do, not only that it shall be done."""
     said = text.strip()
     forms = (_ASSENT, _ORDER, _RESUMES)
     return bool(said) and not _OURS.match(said) and not any(form.fullmatch(said) for form in forms)

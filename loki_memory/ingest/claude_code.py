@@ -114,7 +114,7 @@ def _turns(event: Mapping[str, Any], kind: str, blocks: Sequence[Mapping[str, An
 
 
 def _blocks(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What a message consists of. Raises InvalidRecord if that is no message."""
+    """Return what a message consists of. Raises InvalidRecord if that is no message."""
     message = event.get("message")
     if not isinstance(message, Mapping):
         raise InvalidRecord("is no object", field="message")
@@ -127,13 +127,13 @@ def _blocks(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _objects(content: Any, name: str) -> list[Mapping[str, Any]]:
     """Blocks, none if there is no content. Raises InvalidRecord for what holds anything else."""
     blocks = [] if content is None else content
-    if not isinstance(blocks, list) or not all(isinstance(one, Mapping) for one in blocks):
+    if not isinstance(blocks, list) or not all(isinstance(block, Mapping) for block in blocks):
         raise InvalidRecord("is neither text nor a list of objects", field=name)
     return blocks
 
 
 def _is_hidden(event: Mapping[str, Any]) -> bool:
-    """What a program wrote in the user's name, and what one agent asked of another."""
+    """Return what a program wrote in the user's name, and what one agent asked of another."""
     return flag_in(event, "isMeta") or flag_in(event, "isSidechain")
 
 
@@ -157,7 +157,9 @@ def _hunks(event: Mapping[str, Any]) -> tuple[Hunk, ...]:
     path, patches = result.get("filePath"), result.get("structuredPatch")
     if not isinstance(path, str) or not isinstance(patches, list):
         return ()
-    return patch_hunks(argument_text(path), (one for one in patches if isinstance(one, Mapping)))
+    return patch_hunks(
+        argument_text(path), (patch for patch in patches if isinstance(patch, Mapping))
+    )
 
 
 def _of_assistant(base: Turn, block: Mapping[str, Any]) -> Turn | None:
@@ -196,7 +198,7 @@ def _told(content: Any) -> str:
 
 
 def _typed(base: Turn, text: str) -> Turn | None:
-    """What a person typed: a request, a command that starts one, or the end of the session."""
+    """A person's request, a command that starts one, or the end of the session."""
     text = prompt_text(_ADDED.sub(" ", text))
     if text.startswith(_STOPPED):
         return base._replace(kind=STOP)

@@ -79,7 +79,7 @@ _REFUSED = re.compile(
 
 
 class _Ended(NamedTuple):
-    """What a call gave back, and whether it failed or still runs."""
+    """The answer of a call, and whether it failed or still runs."""
 
     text: str
     failed: bool = False
@@ -120,7 +120,7 @@ class Codex:
         return [turn for turn in found if not self._is_poll(turn)]
 
     def _is_poll(self, turn: Turn) -> bool:
-        """Whether a call only asks how a command goes on of which an item tells how it ended."""
+        """Check that a call only asks after a command whose end an item tells."""
         return self._has_items and turn.tool == _POLLING
 
 
@@ -136,7 +136,7 @@ def _event(base: Turn, event: Mapping[str, Any]) -> list[Turn] | None:
 
 
 def _prompt(base: Turn, typed: Any) -> list[Turn] | None:
-    """What somebody typed; None if it is no text."""
+    """Return what somebody typed; None if it is no text."""
     if not isinstance(typed, str):
         return None
     text = prompt_text(_ADDED.sub(" ", typed))
@@ -240,12 +240,12 @@ def _result(base: Turn, call: str, ended: _Ended) -> Turn:
 
 
 def _given(raw: str | Mapping[str, Any]) -> str:
-    """What a call was given: of a shell the command, else the first text."""
+    """Return what a call was given: of a shell the command, else the first text."""
     fields = _decoded(raw)
     if not isinstance(fields, Mapping):
         return raw if isinstance(raw, str) else ""
     line = _line(fields.get("command") or fields.get("cmd"))
-    texts = (one for one in (line, *fields.values()) if isinstance(one, str) and one)
+    texts = (field for field in (line, *fields.values()) if isinstance(field, str) and field)
     return next(texts, "")
 
 
@@ -258,7 +258,7 @@ def _line(command: Any) -> str:
 
 
 def _ended(output: Any) -> _Ended | None:
-    """What the result of a call says; None if it is no result."""
+    """Return what the result of a call says; None if it is no result."""
     told = _decoded(output)
     if not isinstance(told, Mapping):
         text = _joined(output)
@@ -269,7 +269,7 @@ def _ended(output: Any) -> _Ended | None:
 
 
 def _unwrapped(text: str) -> _Ended:
-    """What a command said, without the lines that the harness put before it."""
+    """Return what a command said, without the lines that the harness put before it."""
     header = _HEADER.match(text)
     if header is None:
         return _Ended(text, failed=_REFUSED.match(text) is not None)

@@ -1,4 +1,4 @@
-"""Where agents keep their transcripts, and which of them belong to a repository."""
+"""Discovery: where agents keep their transcripts, and which of them belong to a repository."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def tops(root: Path) -> list[str]:
 
 
 def belongs(path: Path, folders: Iterable[str]) -> bool:
-    """Whether the session of a transcript began in one of these folders, or below it."""
+    """Check whether the session of a transcript began in one of these folders, or below it."""
     began = first_folder(path)
     return bool(began) and any(_is_below(os.path.realpath(began), top) for top in folders)
 

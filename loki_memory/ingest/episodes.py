@@ -8,22 +8,23 @@ that is learned from it is ever put before an agent unasked.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from loki_memory.files.redaction import clip, clip_end
 from loki_memory.ingest.boundaries import Stretch, stretches
+from loki_memory.ingest.outcome import closing_message, commit, judged
 from loki_memory.ingest.repair import repair
 from loki_memory.ingest.statements import PER_EPISODE, FoundStatement
-from loki_memory.ingest.steps import CHECKS, Step, steps
-from loki_memory.ingest.turns import CALL, PROMPT, SAY, STOP, Turn, is_foreign
+from loki_memory.ingest.steps import Step, steps
+from loki_memory.ingest.touched_files import TouchedFiles, localised, touched
+from loki_memory.ingest.turns import PROMPT, STOP, Turn, is_foreign
 from loki_memory.models import Episode, parse
 from loki_memory.models.diagnostics import Diagnostic, findings
 from loki_memory.models.error_signature import complaint
@@ -34,8 +35,6 @@ _GOAL = 400  # characters: two or three sentences say what is wanted
 _ACTIONS = 60  # of the log: episodes are files that people review
 _ERRORS = 30
 _RULES = 6  # of one report of a linter
-_SUMMARY_WORDS = 200
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _TARGET = 200  # characters of what an action was done to
 _HEAD, _TAIL = 500, 200  # of an error
 _LINE = 240  # of the line that says what went wrong
@@ -109,7 +108,7 @@ def _document(
 def _foreign_document(
     stretch: Stretch, done: Sequence[Step], stated: Sequence[FoundStatement]
 ) -> dict[str, Any]:
-    """What tools of third parties complained of during a stretch, and what was said about it."""
+    """Complaints of third parties' tools during a stretch, and what was said of them."""
     document = {
         **_head(stretch, "external"),
         "context": {"goal": _goal(stretch)},
@@ -122,34 +121,24 @@ def _foreign_document(
 
 def _stated(stated: Sequence[FoundStatement]) -> list[dict[str, Any]]:
     """The best statements, in the order in which they were made."""
-    best = sorted(stated, key=lambda one: -one.score)[:PER_EPISODE]
+    best = sorted(stated, key=lambda statement: -statement.score)[:PER_EPISODE]
     return [
         {
-            "text": one.text,
-            "type": one.type,
-            "source": one.source,
-            "score": one.score,
-            **({"resolved": True} if one.is_resolved else {}),
-            **({"quoted": True} if one.is_quoted else {}),
+            "text": statement.text,
+            "type": statement.type,
+            "source": statement.source,
+            "score": statement.score,
+            **({"resolved": True} if statement.is_resolved else {}),
+            **({"quoted": True} if statement.is_quoted else {}),
         }
-        for one in stated
-        if one in best
+        for statement in stated
+        if statement in best
     ]
 
 
 def _prompt_hashes(stretch: Stretch) -> list[str]:
     prompts = (turn.text for turn in stretch.turns if turn.kind == PROMPT)
     return sorted({hashed for text in prompts for hashed in run_hashes(text)})
-
-
-def closing_message(stretch: Stretch) -> str:
-    """What the agent said last, if it did nothing afterwards; empty if it was cut off."""
-    said = [turn for turn in stretch.turns if turn.kind in {SAY, CALL, STOP}]
-    if not said or said[-1].kind != SAY:
-        return ""
-    words = _FENCE.sub(" ", said[-1].text).split(" ")
-    text = " ".join(words[:_SUMMARY_WORDS]).strip()
-    return text + ("…" if len(words) > _SUMMARY_WORDS else "")
 
 
 def _head(stretch: Stretch, kind: str) -> dict[str, Any]:
@@ -195,7 +184,7 @@ def _produced(done: Sequence[Step], files: TouchedFiles, home: str) -> list[str]
 
 
 def _log(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
-    """What was done and what went wrong; every error that is told stands in the log too."""
+    """Return what was done and what went wrong; every error that is told stands in the log too."""
     failing = [at for at, step in enumerate(done) if step.met_error][:_ERRORS]
     begin = stretch.turns[0].at
     return {
@@ -205,7 +194,7 @@ def _log(stretch: Stretch, done: Sequence[Step]) -> dict[str, Any]:
 
 
 def _shown(count: int, failing: Sequence[int]) -> list[int]:
-    """Which steps the log shows: those that failed with the one after each, the last, the first."""
+    """The steps that the log shows: failures with the step after each, the last, the first."""
     wanted = [*failing, *(at + 1 for at in failing), *range(count - 1, count - _ACTIONS // 2, -1)]
     chosen = dict.fromkeys(at for at in (*wanted, *range(count)) if 0 <= at < count)
     return sorted(list(chosen)[:_ACTIONS])
@@ -258,172 +247,3 @@ def _seconds(begin: str, end: str) -> float:
 def _cut(text: str, longest: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= longest else clip(line, longest - 1).rstrip() + "…"
-
-
-# -- The outcome of an episode, judged from what was seen: nobody's word is taken for -------------
-
-
-_COMMIT = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b")
-_COMMITTED = re.compile(r"\[[\w./+-]+(?: \([\w -]+\))? ([0-9a-f]{7,40})\]")
-_GOOD = re.compile(
-    r"\W*(?:(?:ok(?:ay)?|yes|yeah)\W+)?"
-    r"(?:thanks?\b|thank you|perfect|great|awesome|excellent|lgtm|nice\b|well done|works\b"
-    r"|looks? (?:good|great)|(?:that|this|it)(?:'s| is)? (?:works|worked|good|great|perfect)"
-    r"|(?:please )?commit\b|(?:let'?s |please |can you )(?:now )?commit|ship it"
-    r"|(?:create|open|make) (?:a |the )?(?:pr|pull request)\b)",
-    re.IGNORECASE,
-)
-_FINISHED = re.compile(
-    r"\b(?:all (?:\w+ )?(?:tests? )?pass\w*|done|fixed|implemented|completed?|successfully|created"
-    r"|updated|added|removed|committed|pushed|resolved|works|is now|are now|ready|replaced"
-    r"|renamed)\b",
-    re.IGNORECASE,
-)
-_GAVE_UP = re.compile(
-    r"\b(?:unable to|could ?n[o']t|cannot proceed|still (?:fail|broken)|not able to|blocked)",
-    re.IGNORECASE,
-)
-_NOT = r"(?:still|(?:still )?(?:does ?n[o']t|did ?n[o']t|is ?n[o']t|not))"
-_BAD = re.compile(
-    r"\W*(?:(?:no|nope|hmm+|wrong|undo|revert)\b"
-    rf"|(?:(?:it|that|this|the [\w ]{{1,30}}?) )?(?:is |are )?{_NOT} "
-    r"(?:fail|work|broken|right|correct|pass|what|the same|see|get|help)"
-    r"|(?:i'?m |i )?(?:still )?(?:get|getting|see|seeing) (?:an?|the|this) (?:same )?"
-    r"(?:error|issue)"
-    r"|that broke|you broke|(?:the |that )?(?:tests?|lint|build|ci)\b[\w ]{0,20}\bfail)",
-    re.IGNORECASE,
-)
-
-
-def judged(steps: Sequence[Step], stretch: Stretch, *, stopped: bool) -> str:
-    """success, failure, partial or unknown."""
-    verdicts = [verdict for reply in stretch.replies() if (verdict := _said(reply))]
-    if verdicts:
-        return verdicts[-1]
-    checks = [step for step in steps if step.is_shell and step.ended and _is_check(step)]
-    passed = checks[-1].worked if checks else None
-    if stopped:
-        return "partial" if passed is not False else "failure"
-    if passed is False:
-        return "partial" if commit(steps) else "failure"
-    if passed or commit(steps):
-        return "success"
-    return _closed(closing_message(stretch), steps)
-
-
-def _closed(closing: str, steps: Sequence[Step]) -> str:
-    """The outcome as the closing message tells it; a question that got its answer is a success."""
-    if not closing or (steps and not steps[-1].worked):
-        return "unknown"
-    if _GAVE_UP.search(closing):
-        return "partial"
-    if closing.rstrip().endswith("?") and not _FINISHED.search(closing):
-        return "unknown"
-    return "success" if _FINISHED.search(closing) or not _changes(steps) else "unknown"
-
-
-def _changes(steps: Sequence[Step]) -> bool:
-    return any(step.hunks for step in steps)
-
-
-def commit(steps: Sequence[Step]) -> str:
-    """The last commit that the steps made; empty if they made none."""
-    for step in reversed(steps):
-        if step.worked and step.is_shell and _COMMIT.search(step.target):
-            found = _COMMITTED.search(step.answer)
-            if found:
-                return found[1]
-    return ""
-
-
-def _said(following: str) -> str:
-    if _BAD.match(following):
-        return "failure"
-    return "success" if _GOOD.match(following) else ""
-
-
-def _is_check(step: Step) -> bool:
-    return CHECKS.search(step.target) is not None
-
-
-# -- Files that steps read and changed, as paths within the project -------------------------------
-
-
-_READERS = frozenset({"Read", "read_file", "NotebookRead", "view"})
-# A worktree holds the project once more; it may lie below it, and its name may have slashes.
-_WORKTREE = re.compile(r"(?:.*/)?\.?worktrees/[^/]+/?")
-_COMMANDS = re.compile(r"&&|\|\||[;|\n]")
-_WRITES = re.compile(
-    r"(?:git\s+)?(?:mv|rm)\s|git\s+add\s|(?:cp|touch|tee)\s|sed\s+(?:-\w+\s+)*-i|\S+fmt\s.*-w"
-)
-_INTO = re.compile(r"(?<![0-9&>])>{1,2}\s*([^\s&|;<>]+)")
-_PATH = re.compile(r"[\w@./+-]*[\w@+-]\.[A-Za-z]\w{0,9}")  # a name with an ending
-_QUOTES = "'\""
-
-
-class TouchedFiles(NamedTuple):
-    """Paths within the project, each once, in the order in which they came."""
-
-    read: list[str]
-    changed: list[str]
-
-    def all(self) -> list[str]:
-        return list(dict.fromkeys([*self.read, *self.changed]))
-
-
-def touched(steps: Sequence[Step], home: str) -> TouchedFiles:
-    """What the steps that worked read and changed; `home` is where the session began."""
-    read: dict[str, None] = {}
-    changed: dict[str, None] = {}
-    roots = _roots(steps, home)
-    for step in steps:
-        if step.worked:
-            names = _written(step.target) if step.is_shell else step.files
-            paths = filter(None, (_inside(name, step.cwd or home, roots) for name in names))
-            (read if step.tool in _READERS else changed).update(dict.fromkeys(paths))
-    return TouchedFiles(list(read), list(changed))
-
-
-def localised(steps: Sequence[Step], home: str) -> list[Step]:
-    """Steps on files of the project, named as everybody who works on it names them."""
-    roots = _roots(steps, home)
-    return [
-        step._replace(target=_inside(step.target, step.cwd or home, roots) or step.target)
-        if step.target in step.files
-        else step
-        for step in steps
-    ]
-
-
-def _roots(steps: Iterable[Step], home: str) -> list[str]:
-    """Folders that hold the project, the innermost first: where the session began, worktrees."""
-    folders = {_plain(step.cwd) for step in steps if _WORKTREE.match(_plain(step.cwd))}
-    outer = {one for one in folders if not any(one.startswith(f"{other}/") for other in folders)}
-    return sorted({_plain(home), *outer} - {""}, key=lambda one: (-len(one), one))
-
-
-def _plain(folder: str) -> str:
-    return folder.replace("\\", "/").rstrip("/")
-
-
-def _written(command: str) -> Iterator[str]:
-    """Names of files that a command line writes, moves, removes, or gives to git."""
-    for one in _COMMANDS.split(command):
-        if _WRITES.match(one.strip()):
-            words = (word.strip(_QUOTES) for word in one.split()[1:])
-            yield from (word for word in words if _PATH.fullmatch(word))
-        yield from (name.strip(_QUOTES) for name in _INTO.findall(one) if _PATH.fullmatch(name))
-
-
-def _inside(name: str, cwd: str, roots: Sequence[str]) -> str:
-    """A path relative to the project; empty if it lies elsewhere.
-
-    A transcript may tell its folders relative to one that it does not name, and files likewise.
-    """
-    plain = posixpath.normpath(name.replace("\\", "/"))
-    whole = posixpath.normpath(posixpath.join(_plain(cwd), plain))
-    for root in map(posixpath.normpath, roots):
-        found = next((path for path in (plain, whole) if path.startswith(f"{root}/")), "")
-        if found:
-            return _WORKTREE.sub("", found.removeprefix(f"{root}/"))
-    return ""

@@ -37,7 +37,7 @@ _NOT_PASSED = {"failure", "partial"}
 
 
 class GateOptions(NamedTuple):
-    """What whoever records a verdict says of it; empty where the report shall say it."""
+    """Details of a verdict by its recorder; empty where the report shall say it."""
 
     gate: str = ""
     goal: str = ""
@@ -58,7 +58,7 @@ def record_verdict(workspace: Workspace, data: bytes, told: GateOptions = _NOTHI
     found = found._replace(
         gate=" ".join((told.gate or found.gate).split()),
         outcome=_outcome(workspace, told.outcome or found.outcome),
-        failures=[_local(workspace, one) for one in found.failures],
+        failures=[_local(workspace, failure) for failure in found.failures],
         goal=told.goal or found.goal,
         at=_moment(found.at) or workspace.now(),
     )
@@ -74,17 +74,17 @@ def record_verdict(workspace: Workspace, data: bytes, told: GateOptions = _NOTHI
 
 
 def is_verdict(episode: Episode) -> bool:
-    """Whether an episode tells what a gate said."""
+    """Check whether an episode tells what a gate said."""
     return any(tag.startswith(_TAG) for tag in episode.tags)
 
 
 def failing_now(workspace: Workspace) -> list[str]:
-    """What does not pass, by the last verdict of every gate: `pytest: test_paging`."""
+    """Return what does not pass, by the last verdict of every gate: `pytest: test_paging`."""
     latest: dict[str, Episode] = {}
-    for gate, one in _verdicts(workspace):
-        latest.setdefault(gate, one)
+    for gate, verdict in _verdicts(workspace):
+        latest.setdefault(gate, verdict)
     failing = (pair for pair in sorted(latest.items()) if pair[1].outcome in _NOT_PASSED)
-    told = (f"{gate}: {_named(met)}" for gate, one in failing for met in one.errors_encountered)
+    told = (f"{gate}: {_named(met)}" for gate, entry in failing for met in entry.errors_encountered)
     return list(dict.fromkeys(told))
 
 
@@ -127,7 +127,7 @@ def _document(workspace: Workspace, found: Verdict, told: GateOptions) -> dict[s
     errors = list(_errors(found.failures))
     if found.outcome == "success":
         errors += _resolved(workspace, repository, found, head)
-    files = sorted({one.file for one in found.failures if one.file})
+    files = sorted({failure.file for failure in found.failures if failure.file})
     document = {
         "task_id": told.task,
         "timestamp": found.at,
@@ -157,11 +157,11 @@ def _local(workspace: Workspace, failure: GateFailure) -> GateFailure:
 def _errors(failures: Sequence[GateFailure]) -> Iterator[dict[str, str]]:
     """Every failure once, the place where it was first found before it, as compilers write it."""
     first: dict[tuple[str, str], GateFailure] = {}
-    for one in failures:
-        first.setdefault((one.name, one.message), one)
-    for one in list(first.values())[:_ERRORS]:
-        place = f"{one.file}:{one.line}: " if one.file and one.line else ""
-        error = {"type": one.name, "message": _cut(f"{place}{one.message}")}
+    for failure in failures:
+        first.setdefault((failure.name, failure.message), failure)
+    for failure in list(first.values())[:_ERRORS]:
+        place = f"{failure.file}:{failure.line}: " if failure.file and failure.line else ""
+        error = {"type": failure.name, "message": _cut(f"{place}{failure.message}")}
         yield {name: value for name, value in error.items() if value}
 
 
@@ -202,7 +202,7 @@ def _failed_before(workspace: Workspace, found: Verdict) -> list[tuple[ErrorMet,
 
 
 def _between(repository: Repository, first: str, last: str) -> str:
-    """What the commits between two say, memory's own not counted; empty if that tells nothing."""
+    """The messages of the commits between two, without memory's own; empty if there are none."""
     from loki_memory.history.repository import PATTERNS
 
     start = repository.resolve(first) if first else None
@@ -220,7 +220,7 @@ def _between(repository: Repository, first: str, last: str) -> str:
 
 
 def _verdicts(workspace: Workspace, until: str = "") -> Iterator[tuple[str, Episode]]:
-    """What gates said, newest first, each verdict with the name of its gate."""
+    """Yield what gates said, newest first, each verdict with the name of its gate."""
     workspace.home.ensure("current")
     for body, gate in verdicts(workspace.index, until, _BACK):
         record = parsed("episode", body)

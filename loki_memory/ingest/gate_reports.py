@@ -39,7 +39,7 @@ class GateFailure(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a gate says."""
+    """The verdict of a gate."""
 
     gate: str  # empty if the report does not name it
     outcome: str  # success, failure, partial or unknown
@@ -51,7 +51,7 @@ class Verdict(NamedTuple):
 
 
 def verdict_in(data: bytes) -> Verdict:
-    """What a report says; raises InvalidRecord."""
+    """Return what a report says; raises InvalidRecord."""
     text = data.removeprefix(b"\xef\xbb\xbf").strip()
     if not text:
         raise InvalidRecord("is empty", advice=_KNOWN)
@@ -76,20 +76,20 @@ def _own(report: Mapping[str, Any]) -> Verdict:
     listed = report.get("failures")
     if not isinstance(listed, list | None):
         raise InvalidRecord("must be a list", field="failures", advice=_KNOWN)
-    failures = [_own_failure(one) for one in listed or ()]
+    failures = [_own_failure(value) for value in listed or ()]
     outcome = _text(report, "outcome", "verdict") or ("failure" if failures else "success")
     names = ("gate", "goal", "timestamp", "run_id")
     gate, goal, at, run = (_text(report, name) for name in names)
     return Verdict(gate, outcome, failures, goal, at, None, run)
 
 
-def _own_failure(one: Any) -> GateFailure:
-    one = {"message": one} if isinstance(one, str) else one
-    name = _text(one, "test", "rule")
-    message = _text(one, "message") or name
+def _own_failure(value: Any) -> GateFailure:
+    value = {"message": value} if isinstance(value, str) else value
+    name = _text(value, "test", "rule")
+    message = _text(value, "message") or name
     if not message:
         raise InvalidRecord("is empty", field="failures.message", advice=_KNOWN)
-    return GateFailure(name, message, _text(one, "file"), _number(one, "line"))
+    return GateFailure(name, message, _text(value, "file"), _number(value, "line"))
 
 
 # -- JUnit ---------------------------------------------------------------------------------------
@@ -115,9 +115,9 @@ def _xml(data: bytes) -> Element:
 
 def _junit(root: Element) -> Verdict:
     suites = list(root.iter("testsuite"))
-    failures = [one for case in root.iter("testcase") for one in _case(case)]
+    failures = [failure for case in root.iter("testcase") for failure in _case(case)]
     # What broke before a test ran (a fixture of the whole suite) stands in the suite itself.
-    failures += [one for suite in suites for one in _case(suite)]
+    failures += [failure for suite in suites for failure in _case(suite)]
     times = sorted(filter(None, (suite.get("timestamp", "") for suite in suites)))
     seconds = sum(_seconds(suite) for suite in suites if suite.find("testsuite") is None)
     outcome, at = "failure" if failures else "success", times[0] if times else ""
@@ -141,7 +141,7 @@ def _case(case: Element) -> Iterator[GateFailure]:
 
 
 def _said(message: str, body: str) -> str:
-    """What a broken test says: its message, and the body unless that holds the message."""
+    """Return what a broken test says: its message, and the body unless that holds the message."""
     message, body = message.strip(), body.strip()
     return body if message in body else "\n".join(filter(None, (message, body)))
 
@@ -161,33 +161,33 @@ def _linted(report: list[Any]) -> Verdict:
     objects = _objects(report)
     if len(objects) < len(report):
         raise InvalidRecord("lists something else than findings", advice=_KNOWN)
-    if all("filePath" in one for one in objects):
+    if all("filePath" in finding for finding in objects):
         gate = "eslint" if objects else ""
-        failures = [found for one in objects for found in _eslint(one)]
-    elif all("filename" in one and "message" in one for one in objects):
-        gate, failures = "ruff", [_ruff(one) for one in objects]
+        failures = [found for finding in objects for found in _eslint(finding)]
+    elif all("filename" in finding and "message" in finding for finding in objects):
+        gate, failures = "ruff", [_ruff(finding) for finding in objects]
     else:
         raise InvalidRecord("is no list of findings that is known", advice=_KNOWN)
     return Verdict(gate, "failure" if failures else "success", failures)
 
 
 def _eslint(file: Mapping[str, Any]) -> Iterator[GateFailure]:
-    for one in _objects(file.get("messages")):
-        if one.get("severity") == _ESLINT_ERROR or one.get("fatal"):
-            rule = _text(one, "ruleId")
+    for finding in _objects(file.get("messages")):
+        if finding.get("severity") == _ESLINT_ERROR or finding.get("fatal"):
+            rule = _text(finding, "ruleId")
             yield GateFailure(
-                rule, _ruled(rule, one), _text(file, "filePath"), _number(one, "line")
+                rule, _ruled(rule, finding), _text(file, "filePath"), _number(finding, "line")
             )
 
 
-def _ruff(one: Mapping[str, Any]) -> GateFailure:
-    code = _text(one, "code")
-    line = _number(one.get("location"), "row")
-    return GateFailure(code, _ruled(code, one), _text(one, "filename"), line)
+def _ruff(finding: Mapping[str, Any]) -> GateFailure:
+    code = _text(finding, "code")
+    line = _number(finding.get("location"), "row")
+    return GateFailure(code, _ruled(code, finding), _text(finding, "filename"), line)
 
 
-def _ruled(rule: str, one: Mapping[str, Any]) -> str:
-    return " ".join(filter(None, (rule, _text(one, "message"))))
+def _ruled(rule: str, finding: Mapping[str, Any]) -> str:
+    return " ".join(filter(None, (rule, _text(finding, "message"))))
 
 
 # -- SARIF ---------------------------------------------------------------------------------------
@@ -195,20 +195,20 @@ def _ruled(rule: str, one: Mapping[str, Any]) -> str:
 
 def _sarif(runs: list[Any]) -> Verdict:
     """Errors fail the gate; findings that are only warnings make it partial."""
-    found = [(run, one) for run in runs for one in _results(run)]
-    levels = {_level(run, one) for run, one in found}
+    found = [(run, result) for run in runs for result in _results(run)]
+    levels = {_level(run, result) for run, result in found}
     tools = dict.fromkeys(_text(_inside(run, "tool", "driver"), "name").lower() for run in runs)
     outcome = "failure" if "error" in levels else "partial" if found else "success"
     return Verdict(
-        " ".join(filter(None, tools)), outcome, [_sarif_failure(one) for _, one in found]
+        " ".join(filter(None, tools)), outcome, [_sarif_failure(result) for _, result in found]
     )
 
 
 def _results(run: Any) -> Iterator[Mapping[str, Any]]:
-    for one in _objects(_inside(run).get("results")):
-        is_finding = one.get("kind", "fail") == "fail" and not one.get("suppressions")
-        if is_finding and _level(run, one) not in _SARIF_SILENT:
-            yield one
+    for finding in _objects(_inside(run).get("results")):
+        is_finding = finding.get("kind", "fail") == "fail" and not finding.get("suppressions")
+        if is_finding and _level(run, finding) not in _SARIF_SILENT:
+            yield finding
 
 
 def _level(run: Any, result: Mapping[str, Any]) -> str:
@@ -220,12 +220,12 @@ def _level(run: Any, result: Mapping[str, Any]) -> str:
     return own or _text(usual, "level") or "warning"
 
 
-def _sarif_failure(one: Mapping[str, Any]) -> GateFailure:
-    rule = _text(one, "ruleId")
-    places = _objects(one.get("locations"))
+def _sarif_failure(result: Mapping[str, Any]) -> GateFailure:
+    rule = _text(result, "ruleId")
+    places = _objects(result.get("locations"))
     place = _inside(places[0] if places else {}, "physicalLocation")
     file = _text(_inside(place, "artifactLocation"), "uri").removeprefix("file://")
-    message = {"message": _text(_inside(one, "message"), "text")}
+    message = {"message": _text(_inside(result, "message"), "text")}
     return GateFailure(
         rule, _ruled(rule, message), file, _number(_inside(place, "region"), "startLine")
     )
@@ -242,14 +242,16 @@ def _inside(value: Any, *names: str) -> Mapping[str, Any]:
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return (
+        [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+    )
 
 
 def _text(value: Any, *names: str) -> str:
     """The first of some fields that has a text."""
     inside = _inside(value)
     found = (inside.get(name) for name in names)
-    return next((one.strip() for one in found if isinstance(one, str) and one.strip()), "")
+    return next((entry.strip() for entry in found if isinstance(entry, str) and entry.strip()), "")
 
 
 def _number(value: Any, name: str) -> int:

@@ -46,7 +46,7 @@ def stage_transcript(workspace: Workspace, path: str) -> bool:
 
 
 def is_of(workspace: Workspace, path: str) -> bool:
-    """Whether a transcript tells of a session that began here: memory is pushed with the code."""
+    """Check that a transcript tells of a session that began in this repository."""
     try:
         return Path(path).is_file() and belongs(Path(path), tops(workspace.layout.root))
     except (OSError, ValueError, EOFError, zlib.error):
@@ -115,7 +115,7 @@ def note_end(workspace: Workspace, session: str, folder: str) -> None:
 
 
 def last_prompt(workspace: Workspace, session: str) -> str:
-    """What was asked for last in a session, as far as it is staged."""
+    """Return what was asked for last in a session, as far as it is staged."""
     prompts = [turn.text for turn in _staging(workspace).turns(session) if turn.kind == PROMPT]
     return prompts[-1] if prompts else ""
 

@@ -58,25 +58,25 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def pieces(stream: IO[bytes], start: int = 0, line: int = 0) -> Iterator[Piece]:
-    """What a stream holds from a byte on; `line` lines stand before it."""
+    """Yield what a stream holds from a byte on; `line` lines stand before it."""
     stream.seek(start)
     spread: list[_Line] = []  # the lines of a value that is not complete yet
     size = 0  # of them
-    for one in _lines(stream, start, line):
-        text = one.data.removeprefix(_MARK).strip()
-        if spread and (one.data[:2] == b'{"' or size > LONGEST):
+    for entry in _lines(stream, start, line):
+        text = entry.data.removeprefix(_MARK).strip()
+        if spread and (entry.data[:2] == b'{"' or size > LONGEST):
             yield from (_refused(early, "is part of no value") for early in spread)
             spread, size = [], 0
-        if spread or (text in _OPENING and one.is_whole):
-            spread.append(one)
-            size += len(one.data)
-            if len(spread) > 1 and one.data[:1] in {b"}", b"]"}:
+        if spread or (text in _OPENING and entry.is_whole):
+            spread.append(entry)
+            size += len(entry.data)
+            if len(spread) > 1 and entry.data[:1] in {b"}", b"]"}:
                 yield _joined(spread)
                 spread, size = [], 0
-        elif text or one.is_long:
-            yield _piece(one, text)
+        elif text or entry.is_long:
+            yield _piece(entry, text)
     if spread:
-        count = sum(1 for one in spread if one.data.strip())
+        count = sum(1 for entry in spread if entry.data.strip())
         yield Piece(spread[0].number, count, spread[0].end - len(spread[0].data), waits=True)
 
 
@@ -105,8 +105,8 @@ def _piece(line: _Line, text: bytes) -> Piece:
 
 
 def _joined(lines: list[_Line]) -> Piece:
-    values, reason = decoded(b"".join(one.data for one in lines).removeprefix(_MARK))
-    count = sum(1 for one in lines if one.data.strip())
+    values, reason = decoded(b"".join(line.data for line in lines).removeprefix(_MARK))
+    count = sum(1 for line in lines if line.data.strip())
     return Piece(lines[0].number, count, lines[-1].end, values, reason)
 
 
@@ -147,7 +147,7 @@ def _after_gap(text: str, at: int) -> int:
 
 
 def _objects(values: list[Any]) -> tuple[tuple[Value, ...], str]:
-    flat = [one for value in values for one in (value if isinstance(value, list) else [value])]
-    if not flat or not all(isinstance(one, dict) for one in flat):
+    flat = [entry for value in values for entry in (value if isinstance(value, list) else [value])]
+    if not flat or not all(isinstance(entry, dict) for entry in flat):
         return (), "is no JSON object"
     return tuple(flat), ""

@@ -1,4 +1,4 @@
-"""Whether sessions are captured and told what is remembered, and how somebody pauses that.
+"""Pausing: whether sessions are captured and told what is remembered, and how somebody pauses that.
 
 The setting `memory.enabled` turns it off for a project. A pause is a file in this machine's own
 zone: it holds for whoever works here, until it is over or somebody resumes. What cannot be

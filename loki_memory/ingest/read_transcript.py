@@ -39,7 +39,7 @@ class RefusedLine(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a file held that was new: read + refused + waiting = lines."""
+    """New lines of a file: read + refused + waiting = lines."""
 
     path: str
     lines: int = 0
@@ -157,7 +157,7 @@ def _dialect(path: Path, source: Source, dialects: Sequence[type[Dialect]]) -> D
     first = next(first_values(source, 1), {})
     if root := project_root(path):
         first = {"cwd": root, **first}
-    return next((found for one in dialects if (found := one.reading(first))), None)
+    return next((found for dialect in dialects if (found := dialect.reading(first))), None)
 
 
 def _start(source: Source, mark: Watermark) -> Watermark:

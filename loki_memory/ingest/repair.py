@@ -36,7 +36,7 @@ _PIPE = re.compile(r"(?<!\|)\|(?!\|)")
 
 
 class Repair(NamedTuple):
-    """What mended an error; each part is empty if it is unknown."""
+    """The remedy of an error; each part is empty if it is unknown."""
 
     explanation: str = ""
     hunk: str = ""

@@ -40,14 +40,14 @@ _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
 _COMMENTED = re.compile(r"^(?://|#|--)\s*")
 
 
-class Change(NamedTuple):
+class CodeChange(NamedTuple):
     """A change in one line."""
 
     text: str
     silences: bool = False  # it tells a linter that the code is meant so, and why
 
 
-def best_change(steps: Sequence[Step], error: str, finding: Diagnostic | None) -> Change | None:
+def best_change(steps: Sequence[Step], error: str, finding: Diagnostic | None) -> CodeChange | None:
     """The change that answers an error best; None if none does."""
     hunks = _joined(hunk for step in steps if step.worked for hunk in step.hunks)
     words = frozenset(content(error))
@@ -160,21 +160,21 @@ def _directive(hunk: Hunk) -> str:
     return ""
 
 
-def _silenced(hunk: Hunk) -> Change | None:
+def _silenced(hunk: Hunk) -> CodeChange | None:
     line, name = _directive(hunk), posixpath.basename(hunk.path)
     if not line or len(line) > _DIRECTIVE:
         return None
     if line.startswith(_COMMENTS):
-        return Change(f"add `{line}` ({name})", silences=True)
+        return CodeChange(f"add `{line}` ({name})", silences=True)
     before = max(_lines(hunk.removed), key=lambda other: _alike(other, line), default="")
     pair = f"`{_code(before)}` → `{line}`" if before and _alike(before, line) else f"`{line}`"
-    return Change(f"{pair} ({name})", silences=True)
+    return CodeChange(f"{pair} ({name})", silences=True)
 
 
 # -- wording ---------------------------------------------------------------------------------------
 
 
-def _shown(hunk: Hunk) -> Change | None:
+def _shown(hunk: Hunk) -> CodeChange | None:
     """A hunk in one line: the pair of a removed and an added line that have most in common.
 
     None where one line does not stand for the change: it removes or adds a passage, silences a rule
@@ -186,12 +186,12 @@ def _shown(hunk: Hunk) -> Change | None:
     removed, added = _lines(hunk.removed), _lines(hunk.added)
     if not (removed and added):
         verb, lines = ("add", added) if added else ("remove", removed)
-        return Change(f"{verb} `{_code(lines[0])}` ({name})") if len(lines) == 1 else None
+        return CodeChange(f"{verb} `{_code(lines[0])}` ({name})") if len(lines) == 1 else None
     whole = " ".join(hunk.added.split())
     if len(removed) == 1 < len(added) and len(whole) <= _WHOLE:
-        return Change(f"`{_code(removed[0])}` → `{whole}` ({name})")
+        return CodeChange(f"`{_code(removed[0])}` → `{whole}` ({name})")
     pair = _pair(removed, added)
-    return Change(f"`{_code(pair[0])}` → `{_code(pair[1])}` ({name})") if pair else None
+    return CodeChange(f"`{_code(pair[0])}` → `{_code(pair[1])}` ({name})") if pair else None
 
 
 def _pair(removed: Sequence[str], added: Sequence[str]) -> tuple[str, str] | None:

@@ -171,7 +171,7 @@ def _most_like(wrong: str, parts: Iterable[str], name: str) -> str:
 
 
 def _prepared(between: Sequence[Step], later: Step, form: str) -> Form | None:
-    """What was run so that the same command works."""
+    """Return what was run so that the same command works."""
     before = [step.target for step in between if step.worked and step.is_shell]
     before += [part for part in _parts(later) if _gist(part) != _gist(form)]
     changing = [text for text in before if not _only_reads(text) and _PREPARES.search(text)]

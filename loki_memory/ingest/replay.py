@@ -59,7 +59,7 @@ def replay(workspace: Workspace, memory_id: str) -> Replay:
         ReplayedFile(path, _state(workspace, repository, path, _end(episode)))
         for path in sorted(episode.files())
     ]
-    actions = [_played(one) for one in episode.action_log]
+    actions = [_played(action) for action in episode.action_log]
     return Replay(episode.id, episode.goal, episode.outcome, episode.timestamp, actions, files)
 
 

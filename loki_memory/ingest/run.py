@@ -53,7 +53,7 @@ _LOCK_SECONDS = 60.0  # another process may be reading a gigabyte
 
 
 class Ingested(NamedTuple):
-    """What an ingestion found and did: read + refused + waiting = lines."""
+    """The result of an ingestion: read + refused + waiting = lines."""
 
     files: int = 0
     lines: int = 0
@@ -88,7 +88,7 @@ class Waiting(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """What came of one session."""
+    """The result for one session."""
 
     new: int = 0
     changed: int = 0
@@ -148,18 +148,18 @@ def learn_session(workspace: Workspace, session: str) -> int:
 
 
 def staged(workspace: Workspace) -> list[Waiting]:
-    """What was read and is no episode yet, and why."""
+    """Return what was read and is no episode yet, and why."""
     folder = _folder(workspace)
     staging, marks = Staging(folder / "sessions"), Watermarks(folder / "marks")
     now, idle = workspace.now(), workspace.config.get("capture.idle_minutes")
     sessions = [
-        Waiting(one.name, one.turns, one.last, _why(one, now, idle) or _DUE)
-        for one in staging.sessions()
+        Waiting(session.name, session.turns, session.last, _why(session, now, idle) or _DUE)
+        for session in staging.sessions()
     ]
     files = [
-        Waiting(one.path, one.waiting, "", "its last line is not complete")
-        for one in marks.all()
-        if one.waiting
+        Waiting(entry.path, entry.waiting, "", "its last line is not complete")
+        for entry in marks.all()
+        if entry.waiting
     ]
     return [*sessions, *files]
 
@@ -187,7 +187,7 @@ def to_be_taken(workspace: Workspace) -> list[Path]:
 
 
 def has_ingested(workspace: Workspace) -> bool:
-    """Whether anything was ever read."""
+    """Check whether anything was ever read."""
     return bool(Watermarks(_folder(workspace) / "marks").all())
 
 
@@ -196,9 +196,9 @@ def _folder(workspace: Workspace) -> Path:
 
 
 def _dialects(source: str | None) -> Sequence[type[Dialect]]:
-    known = [one for one in DIALECTS if source in {None, one.name}]
+    known = [entry for entry in DIALECTS if source in {None, entry.name}]
     if not known:
-        names = ", ".join(one.name for one in DIALECTS)
+        names = ", ".join(entry.name for entry in DIALECTS)
         raise InvalidRecord(
             f"{source!r} is no agent whose transcripts are known", advice=f"Use one of: {names}."
         )
@@ -244,17 +244,17 @@ def _due(
     """The sessions to be told now: those that were named, or all that rest."""
     waiting = staging.sessions()
     if is_named:
-        named = {session for one in reads for session in one.sessions}
-        return [one.name for one in waiting if one.name in named and one.asked]
+        named = {session for entry in reads for session in entry.sessions}
+        return [entry.name for entry in waiting if entry.name in named and entry.asked]
     now, idle = workspace.now(), workspace.config.get("capture.idle_minutes")
-    return [one.name for one in waiting if not _why(one, now, idle)]
+    return [entry.name for entry in waiting if not _why(entry, now, idle)]
 
 
 def _why(session: StagedSession, now: str, idle: int) -> str:
-    """What a session waits for; empty if for nothing."""
+    """Return what a session waits for; empty if for nothing."""
     if not session.asked:
         return "it holds no prompt, so nobody knows what the work was about"
-    then, last = (datetime.fromisoformat(instant(one)) for one in (now, session.last))
+    then, last = (datetime.fromisoformat(instant(entry)) for entry in (now, session.last))
     rests = (then - last).total_seconds()
     if session.ended or rests >= idle * 60:
         return ""
@@ -303,13 +303,13 @@ class _Telling:
         """Write some episodes, all or none."""
         from loki_memory.consolidation.feedback import completed
 
-        new = [one for one in records if one.id not in self.before]
+        new = [record for record in records if record.id not in self.before]
         recalled = completed(self.workspace.home, new, self.workspace.now())  # what hooks noted
         with self.workspace.store.change() as change:
-            for one in records:
-                what = self._put(change, recalled.get(one.id, one))
+            for record in records:
+                what = self._put(change, recalled.get(record.id, record))
                 self.counts[what] += 1
-                self.counts["errors"] += _WRITTEN[what] * len(one.errors_encountered)
+                self.counts["errors"] += _WRITTEN[what] * len(record.errors_encountered)
 
     def _put(self, change: Change, episode: Episode) -> str:
         """Write an episode, unless what stands there is not as we wrote it."""
@@ -343,10 +343,10 @@ class _Telling:
         """Remove episodes that the session, now that more of it is known, does not have."""
         gone = {name: self.before[name] for name in sorted(self.before.keys() - self.after.keys())}
         if self.only_add:
-            left = {name: one for name, one in gone.items() if not one[0].startswith(PRIVATE)}
+            left = {name: entry for name, entry in gone.items() if not entry[0].startswith(PRIVATE)}
             self.after |= left
             self.counts["left"] += len(left)
-            gone = {name: one for name, one in gone.items() if name not in left}
+            gone = {name: entry for name, entry in gone.items() if name not in left}
         if gone:
             with self.workspace.store.change() as change:
                 for path, etag in gone.values():
@@ -356,10 +356,10 @@ class _Telling:
 
 
 def _with_recalled(episode: Episode, there: Memory | None) -> Episode:
-    """What an episode was shown is noted when it is told first, and stays."""
+    """Return what an episode was shown is noted when it is told first, and stays."""
     known = there.recalled if isinstance(there, Episode) else []
     return (
-        episode.changed(recalled=[one.model_dump(exclude_unset=True) for one in known])
+        episode.changed(recalled=[recalled.model_dump(exclude_unset=True) for recalled in known])
         if known
         else episode
     )
@@ -367,21 +367,21 @@ def _with_recalled(episode: Episode, there: Memory | None) -> Episode:
 
 def _report(reads: Sequence[Read], told: Sequence[_Told], waiting: int) -> Ingested:
     unknown: Counter[str] = Counter()
-    for one in reads:
-        unknown.update(dict(one.unknown))
-    reasons = [reason for one in reads for reason in one.reasons]
+    for entry in reads:
+        unknown.update(dict(entry.unknown))
+    reasons = [reason for entry in reads for reason in entry.reasons]
     return Ingested(
         files=len(reads),
-        lines=sum(one.lines for one in reads),
-        read=sum(one.read for one in reads),
-        refused=sum(one.refused for one in reads),
-        waiting=sum(one.waiting for one in reads),
+        lines=sum(entry.lines for entry in reads),
+        read=sum(entry.read for entry in reads),
+        refused=sum(entry.refused for entry in reads),
+        waiting=sum(entry.waiting for entry in reads),
         reasons=tuple(reasons[:_REASONS]),
         unknown=dict(sorted(unknown.items())),
-        rewritten=tuple(one.path for one in reads if one.was_rewritten),
-        episodes=sum(one.new for one in told),
-        changed=sum(one.changed for one in told),
-        errors=sum(one.errors for one in told),
+        rewritten=tuple(entry.path for entry in reads if entry.was_rewritten),
+        episodes=sum(entry.new for entry in told),
+        changed=sum(entry.changed for entry in told),
+        errors=sum(entry.errors for entry in told),
         staged=waiting,
-        failed=tuple(one.failed for one in told if one.failed),
+        failed=tuple(entry.failed for entry in told if entry.failed),
     )

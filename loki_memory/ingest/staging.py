@@ -28,7 +28,7 @@ _STAMP = ".redacted"  # a file beside the logs: all of them are
 
 
 class Made(NamedTuple):
-    """What was made of a session."""
+    """The episodes that were made of a session."""
 
     session: str
     size: int = 0  # bytes of the log
@@ -104,13 +104,13 @@ class Staging:
         session = next((turn.session for turn in _read(path)), "")
         if session:
             hashes = sorted(self._keys(session))
-            data = b"".join(one.to_bytes(_HASH) for one in hashes)
+            data = b"".join(entry.to_bytes(_HASH) for entry in hashes)
             disk.write_bytes(self._place(session, "keys"), data)
         disk.remove(path)
         disk.remove(path.with_suffix(".json"))
 
     def sessions(self) -> list[StagedSession]:
-        """Those of which more was read than episodes were made of."""
+        """Return those of which more was read than episodes were made of."""
         names = sorted(path.stem for path in self._folder.glob("*.jsonl"))
         return [found for name in names if (found := self._waiting(name))]
 
@@ -174,7 +174,7 @@ class Staging:
         return self._known[session]
 
     def _is_replaced(self, turn: Turn) -> bool:
-        """Whether another turn is staged under the key of this one."""
+        """Check whether another turn is staged under the key of this one."""
         if turn.session not in self._lines:
             staged = _read(self._log(turn.session))
             self._lines[turn.session] = {_hashed(each.key): hash(_line(each)) for each in staged}
@@ -261,7 +261,7 @@ _BLOCK = 4096  # bytes at either end of what was read that are remembered
 
 
 class Watermark(NamedTuple):
-    """Where reading goes on."""
+    """The place in a file where reading goes on."""
 
     path: str
     end: int = 0  # bytes that were read, of the plain text
@@ -311,7 +311,7 @@ def _decoded(data: bytes | None) -> Watermark | None:
 
 
 def fingerprint(stream: IO[bytes], end: int) -> str:
-    """What stands at the beginning of a stream and just before a byte; empty if it is shorter."""
+    """A hash of a stream's beginning and of what stands just before a byte; empty if shorter."""
     stream.seek(0)
     first = stream.read(min(_BLOCK, end))
     stream.seek(max(0, end - _BLOCK))

@@ -55,7 +55,7 @@ _REFUSALS = (_CODE_LINE.search, _ANNOUNCES.search, HEDGE.search, _PLAN.match, _P
 
 
 def is_refused(sentence: str, source: str) -> bool:
-    """Whether a sentence cannot be a lesson whatever it says."""
+    """Check whether a sentence cannot be a lesson whatever it says."""
     fewest = _FEWEST_OF_USER if source == USER else _FEWEST_WORDS
     if not fewest <= len(sentence.split()) <= _MOST_WORDS or sentence.endswith(":"):
         return True

@@ -189,7 +189,7 @@ def statement_type(text: str, source: str, score: float, tools: frozenset[str]) 
 
 
 def is_about_tool(text: str, tools: frozenset[str]) -> bool:
-    """Whether a statement names a program, library or platform from outside the project."""
+    """Check whether a statement names a program, library or platform from outside the project."""
     words = {word.lower() for word in _WORD.findall(text)}
     return not words.isdisjoint(_OUTSIDE) or not words.isdisjoint(tools)
 

@@ -91,7 +91,7 @@ def statements(
     ]
     best = _chosen(sorted(kept, key=lambda statement: (-statement.score, statement.text)))
     asked = {run for prompt in prompts for run in runs(prompt)}
-    return [one._replace(is_quoted=not asked.isdisjoint(runs(one.text))) for one in best]
+    return [entry._replace(is_quoted=not asked.isdisjoint(runs(entry.text))) for entry in best]
 
 
 def sentences_of(utterances: Sequence[Utterance]) -> Iterator[tuple[str, str, int]]:
@@ -129,7 +129,7 @@ def _having(said: Sequence[_Sentence]) -> dict[str, list[int]]:
 def _restated(
     sentence: _Sentence, said: Sequence[_Sentence], having: Mapping[str, list[int]]
 ) -> int:
-    """How many other utterances say nearly the same."""
+    """Count how many other utterances say nearly the same."""
     words = sentence.words
     telling = (having[word] for word in words if len(having[word]) <= _MOST_COMMON)
     shared = Counter(chain.from_iterable(telling))
@@ -166,7 +166,7 @@ def _may_be_kept(text: str, source: str) -> bool:
 
 
 def _is_choice(text: str, source: str) -> bool:
-    """Whether a user plainly chooses something that is known to exclude others: "I prefer Go"."""
+    """Check for a plain choice of a user that excludes others: "I prefer Go"."""
     if source != USER or len(text.split()) > _SHORT_CHOICE:
         return False
     chosen = position(text)
@@ -176,7 +176,7 @@ def _is_choice(text: str, source: str) -> bool:
 def _is_resolved(
     statement: FoundStatement, edited: Mapping[str, int], outside: frozenset[str]
 ) -> bool:
-    """Whether a statement tells of a defect in code that was edited after it was made.
+    """Check whether a statement tells of a defect in code that was edited after it was made.
 
     What is wrong with an outside tool stays true, and so does a rule.
     """

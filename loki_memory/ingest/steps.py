@@ -65,7 +65,7 @@ class Step(NamedTuple):
 
     @property
     def met_error(self) -> bool:
-        """Whether it failed by itself: not because another call did, or a person said no."""
+        """Check whether it failed by itself: not because another call did, or a person said no."""
         first = self.answer.strip().partition("\n")[0]
         return self.failed and bool(complaint(self.answer) and complaint(first))
 

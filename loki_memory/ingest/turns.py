@@ -88,7 +88,7 @@ _NAMED = attrgetter(*_NAMES)
 
 
 class Dialect(Protocol):
-    """How one agent writes its transcripts; there is one for each file that is read."""
+    """A dialect: how one agent writes its transcripts; there is one for each file that is read."""
 
     name: str
 
@@ -197,7 +197,7 @@ def _safe(text: str) -> str:
 
 
 def is_sound(turn: Turn) -> bool:
-    """Whether an episode can be made of a turn: its fields are what they should be."""
+    """Check whether an episode can be made of a turn: its fields are what they should be."""
     texts = _texts(turn)
     if not (_are(texts, str) and _are([hunk.line for hunk in turn.hunks], int)):
         return False
@@ -212,7 +212,7 @@ def _are(values: Iterable[object], kind: type) -> bool:
 
 
 def _is_instant(at: object) -> bool:
-    """Whether a moment is written as `instant` writes it."""
+    """Check whether a moment is written as `instant` writes it."""
     return isinstance(at, str) and instant(at) == at
 
 
@@ -264,7 +264,7 @@ def first_hunks(hunks: Iterable[Hunk]) -> tuple[Hunk, ...]:
 
 
 def result_text(text: str, *, failed: bool) -> str:
-    """What of a tool's answer tells how it ended."""
+    """Return what of a tool's answer tells how it ended."""
     text = without_startup(clean(text))
     if not failed:
         return clip(text, _SAID)
@@ -275,12 +275,12 @@ def result_text(text: str, *, failed: bool) -> str:
 
 
 def is_ours(tool: str, target: str) -> bool:
-    """Whether a call asks memory itself: its answer is not remembered again."""
+    """Check whether a call asks memory itself: its answer is not remembered again."""
     if is_shell(tool):
         return _OUR_COMMAND.search(target) is not None
     return _OUR_TOOL.match(tool) is not None
 
 
 def is_foreign(tool: str) -> bool:
-    """Whether a tool answers with the words of third parties."""
+    """Check whether a tool answers with the words of third parties."""
     return _FOREIGN.match(tool) is not None

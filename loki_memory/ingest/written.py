@@ -81,7 +81,7 @@ def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def added_prose(path: str, before: str, after: str) -> str:
-    """What an edit adds that is prose."""
+    """Return what an edit adds that is prose."""
     known = {line.strip() for line in before.splitlines()}
     lines = [line for line in after.splitlines() if line.strip() not in known or not line.strip()]
     return "\n".join(lines) if _DOCUMENT.search(path) else _comments(lines)

@@ -409,7 +409,8 @@ def _best_of_session(corpus: Corpus, region: Region, scores: Floats) -> Floats:
     session = corpus.session[region.documents]
     opens = np.concatenate([[True], (session[1:] != session[:-1]) | (session[1:] < 0)])
     highest: Floats = np.maximum.reduceat(scores, np.flatnonzero(opens))
-    return highest[np.cumsum(opens) - 1]
+    spread: Floats = highest[np.cumsum(opens) - 1]
+    return spread
 
 
 def _ordered(region: Region, found: _Found, parts: Parts, limit: int) -> Ranked:
