@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from loki_memory.consolidation.anti_patterns import antipatterns
-from loki_memory.consolidation.reflect import reflect, summary
+from loki_memory.consolidation.reflect import reflect
 from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.consolidation.topic_summary import summary
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.models import (
     AntiPattern,

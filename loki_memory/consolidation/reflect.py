@@ -11,15 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from heapq import nlargest
-from itertools import chain, takewhile
-from math import fsum
+from itertools import chain
 from typing import Any
 
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.lint import lint
+from loki_memory.consolidation.noticed import gathering, trends
 from loki_memory.consolidation.provenance import (
-    at_least,
-    days_between,
     differs,
     extra,
     is_live,
@@ -27,7 +25,6 @@ from loki_memory.consolidation.provenance import (
     least_trusted,
     oldest,
 )
-from loki_memory.consolidation.similarity import jaccard, words
 from loki_memory.consolidation.snapshot import (
     BeliefChange,
     PhaseChanges,
@@ -36,6 +33,7 @@ from loki_memory.consolidation.snapshot import (
     cached_by_episodes,
 )
 from loki_memory.consolidation.step_sequences import Move
+from loki_memory.consolidation.topic_summary import ANY, cut, summary
 from loki_memory.consolidation.weigh import feedback, weigh
 from loki_memory.models import (
     AntiPattern,
@@ -47,16 +45,13 @@ from loki_memory.models import (
 )
 from loki_memory.models.confidence import lower_bound, otherwise, overcame
 from loki_memory.models.ids import digest
-from loki_memory.models.text import normal, shorten
+from loki_memory.models.text import normal
 
-ANY = "<*>"  # the name in the key of an error that stands for all names
 _MOSTLY, _LIFT = 0.5, 1.2  # share of successes with a remedy, and how much rarer in failures
 _SURE = 0.8  # of a remedy that always works: seven trials, and none that failed
-_QUOTED, _LENGTH = 5, 600  # of a topic: statements, characters
-_CENTRAL = 60  # members that are compared with each other: the surest
 _SOLVED = 3  # successes after a move: fewer may be luck
 _TRIED = 60  # episodes in which moves after an error are counted
-_NAMES, _LINE = 5, 200
+_NAMES = 5
 
 
 def reflect(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
@@ -323,9 +318,9 @@ def _sure_remedies(snapshot: Snapshot, new: AbstractSet[str]) -> Iterator[Patter
 def _remedy(error: AntiPattern, do: str, helped: list[str], failed: list[str]) -> Pattern:
     given = {
         "id": f"sem-{digest('pattern', 'remedy', error.id, normal(do))}",
-        "pattern": f"{_cut(error.what_fails)}: {do}",
+        "pattern": f"{cut(error.what_fails)}: {do}",
         "category": error.category or "remedy",
-        "conditions": [_cut(error.what_fails)],
+        "conditions": [cut(error.what_fails)],
         "correct_approach": do,
         "status": "candidate",
         "key": {"remedy": error.id},
@@ -365,108 +360,3 @@ def _topic(id_: str, scope: str, category: str, members: Sequence[Belief]) -> Fa
     statement = f"{category.capitalize()}: {summary([*members])}"
     given = {"id": id_, "statement": statement, "category": category, "depth": 0}
     return parse(Fact, {**given, "key": {"topic": category}, **sources})
-
-
-def summary(members: Sequence[Belief]) -> str:
-    """The most central statements, the surest first, as many as fit."""
-    settled = [member for member in members if member.status != "disputed"] or members
-    surest = sorted(settled, key=lambda member: (-(member.confidence or 0), member.id))
-    chosen = _central([_cut(member.title().replace(ANY, "…")) for member in surest[:_CENTRAL]])
-    kept: list[str] = []
-    for text in chosen:
-        if len("; ".join([*kept, text])) <= _LENGTH - 40:
-            kept.append(text)
-    more = len(members) - len(kept)
-    return "; ".join(kept) + (f"; and {more} more" if more else "")
-
-
-def _central(texts: Sequence[str]) -> list[str]:
-    """Return those that are most like all others and least like each other, in the order given."""
-    said = [words(text) for text in texts]
-    centre = [fsum(jaccard(entry, other) for other in said) / len(said) for entry in said]
-    chosen: list[int] = []
-    while len(chosen) < min(_QUOTED, len(texts)):
-        rest = [at for at in range(len(texts)) if at not in chosen]
-        chosen.append(max(rest, key=lambda at: (_marginal(at, chosen, said, centre), -at)))
-    return list(dict.fromkeys(texts[at] for at in sorted(chosen)))
-
-
-def _marginal(
-    at: int, chosen: Sequence[int], said: Sequence[frozenset[str]], centre: Sequence[float]
-) -> float:
-    """Maximal marginal relevance: 0.7 for being central, 0.3 against repeating what is there."""
-    nearest = max((jaccard(said[at], said[other]) for other in chosen), default=0.0)
-    return round(0.7 * centre[at] - 0.3 * nearest, 9)
-
-
-def _cut(text: str) -> str:
-    return shorten(" ".join(text.split()), _LINE, at_word=True)
-
-
-# -- What is noticed and not written: it is true of a fortnight, not of the project ---------------
-
-
-_WEEK, _FORTNIGHT = 7, 14
-_GATHERED, _CHANCE = 0.5, 0.01  # a file in half of a week's errors, and not by chance
-_ENOUGH = 4  # errors of a week, below which nothing gathers
-
-
-def gathering(snapshot: Snapshot) -> Iterator[BeliefChange]:
-    """Files that are in at least half of the week's errors, far more often than in all work."""
-    recent = {episode.id: episode for episode in _recent(snapshot, 0, _WEEK)}
-    met = (
-        antipattern
-        for antipattern in snapshot.of(AntiPattern)
-        if is_live(antipattern) and extra(antipattern, "key")
-    )
-    told = (antipattern.evidence.for_ for antipattern in met)
-    touching = [
-        _files(recent, told_files)
-        for told_files in told
-        if not recent.keys().isdisjoint(told_files)
-    ]
-    touching = [files for files in touching if files]
-    if len(touching) < _ENOUGH:
-        return
-    counts = Counter(path for files in touching for path in files)
-    often = {path: n for path, n in sorted(counts.items()) if n >= _GATHERED * len(touching)}
-    worked = [episode.paths for episode in snapshot.episodes] if often else []
-    for path, count in often.items():
-        usual = sum(path in files for files in worked) / len(worked)
-        if at_least(count, len(touching), usual) < _CHANCE:
-            why = f"in {count} of {len(touching)} kinds of errors of the last {_WEEK} days"
-            yield BeliefChange("noticed", f"file:{path}", f"errors gather around {path}", (), why)
-
-
-def _files(recent: Mapping[str, EpisodeFeatures], episodes: Iterable[str]) -> set[str]:
-    return {path for episode in episodes if episode in recent for path in recent[episode].paths}
-
-
-def _recent(snapshot: Snapshot, first: int, last: int) -> list[EpisodeFeatures]:
-    """Episodes that are at least `first` and fewer than `last` days old."""
-    ages = (
-        (days_between(episode.date, snapshot.day), episode)
-        for episode in reversed(snapshot.episodes)
-    )
-    young = takewhile(lambda aged: aged[0] < last, ages)  # all that come then are older
-    return [entry for age, entry in young if age >= first]
-
-
-def trends(snapshot: Snapshot) -> Iterator[BeliefChange]:
-    """Errors that came much more or much less often in a fortnight than in the one before."""
-    now = {episode.id for episode in _recent(snapshot, 0, _FORTNIGHT)}
-    before = {episode.id for episode in _recent(snapshot, _FORTNIGHT, 2 * _FORTNIGHT)}
-    if not before:
-        return
-    both = now | before
-    for antipattern in snapshot.of(AntiPattern):
-        episodes = antipattern.evidence.for_
-        if both.isdisjoint(episodes) or not is_live(antipattern) or not extra(antipattern, "key"):
-            continue
-        new, old = len(now.intersection(episodes)), len(before.intersection(episodes))
-        if at_least(max(new, old), new + old, 0.5) < _CHANCE:
-            how = "more" if new > old else "less"
-            why = f"{new} times in {_FORTNIGHT} days, {old} times in those before"
-            yield BeliefChange(
-                "noticed", antipattern.id, f"{how} often: {antipattern.title()}", (), why
-            )
