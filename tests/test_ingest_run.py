@@ -146,6 +146,7 @@ def test_errors_of_sessions_become_warnings(ws: Workspace, tmp_path: Path) -> No
         for line in again.lines:
             line["sessionId"] = f"session-{number}"
             line["uuid"] = f"{number}-{line['uuid']}"
+            line["timestamp"] = line["timestamp"].replace("2026-", f"{2026 + number}-", 1)
         ingest(ws, [again.write(tmp_path / f"{number}.jsonl")])
     ws.consolidate()
     text = ws.continuity(goal="Change the cart").read_text()
