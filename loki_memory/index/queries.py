@@ -207,6 +207,15 @@ def episodes_of_session(index: Index, session: str) -> list[str]:
     return [row[0] for row in index.ask(sql, session)]
 
 
+def episodes_recorded(index: Index, since: str, until: str) -> list[str]:
+    """The JSON of episodes between two moments that somebody recorded on purpose, by id."""
+    sql = (
+        "SELECT body FROM live WHERE kind = 'episode' AND at BETWEEN ? AND ? "
+        "AND json_extract(body, '$.captured') IS NULL AND origin = 'agent' ORDER BY id"
+    )
+    return [row[0] for row in index.ask(sql, since, until)]
+
+
 def learned_here(index: Index) -> set[str]:
     """The ids of memories that were captured or learned here and are in the local zone."""
     sql = (

@@ -31,6 +31,7 @@ from loki_memory.ingest.episodes import episodes
 from loki_memory.ingest.hook_turns import told_turns
 from loki_memory.ingest.pause import why_off
 from loki_memory.ingest.read_transcript import DIALECTS, Read, RefusedLine, read
+from loki_memory.ingest.recorded_twin import is_recorded
 from loki_memory.ingest.staging import Made, StagedSession, Staging, Watermarks
 from loki_memory.ingest.statements import statements
 from loki_memory.ingest.turns import Dialect, instant
@@ -279,8 +280,9 @@ def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: boo
     prose = utterances(told_turns(staging, session))
     stated = statements(*prose)
     records = episodes(told_turns(staging, session), scope, stated)  # read again: it may be long
+    workspace.home.refresh(wait=True)
     while some := list(islice(records, _AT_ONCE)):
-        telling.write(some)
+        telling.write([record for record in some if not is_recorded(workspace, record)])
     telling.take_back()
     staging.set_made(Made(session, made.size if telling.counts["left"] else size, telling.after))
     counts = telling.counts
