@@ -220,6 +220,22 @@ def test_a_statement_is_remembered_once_and_comes_from_an_agent(
     assert Path(first["path"]).is_file()
 
 
+def test_tools_that_only_read_change_no_memory(agent: Agent, ws: Workspace) -> None:
+    known = ws.remember("Contract tests need the database running")
+    ws.sync()
+
+    def files() -> dict[str, tuple[bytes, int]]:
+        found = (path for path in ws.layout.memory.rglob("*") if path.is_file())
+        return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
+
+    before = files()
+    agent("memory_recall", query="contract tests")
+    agent("memory_get", memory_id=known.id)
+    agent("memory_context", goal="run the contract tests")
+    agent("memory_status")
+    assert files() == before
+
+
 def test_a_text_that_is_no_statement_any_more_is_refused(agent: Agent) -> None:
     said = agent.refusal("memory_remember", text="log " * 250_000)
     assert said.startswith("statement: has 1,000,000 bytes, and a statement has at most 16,384. ")
