@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -12,6 +13,8 @@ from loki_memory.workspace import Workspace
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
 # Words of an output that may be an error; Codex does not say how a command ended.
 _FAILED = re.compile(r"error|fail|exception|traceback|not found|exit code|fatal", re.IGNORECASE)
+_RULE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")  # TS7030, E0308: of a linter or a compiler
+_WORDS = 60  # characters that tell one error from another
 _MOST, _FILES = 4_000, 4  # characters of a command, files of a patch
 
 
@@ -82,6 +85,8 @@ def _remedy_before(workspace: Workspace, event: Event, error: str) -> str:
     """Return what mended the same error earlier in this session, which is no episode yet."""
     if event.text("tool_name") not in COMMAND_TOOLS or not _FAILED.search(error):
         return ""
+    if event.transcript and not _is_in(event.transcript, error):
+        return ""
     from loki_memory.ingest.hook_turns import stage_transcript, staged_turns
     from loki_memory.injection.session_remedy import session_remedy
 
@@ -90,6 +95,21 @@ def _remedy_before(workspace: Workspace, event: Event, error: str) -> str:
     this = event.text("tool_use_id")
     turns = staged_turns(workspace, event.session) if event.session else []
     return session_remedy([turn for turn in turns if not this or turn.call != this], error)
+
+
+def _is_in(transcript: str, error: str) -> bool:
+    """Check if a transcript may have met an error: it has its words, or the rule that it names.
+
+    What tells how an error was mended takes 200 ms to load, and most errors are new.
+    """
+    from loki_memory.models.error_signature import complaint
+
+    words = {*_RULE.findall(error), json.dumps(complaint(error)[:_WORDS])[1:-1]}
+    try:
+        with open(transcript, encoding="utf-8", errors="replace") as lines:
+            return any(word in line for line in lines for word in words if word)
+    except (OSError, ValueError):
+        return False
 
 
 def _note(workspace: Workspace, event: Event, answer: str, *, failed: bool) -> None:

@@ -84,7 +84,7 @@ def test_an_agent_that_was_corrected_is_asked_once_and_words_a_lesson(hooked: De
     assert f"- {CORRECTION}" in request
     assert len(session.requests) == 4
     assert session.out.strip() == "It is added with pnpm."
-    (lesson,) = [each for each in hooked.memory("list")["memories"] if "use pnpm" in each["title"]]
+    (lesson,) = [each for each in hooked.memory("list")["memories"] if "never npm" in each["title"]]
     assert lesson["status"] == "active"
     assert "validation failed" not in session.debug
 
