@@ -177,7 +177,7 @@ NOT_YET: dict[str, set[str]] = {
 }
 # Parts that are imported for annotations only, besides Workspace, Home and Homes.
 FOR_TYPES: dict[str, set[str]] = {
-    "browse": {"consolidation", "economics", "journal"},
+    "browse": {"economics", "journal"},
     "cli": {
         "consolidation",
         "economics",

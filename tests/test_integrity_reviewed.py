@@ -13,7 +13,6 @@ from test_integrity_signatures import allow, new_key, use
 from loki_memory import Workspace
 from loki_memory.history.review import accept
 from loki_memory.hooks.response import respond
-from loki_memory.integrity import reviewed
 
 GOAL = "deploy the payment service"
 FRIDAYS = "Deploys of the payment service happen on Fridays"
@@ -270,7 +269,7 @@ def test_the_count_of_what_waits_is_said_once(remote: Path, clone: Path) -> None
     git(clone, "fetch", "-q")
     git(clone, "switch", "-q", "pr")
     with Workspace.open(clone) as workspace:
-        reviewed.renew(workspace.home)
+        workspace.history.renew_review()
     assert "2 memories of this branch are not reviewed" in told_by_hook(clone)
     assert "not reviewed" not in told_by_hook(clone)
 

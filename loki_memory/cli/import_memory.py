@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SHOWN = 40  # lines, about a screen; --json has all
 
 
-class MergeOutput(NamedTuple):
+class ImportedArchive(NamedTuple):
     """Printed by `import` of an exported file."""
 
     added: dict[str, int]  # new records by kind
@@ -99,7 +99,7 @@ def import_command(
 def _import_file(session: Session, file: str, other_project: bool, plan: bool) -> None:
     workspace = session.open()
     done = workspace.sessions.import_local(file, other_project, plan)
-    session.show(MergeOutput(*done, planned=plan), lambda: _print_merged(done, plan))
+    session.show(ImportedArchive(*done, planned=plan), lambda: _print_merged(done, plan))
     remarks(workspace)
 
 

@@ -23,7 +23,7 @@ _HALF_LIFE_DAYS = 90  # decision: a season, as for superseded beliefs
 
 
 class Limits(NamedTuple):
-    """Which facts go; 0 is off."""
+    """Limits beyond which facts go; 0 is off."""
 
     days: int = 0  # neither said nor used for longer
     relevance: int = 0  # below, in hundredths
@@ -68,7 +68,7 @@ def prune(workspace: Workspace, *, dry_run: bool = False) -> list[Pruned]:
 
 
 def dispensable(facts: Iterable[Aged], limits: Limits) -> Iterator[Pruned]:
-    """Those of some facts that are over a limit, the least relevant first."""
+    """List the facts that are over a limit, the least relevant first."""
     by_relevance = sorted(facts, key=lambda aged: (aged.relevance, -aged.age, aged.fact.id))
     spare = len(by_relevance) - limits.facts if limits.facts else 0
     for number, (fact, age, relevance) in enumerate(by_relevance):

@@ -15,10 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import GitFailed
 from loki_memory.files.etag import etag
-from loki_memory.files.git_files import git_folders, remote_of
 from loki_memory.history.repository import repository_if_any
+from loki_memory.history.trusted_branch import trusted_branch
 from loki_memory.integrity.hash_chain import content_hash
 from loki_memory.integrity.reviewed import (
     NO_VERDICTS,
@@ -26,8 +25,12 @@ from loki_memory.integrity.reviewed import (
     ReviewedText,
     Verdicts,
     content_of,
+    is_due,
+    keep,
     own_writes,
     resting_on,
+    state_of,
+    verdicts,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 
 Blob = tuple[str, str]  # a path of memory, and the id of its content
 
-_USUAL = ("main", "master")  # where the remote does not say which branch is its default
 _MADE_HERE = re.compile(r"commit(?: \((?:amend|initial)\))?: |loki-mem: ")
 _RAW = ("--raw", "-r", "-z", "--no-renames", "--no-abbrev")
 _MOST_ASKED = 20_000  # branches times records that are compared
@@ -53,6 +55,16 @@ class _Row(NamedTuple):
     @property
     def named(self) -> Blob:
         return self.version.path, self.blob
+
+
+def renew(home: Home) -> None:
+    """Find the verdicts again if git or memory moved since.
+
+    Starts processes of git: not for hooks.
+    """
+    if is_due(home):
+        found = find_verdicts(home, verdicts(home.layout))
+        keep(home.layout, found, state_of(home, found.ref))
 
 
 def find_verdicts(home: Home, known: Verdicts) -> Verdicts:
@@ -90,27 +102,6 @@ def _rows(home: Home, repository: Repository) -> Iterator[_Row]:
 
 
 # -- the trusted branch ----------------------------------------------------------------------------
-
-
-def trusted_branch(home: Home, repository: Repository) -> str:
-    """The full name of the branch whose contents count as reviewed; empty if there is none."""
-    folders = git_folders(home.layout.root)
-    remote = remote_of(folders) if folders else None
-    if remote is None:
-        return ""
-    branches = f"refs/remotes/{remote.name}"
-    if repository.line != "HEAD":  # memory has a branch of its own
-        return _existing(repository, [f"{branches}/{repository.line}"])
-    chosen = home.config.text("trust.branch")
-    if chosen:
-        return _existing(repository, [f"{branches}/{chosen}", f"refs/remotes/{chosen}"])
-    with suppress(GitFailed):
-        return os.fsdecode(repository.run("symbolic-ref", "-q", f"{branches}/HEAD")).strip()
-    return _existing(repository, [f"{branches}/{name}" for name in _USUAL])
-
-
-def _existing(repository: Repository, names: Iterable[str]) -> str:
-    return next((name for name in names if repository.resolve(name)), "")
 
 
 def _mainline(repository: Repository, ref: str) -> Iterator[Blob]:

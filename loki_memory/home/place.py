@@ -81,8 +81,8 @@ def opened_layout(root: Path) -> Layout:
     """
     place = _adopted(root)
     with suppress(LokiMemoryError):  # a file that cannot be read or moved is reported elsewhere
-        in_home = settings_of(place, is_user=False).text("local.place") == "home"
-        place = zones.settle(place, in_home=in_home)
+        config = settings_of(place, is_user=False)
+        place = zones.settle(place, in_home=config.text("local.place") == "home")
     _trust_if_used(place)
     return place
 

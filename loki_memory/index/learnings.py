@@ -36,7 +36,7 @@ WHERE a.kind = 'anti-pattern'
 
 
 class Taught(NamedTuple):
-    """What an anti-pattern taught on one day."""
+    """The lesson of an anti-pattern on one day."""
 
     source: Summary
     etag: str
@@ -60,7 +60,7 @@ class Taught(NamedTuple):
 
 
 def taught(index: Index) -> list[Taught]:
-    """What all live anti-patterns taught, by anti-pattern and day."""
+    """The lessons of all live anti-patterns, by anti-pattern and day."""
     days: dict[str, set[str]] = {}
     for source, day in index.ask(_DAYS):
         if day:

@@ -73,7 +73,7 @@ class Copilot:
 
 
 def _prompt(base: Turn, data: Mapping[str, Any]) -> list[Turn]:
-    """What a person typed; other messages name where they come from."""
+    """The text that a person typed; other messages name where they come from."""
     is_typed = text_in(data, "source") in {"", "user"}
     text = prompt_text(text_in(data, "content"))
     is_typed = is_typed and not flag_in(data, "isAutopilotContinuation")
@@ -93,7 +93,7 @@ def _call(base: Turn, data: Mapping[str, Any]) -> list[Turn]:
 
 
 def _result(base: Turn, data: Mapping[str, Any]) -> list[Turn]:
-    """How a call ended: `success` only says that the tool itself worked."""
+    """The end of a call: `success` only says that the tool itself worked."""
     result, error = fields_of(data, "result"), fields_of(data, "error")
     text = text_in(result, "content") or text_in(error, "message")
     trailer = _EXIT.search(text)

@@ -126,7 +126,7 @@ def latest(runs: Iterable[GateRun]) -> list[GateRun]:
 
 
 def _read(path: Path) -> dict[str, list[GateRun]]:
-    """What is known, by worktree; nothing if the file cannot be understood."""
+    """The runs by worktree; nothing if the file cannot be understood."""
     try:
         found = orjson.loads(disk.read_bytes(path) or b"{}")
         return {root: [GateRun(*run) for run in runs] for root, runs in found.items()}

@@ -116,7 +116,7 @@ def _call(base: Turn, call: Mapping[str, Any]) -> list[Turn]:
 
 
 def _response(part: Mapping[str, Any]) -> str:
-    """What a tool gave back, or complained of."""
+    """The output of a tool, or its complaint."""
     response = fields_of(fields_of(part, "functionResponse"), "response")
     return text_of(response, "output") or text_of(response, "error")
 

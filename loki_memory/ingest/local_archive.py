@@ -39,7 +39,7 @@ _AT_ONCE = 500  # records per change: all of these or none
 
 
 class Exported(NamedTuple):
-    """What was written to a file."""
+    """The content of an exported file, counted."""
 
     path: str
     records: dict[str, int]  # by kind
@@ -48,7 +48,7 @@ class Exported(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """What came of a file that was taken in."""
+    """The result of an import of an exported file."""
 
     added: dict[str, int]  # new records, by kind
     joined: list[str]  # ids of candidates that got more evidence

@@ -59,7 +59,7 @@ def is_database(path: Path) -> bool:
 
 
 def is_session(path: Path) -> bool:
-    """Whether a path names a session of a database."""
+    """Check if a path names a session of a database."""
     return is_database(path.parent)
 
 
@@ -171,7 +171,7 @@ def _values(row: _Row, fields: Value) -> tuple[tuple[Value, ...], str]:
 
 
 def _is_open(value: Value) -> bool:
-    """Whether OpenCode will still change a part."""
+    """Check if OpenCode will still change a part."""
     part, message = value["part"], value["message"]
     state = part.get("state")
     if part.get("type") == "tool":

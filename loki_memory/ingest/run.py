@@ -280,7 +280,7 @@ def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: boo
     prose = utterances(told_turns(staging, session))
     stated = statements(*prose)
     records = episodes(told_turns(staging, session), scope, stated)  # read again: it may be long
-    workspace.home.refresh(wait=True)
+    workspace.home.ensure("current")
     while some := list(islice(records, _AT_ONCE)):
         telling.write([record for record in some if not is_recorded(workspace, record)])
     telling.take_back()

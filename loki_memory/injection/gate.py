@@ -130,7 +130,7 @@ def _unreviewed(home: Home) -> Withheld:
 
 
 def _renew(home: Home) -> None:
-    from loki_memory.integrity.reviewed import renew
+    from loki_memory.history.reviewed_contents import renew
 
     try:
         renew(home)

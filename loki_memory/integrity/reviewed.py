@@ -179,20 +179,7 @@ def is_due(home: Home) -> bool:
         return False
     found = disk.read_bytes(verdicts_path(home.layout) + _STATE) or b""
     ref, _, state = found.decode("utf-8", "replace").partition("\n")
-    return state != _state(home, ref)
-
-
-def renew(home: Home) -> None:
-    """Find the verdicts again if git or memory moved since.
-
-    Starts processes of git: not for hooks.
-    """
-    if not is_due(home):
-        return
-    from loki_memory.history.reviewed_contents import find_verdicts
-
-    found = find_verdicts(home, verdicts(home.layout))
-    keep(home.layout, found, _state(home, found.ref))
+    return state != state_of(home, ref)
 
 
 def keep(layout: Layout, found: Verdicts, state: str) -> None:
@@ -205,7 +192,7 @@ def keep(layout: Layout, found: Verdicts, state: str) -> None:
         disk.write_bytes(path + _STATE, f"{found.ref}\n{state}".encode())
 
 
-def _state(home: Home, ref: str) -> str:
+def state_of(home: Home, ref: str) -> str:
     folders = git_folders(home.layout.root)
     moved = moves(folders, ref) if folders else ""
     branch = home.config.text("trust.branch")

@@ -89,7 +89,7 @@ OUTPUTS: dict[str, Any] = {
     "ingest": Ingested | ingest.IngestPlan,
     "staged": ingest.StagedSessions,
     "replay": Replay,
-    "import": import_memory.ImportOutput | import_memory.MergeOutput,
+    "import": import_memory.ImportOutput | import_memory.ImportedArchive,
     "export": Exported,
     "recall": recall.RecallOutput,
     "context": TaskContext,
