@@ -120,6 +120,12 @@ class Home:
         with failures_named(self.layout.local):
             workspace_trust.note_trust(self.layout, is_trusted=is_trusted, now=self.now())
 
+    def renew_review(self) -> None:
+        """Ask git again which memory was reviewed, if git or memory moved since."""
+        from loki_memory.history.reviewed_contents import renew
+
+        renew(self)
+
     # -- its folder ----------------------------------------------------------------------------
 
     def settle_in(self) -> None:

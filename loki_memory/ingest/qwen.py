@@ -67,7 +67,7 @@ class Qwen:
 
 
 def _typed(base: Turn, value: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> list[Turn]:
-    """What a person typed, not what the client or another agent said in their name."""
+    """The text that a person typed, not what the client or another agent said in their name."""
     is_typed = text_in(value, "provenance") in _TYPED and not flag_in(value, "isSidechain")
     typed = "\n".join(filter(None, (text_in(part, "text") for part in parts)))
     text = prompt_text(without_added(typed))
@@ -89,7 +89,7 @@ def _said(base: Turn, parts: list[Mapping[str, Any]]) -> list[Turn]:
 def _results(
     base: Turn, value: Mapping[str, Any], parts: list[Mapping[str, Any]]
 ) -> list[Turn] | None:
-    """How a call ended; what was cancelled never did."""
+    """The end of a call; a cancelled one has none."""
     ended = fields_of(value, "toolCallResult")
     response = next(filter(None, (fields_of(part, "functionResponse") for part in parts)), {})
     call = name_in(response, "id") or name_in(ended, "callId")

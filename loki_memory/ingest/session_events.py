@@ -99,7 +99,9 @@ def _overcome(done: Sequence[Step]) -> Iterator[Draft]:
 
 def _decisions(turns: Sequence[Turn]) -> Iterator[Draft]:
     found = statements(*utterances(turns))
-    decided = (one for one in found if one.type == DECISION and not one.is_external)
+    decided = (
+        statement for statement in found if statement.type == DECISION and not statement.is_external
+    )
     return (Draft(DECIDED, statement.text) for statement in decided)
 
 

@@ -139,5 +139,5 @@ def fields_of(fields: Any, name: str) -> Mapping[str, Any]:
 
 
 def is_failure(code: Any) -> bool:
-    """Whether an exit code tells of a failure."""
+    """Check if an exit code tells of a failure."""
     return isinstance(code, int) and not isinstance(code, bool) and code != 0

@@ -130,10 +130,8 @@ def _unreviewed(home: Home) -> Withheld:
 
 
 def _renew(home: Home) -> None:
-    from loki_memory.history.reviewed_contents import renew
-
     try:
-        renew(home)
+        home.renew_review()
     except GitFailed as error:
         home.notices.append(f"what was reviewed is not known: {error}")
 

@@ -23,7 +23,7 @@ from loki_memory.files import disk
 from loki_memory.files.etag import etag
 from loki_memory.files.git_files import git_folders, moves
 from loki_memory.files.layout import PRIVATE, Layout, chain_path
-from loki_memory.integrity.unreviewed import is_judged, stamp, verdicts_path
+from loki_memory.integrity.verdict_file import is_judged, stamp, verdicts_path
 
 if TYPE_CHECKING:
     from loki_memory.home import Home

@@ -49,7 +49,7 @@ def vouched_before(workspace: Home) -> dict[str, str]:
 def _trusted_commit(workspace: Home, repository: Repository) -> str:
     """The last commit whose review counts: of the trusted branch, or without a remote our own."""
     from loki_memory.history.trusted_branch import trusted_branch
-    from loki_memory.integrity.unreviewed import is_judged
+    from loki_memory.integrity.verdict_file import is_judged
 
     if not is_judged(workspace):
         return repository.tip() or ""

@@ -11,18 +11,13 @@ import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from loki_memory.files.git_files import is_shared
-from loki_memory.files.layout import Layout, chain_path
+from loki_memory.files.layout import chain_path
+from loki_memory.integrity.verdict_file import is_judged, stamp, verdicts_path
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
 
 _NOTE = "unreviewed"  # of the index: the ids, and the state for which they were found
-
-
-def is_judged(home: Home) -> bool:
-    """Check if others may have changed memory here: something came from a remote."""
-    return not home.is_user and not home.stands_alone and is_shared(home.layout.root)
 
 
 def unreviewed(home: Home) -> frozenset[str]:
@@ -53,18 +48,3 @@ def known_unreviewed(home: Home) -> frozenset[str]:
     """The same for readers; none before git was asked for the first time."""
     is_known = os.path.lexists(verdicts_path(home.layout))
     return unreviewed(home) if is_known else frozenset()
-
-
-def verdicts_path(layout: Layout) -> str:
-    """The verdicts of a memory folder: worktrees share a local zone, and have files each."""
-    name = os.path.basename(chain_path(layout)).removesuffix(".jsonl")
-    return f"{layout.local}/reviewed/{name}.json"
-
-
-def stamp(path: str | os.PathLike[str]) -> str:
-    """A value that changes with a file."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return "-"
-    return f"{status.st_mtime_ns}:{status.st_size}"
