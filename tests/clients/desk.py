@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 PORT = "8765"
 MODEL = Path(__file__).with_name("scripted_model.py")
 # Starts the model in the namespace, then the client, and ends the model with it.
@@ -168,3 +170,14 @@ class Desk:
         )
         sent = [json.loads(path.read_text()) for path in sorted(requests.glob("*.json"))]
         return Outcome(done.stdout, sent)
+
+
+def open_desk(request: pytest.FixtureRequest, folder: Path) -> Desk:
+    """A desk with a project, if real clients were asked for: `pytest -m clients tests/clients`."""
+    if "clients" not in str(request.config.option.markexpr):
+        pytest.skip("real clients run only when they are asked for: pytest -m clients")
+    if not namespace():
+        pytest.skip("no network namespace can be made here (unshare, ip)")
+    desk = Desk(folder)
+    desk.make_project()
+    return desk

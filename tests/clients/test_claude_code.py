@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk
+from desk import Desk, open_desk
 
 pytestmark = [
     pytest.mark.clients,
@@ -28,7 +28,8 @@ def returning(path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def hooked(desk: Desk) -> Desk:
+def hooked(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
+    desk = open_desk(request, tmp_path)
     desk.run("loki-mem", "install", "claude-code")
     return desk
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk
+from desk import Desk, open_desk
 
 pytestmark = [
     pytest.mark.clients,
@@ -25,7 +26,8 @@ def returning(path: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def hooked(desk: Desk) -> Desk:
+def hooked(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
+    desk = open_desk(request, tmp_path)
     desk.configure_codex()
     desk.run("loki-mem", "install", "codex")
     return desk
