@@ -72,7 +72,7 @@ def test_switching_moves_what_is_there_and_back(hub: Path) -> None:
     assert place.layout.local == user_home() / "projects" / project_key(root)
     assert not (before / "memory").exists()
     assert str(place.layout.local) in next(
-        finding.said for finding in place.doctor().findings if finding.check == "places"
+        finding.said for finding in place.care.doctor().findings if finding.check == "places"
     )
     wish("here")
     assert episode in private(root)

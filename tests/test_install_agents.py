@@ -542,16 +542,18 @@ def test_hooks_of_codex_have_to_be_trusted_and_that_is_said(ws: Workspace, proje
 
 @pytest.mark.parametrize("user", [True, False])
 def test_the_doctor_says_which_hooks_codex_does_not_run(
-    ws: Workspace, project: Path, user: bool
+    ws: Workspace, project: Path, user: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    beside = str(Path(sys.executable).parent)  # where agents find the program
+    monkeypatch.setenv("PATH", f"{beside}{os.pathsep}{os.environ['PATH']}")
     assert "Codex" not in run(doctor_command, project).output
     install(ws, "codex", user=user)
     where = "~/.codex/hooks.json" if user else ".codex/hooks.json"
     told = run(doctor_command, project)
     assert f"Codex does not run 9 of our hooks in {where}, for they are not trusted" in told.output
-    assert told.exit_code == 0
+    assert told.exit_code == 0, told.output
     trust((Path.home() if user else project) / ".codex" / "hooks.json")
-    assert "Codex" not in run(doctor_command, project).output
+    assert "Codex does not run" not in run(doctor_command, project).output
 
 
 def test_the_doctor_names_settings_of_codex_that_are_broken(ws: Workspace, project: Path) -> None:

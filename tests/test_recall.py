@@ -547,7 +547,7 @@ def trace(name: str) -> str:
 def test_an_error_finds_who_met_it_before(full: Workspace) -> None:
     full.record(FAILED)
     hits = full.recall("whatever happened", error=trace("user_id"))
-    assert {hit.kind for hit in hits[:3]} == {"episode", "anti-pattern", "learning"}
+    assert {hit.kind for hit in hits[:2]} == {"episode", "anti-pattern"}
     assert of(hits, "ep-failed").why[0] == "same error signature: keyerror: user_id"
     assert hits.task == "debugging"
 
