@@ -118,6 +118,24 @@ def patched(work: Transcript, path: str, line: int, old: list[str], new: list[st
     }
 
 
+def test_an_error_that_is_thrown_away_is_no_remedy() -> None:
+    work = failing("mise run lint", "main.go:9:2: Error return value is not checked (errcheck)")
+    patched(work, "main.go", 9, ["\tf.Close()"], ["\t_ = f.Close()"])
+    assert remedy(work.call("Bash", command="mise run lint")) == ""
+
+
+def test_a_rule_that_shall_be_silenced_without_a_reason_is_no_remedy() -> None:
+    work = failing("mise run lint", "run.go:9:2: G204: Subprocess launched (gosec)")
+    work.reply("The `gosec` G204 in the subprocess - need to mark as safe.")
+    assert remedy(work.call("Bash", command="mise run lint")) == ""
+
+
+def test_a_command_that_drops_staged_work_is_no_remedy() -> None:
+    work = failing("git status", "fatal: unable to read the tree of the index")
+    work.call("Bash", command="git read-tree HEAD")
+    assert remedy(work.call("Bash", command="git status")) == ""
+
+
 def test_a_line_that_is_changed_twice_is_told_as_changed_once() -> None:
     work = failing("make lint", "a.go:3:2: Error return value is not checked (errcheck)")
     patched(work, "a.go", 3, ["x, _ := f()"], ["x, err := f() //nolint:errcheck // best effort"])

@@ -37,6 +37,9 @@ REPORTS = {
     "The session is an alias for the state.": "does not say",
     "Should the cache be cleared when the branch changes?": "is a question",
     "Do that for this file when the test runs.": "points to something",
+    "Completed: the login ✓, the cart. Pending: the invoice.": "tells how things stand",
+    "The table `sync_queue` suggests that prompts are sent elsewhere after a login.": "is a guess",
+    "Run `/create-story` to get the next story, then implement it.": "begins in the middle",
 }
 
 

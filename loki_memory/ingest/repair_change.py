@@ -26,6 +26,7 @@ _SILENCES = re.compile(
     r"|SuppressWarnings|#\[allow|pragma: no cover|shellcheck disable|NOSONAR",
     re.IGNORECASE,
 )
+_DISCARDS = re.compile(r"^\s*_(?:, _)* :?= ", re.MULTILINE)  # a result that nobody looks at
 _SUPERFLUOUS = re.compile(
     r"\b(?:unused|never used|not used|redundant|unnecessary|superfluous|ineffectual|unreachable"
     r"|dead code|empty|useless|trailing|deprecated|extra|duplicated?)\b",
@@ -182,6 +183,8 @@ def _shown(hunk: Hunk) -> CodeChange | None:
     """
     if _is_silencing(hunk):
         return _silenced(hunk)
+    if _DISCARDS.search(hunk.added) and not _DISCARDS.search(hunk.removed):
+        return None
     name = posixpath.basename(hunk.path)
     removed, added = _lines(hunk.removed), _lines(hunk.added)
     if not (removed and added):

@@ -72,6 +72,9 @@ _REFUSED = re.compile(  # questions, the first person, hashes, paths of one mach
     r"|\bcurrently\b|\byou(?:r|'re)?\b|\blines? \d+"
     r"|\bthis (?:worktree|repo(?:sitory)?|branch|machine|session|checkout)\b"
 )
+_SILENCING = re.compile(
+    r"\b(?:mark\w* (?:\w+ ){0,2}as (?:safe|ignored)|suppress|silenc(?:e|ing))\b", re.IGNORECASE
+)
 _OWN_NAME = re.compile(r"\b[a-z]+[A-Z]\w*|\b[A-Za-z]+_\w+|\b[A-Z][a-z]+[A-Z]\w*")
 _FIRST_NAME = re.compile(r"^\W*`([a-z][a-z0-9]+)`")
 _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
@@ -121,8 +124,14 @@ def _said(messages: Iterator[str]) -> Iterator[_Said]:
     for number, text in enumerate(messages):
         for sentence in sentences(text):
             told = tidy(_ANNOUNCED.sub("", sentence).rstrip(":"))
-            if _LEAST_WORDS <= len(told.split()) <= _MOST_WORDS and not _REFUSED.search(told):
+            fits = _LEAST_WORDS <= len(told.split()) <= _MOST_WORDS
+            if fits and not _REFUSED.search(told) and not _silences_blindly(told):
                 yield _Said(number, told, text)
+
+
+def _silences_blindly(sentence: str) -> bool:
+    """Check for the advice to silence a rule that does not say why it may be silenced."""
+    return bool(_SILENCING.search(sentence) and not _REASON.search(sentence))
 
 
 def _done(messages: Sequence[str]) -> Iterator[_Said]:

@@ -78,7 +78,8 @@ _USAGE = re.compile(
 
 _DESTROYS = re.compile(
     r"\bgit (?:stash (?:drop|clear)|reset --hard|clean|checkout (?:--|\.)|restore|branch -D"
-    r"|push .*(?:--force|-f)\b|update-ref|reflog)|\brm -|--no-verify|--force\b|\bdrop (?:table"
+    r"|push .*(?:--force|-f)\b|update-ref|reflog|read-tree"
+    r"|checkout --(?:ours|theirs))|\brm -|--no-verify|--force\b|\bdrop (?:table"
     r"|database)|\bkill(?:all)?\b|\btruncate\b|\bsudo\b|\bchmod -R",
     re.IGNORECASE,
 )

@@ -26,7 +26,7 @@ _STARTS_BADLY = re.compile(
     r"|impact|severity|verdict|high|medium|low|critical|minor|nit)s?\b[^.,]{0,30}:"
     r"|(?:add|allow|call|check|contain|creat|defin|ensur|handl|includ|load|print|read|return|set"
     r"|show|suggest|support|tak|us|verifi|writ)e?s\b"  # nobody says who
-    r"|`?(?:Test|test_)\w+`?\s|(?:we|i|you|he|she|they|it|both|all|none|these|those)\b)",
+    r"|`?(?:Test|test_)\w+`?\s|run `/|(?:we|i|you|he|she|they|it|both|all|none|these|those)\b)",
     re.IGNORECASE,
 )
 _DONE = (  # verbs that tell what a session did to the code
@@ -48,10 +48,11 @@ _PASSES = re.compile(  # what will not be so tomorrow
     r"|did(?: not|n't)?|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
     r"|failing|broken?|breaks|deferred|dismissed|pre-existing|stale|silently|dropped|unchecked"
     r"|tests? (?:pass|fail)\w*|lines? \d+|incoming|(?:in|on) head|passed with)\b"
-    r"|\[`?[\w./-]+:\d|\w\.[a-z]{1,4}-\d"
+    r"|\[`?[\w./-]+:\d|\w\.[a-z]{1,4}-\d|[\u2713\u2714\u2705]|\b(?:in progress|pending):"
     r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b",
     re.IGNORECASE,
 )
+_GUESSES = re.compile(r"\bsuggests\b|\brevisit if\b", re.IGNORECASE)
 _POINTS = re.compile(  # to something that a reader of the sentence alone does not see
     r"\A(?:this|that|these|those|it) |\A(?:after|when|once|if|before) (?:it|they|that|this)\b"
     r"|\b(?:this|that|these|those) (?:case|one|way|file|bug|issue"
@@ -173,6 +174,7 @@ _OF_AGENTS: Rules = (
     ("begins in the middle of something", lambda text: bool(_STARTS_BADLY.match(text))),
     ("tells what was done", lambda text: bool(_REPORTS.match(text))),
     ("tells how things stand at the moment", lambda text: bool(_PASSES.search(text))),
+    ("is a guess", lambda text: bool(_GUESSES.search(text))),
     ("tells of a defect", lambda text: bool(_DEFECT.match(text) and not _FORBIDS.search(text))),
     ("describes one place in the code", lambda text: len(_NAME.findall(text)) > _MOST_NAMES),
     ("does not say what to do or why", lambda text: not _GUIDES.search(text)),
