@@ -70,6 +70,7 @@ CALLS = {
     "pause": "pause --for 2h",
     "resume": "resume",
     "init": "init",
+    "trust": "trust --yes",
     "sync": "sync",
     "rebuild": "rebuild",
     "doctor": "doctor --deep",

@@ -16,7 +16,7 @@ from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.codex import Codex
 from loki_memory.ingest.run import ingest
-from loki_memory.ingest.staging import Staging
+from loki_memory.ingest.staging import READER, Staging
 from loki_memory.ingest.steps import steps
 from loki_memory.ingest.turns import CALL, PROMPT, RESULT, STOP, Turn, is_foreign
 from loki_memory.models import Episode
@@ -399,7 +399,7 @@ def test_a_rollout_that_an_older_version_read_is_read_again(ws: Workspace, tmp_p
     ws.layout.resolve(ws.home.record_path(episode.id) or "").unlink()
     assert ingest(ws, [path]).episodes == 0
     for mark in (ws.layout.local / "ingest").rglob("*.json"):
-        mark.write_bytes(mark.read_bytes().replace(b',"reader":3', b""))
+        mark.write_bytes(mark.read_bytes().replace(f',"reader":{READER}'.encode(), b""))
     again = ingest(ws, [path])
     assert (again.episodes, again.rewritten) == (1, ())
 

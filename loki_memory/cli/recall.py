@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _TASKS = ("exploration", "implementation", "debugging", "review", "refactoring")
 _FORMATS = ("compact", "detailed", "json", "system", "preamble")
+_FAINT = 0.005  # a chance that would be printed as 0.00
 
 
 class RecallOutput(NamedTuple):
@@ -115,7 +116,11 @@ def _output(found: Recollections, parts: list[dict[str, float]]) -> RecallOutput
 def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
     if found.counts:
         say(found.counts)
+    faint = 0
     for number, hit in enumerate(found):
+        if number and hit.score < _FAINT:
+            faint += 1
+            continue
         _print_hit(hit)
         if number < len(parts):
             made_of = "  ".join(f"{name} {value:.2f}" for name, value in parts[number].items())
@@ -127,6 +132,8 @@ def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
         )
     elif not found:
         note("nothing is remembered about that")
+    if faint:
+        note(f"{plural(faint, 'memory')} more, hardly about that; --json lists all")
 
 
 def _print_hit(hit: Recollection) -> None:

@@ -286,7 +286,7 @@ def lesson_command(
 @click.argument("old", metavar="ID")
 @click.argument("new", metavar="OTHER")
 def supersede_command(session: Session, old: str, new: str) -> None:
-    """Replace a belief by OTHER: the id of a belief, or the text of a new one.
+    """Replace a belief by another: its id, or the text of a new one.
 
     The old belief is kept, but no longer recalled.
 

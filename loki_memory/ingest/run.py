@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import InvalidRecord, LokiMemoryError, StoreBusy
+from loki_memory.errors import EverythingVanished, InvalidRecord, LokiMemoryError, StoreBusy
 from loki_memory.files import disk
 from loki_memory.files.layout import PRIVATE, archived_path, place
 from loki_memory.files.lock import locked
@@ -280,7 +280,8 @@ def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: boo
     prose = utterances(told_turns(staging, session))
     stated = statements(*prose)
     records = episodes(told_turns(staging, session), scope, stated)  # read again: it may be long
-    workspace.home.ensure("current")
+    with suppress(EverythingVanished):  # then nobody knows what an agent recorded itself
+        workspace.home.ensure("current")
     while some := list(islice(records, _AT_ONCE)):
         telling.write([record for record in some if not is_recorded(workspace, record)])
     telling.take_back()
