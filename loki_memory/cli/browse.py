@@ -64,7 +64,7 @@ class FeedbackOutput(NamedTuple):
     help="At most this many tokens.",
 )
 def topics_command(session: Session, budget: int) -> None:
-    """List the topics of memory, and how many tokens each takes to read.
+    """List the topics of memory, with the tokens that each takes.
 
     Topics are memories that have others below them, then categories, then kinds.
 

@@ -39,7 +39,7 @@ class LogOutput(NamedTuple):
     "-n", "limit", default=_LOG, show_default=True, type=click.IntRange(1), help="How many commits."
 )
 def log_command(session: Session, memory_id: str | None, limit: int) -> None:
-    """Show the history of memory, or of one belief, commit by commit.
+    """Show the history of memory, or of one belief, by commit.
 
     \b
     Example:

@@ -64,10 +64,10 @@ def import_command(
     other_project: bool,
     plan: bool,
 ) -> None:
-    """Import what another memory system knows, or a FILE of `loki-mem export`.
+    """Import what another memory system knows, or an exported FILE.
 
-    Such a FILE holds what existed on one machine only. It is merged into this machine's own zone;
-    what is here stays. Import only files that you exported yourself.
+    Such a FILE, made by `loki-mem export`, holds what existed on one machine only. It is merged
+    into this machine's own zone; what is here stays. Import only files that you exported yourself.
 
     Otherwise SOURCE is claude-memory: the MEMORY.md and topic files that Claude Code keeps for this
     repository, or those in PATH. Facts that are known already, or that were removed, are left as
