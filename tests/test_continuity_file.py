@@ -276,7 +276,8 @@ def test_the_goal_of_an_episode_that_was_written_by_hand_is_told(ws: Workspace) 
     path.parent.mkdir(parents=True)
     path.write_text(
         '{"goal": "Add paging to the todo list", "outcome": "success", '
-        '"timestamp": "2026-02-01T10:00:00Z", "errors_encountered": [{"message": "TS7030"}]}'
+        '"timestamp": "2026-02-01T10:00:00Z", "errors_encountered": [{"message": "TS7030", '
+        '"resolution": "Return undefined on every path"}]}'
     )
     told = "Add paging to the todo list (success)"
     ws.continuity(goal="paging of the todo list")

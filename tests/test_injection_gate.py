@@ -35,12 +35,16 @@ def started(project: Path) -> str:
 
 
 def everywhere(project: Path) -> str:
-    """What a session is told by its start, a prompt, a command and a file, each in its own."""
+    """What is told by the start of a session, a prompt, a file that is about to be edited, each in
+    a session of its own, and by CONTINUITY.md, with a goal and without.
+    """
     given = {"tool_name": "Edit", "tool_input": {"file_path": str(project / "payment_service.py")}}
     return (
         started(project)
         + prompted(project, session="a")
         + fire(project, "PreToolUse", session_id="b", **given)
+        + Workspace.open(project).browse.continuity_block(PROMPT)
+        + Workspace.open(project).browse.continuity_block("")
     )
 
 
@@ -118,7 +122,8 @@ def test_nothing_is_told_where_memory_is_turned_off(
 ) -> None:
     ws.remember(RULE)
     monkeypatch.setenv("LOKI_MEMORY_ENABLED", "false")
-    assert everywhere(project) == ""
+    assert "STAGING_TOKEN" not in everywhere(project)
+    assert prompted(project) + started(project) == ""
 
 
 def test_nothing_is_told_about_the_clients_own_tools(ws: Workspace, project: Path) -> None:
@@ -224,7 +229,7 @@ def test_a_raw_prompt_is_never_told(ws: Workspace, project: Path) -> None:
 
 def test_an_episode_without_a_finding_is_never_told(ws: Workspace, project: Path) -> None:
     ws.record({"goal": f"Deploy {TOPIC} to staging", "outcome": "success"})
-    assert "Deploy" not in prompted(project)
+    assert "[ep-" not in everywhere(project)
 
 
 @pytest.mark.parametrize("prompt", ["yes", "ok, go on", "commit and push", "/loki-memory:recall x"])

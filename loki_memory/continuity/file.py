@@ -20,7 +20,7 @@ from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import latest_episodes, standing
 from loki_memory.injection.context import EPISODES, found_for, warnings, with_text
-from loki_memory.injection.gate import Withheld, is_silent, withheld
+from loki_memory.injection.gate import Gate, Withheld, is_silent
 from loki_memory.injection.goal import last_goal, note_goal
 from loki_memory.injection.line import BulletLine, InjectedLine, gist, injected_line, line, tellable
 from loki_memory.models.ids import digest, file_stem
@@ -118,15 +118,15 @@ def what_matters(
     workspace: Workspace, goal: str, agent: str, files: Sequence[str], reader: Reader = _NOBODY
 ) -> Now:
     """Collect what passes the gate: memories for a goal, warnings, and the state of agents."""
-    held = withheld(workspace.home)
+    gate = Gate(workspace)
     if goal.strip():
         found, _, _ = found_for(
-            workspace, goal, "", files, "", held, unasked=True, session=reader.session
+            workspace, goal, "", files, "", gate, unasked=True, session=reader.session
         )
     else:
-        found = {} if is_silent(workspace) else _without_goal(workspace, held)
+        found = {} if is_silent(workspace) else _without_goal(workspace, gate)
     if not is_silent(workspace):
-        found = _with_standing(workspace, found, held)
+        found = _with_standing(workspace, found, gate)
     hits = [hit for group in found.values() for hit, _ in group]
     if reader.surface:
         note_shown(workspace, reader.surface, goal, hits, reader.session)
@@ -138,8 +138,8 @@ def what_matters(
         goal,
         memories,
         lines.get("avoid_these", []),
-        _handoffs(workspace, agent, held),
-        _ledger(workspace, agent, held),
+        _handoffs(workspace, agent, gate.held),
+        _ledger(workspace, agent, gate.held),
         lines.get(_STANDING, []),
     )
 
@@ -147,7 +147,7 @@ def what_matters(
 def _with_standing(
     workspace: Workspace,
     found: dict[str, list[tuple[Recollection, InjectedLine]]],
-    held: Withheld,
+    gate: Gate,
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Add what holds whatever the goal is, each memory in one place."""
     rules = [
@@ -157,8 +157,8 @@ def _with_standing(
         for home in workspace.homes
         for rule in standing(home.index, _RULES)
     ]
-    passing = list(held.passing(rules))[:_RULES]
-    first = with_text((hit, injected_line(workspace, hit, held)) for hit in passing)
+    passed = islice(gate.passed(rules), _RULES)
+    first = with_text((hit, injected_line(workspace, hit, gate.held)) for hit, _ in passed)
     known = {hit.id for hit, _ in first}
     rest = {
         name: [(hit, told) for hit, told in group if hit.id not in known]
@@ -173,17 +173,16 @@ def _in_turn(lists: Iterable[list[BulletLine]]) -> list[BulletLine]:
 
 
 def _without_goal(
-    workspace: Workspace, held: Withheld
+    workspace: Workspace, gate: Gate
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Memories without a goal: recurring warnings, and the latest episodes."""
     workspace.home.ensure("folders")
     episodes = latest_episodes(workspace.index)
-    latest = (Recollection(name, "episode", title) for name, title in episodes if name not in held)
+    latest = (Recollection(name, "episode", title) for name, title in episodes)
+    passed = islice(gate.passed(latest), EPISODES)
     return {
-        "avoid_these": warnings(workspace, (), held, unasked=True),
-        "episodes": with_text(
-            (hit, injected_line(workspace, hit, held)) for hit in islice(latest, EPISODES)
-        ),
+        "avoid_these": warnings(workspace, (), gate, unasked=True),
+        "episodes": with_text((hit, injected_line(workspace, hit, gate.held)) for hit, _ in passed),
     }
 
 

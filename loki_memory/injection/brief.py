@@ -114,8 +114,7 @@ def _handoff(handoff: Handoff) -> ToldLine:
 
 def _near(workspace: Workspace, goal: str, passes: Gate, session: str) -> Iterator[ToldLine]:
     """The lessons nearest to a goal, beliefs and mistakes in turn."""
-    held = passes.held
-    found, _, _ = found_for(workspace, goal, "", (), "", held, unasked=True, session=session)
+    found, _, _ = found_for(workspace, goal, "", (), "", passes, unasked=True, session=session)
     groups = [
         [hit for hit, _ in found[name]]
         for name in ("relevant_patterns", "avoid_these", "applicable_skills")
@@ -128,7 +127,7 @@ def _general(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
     """Lessons for any work: mistakes that came again, and what people noted."""
     often = [
         hit
-        for hit, _ in warnings(workspace, (), passes.held, unasked=True)
+        for hit, _ in warnings(workspace, (), passes, unasked=True)
         if hit.evidence >= _AGAIN or not hit.evidence
     ]
     yield from told_lines(passes, often[:_MISTAKES])

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.injection.gate import Withheld, is_silent, withheld
+from loki_memory.injection.gate import Gate, is_silent
 from loki_memory.injection.line import InjectedLine, bullet, injected_line, line, line_of_hit
 from loki_memory.injection.mistakes import mistakes
 from loki_memory.models.text import tokens
@@ -111,8 +111,8 @@ def context(
     """Build the context of a task, within a budget of tokens."""
     if not goal.strip():
         raise InvalidRecord("is empty", field="goal", advice="Say what the task is about.")
-    held = withheld(workspace.home)
-    found, task, filtered = found_for(workspace, goal, phase, files, error, held, session=session)
+    gate = Gate(workspace)
+    found, task, filtered = found_for(workspace, goal, phase, files, error, gate, session=session)
     kept, used = _within(found, budget)
     hits = [hit for group in found.values() for hit, _ in group]
     note_shown(workspace, "context", goal, hits, session)
@@ -126,38 +126,45 @@ def found_for(
     phase: str,
     files: Sequence[str],
     error: str,
-    held: Withheld,
+    gate: Gate,
     *,
     unasked: bool = False,
     session: str | None = None,
 ) -> tuple[dict[str, list[tuple[Recollection, InjectedLine]]], str, int]:
-    """Find the memories of each group, best first, without withheld ones; none if memory is off."""
+    """Find the memories of each group, best first, without withheld ones; none if memory is off.
+
+    Unasked, only what passes the whole gate.
+    """
     if is_silent(workspace):
         return {name: [] for name in _GROUPS}, "", 0
     options = RecallOptions(goal, _LOOKED_AT, files=files, error=error, session=session)
     asked = options.asked(workspace.now(), injected=True, unasked=unasked)
     hits, _ = recall(workspace, asked, phase=phase)
     least = _NEAR * hits[0].score if hits and not hits.in_few else 0.0
-    near = list(held.passing(hit for hit in hits if hit.score >= least))
+    above = [hit for hit in hits if hit.score >= least]
+    near = [hit for hit, _ in gate.passed(above)] if unasked else list(gate.held.passing(above))
     groups: dict[str, list[tuple[Recollection, InjectedLine]]] = {}
     for name, group in _GROUPS.items():
         chosen = [hit for hit in near if hit.kind in group.kinds][: group.most]
         if name == "avoid_these":
-            groups[name] = warnings(workspace, chosen, held, unasked=unasked)
+            groups[name] = warnings(workspace, chosen, gate, unasked=unasked)
         else:
-            groups[name] = with_text((hit, injected_line(workspace, hit, held)) for hit in chosen)
+            lines = ((hit, injected_line(workspace, hit, gate.held)) for hit in chosen)
+            groups[name] = with_text(lines)
     return groups, hits.task, hits.filtered
 
 
 def warnings(
     workspace: Workspace,
     hits: Sequence[Recollection],
-    held: Withheld,
+    gate: Gate,
     *,
     unasked: bool = False,
 ) -> list[tuple[Recollection, InjectedLine]]:
     """Earlier mistakes: those near the goal, and the most frequent ones."""
-    found = mistakes(workspace, hits, WARNINGS, held, unasked=unasked)
+    found = mistakes(workspace, hits, WARNINGS, gate.held, unasked=unasked)
+    if unasked:
+        found = [(hit, text) for hit, text in found if gate.admits(hit)]
     return with_text((hit, line_of_hit(hit, text)) for hit, text in found)
 
 

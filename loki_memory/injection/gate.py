@@ -190,6 +190,10 @@ class Gate:
                 if not self.refusal(hit, record):
                     yield PassedMemory(hit, record)
 
+    def admits(self, hit: Recollection) -> bool:
+        """Check if what a memory says may be told."""
+        return not self.refusal(hit, self.held.record(self._workspace, hit.id))
+
     def refusal(self, hit: Recollection, record: Mapping[str, Any]) -> str:
         """The reason why a memory is not told, by what it says; empty if it may be."""
         if _is_about_client(hit):
