@@ -52,7 +52,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "show": "read",
         "list": "read",
         "learnings": "read",
-        "skills": "read",
+        "skills": "skills",
         "stats": "read",
     },
     "Agents": {

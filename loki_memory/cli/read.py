@@ -1,9 +1,7 @@
-"""Commands that read: status, show, list, learnings, skills, stats."""
+"""Commands that read: status, show, list, learnings, stats."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import click
@@ -29,13 +27,10 @@ if TYPE_CHECKING:
     from loki_memory.browse.status import Stats, Status
     from loki_memory.economics import Economics
     from loki_memory.index.index import Summary
-    from loki_memory.install.edits import InstallStep
     from loki_memory.journal import Uses
     from loki_memory.models import Memory
-    from loki_memory.workspace import Workspace
 
 _DATE_LENGTH = len("2026-01-06")
-_PUBLISHED_TO = ("claude", "agents")
 
 
 class OutgoingLink(NamedTuple):
@@ -84,12 +79,6 @@ class Listing(NamedTuple):
 
     memories: list[ListedMemory]
     total: int  # without --limit
-
-
-class PublishedSkills(NamedTuple):
-    """Printed by `skills --publish` and `--withdraw`."""
-
-    deeds: list[InstallStep]
 
 
 @command("status")
@@ -244,11 +233,11 @@ def list_command(session: Session, limit: int | None, **filters: Any) -> None:
     """
     workspace = session.open()
     found = workspace.browse.summaries(**filters)
-    _show_list(session, found, limit, "nothing matches; --status all shows hidden memories too")
+    show_list(session, found, limit, "nothing matches; --status all shows hidden memories too")
     remarks(workspace)
 
 
-def _show_list(session: Session, found: list[Summary], limit: int | None, empty: str) -> None:
+def show_list(session: Session, found: list[Summary], limit: int | None, empty: str) -> None:
     shown = found[:limit]
     if session.json:
         print_json(Listing([_listed(summary) for summary in shown], len(found)))
@@ -287,74 +276,7 @@ def learnings_command(session: Session, since: str | None, limit: int | None) ->
     workspace = session.open()
     found = workspace.browse.learnings(since)
     empty = 'none yet; `loki-mem remember --kind learning "…"` adds one'
-    _show_list(session, found, limit, empty)
-    remarks(workspace)
-
-
-@command("skills")
-@click.argument("name", required=False)
-@click.option("--add", "file", metavar="FILE", help="Add the skill in this Markdown file.")
-@click.option(
-    "--publish", type=click.Choice(_PUBLISHED_TO), help="Copy them to where agents look for skills."
-)
-@click.option("--all", "every", is_flag=True, help="With --publish: accept all of them.")
-@click.option("--withdraw", type=click.Choice(_PUBLISHED_TO), help="Remove those copies.")
-def skills_command(
-    session: Session,
-    name: str | None,
-    file: str | None,
-    publish: str | None,
-    every: bool,
-    withdraw: str | None,
-) -> None:
-    """List the skills, show one by NAME, add or publish them.
-
-    Published skills are in .claude/skills or .agents/skills; `consolidate` updates them.
-    Agents follow the skills they find there, so only a skill that was learned or added on this
-    machine is published; one that came with a clone or a merge waits until NAME, or --all,
-    accepts it.
-
-    \b
-    Example:
-      loki-mem skills api-endpoint-implementation
-      loki-mem skills api-endpoint-implementation --publish claude
-    """
-    from loki_memory.cli.common import finish_writing
-
-    workspace = session.open()
-    if every and not publish:
-        raise click.UsageError("--all is for --publish.")
-    if publish or withdraw:
-        steps = workspace.skills.withdraw(withdraw) if withdraw else []
-        if publish:
-            names = [name] if name else []
-            steps += workspace.skills.publish(publish, names=names, every=every)
-        _print_published(session, workspace, steps)
-    elif file is not None:
-        try:
-            text = Path(file).read_text(encoding="utf-8")
-        except OSError as error:
-            raise click.UsageError(f"{file}: {error.strerror}.") from None
-        except UnicodeDecodeError:
-            raise click.UsageError(f"{file} is not UTF-8 text.") from None
-        finish_writing(session, workspace, [workspace.skills.add(text)])
-    elif name is None:
-        empty = "none yet; `loki-mem skills --add FILE` adds one"
-        _show_list(session, workspace.browse.summaries(kind="skill"), None, empty)
-        remarks(workspace)
-    else:
-        click.get_current_context().invoke(
-            show_command, memory=f"skill-{name.removeprefix('skill-')}", as_json=session.json
-        )
-
-
-def _print_published(session: Session, workspace: Workspace, steps: Sequence[InstallStep]) -> None:
-    from loki_memory.cli.install import print_steps
-
-    shown = [step._replace(diff="") for step in steps]
-    session.show(PublishedSkills(shown), lambda: print_steps(shown))
-    if not shown:
-        note("nothing to publish; candidates are published once evidence supports them")
+    show_list(session, found, limit, empty)
     remarks(workspace)
 
 

@@ -52,6 +52,7 @@ from loki_memory.cli import (
     resolve,
     review,
     sessions,
+    skills,
     team,
     write,
 )
@@ -104,7 +105,7 @@ OUTPUTS: dict[str, Any] = {
     "show": read.ShownRecord,
     "list": read.Listing,
     "learnings": read.Listing,
-    "skills": read.Listing | read.PublishedSkills | read.ShownRecord | common.StoredRecords,
+    "skills": read.Listing | skills.PublishedSkills | read.ShownRecord | common.StoredRecords,
     "stats": Stats | Economics,
     "ledger": team.Ledgers | team.ResumeOutput | team.AcceptedHandoff | common.StoredRecords,
     "handoff": team.Handoffs | team.HandoffPlan | team.AcceptedHandoff | common.StoredRecords,
