@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from loki_memory.install import agents_md, claude_code, codex, git
 from loki_memory.install.edits import InstallOptions, InstallStep
@@ -74,50 +74,33 @@ def _is_there(target: Target) -> bool:
     return target.signs is not None and target.signs.are_there()
 
 
+class _Client(Protocol):
+    """A client of `json_clients`, or a module with these two functions."""
+
+    @property
+    def install(self) -> _Do: ...
+
+    @property
+    def uninstall(self) -> _Do: ...
+
+
+def _agent(
+    client: _Client, programs: str, folder: str, variable: str = "", *, user: bool = True
+) -> Target:
+    signs = Signs(tuple(programs.split()), folder, variable)
+    return Target(client.install, client.uninstall, has_scopes=user, signs=signs)
+
+
 TARGETS = {
     "git": Target(git.install_git, git.uninstall_git, has_scopes=False),
-    "claude-code": Target(
-        claude_code.install,
-        claude_code.uninstall,
-        has_scopes=True,
-        signs=Signs(("claude",), ".claude", "CLAUDE_CONFIG_DIR"),
-    ),
-    "codex": Target(
-        codex.install,
-        codex.uninstall,
-        has_scopes=True,
-        signs=Signs(("codex",), ".codex", "CODEX_HOME"),
-    ),
-    "copilot": Target(
-        COPILOT.install,
-        COPILOT.uninstall,
-        has_scopes=True,
-        signs=Signs(("copilot",), ".copilot", "COPILOT_HOME"),
-    ),
-    "cursor": Target(
-        CURSOR.install,
-        CURSOR.uninstall,
-        has_scopes=True,
-        signs=Signs(("cursor-agent", "cursor"), ".cursor", "CURSOR_CONFIG_DIR"),
-    ),
-    "gemini": Target(
-        GEMINI.install, GEMINI.uninstall, has_scopes=True, signs=Signs(("gemini",), ".gemini")
-    ),
-    "opencode": Target(
-        OPENCODE.install,
-        OPENCODE.uninstall,
-        has_scopes=True,
-        signs=Signs(("opencode",), ".config/opencode"),
-    ),
-    "qwen": Target(
-        QWEN.install,
-        QWEN.uninstall,
-        has_scopes=True,
-        signs=Signs(("qwen",), ".qwen", "QWEN_HOME"),
-    ),
-    "vscode": Target(
-        VSCODE.install, VSCODE.uninstall, has_scopes=False, signs=Signs(("code",), ".vscode")
-    ),
+    "claude-code": _agent(claude_code, "claude", ".claude", "CLAUDE_CONFIG_DIR"),
+    "codex": _agent(codex, "codex", ".codex", "CODEX_HOME"),
+    "copilot": _agent(COPILOT, "copilot", ".copilot", "COPILOT_HOME"),
+    "cursor": _agent(CURSOR, "cursor-agent cursor", ".cursor", "CURSOR_CONFIG_DIR"),
+    "gemini": _agent(GEMINI, "gemini", ".gemini"),
+    "opencode": _agent(OPENCODE, "opencode", ".config/opencode"),
+    "qwen": _agent(QWEN, "qwen", ".qwen", "QWEN_HOME"),
+    "vscode": _agent(VSCODE, "code", ".vscode", user=False),
     "agents-md": Target(agents_md.install, agents_md.uninstall, has_scopes=False),
     "all": Target(install_all, uninstall_all, has_scopes=True),
 }
