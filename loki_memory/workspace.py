@@ -24,7 +24,7 @@ from loki_memory.browse import check_filters
 from loki_memory.home import Home, parsed
 from loki_memory.home.place import found_layout, new_layout
 from loki_memory.homes import Homes
-from loki_memory.models.kinds import Kind
+from loki_memory.models.kinds import FactType, Kind
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write records pay for it
     from pathlib import Path
@@ -195,7 +195,7 @@ class Workspace:
     def remember(
         self,
         text: str,
-        kind: Kind = "fact",
+        kind: Kind | FactType = "fact",
         category: str | None = None,
         scope: str = "project",
         importance: float | str | None = None,
@@ -207,6 +207,7 @@ class Workspace:
     ) -> Memory:
         """Remember a statement: a fact, a pattern, an anti-pattern or a learning.
 
+        `kind` may also be a type of fact: preference, rule, decision, convention or gotcha.
         `importance` is a number from 0 to 1, or high, medium or low; `by` is who said it;
         `session` and `at` place it in a sequence; `details` are other fields of its kind. A
         statement that is known already is not doubled: its fields are updated.

@@ -23,7 +23,8 @@ import pytest
 from conftest import LATE, put_into_git
 
 from loki_memory import Workspace
-from loki_memory.cli.main import GROUPS, cli, main
+from loki_memory.cli.main import ALIASES, FURTHER, GROUPS, cli, main
+from loki_memory.cli.main import COMMANDS as EVERY
 from loki_memory.models import tombstone_id
 from loki_memory.resources import resource
 
@@ -100,6 +101,7 @@ CALLS = {
     "config": "config",
     "demo": "demo",
     "completion": "completion bash",
+    "version": "version",
 }
 
 
@@ -213,7 +215,7 @@ def every_command(
 ) -> Iterator[tuple[str, click.Command]]:
     """The commands and what they are called by, those of `handoff` included."""
     context = click.Context(group)
-    for name in group.list_commands(context):
+    for name in EVERY if group is cli else group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
         yield f"{before}{name}", command
@@ -361,6 +363,46 @@ def test_the_help_lists_every_command_by_what_it_is_for(example: Path) -> None:
     for title, names in GROUPS.items():
         section = shown.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
         assert [line.split()[0] for line in section.splitlines()] == [*names]
+    section = shown.partition("\nFurther commands:\n")[2]
+    assert [line.split()[0] for line in section.splitlines()] == [*FURTHER]
+
+
+def test_a_command_of_a_group_works_inside_the_group_and_at_the_top(example: Path) -> None:
+    within, at_the_top = run(example, "history", "log"), run(example, "log")
+    assert within == at_the_top
+    assert within.code == 0
+
+
+@pytest.mark.parametrize("group", FURTHER)
+def test_a_group_without_a_command_prints_its_help(example: Path, group: str) -> None:
+    said = run(example, group)
+    assert (said.code, said.err) == (0, "")
+    assert said == run(example, group, "--help")
+
+
+def test_without_a_command_the_first_steps_are_shown(example: Path) -> None:
+    said = run(example)
+    assert (said.code, said.err) == (0, "")
+    assert "loki-mem init" in said.out
+    assert len(said.out.splitlines()) < 15
+
+
+@pytest.mark.parametrize(("alias", "command"), ALIASES.items())
+def test_a_name_that_other_tools_use_works(example: Path, alias: str, command: str) -> None:
+    assert run(example, alias, "--help").out == run(example, command, "--help").out.replace(
+        f"loki-mem {command}", f"loki-mem {alias}", 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("recal", "recall"), ("serch", "search"), ("banana", None), ("grep", None)],
+)
+def test_only_a_name_that_is_meant_is_suggested(
+    example: Path, typed: str, meant: str | None
+) -> None:
+    said = run(example, typed).err
+    assert (f"Did you mean {meant!r}?" in said) if meant else ("Did you mean" not in said)
 
 
 # -- colours -------------------------------------------------------------------------------------

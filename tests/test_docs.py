@@ -15,7 +15,7 @@ import pytest
 from test_transcripts import replay
 
 from loki_memory import config, errors
-from loki_memory.cli.main import GROUPS, cli
+from loki_memory.cli.main import ALIASES, COMMANDS, FURTHER, GROUPS, cli
 
 TOP = Path(__file__).parent.parent
 PACKAGE = TOP / "loki_memory"
@@ -41,8 +41,11 @@ def page() -> str:
         "What `loki-mem … --help` says; a test keeps this page equal to the program.",
         block(),
     ]
-    for group, names in GROUPS.items():
+    aliases = ", ".join(f"`{alias}` ({name})" for alias, name in ALIASES.items())
+    parts.append(f"Other names that work: {aliases}.")
+    for group, names in {**GROUPS, **FURTHER}.items():
         parts.append(f"## {group}")
+        parts += [block(group)] if group in FURTHER else []
         for name in names:
             parts += [f"### {name}", block(name)]
             command = cli.get_command(click.Context(cli), name)
@@ -72,9 +75,8 @@ def test_the_first_minute_in_the_readme_is_what_the_program_prints(tmp_path: Pat
 
 
 def test_every_help_has_an_example() -> None:
-    for names in GROUPS.values():
-        for name in names:
-            assert "Example:" in help_of(name), name
+    for name in [*COMMANDS, *FURTHER]:
+        assert "Example:" in help_of(name), name
 
 
 def test_every_setting_is_documented_with_its_default_and_meaning() -> None:

@@ -468,7 +468,10 @@ def test_hostile_text_never_reaches_a_description_and_stays_inside_its_string(
         (
             "memory_remember",
             {"text": "A", "kind": "rumour"},
-            "memory_remember: kind must be one of 'fact', 'pattern', 'anti-pattern' or 'learning'.",
+            (
+                "memory_remember: kind must be preference, rule, decision, convention, gotcha, "
+                "fact, pattern, anti-pattern or learning."
+            ),
         ),
         (
             "memory_remember",

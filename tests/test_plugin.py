@@ -8,11 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
 from loki_memory import __version__
-from loki_memory.cli.main import GROUPS
+from loki_memory.cli.main import cli
 from loki_memory.hooks.event import COMMAND_TOOLS, FILE_TOOLS
 from loki_memory.resources import resource
 
@@ -172,7 +173,7 @@ def test_what_is_answered_to_the_agent_is_waited_for() -> None:
 def test_the_server_is_started_as_the_program_starts_it() -> None:
     servers = read(PLUGIN / ".mcp.json")["mcpServers"]
     assert servers == {"loki": {"command": "loki-mem", "args": ["mcp"]}}
-    assert "mcp" in GROUPS["Agents"]
+    assert cli.get_command(click.Context(cli), "mcp") is not None
 
 
 # -- commands and skill --------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from loki_memory.cli.main import GROUPS, cli
+from loki_memory.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
@@ -119,7 +119,7 @@ def _counts(node: ast.FunctionDef | ast.ClassDef) -> bool:
 def _works(told: str) -> bool:
     """Whether there is such a command (`verb`, `verb --option`, `verb subverb --option`)."""
     verb, *words = told.split()
-    if not any(verb in group for group in GROUPS.values()):
+    if verb not in COMMANDS:
         return False
     command = cli.get_command(click.Context(cli), verb)
     if isinstance(command, click.Group) and words:

@@ -30,6 +30,7 @@ from loki_memory.errors import (
 )
 from loki_memory.index.index import Index
 from loki_memory.models import RELATIONS, parse
+from loki_memory.models.kinds import FACT_TYPES
 
 NOW = "2026-01-06T12:00:00Z"
 
@@ -306,6 +307,13 @@ def test_every_kind_of_statement_is_remembered(ws: Workspace, kind: Any, field: 
     document = file_of(ws, memory.id)
     assert document[field] == "Deploying on Friday"
     assert (document["category"], document["importance"]) == ("ops", 0.9)
+
+
+@pytest.mark.parametrize("kind", FACT_TYPES)
+def test_a_type_of_fact_is_a_kind_to_remember(ws: Workspace, kind: Any) -> None:
+    memory = ws.remember("Use US English everywhere", kind=kind)
+    assert memory.kind == "fact"
+    assert file_of(ws, memory.id)["type"] == kind
 
 
 @pytest.mark.parametrize("kind", ["episode", "skill", "link", "nonsense"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import click
 
@@ -13,111 +14,161 @@ from loki_memory import __version__
 from loki_memory.cli.output import HELP, fail, wants_colour
 from loki_memory.errors import LokiMemoryError, StoreFailed
 
-# Command to module. Only the module of the command that runs is imported.
+# Command to module, in the order of a day. Only the module of the command that runs is imported.
 GROUPS: dict[str, dict[str, str]] = {
-    "Write": {
-        "record": "write",
-        "remember": "write",
-        "lesson": "write",
+    "Start": {
+        "init": "maintain",
+        "install": "install",
+        "ingest": "ingest",
+        "status": "read",
+        "demo": "demo",
+    },
+    "Remember": {"remember": "write", "lesson": "write", "record": "write"},
+    "Recall": {
+        "recall": "recall",
+        "context": "recall",
+        "continuity": "recall",
+        "list": "read",
+        "show": "read",
+        "topics": "browse",
+        "learnings": "read",
+        "skills": "skills",
+    },
+    "Learn": {"consolidate": "consolidate", "review": "review", "feedback": "browse"},
+    "Correct": {
         "correct": "write",
         "supersede": "write",
         "reject": "write",
         "forget": "write",
         "restore": "write",
-        "archive": "write",
-        "pin": "write",
-        "link": "write",
     },
-    "Learn": {
-        "consolidate": "consolidate",
-        "ingest": "ingest",
-        "staged": "ingest",
-        "replay": "ingest",
-        "import": "import_memory",
-        "export": "import_memory",
-    },
-    "Recall": {
-        "recall": "recall",
-        "context": "recall",
-        "continuity": "recall",
-        "feedback": "browse",
-        "topics": "browse",
-        "timeline": "browse",
-        "graph": "browse",
-        "explore": "browse",
-        "traverse": "browse",
-    },
-    "Read": {
-        "status": "read",
-        "show": "read",
-        "list": "read",
-        "learnings": "read",
-        "skills": "skills",
-        "stats": "read",
-    },
-    "Agents": {
-        "ledger": "team",
-        "handoff": "team",
-        "mcp": "mcp",
-        "hook": "hook",
-        "injections": "sessions",
-        "pause": "sessions",
-        "resume": "sessions",
-    },
-    "Review": {"diff": "review", "review": "review", "check": "review", "verify": "verify"},
-    "History": {
+    "Share": {
+        "diff": "review",
         "commit": "commit",
         "pull": "commit",
         "push": "commit",
+        "trust": "trust",
+        "handoff": "team",
+        "import": "import_memory",
+        "export": "import_memory",
+    },
+    "Maintain": {"doctor": "maintain", "config": "maintain", "uninstall": "install"},
+}
+# Groups of further commands: `loki-mem history log`, and as before `loki-mem log`.
+FURTHER: dict[str, dict[str, str]] = {
+    "history": {
         "log": "history",
         "blame": "history",
         "bisect": "history",
         "revert": "history",
+        "check": "review",
+        "verify": "verify",
         "resolve": "resolve",
         "merge-driver": "merge_driver",
     },
-    "Maintain": {
-        "init": "maintain",
-        "trust": "trust",
-        "watch": "daemon",
-        "daemon": "daemon",
+    "index": {
+        "stats": "read",
+        "timeline": "browse",
+        "explore": "browse",
+        "graph": "browse",
+        "traverse": "browse",
+        "link": "write",
+        "pin": "write",
+        "archive": "write",
         "sync": "maintain",
         "rebuild": "maintain",
-        "doctor": "maintain",
         "gc": "maintain",
-        "install": "install",
-        "uninstall": "install",
-        "config": "maintain",
-        "demo": "demo",
+    },
+    "agent": {
+        "ledger": "team",
+        "injections": "sessions",
+        "pause": "sessions",
+        "resume": "sessions",
+        "staged": "ingest",
+        "replay": "ingest",
+        "mcp": "mcp",
+        "daemon": "daemon",
+        "watch": "daemon",
+        "hook": "hook",
         "completion": "maintain",
     },
 }
+_ABOUT = {
+    "history": "Follow beliefs through git: who, when, why, and undo.",
+    "index": "Explore links and topics, count, and look after the index.",
+    "agent": "What agents and their clients use: sessions, daemon, MCP, hooks.",
+}
+# Names that other tools have for these.
+ALIASES = {
+    "search": "recall",
+    "find": "recall",
+    "retrieve": "recall",
+    "add": "remember",
+    "rm": "forget",
+    "delete": "forget",
+    "remove": "forget",
+    "mistakes": "learnings",
+}
+_INTERNAL = {"hook", "merge-driver"}  # called by git and by clients
+_NEAR = 0.75  # how alike a mistyped name must be to what is suggested
 _STOPPED, _NO_OUTPUT = 130, 9  # a shell's code for Ctrl-C; the store's for a full disk
-_MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
+COMMANDS = {
+    name: module
+    for group in (*GROUPS.values(), *FURTHER.values())
+    for name, module in group.items()
+} | {"version": "maintain"}
+_FIRST_STEPS = """\
+loki-mem {version}: memory for AI coding agents that lives in your repository.
+
+  loki-mem init                        create .loki/ in this repository
+  loki-mem install claude-code         let an agent learn from it and write to it
+  loki-mem ingest                      learn from the sessions that you had so far
+  loki-mem recall "how do we deploy?"  ask
+  loki-mem remember "Deploys need …"   note something for all later sessions
+  loki-mem review                      read what was learned
+  loki-mem status                      is all well, and what is next?
+
+`loki-mem demo` shows all of it on an example; `loki-mem --help` lists the commands.
+"""
+
+
+def _named(name: str) -> click.Command:
+    module = import_module(f"loki_memory.cli.{COMMANDS[name]}")
+    command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
+    return command
+
+
+class FurtherCommands(click.Group):
+    """One group of further commands, imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(FURTHER[str(self.name)])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        return _named(cmd_name) if cmd_name in FURTHER[str(self.name)] else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _section(
+            ctx, formatter, "Commands", [n for n in self.list_commands(ctx) if n not in _INTERNAL]
+        )
 
 
 class Commands(click.Group):
-    """Commands that are imported when they are called, and listed by purpose."""
+    """All commands; those of a day are listed by purpose, the others in their groups."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(_MODULES)
+        return [*(name for names in GROUPS.values() for name in names), *FURTHER]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in _MODULES:
-            return None
-        module = import_module(f"loki_memory.cli.{_MODULES[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
-        return command
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name in FURTHER:
+            return _group(name)
+        return _named(name) if name in COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in GROUPS.items():
-            rows = []
-            for name in names:
-                command = self.get_command(ctx, name)
-                if command is not None:
-                    rows.append((name, command.get_short_help_str(66)))
-            with formatter.section(title):
-                formatter.write_dl(rows)
+            _section(ctx, formatter, title, names)
+        _section(ctx, formatter, "Further commands", FURTHER)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -127,14 +178,40 @@ class Commands(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0], _MODULES, 1)
+            near = get_close_matches(args[0], [*COMMANDS, *FURTHER, *ALIASES], 1, _NEAR)
             if not near:
-                raise
-            message = f"{error.message} Did you mean {near[0]!r}?"
+                message = f"{error.message} `loki-mem --help` lists the commands."
+            else:
+                message = f"{error.message} Did you mean {near[0]!r}?"
             raise click.UsageError(message, ctx) from None
 
 
-@click.command(cls=Commands, context_settings=HELP)
+def _group(name: str) -> click.Group:
+    """One of the groups; called without a command, it prints its help."""
+    first = next(iter(FURTHER[name]))
+    text = f"{_ABOUT[name]}\n\n\b\nExample:\n  loki-mem {name} {first} --help"
+    return FurtherCommands(
+        name, help=text, context_settings=HELP, invoke_without_command=True, callback=_print_help
+    )
+
+
+@click.pass_context
+def _print_help(ctx: click.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def _section(
+    ctx: click.Context, formatter: click.HelpFormatter, title: str, names: Iterable[str]
+) -> None:
+    """Write the commands of a section, with the first sentence of each."""
+    commands = cast("click.Group", ctx.command)
+    found = ((name, commands.get_command(ctx, name)) for name in names)
+    with formatter.section(title):
+        formatter.write_dl([(name, it.get_short_help_str(66)) for name, it in found if it])
+
+
+@click.command(cls=Commands, context_settings=HELP, invoke_without_command=True)
 @click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of the current folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (specified by schemas/).")
 @click.version_option(__version__, message="loki-mem %(version)s")
@@ -149,6 +226,8 @@ def cli(ctx: click.Context, directory: str | None, as_json: bool) -> None:
     """
     ctx.obj = {"directory": directory, "json": as_json}
     ctx.color = wants_colour()
+    if ctx.invoked_subcommand is None:
+        click.echo(_FIRST_STEPS.format(version=__version__), nl=False)
 
 
 def main() -> NoReturn:

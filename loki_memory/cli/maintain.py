@@ -1,4 +1,4 @@
-"""Commands that maintain: init, sync, rebuild, doctor, gc, config, completion."""
+"""Commands that maintain: init, sync, rebuild, doctor, gc, config, completion, version."""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ class InitOutput(NamedTuple):
     workspace: str
     memory: str
     local: str
+
+
+class VersionOutput(NamedTuple):
+    """Printed by `version`."""
+
+    version: str
 
 
 class ChangedFiles(NamedTuple):
@@ -339,3 +345,16 @@ def completion_command(session: Session, shell: str) -> None:
         raise click.UsageError(f"there is no completion for {shell}.")
     script = found(root, {}, "loki-mem", "_LOKI_MEM_COMPLETE").source()
     session.show(CompletionScript(shell, script), lambda: say(script))
+
+
+@command("version")
+def version_command(session: Session) -> None:
+    """Print the version.
+
+    \b
+    Example:
+      loki-mem version
+    """
+    from loki_memory import __version__
+
+    session.show(VersionOutput(__version__), lambda: say(f"loki-mem {__version__}"))

@@ -20,6 +20,7 @@ from loki_memory.cli.output import note, one_line, plural, print_json, remarks, 
 from loki_memory.errors import Ambiguous, InvalidRecord, NotFound
 from loki_memory.models import RELATIONS, Episode
 from loki_memory.models.base import IMPORTANCE
+from loki_memory.models.kinds import FACT_TYPES
 from loki_memory.models.worded_lesson import refuse_long
 from loki_memory.workspace import Workspace
 
@@ -213,10 +214,11 @@ def _report(
     "--kind",
     default="fact",
     show_default=True,
-    type=click.Choice(["fact", "pattern", "anti-pattern", "learning"]),
-    help="What it is.",
+    type=click.Choice([*FACT_TYPES, "fact", "pattern", "anti-pattern", "learning"]),
+    help="What it is; the first five are types of facts.",
 )
 @click.option("--category", help="A word to file it under.")
+@click.option("--tag", "tags", multiple=True, help="A word to find it by; may be repeated.")
 @click.option(
     "--scope",
     default="project",
@@ -233,18 +235,22 @@ def _report(
 @click.option("--by", help="Who said it.")
 @click.option("--session", "sequence", help="The conversation it belongs to.")
 @click.option("--at", metavar="TIME", help="When it was said.")
-def remember_command(session: Session, text: str, sequence: str | None, **given: Any) -> None:
+def remember_command(
+    session: Session, text: str, sequence: str | None, tags: tuple[str, ...], **given: Any
+) -> None:
     """Remember a statement: TEXT, or - for standard input.
 
     \b
     Example:
       loki-mem remember "The staging database is reset every night" --category ops
+      loki-mem remember "Use US English everywhere" --kind preference
     """
     workspace = session.open()
     if text == "-":
         text = standard_input().decode(errors="replace")
     refuse_long(statement=text)
-    stored = workspace.remember(text, session=sequence, **given)
+    details = {"tags": list(tags)} if tags else None
+    stored = workspace.remember(text, session=sequence, details=details, **given)
     finish_writing(session, workspace, [stored])
 
 

@@ -10,6 +10,7 @@ from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.layout import place
 from loki_memory.models import RELATIONS, Belief, Link, Memory, parse, tombstone_id
 from loki_memory.models.ids import ID
+from loki_memory.models.kinds import FACT_TYPES
 
 if TYPE_CHECKING:
     from loki_memory.editing.removal import Forgotten
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 
 
 def remember(workspace: Workspace, text: str, kind: str, fields: Mapping[str, Any]) -> Memory:
-    """Store a statement, or update the record that states the same."""
+    """Store a statement, or update the record that states the same.
+
+    `kind` may also be the type of a fact, such as `preference`.
+    """
+    if kind in FACT_TYPES:
+        kind, fields = "fact", {**fields, "type": kind}
     depth = _depth_below(workspace, fields.get("parent"))
     given = {**fields, "depth": fields.get("depth", depth)}
     record = statements.statement(text, kind, given, now=workspace.now(), origin=workspace.origin)

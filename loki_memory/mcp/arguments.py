@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict  # pydantic wants these before Python 3.12
 
-from loki_memory.models.kinds import Kind
+from loki_memory.models.kinds import FactType, Kind
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = tuple[str, ...]
@@ -63,9 +63,10 @@ Heir = Annotated[
     Field(description="The id of the memory that stands now, or what holds from now on in words."),
 ]
 StatementKind = Annotated[
-    Literal["fact", "pattern", "anti-pattern", "learning"],
+    FactType | Literal["fact", "pattern", "anti-pattern", "learning"],
     Field(
-        description="fact: what is so; pattern: what works; anti-pattern: what fails; "
+        description="fact: what is so, or its type: preference, rule, decision, convention, "
+        "gotcha; pattern: what works; anti-pattern: what fails; "
         "learning: a lesson of today."
     ),
 ]

@@ -17,6 +17,8 @@ Kind = Literal[
     "tombstone",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+FactType = Literal["preference", "rule", "decision", "convention", "gotcha"]
+FACT_TYPES: tuple[FactType, ...] = get_args(FactType)  # those that somebody states as such
 # Values for `list --status`: the states of beliefs, those of handoffs, and all.
 STATUSES = (
     "candidate",

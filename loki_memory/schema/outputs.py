@@ -140,6 +140,7 @@ OUTPUTS: dict[str, Any] = {
     "config": maintain.ConfigOutput,
     "demo": demo.DemoOutput,
     "completion": maintain.CompletionScript,
+    "version": maintain.VersionOutput,
     "error": output.ErrorOutput,
 }
 
