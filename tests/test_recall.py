@@ -552,6 +552,18 @@ def test_an_error_finds_who_met_it_before(full: Workspace) -> None:
     assert hits.task == "debugging"
 
 
+def test_a_compilers_complaint_finds_the_warning_about_its_rule(ws: Workspace) -> None:
+    remedy = "Annotate the handler with ': void'"
+    fails = "Some branches of a handler end without a result (TS7030)"
+    ws.remember(fails, kind="anti-pattern", details={"prevention": remedy})
+    ws.record({"goal": "Change src/cart1.ts: code paths return a value, an error of the past"})
+    complaint = "src/cart1.ts(50,5): error TS7030: Not all code paths return a value."
+    [first, *_] = ws.recall("", error=complaint)
+    assert first.title == fails
+    assert first.why[0] == "the same rule: TS7030"
+    assert first.remedy == remedy
+
+
 def test_who_got_over_an_error_counts_for_more_than_who_failed_at_it(ws: Workspace) -> None:
     message = "Table 'shop.orders' doesn't exist"
     for outcome in ("failure", "success"):

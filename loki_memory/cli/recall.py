@@ -143,6 +143,8 @@ def _print_hit(hit: Recollection) -> None:
     alien = click.style(" (not reviewed)", fg="yellow") if hit.unreviewed else ""
     said = f"{one_line(hit.title, 160)}{state}{stale}{doubt}{alien}"
     say(f"{click.style(hit.id, fg='cyan')}  {said}")
+    if hit.remedy:
+        say(f"    -> {one_line(hit.remedy, 240)}")
     known = [f"{hit.score:.2f}", *hit.why]
     if hit.confidence is not None:
         known.append(f"confidence {hit.confidence:g}")

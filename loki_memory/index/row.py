@@ -9,6 +9,7 @@ import orjson
 
 from loki_memory.index.passages import pieces
 from loki_memory.models import Edge, Handoff, Link, Memory, tombstone_id
+from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_signature import signature
 from loki_memory.models.kinds import Kind
 from loki_memory.models.text import symbols
@@ -104,9 +105,11 @@ def _labelled(given: dict[str, Any], name: str) -> str:
 def _marks(record: Memory, text: str) -> list[str]:
     marks = [f"symbol:{name}" for name in symbols(text)]
     for error in record.errors():
-        found = signature(error)
+        found, named = signature(error), rule(error)
         if found:
             marks += [f"error:{found.exact}", f"errors:{found.broad}"]
+        if named:
+            marks.append(f"rule:{named}")
     return list(dict.fromkeys(marks))
 
 

@@ -67,7 +67,7 @@ CREATE VIRTUAL TABLE words USING fts5 (
 );
 
 -- What memories share besides words: "error:…" the signature of an error, "errors:…" the class of
--- it, "symbol:…" a name of code. Files are edges: they are stated, these are read out of the text.
+-- it, "rule:…" the rule of a linter or a compiler that it names, "symbol:…" a name of code. Files are edges: they are stated, these are read out of the text.
 CREATE TABLE marks (
   mark   TEXT NOT NULL,
   memory INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,

@@ -46,7 +46,10 @@ _DETAILS = (
     "m.size, json_extract(m.body, '$.citations'), "
     "lower(json_extract(m.body, '$.subject') || '/' || json_extract(m.body, '$.attribute')), "
     "(SELECT count(*) FROM edges AS e WHERE e.source = m.id AND e.relation = 'derived_from'), "
-    "m.path, (SELECT f.etag FROM memories AS f WHERE f.row = m.row) "
+    "m.path, (SELECT f.etag FROM memories AS f WHERE f.row = m.row), "
+    "CASE m.kind WHEN 'anti-pattern' THEN coalesce(json_extract(m.body, '$.prevention'), "
+    "json_extract(m.body, '$.resolutions[0].do')) "
+    "WHEN 'pattern' THEN json_extract(m.body, '$.correct_approach') END "
     "FROM judged AS m WHERE m.row IN ({})"
 )
 
@@ -68,6 +71,7 @@ class HitDetails(NamedTuple):
     evidence: int
     path: str
     etag: str
+    remedy: str | None  # of an anti-pattern, or the right way of a pattern
 
 
 def passage_count(index: Index) -> int:
@@ -112,6 +116,15 @@ def rows_with(index: Index, fields: Iterable[tuple[str, str]]) -> frozenset[int]
 
 def marked(index: Index, mark: str, limit: int) -> list[int]:
     sql = "SELECT memory FROM marks WHERE mark = ? ORDER BY memory LIMIT ?"
+    return [row[0] for row in index.ask(sql, mark, limit)]
+
+
+def marked_warnings(index: Index, mark: str, limit: int) -> list[int]:
+    """The anti-patterns with a mark."""
+    sql = (
+        "SELECT m.row FROM marks AS k JOIN memories AS m ON m.row = k.memory "
+        "WHERE k.mark = ? AND m.kind = 'anti-pattern' ORDER BY m.row LIMIT ?"
+    )
     return [row[0] for row in index.ask(sql, mark, limit)]
 
 

@@ -25,6 +25,7 @@ class Hit(TypedDict):
     id: str
     kind: str
     title: str
+    remedy: str
     why: list[str]
     score: float
     confidence: float | None

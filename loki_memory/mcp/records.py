@@ -41,6 +41,7 @@ def in_a_line(found: Recollection) -> Hit:
         id=found.id,
         kind=found.kind,
         title=line(found.title, WIDTH),
+        remedy=line(found.remedy, WIDTH),
         why=[line(reason, WIDTH) for reason in found.why],
         score=round(found.score, 3),
         confidence=found.confidence,

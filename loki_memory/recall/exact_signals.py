@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.index.search import marked, marked_failures, touching
+from loki_memory.index.search import marked, marked_failures, marked_warnings, touching
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # What is added to a score, which is about 1 for the best match of words and meaning.
 _NAMED = 10.0  # a memory that the question names comes first
 _SAME_ERROR, _LIKE_ERROR = 1.0, 0.15
+_SAME_RULE = 2.0  # a warning about it says more than the episodes that met it
 _FAILED = 0.1  # who met the same error and failed knows less about it than who got over it
 _SAME_FILE, _SAME_SYMBOL = 0.3, 0.1  # times how rare it is
 _ERROR_SIGNS = ("Error:", "error:", "Exception:", "fatal:", "panic:")
@@ -56,19 +57,33 @@ def _same_error(index: Index, error: str) -> Iterator[SharedSignals]:
         return
     from loki_memory.models.error_signature import signature  # its patterns take 2 ms to compile
 
+    warned = _same_rule(index, error)
+    yield from warned.values()
     found = signature(error)
     if found is None:
         return
-    exact = marked(index, f"error:{found.exact}", _CROWD)
+    exact = [row for row in marked(index, f"error:{found.exact}", _CROWD) if row not in warned]
     failed = marked_failures(index, f"error:{found.exact}")
     for row in exact:
         worth = _SAME_ERROR - (_FAILED if row in failed else 0.0)
         yield SharedSignals(row, worth, f"same error signature: {found.exact}")
-    like = set(marked(index, f"errors:{found.broad}", _CROWD)) - set(exact)
+    like = set(marked(index, f"errors:{found.broad}", _CROWD)) - {*exact, *warned}
     yield from (
         SharedSignals(row, _LIKE_ERROR, f"same kind of error: {found.broad}")
         for row in sorted(like)
     )
+
+
+def _same_rule(index: Index, error: str) -> dict[int, SharedSignals]:
+    """The warnings about the rules of linters and compilers that an error names, by row."""
+    from loki_memory.models.diagnostics import findings, rule
+
+    named = [finding.kind for finding in findings(error)] or [rule(error)]
+    return {
+        row: SharedSignals(row, _SAME_RULE, f"the same rule: {name}")
+        for name in dict.fromkeys(filter(None, named))
+        for row in marked_warnings(index, f"rule:{name}", _CROWD)
+    }
 
 
 def _same_files(index: Index, files: Sequence[str], total: int) -> Iterator[SharedSignals]:

@@ -220,8 +220,15 @@ def _one(
         unreviewed=memory.id in alien,
         contradicts=contradicting(home.index, memory.id),
         tokens=(memory.size + 3) // 4,
+        remedy=_remedy(memory),
     )
     return _Told(recollection, memory.title, memory.slot or "", hit.parts)
+
+
+def _remedy(memory: HitDetails) -> str:
+    """What a memory says to do, unless its title says it."""
+    remedy = memory.remedy if isinstance(memory.remedy, str) else ""
+    return "" if remedy in memory.title else _line(" ".join(remedy.split()))
 
 
 def _line(title: str) -> str:

@@ -25,6 +25,7 @@ class Recollection(NamedTuple):
     unreviewed: bool = False  # nobody here answers for what it says: it is not told unasked
     contradicts: tuple[str, ...] = ()  # ids among these hits that say something else
     tokens: int = 0  # what reading all of it costs, estimated as bytes / 4
+    remedy: str = ""  # what to do instead, if it is about a mistake or a right way
 
 
 class ExplainedRecollection(Recollection):
