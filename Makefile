@@ -14,7 +14,7 @@ SLOW := cli concurrency consolidation consolidation_branches consolidation_cost 
   secrets state_machine sync sync_own_writes team team_cli transcripts workspace workspace_scopes
 FAST := $(filter-out $(SLOW:%=tests/test_%.py),$(wildcard tests/test_*.py))
 
-.PHONY: dev test test-fast lint bench
+.PHONY: dev test test-fast lint bench docs
 
 dev:
 	python3 -m venv .venv
@@ -34,3 +34,7 @@ lint:
 
 bench:
 	$(BIN)/python benchmarks/foundation.py
+
+docs:
+	$(BIN)/pip install -q --group docs
+	$(BIN)/mkdocs build -q

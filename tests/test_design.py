@@ -411,14 +411,6 @@ def test_every_setting_is_read_somewhere(setting: Setting) -> None:
     assert readers
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_every_setting_is_named_in_the_readme(setting: Setting) -> None:
-    readme = TOP / "README.md"
-    if not readme.exists():
-        pytest.skip("there is no README yet")
-    assert setting.name in readme.read_text(encoding="utf-8")
-
-
 def test_no_setting_is_read_that_does_not_exist() -> None:
     read = {
         name

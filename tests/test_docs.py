@@ -20,7 +20,7 @@ from loki_memory.cli.main import ALIASES, COMMANDS, FURTHER, GROUPS, cli
 TOP = Path(__file__).parent.parent
 PACKAGE = TOP / "loki_memory"
 PAGE = TOP / "docs" / "commands.md"
-README = (TOP / "README.md").read_text(encoding="utf-8")
+CONFIGURATION = (TOP / "docs" / "configuration.md").read_text(encoding="utf-8")
 
 
 def help_of(*names: str) -> str:
@@ -65,13 +65,25 @@ def test_every_help_in_the_docs_is_the_programs() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
-def test_the_first_minute_in_the_readme_is_what_the_program_prints(tmp_path: Path) -> None:
-    shown = README.split("```console\n")[1].split("```")[0]
-    actual = replay(shown, tmp_path)
+_CONSOLE = re.compile(r"(?<=```console\n)(.*?)(?=```)", re.DOTALL)
+_BETWEEN = "$ # the next block\n"
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/quickstart.md"])
+def test_a_page_shows_what_the_program_prints(tmp_path: Path, name: str) -> None:
+    """All blocks of a page are one session."""
+    text = (TOP / name).read_text(encoding="utf-8")
+    session = replay(_BETWEEN.join(_CONSOLE.findall(text)), tmp_path)
+    printed = iter(session.split(_BETWEEN))
+    actual = _CONSOLE.sub(lambda _: next(printed), text)
     if os.environ.get("UPDATE_DOCS"):
-        (TOP / "README.md").write_text(README.replace(shown, actual), encoding="utf-8")
+        (TOP / name).write_text(actual, encoding="utf-8")
         return
-    assert actual == shown
+    assert actual == text
+
+
+def test_the_readme_can_be_read_in_one_sitting() -> None:
+    assert len((TOP / "README.md").read_text(encoding="utf-8").splitlines()) < 250
 
 
 def test_every_help_has_an_example() -> None:
@@ -84,11 +96,13 @@ def test_every_setting_is_documented_with_its_default_and_meaning() -> None:
         start = f"| `{setting.name}` | {setting.default} | "
         own = f"`{setting.variable}` | {setting.meaning} |"
         shared = f"{setting.meaning} | {setting.basis} |"
-        assert start + (shared if setting.shared else own) in README
+        assert start + (shared if setting.shared else own) in CONFIGURATION
 
 
 def test_every_exit_code_is_documented() -> None:
-    documented = set(re.findall(r"\b(\d+) [a-z]", README.split("Exit codes:")[1].split("\n\n")[0]))
+    documented = set(
+        re.findall(r"\b(\d+) [a-z]", CONFIGURATION.split("Exit codes:")[1].split("\n\n")[0])
+    )
     codes = {str(error.exit_code) for error in vars(errors).values() if is_error(error)}
     assert codes | {"0", "2"} == documented
 
@@ -104,14 +118,21 @@ def is_error(thing: object) -> bool:
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "AGENTS.md",
-        "docs/promises.md",
         "benchmarks/README.md",
+        *(path.relative_to(TOP).as_posix() for path in sorted((TOP / "docs").glob("*.md"))),
     ],
 )
 def test_every_link_in_a_page_leads_somewhere(name: str) -> None:
     text = (TOP / name).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert ((TOP / name).parent / target).exists(), target
+
+
+def test_the_site_lists_every_page_of_the_docs() -> None:
+    site = (TOP / "mkdocs.yml").read_text(encoding="utf-8")
+    assert {path.name for path in (TOP / "docs").glob("*.md")} == set(
+        re.findall(r"[\w-]+\.md", site)
+    )
 
 
 # -- the tour ------------------------------------------------------------------------------------

@@ -110,7 +110,8 @@ def init_command(session: Session, folder: str, mode: str | None, adopt_local: b
         say(f"memory lives in {click.style(str(place.memory), bold=True)}")
         if changes.added:
             say(f"found {plural(len(changes.added), 'file')} with memory")
-        say('next: loki-mem remember "…", or let your agent write files: see the README')
+        say("next: `loki-mem install claude-code` connects an agent (or codex, gemini, all, …)")
+        say("      `loki-mem ingest` learns from the sessions that you had so far")
         if place.local != place.loki / "local":  # in a git repository
             say("with git: `loki-mem install git` merges memory field by field in this clone")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _TASKS = ("exploration", "implementation", "debugging", "review", "refactoring")
 _FORMATS = ("compact", "detailed", "json", "system", "preamble")
-_FAINT = 0.005  # a chance that would be printed as 0.00
+_FAINT, _FAINTER = 0.05, 0.2  # a chance below which, and a share of the best, hits are not printed
 
 
 class RecallOutput(NamedTuple):
@@ -117,8 +117,9 @@ def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
     if found.counts:
         say(found.counts)
     faint = 0
+    least = min(_FAINT, _FAINTER * found[0].score) if found else 0.0
     for number, hit in enumerate(found):
-        if number and hit.score < _FAINT:
+        if number and hit.score < least:
             faint += 1
             continue
         _print_hit(hit)
