@@ -93,6 +93,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "integrity",
         "models",
         "recall",
+        "seed",
     },
     "browse": {
         "consolidation",
@@ -108,6 +109,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "recall",
         "sync",
     },
+    "seed": {"editing", "errors", "files", "history", "ingest", "install", "models"},
     "install": {"errors", "files", "history", "models", "resources"},
     "schema": {
         "browse",
@@ -122,6 +124,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "injection",
         "integrity",
         "models",
+        "seed",
     },
     "faces": {"browse", "history", "ingest", "interop", "team"},
     "workspace": {
@@ -186,6 +189,7 @@ FOR_TYPES: dict[str, set[str]] = {
         "integrity",
         "journal",
         "recall",
+        "seed",
         "sync",
     },
     "consolidation": {"config"},

@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Start": {
         "init": "maintain",
         "install": "install",
+        "seed": "seed",
         "ingest": "ingest",
         "status": "read",
         "demo": "demo",

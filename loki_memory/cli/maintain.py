@@ -19,6 +19,7 @@ from loki_memory.cli.output import (
     size,
     table,
 )
+from loki_memory.cli.seed import run_seed
 from loki_memory.cli.trust import note_what_came
 from loki_memory.config import GIT_MODES, Config
 from loki_memory.errors import InvalidConfig
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from loki_memory.browse.doctor import Diagnosis, Finding
     from loki_memory.browse.status import Garbage
+    from loki_memory.seed.seeding import SeedPlan
     from loki_memory.sync import Changes
 
 _VERDICTS = {"ok": "green", "mended": "cyan", "warning": "yellow", "problem": "red"}
@@ -40,6 +42,7 @@ class InitOutput(NamedTuple):
     workspace: str
     memory: str
     local: str
+    seed: SeedPlan | None  # with --seed
 
 
 class VersionOutput(NamedTuple):
@@ -87,10 +90,15 @@ class CompletionScript(NamedTuple):
 @click.option(
     "--adopt-local", is_flag=True, help="Use a .loki/local of your own that was made elsewhere."
 )
-def init_command(session: Session, folder: str, mode: str | None, adopt_local: bool) -> None:
+@click.option("--seed", is_flag=True, help="Propose first facts, as `loki-mem seed` does.")
+@click.option("--yes", is_flag=True, help="With --seed, accept every line.")
+def init_command(
+    session: Session, folder: str, mode: str | None, adopt_local: bool, seed: bool, yes: bool
+) -> None:
     """Create .loki/ in FOLDER (by default here), or complete it.
 
-    Nothing outside .loki/ is touched.
+    Nothing outside .loki/ is touched. With --seed, the project's manifests, CI files, instruction
+    files and git history propose the first facts: see `loki-mem seed --help`.
 
     \b
     Example:
@@ -104,10 +112,15 @@ def init_command(session: Session, folder: str, mode: str | None, adopt_local: b
         workspace.home.set_config("git.mode", mode)
     changes = workspace.sync()
     place = workspace.layout
-    result = InitOutput(str(place.root), str(place.memory), str(place.local))
+    say_where = f"memory lives in {click.style(str(place.memory), bold=True)}"
+    if seed and not session.json:
+        say(say_where)
+    planted = run_seed(session, workspace, yes=yes) if seed else None
+    result = InitOutput(str(place.root), str(place.memory), str(place.local), planted)
 
     def show() -> None:
-        say(f"memory lives in {click.style(str(place.memory), bold=True)}")
+        if not seed:
+            say(say_where)
         if changes.added:
             say(f"found {plural(len(changes.added), 'file')} with memory")
         say("next: `loki-mem install claude-code` connects an agent (or codex, gemini, all, …)")

@@ -322,12 +322,20 @@ def _reviewed(record: Memory, mark: dict[str, str]) -> Memory:
         return record
     is_owners = mark["origin"] == "owner"
     if not isinstance(record, Skill):
-        fields = {"origin": "owner"} if is_owners else {}
+        fields = _owned(record) if is_owners else {}
         return record.changed(reviewed=[*reviews(record), mark], **fields)
     known = filter(None, [record.metadata.get("loki-reviewed", ""), " ".join(mark.values())])
     fields = {"loki-origin": "owner"} if is_owners else {}
     metadata = {**record.metadata, **fields, "loki-reviewed": "; ".join(known)}
     return record.changed(metadata=metadata)
+
+
+def _owned(record: Memory) -> dict[str, str]:
+    """The fields of a belief that its owner accepted; without evidence, the word alone counts."""
+    is_candidate = isinstance(record, Belief) and record.status == "candidate"
+    if is_candidate and not evidence_of(record).ids():
+        return {"origin": "owner", "status": "active"}
+    return {"origin": "owner"}
 
 
 def statement(record: Memory) -> str:

@@ -17,7 +17,8 @@ What hooks, CONTINUITY.md and briefs say unasked passes two conditions first:
              what they found out is told as facts and anti-patterns;
            - learnings that consolidation wrote: they repeat an error and what resolved it on one
              day, which is told as soon as the anti-pattern of that error is active;
-           - topics, which quote their members, candidates among them.
+           - topics, which quote their members, candidates among them;
+           - rules that `seed` found in an instruction file, which the client loads itself.
            Other episodes, ledgers and handoffs are no beliefs and are not asked this.
 
 One exception: right after an error, a candidate is told that knows this very error and what mended
@@ -58,6 +59,7 @@ _EXPLAINED = (
     "AND json_extract(m.body, '$.prevention') NOT GLOB 'Remove `*'"
 )
 PROVEN = f"""CASE
+  WHEN json_extract(m.body, '$.key.seed') = 'instructions' THEN 0
   WHEN m.status = 'resolved' THEN 0
   WHEN m.status = 'candidate' THEN coalesce(({_ACCEPTED}) OR ({_WORDED}), 0)
   WHEN m.kind = 'anti-pattern' AND json_extract(m.body, '$.key') IS NOT NULL
@@ -191,12 +193,18 @@ def file_lessons(index: Index, path: str, name: str) -> list[tuple[str, ToldLess
 
 
 def standing(index: Index, limit: int) -> list[ToldLesson]:
-    """Lessons for any goal: the routine, then requests of people, the most frequent first."""
+    """Lessons for any goal: the routine, requests of people, then the project's own commands.
+
+    The most frequent and the most important come first.
+    """
     rows = index.ask(
         f"{_LESSON} WHERE m.kind = 'fact' AND m.scope <> 'session' "
         "AND (json_extract(m.body, '$.key.routine') IS NOT NULL "
+        "OR json_extract(m.body, '$.key.seed') = 'command' "
         f"OR json_extract(m.body, '$.type') IN ('preference', 'rule')) AND {TRUSTED} AND {PROVEN} "
-        "ORDER BY json_extract(m.body, '$.key.routine') IS NULL, evidence DESC, m.id LIMIT ?",
+        "ORDER BY json_extract(m.body, '$.key.routine') IS NULL, "
+        "json_extract(m.body, '$.key.seed') IS NOT NULL, evidence DESC, m.importance DESC, m.id "
+        "LIMIT ?",
         limit,
     )
     return [ToldLesson(*row) for row in rows]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from loki_memory.install.edits import InstallStep
     from loki_memory.interop.import_memory import Imported
     from loki_memory.models import Memory, Skill
+    from loki_memory.seed.seeding import SeedPlan
     from loki_memory.workspace import Workspace
 
 
@@ -110,3 +111,25 @@ class Interop:
 
         place = None if path is None else Path(path)
         return write_back(self._workspace, source, place, plan_only=plan_only)
+
+    def seed(self, plan_only: bool = False) -> SeedPlan:
+        """Propose facts about the project from its files and its history, as candidates.
+
+        >>> [line.text for line in ws.interop.seed(plan_only=True).lines]  # doctest: +SKIP
+        """
+        from loki_memory.seed.seeding import seed
+
+        return seed(self._workspace, plan_only=plan_only)
+
+    def accept_seed(self, ids: Collection[str]) -> list[str]:
+        """Publish facts that `seed` proposed; returns the ids of those that it still proposes."""
+        from loki_memory.seed.seeding import accept
+
+        return accept(self._workspace, ids)
+
+
+def seed_plan(root: Path) -> SeedPlan:
+    """The facts that a folder without a memory would be seeded with; writes nothing."""
+    from loki_memory.seed.seeding import unopened
+
+    return unopened(root)

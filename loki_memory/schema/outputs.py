@@ -70,6 +70,7 @@ from loki_memory.ingest.replay import Replay
 from loki_memory.ingest.run import Ingested
 from loki_memory.injection.context import TaskContext
 from loki_memory.integrity.verify import Verified
+from loki_memory.seed.seeding import SeedPlan
 
 _COMMENTED = re.compile(r"^    (\w+): .*  # (?!noqa)(.+)$", re.MULTILINE)
 
@@ -127,6 +128,7 @@ OUTPUTS: dict[str, Any] = {
     "revert": Reverted,
     "resolve": resolve.ResolveOutput,
     "merge-driver": merge_driver.MergeOutput,
+    "seed": SeedPlan,
     "init": maintain.InitOutput,
     "watch": BackgroundState | daemon.LoggedLine,
     "daemon": daemon.DaemonOutput | daemon.LogLines,

@@ -1,0 +1,71 @@
+"""Files whose only purpose is to name tasks: Makefile, justfile, Taskfile, mise, Rakefile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from loki_memory.seed.project_files import ProjectFiles, table
+from loki_memory.seed.proposal import Task, is_plain
+from loki_memory.seed.purposes import of_name
+
+_TARGET = re.compile(
+    r"^([A-Za-z0-9][\w./-]*(?:[ \t]+[A-Za-z0-9][\w./-]*)*)[ \t]*::?(?![=:])", re.MULTILINE
+)
+_RECIPE = re.compile(r"^@?([A-Za-z_][\w-]*)(?:[ \t]+[^:=\n]*)?:(?!=)", re.MULTILINE)
+_RAKE = re.compile(r"^\s*task[ (]+:?[\"']?([a-z]\w*)", re.MULTILINE)
+_RAKE_CLASS = re.compile(
+    r"^\s*(?:Rake::TestTask|RSpec::Core::RakeTask|RuboCop::RakeTask|Minitest::TestTask)"
+    r"\.(?:new|create)(?:[ (]+:[\"']?([a-z]\w*))?",
+    re.MULTILINE,
+)
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # in the order in which make looks
+_JUSTFILES = ("justfile", "Justfile", ".justfile")
+_TASKFILES = ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml")
+
+
+def tasks(files: ProjectFiles) -> Iterator[Task]:
+    """The tasks that these files define, those of a recorded purpose."""
+    for path, prefix, names in defined(files):
+        for name in dict.fromkeys(names):
+            purpose, is_part = of_name(name)
+            if purpose and is_plain(name, 40):
+                yield Task(purpose, f"{prefix}{name}", path, is_part=is_part)
+
+
+def defined(files: ProjectFiles) -> Iterator[tuple[str, str, Iterable[str]]]:
+    """Each file, how its tasks are run, and their names."""
+    just = files.first(*_JUSTFILES)
+    yield just, "just ", _RECIPE.findall(files.text(just)) if just else ()
+    make = _makefile(files)
+    yield make, "make ", targets(files.text(make)) if make else ()
+    task = files.first(*_TASKFILES)
+    yield task, "task ", table(files.yaml(task), "tasks") if task else ()
+    mise = files.first("mise.toml", ".mise.toml")
+    yield mise, "mise run ", table(files.toml(mise), "tasks") if mise else ()
+    rake = files.first("Rakefile")
+    yield rake, "rake ", _rake(files.text(rake)) if rake else ()
+
+
+def _makefile(files: ProjectFiles) -> str:
+    """The makefile as it is spelled here; some file systems take any spelling for it."""
+    there = set(files.names())
+    return files.first(*(name for name in _MAKEFILES if name in there))
+
+
+def targets(text: str) -> list[str]:
+    """The explicit targets of a makefile.
+
+    >>> targets("VERSION := 1\\n.PHONY: test\\ntest lint: deps\\n\\tpytest\\n%.o: %.c\\n")
+    ['test', 'lint']
+    """
+    return [name for found in _TARGET.findall(text) for name in found.split()]
+
+
+def _rake(text: str) -> list[str]:
+    default = {"RSpec": "spec", "RuboCop": "rubocop"}
+    found = list(_RAKE.findall(text))
+    for match in _RAKE_CLASS.finditer(text):
+        kind = match[0].strip().partition("::")[0]
+        found.append(match[1] or default.get(kind, "test"))
+    return found
