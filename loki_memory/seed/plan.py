@@ -13,7 +13,9 @@ from loki_memory.seed import (
     instruction_files,
     node_project,
     other_projects,
+    python_facts,
     python_project,
+    python_tasks,
     task_files,
 )
 from loki_memory.seed.ci_files import CiFile
@@ -85,7 +87,7 @@ def _grouped(proposals: Iterable[Proposal]) -> list[Proposal]:
 
 def _facts(files: ProjectFiles, ci: Sequence[CiFile]) -> Iterator[Proposal]:
     python, node = python_project.read(files), node_project.read(files)
-    yield from python_project.facts(python) if python else ()
+    yield from python_facts.facts(python) if python else ()
     yield from node_project.facts(node) if node else ()
     yield from other_projects.facts(files)
     yield from commit_hooks.facts(files)
@@ -114,7 +116,7 @@ def _tasks(files: ProjectFiles, ci: Sequence[CiFile]) -> Iterator[Task]:
     """All tasks; the first with a language has the project's main one."""
     python, node = python_project.read(files), node_project.read(files)
     own = [
-        *(python_project.tasks(python) if python else ()),
+        *(python_tasks.tasks(python) if python else ()),
         *other_projects.tasks(files),
         *(node_project.tasks(node) if node else ()),
     ]

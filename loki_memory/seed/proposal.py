@@ -65,5 +65,5 @@ def is_plain(text: str, longest: int = 80) -> bool:
 
 
 def plain(names: Iterable[object], longest: int = 80) -> list[str]:
-    """Those of some names that can stand in a sentence."""
+    """The names that can stand in a sentence, of some that need not be texts."""
     return [name for name in names if isinstance(name, str) and is_plain(name, longest)]
