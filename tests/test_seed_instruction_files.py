@@ -19,6 +19,7 @@ This repository holds the shop.
 ## Style
 - **Always** use `Decimal` for prices.
 - Prices are shown in euros
+- `make all` - Always runs everything
 - Never log a card number, because
   logs are kept for a year.
 

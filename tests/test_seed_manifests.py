@@ -106,10 +106,19 @@ def test_pyproject_states(project: Path, settings: str, text: str) -> None:
 
 
 def test_a_lock_file_says_how_the_environment_is_entered(project: Path) -> None:
-    settings = "[tool.pytest.ini_options]\naddopts = '-q'"
+    settings = "[dependency-groups]\ndev = ['pytest>=8']\n[tool.pytest.ini_options]\naddopts = ''"
     found = proposed(project, {"pyproject.toml": settings, "uv.lock": ""})
     assert "Tests run with `uv run pytest`." in found
     assert "Dependencies are installed with `uv sync`." in found
+
+
+def test_a_tool_that_the_environment_does_not_have_is_not_run_in_it(project: Path) -> None:
+    hooks = "repos:\n- repo: x\n  hooks:\n  - id: mypy\n"
+    settings = "[tool.mypy]\nfiles = ['a']\n[tool.ruff]\nline-length = 99\n"
+    files = {"pyproject.toml": settings, "uv.lock": "", ".pre-commit-config.yaml": hooks}
+    found = proposed(project, files)
+    assert "Types are checked with `pre-commit run mypy --all-files`." in found
+    assert not any("uv run" in text for text in found)
 
 
 def test_setup_py_is_read_and_not_run(project: Path) -> None:

@@ -9,6 +9,7 @@ from loki_memory.seed.proposal import HOOKS, Proposal, Task, convention, plain, 
 
 _FILES = (".pre-commit-config.yaml", ".pre-commit-config.yml")
 _SHOWN = 4
+_CHECKERS = frozenset({"mypy", "pyright", "basedpyright"})  # of types
 # Hooks that only look after the state of files; the others say more about a project.
 _TIDY = frozenset(
     [
@@ -39,10 +40,13 @@ _TIDY = frozenset(
 
 
 def tasks(files: ProjectFiles) -> Iterator[Task]:
-    """The call that runs all hooks."""
+    """The call that runs all hooks, and the one that checks types."""
     path = files.first(*_FILES)
-    if path and _hooks(files, path):
+    hooks = _hooks(files, path) if path else []
+    if hooks:
         yield Task("lint", "pre-commit run --all-files", path, HOOKS)
+    for name in (name for name in hooks if name in _CHECKERS):
+        yield Task("types", f"pre-commit run {name} --all-files", path, HOOKS)
 
 
 def facts(files: ProjectFiles) -> Iterator[Proposal]:

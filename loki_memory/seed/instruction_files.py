@@ -31,6 +31,7 @@ _LONGEST_BLOCK = 2_000  # characters: more is no bullet
 _BULLET = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+", re.MULTILINE)
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s|\||>|=+\s*$|-+\s*$)")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_EXPLAINS = re.compile(r"`[^`]*`\s*(?:[-:\u2013\u2014]|$)")  # says what a command or file is
 _SENTENCE = re.compile(r"(?<=[.!])\s+(?=[A-Z`])")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
 _FORBIDS = re.compile(
@@ -125,6 +126,8 @@ def _blocks(lines: Iterable[str]) -> Iterator[str]:
 
 def _rules_of(block: str) -> Iterator[str]:
     if len(block) > _LONGEST_BLOCK:
+        return
+    if _EXPLAINS.match(block):
         return
     plain = _LINK.sub(r"\1", _EMPHASIS.sub(r"\2", block)).strip()
     for sentence in _SENTENCE.split(plain):

@@ -6,12 +6,29 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import NamedTuple
 
 from loki_memory.seed.project_files import ProjectFiles, Table, table
 
 PYTHON = "Python"
 PROJECT, SETUP, OLD = "pyproject.toml", "setup.cfg", "setup.py"
+
+# Folders at the top that may look like a package and are not the one that is installed.
+_BESIDE = frozenset(
+    [
+        "tests",
+        "test",
+        "testing",
+        "docs",
+        "doc",
+        "examples",
+        "example",
+        "scripts",
+        "tools",
+        "benchmarks",
+    ]
+)
 
 
 class PythonProject(NamedTuple):
@@ -25,16 +42,19 @@ class PythonProject(NamedTuple):
     def tool(self, *names: str) -> Table:
         return table(self.project, "tool", *names)
 
-    def runner(self) -> str:
-        """The prefix of a command in the project's environment, by its lock file."""
+    def runner(self, tool: str) -> str:
+        """The prefix of a tool's call in the project's environment, if that has the tool."""
         locks = {"uv.lock": "uv run ", "poetry.lock": "poetry run ", "pdm.lock": "pdm run "}
-        return next((run for lock, run in locks.items() if self.files.has(lock)), "")
+        lock = next(filter(self.files.has, locks), "")
+        named = re.compile(rf"""["']{re.escape(tool)}\b(?!-)""")
+        is_there = named.search(self.files.text(PROJECT)) or named.search(self.files.text(lock))
+        return locks[lock] if lock and is_there else ""
 
     def packages(self) -> list[str]:
         """The folders of its import packages."""
         files = self.files
         inside = [f"src/{name}" for name in files.names("src")]
-        found = inside or [n for n in files.names() if n not in {"tests", "test", "docs"}]
+        found = inside or [name for name in files.names() if name not in _BESIDE]
         return [path for path in found if files.has(f"{path}/__init__.py")]
 
 

@@ -119,9 +119,9 @@ def _runners(python: PythonProject) -> Iterator[Task]:
 
 def _tools(python: PythonProject) -> Iterator[Task]:
     """The calls of tools that the project configures."""
-    run, packages = python.runner(), python.packages()
-    for purpose, command, source in _configured(python, packages):
+    for purpose, command, source in _configured(python, python.packages()):
         if source:
+            run = python.runner(command.partition(" ")[0])
             yield Task(purpose, run + command, source, CONFIGURED, PYTHON)
 
 
