@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import git
 
-from loki_memory.seed.git_history import HistoryCommit, facts, parse_log, reason
+from loki_memory.seed.git_history import HistoryCommit, facts, parse_commits, reason
 from loki_memory.seed.seeding import proposals
 
 
@@ -91,8 +91,29 @@ def test_an_empty_repository_and_a_plain_folder_have_no_history(project: Path) -
     assert proposals(project) == ([], [])
 
 
-def test_a_log_that_is_cut_or_odd_is_no_error() -> None:
-    assert parse_log("") == []
-    assert parse_log("a\0b\0c") == []
+def test_only_commits_below_the_memory_are_read(project: Path) -> None:
+    git(project, "init", "-q", "-b", "main")
+    body = "Readers must not see half a file, so that a crash loses nothing."
+    for name in ("shop", "bank"):
+        (project / name).mkdir()
+        (project / name / "a").write_text("1")
+        git(project, "add", "-A")
+        git(project, "commit", "-q", "-m", f"Fix the {name}", "-m", body)
+    found, _ = proposals(project / "shop")
+    assert [line.text for line in found] == [f"Fix the shop: {body}"]
+
+
+def test_a_huge_message_is_not_read(project: Path) -> None:
+    git(project, "init", "-q", "-b", "main")
+    (project / "message").write_text("Fix it\n\nIt fails because of this. " + "x " * 100_000)
+    git(project, "commit", "-q", "--allow-empty", "-F", "message")
+    assert proposals(project)[0] == []
+
+
+def test_output_of_git_that_is_cut_or_odd_is_no_error() -> None:
+    assert parse_commits(b"") == []
+    assert parse_commits(b"abc missing\n") == []
+    name = b"a" * 40
+    assert parse_commits(name + b" commit 90\ntree") == [HistoryCommit("a" * 40, "", "", "")]
     odd = "x" * 50_000 + "-" * 50_000
     assert said("Fix " + odd, odd) == []

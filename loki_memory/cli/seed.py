@@ -128,6 +128,8 @@ def _print_end(found: SeedPlan, accepted: list[str]) -> None:
     if waiting:
         say(f"{plural(len(waiting), 'candidate')} on this machine, not told and not shared yet")
         say("next: `loki-mem review --candidates -i` decides one by one, `loki-mem seed --yes` all")
+    elif found.lines and not accepted:
+        say("nothing new: every line was decided before")
 
 
 # -- asking ----------------------------------------------------------------------------------------

@@ -14,16 +14,18 @@ from loki_memory.models.prompt_injection import gives_instructions, pipes_downlo
 from loki_memory.seed.proposal import HISTORY, Proposal
 
 COMMITS = 2_000  # that are looked at, the newest
-FORMAT = "%H%x00%ae%x00%s%x00%b%x00"  # of `git log -z`: four fields, each ended by a zero byte
-_FIELDS = 4
-_LONGEST_SUBJECT, _LONGEST_BODY = 300, 10_000  # characters
+SIZES = "--batch-check=%(objectname) %(objectsize)"  # of `git cat-file`
+_LARGEST = 10_000  # bytes of a commit; a longer message is a report
+_LONGEST_SUBJECT = 300  # characters
+_HEADER = re.compile(rb"([0-9a-f]{40,64}) commit (\d+)\n")
+_AUTHOR = re.compile(r"^author .*?<([^<>]*)>", re.MULTILINE)
 _REVERT = re.compile(
     r"""Revert\s+["\u201c](.+?)["\u201d]?\s*(?:\(#\d+\))?$|revert(?:\(.*?\))?!?:\s*(.+)"""
 )
 _REVERTED = re.compile(r"\s*This reverts commits? [0-9a-f]{7,40}[^.\n]*(?:\n(?!\n)[^.\n]*)*\.?")
 _FIX = re.compile(
-    r"(?:fix|bugfix|hotfix)(?:\([^)]*\))?!?:\s*(.+)|((?:fix|work ?around|avoid|prevent|handle"
-    r"|do not|don't|never|stop)\b.+)",
+    r"(?:fix|bugfix|hotfix)(?:\([^)]*\))?!?:\s*(.+)|(?:[\w/.,-]{1,30}: )?((?:fix"
+    r"|work ?around|avoid|prevent|handle|do not|don't|never|stop)\b.+)",
     re.IGNORECASE,
 )
 _CHORE = re.compile(
@@ -67,15 +69,29 @@ class HistoryCommit(NamedTuple):
     body: str
 
 
-def parse_log(text: str) -> list[HistoryCommit]:
-    """Parse the output of `git log -z` in our format."""
-    fields = text.split("\0")
-    size = _FIELDS + 1  # `-z` ends each commit with another zero byte
-    rows = (fields[at : at + _FIELDS] for at in range(0, len(fields) - _FIELDS + 1, size))
-    return [
-        HistoryCommit(id_, email, subject[:_LONGEST_SUBJECT].strip(), body[:_LONGEST_BODY].strip())
-        for id_, email, subject, body in rows
-    ]
+def small_commits(sizes: str) -> list[str]:
+    """The ids of commits that may be read, from the lines `ID SIZE` of `git cat-file`."""
+    rows = (line.split() for line in sizes.splitlines())
+    return [row[0] for row in rows if len(row) == 2 and int(row[1]) <= _LARGEST]  # noqa: PLR2004
+
+
+def parse_commits(batch: bytes) -> list[HistoryCommit]:
+    """Parse the output of `git cat-file --batch` for commits."""
+    found = []
+    start = 0
+    while header := _HEADER.match(batch, start):
+        end = header.end() + int(header[2])
+        found.append(_commit(header[1].decode(), batch[header.end() : end]))
+        start = end + 1
+    return found
+
+
+def _commit(id_: str, content: bytes) -> HistoryCommit:
+    head, _, message = content.decode(errors="replace").partition("\n\n")
+    author = _AUTHOR.search(head)
+    subject, _, body = message.strip().partition("\n\n")
+    subject = " ".join(subject.split())
+    return HistoryCommit(id_, author[1] if author else "", subject[:_LONGEST_SUBJECT], body)
 
 
 def facts(commits: Iterable[HistoryCommit], own_email: str = "") -> list[Proposal]:

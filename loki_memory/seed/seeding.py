@@ -17,6 +17,7 @@ from loki_memory.errors import GitFailed, RejectedValue
 from loki_memory.files.layout import place
 from loki_memory.models import Fact, parse, tombstone_id
 from loki_memory.seed import git_history
+from loki_memory.seed.git_history import HistoryCommit
 from loki_memory.seed.plan import Sources, plan
 from loki_memory.seed.project_files import ProjectFiles
 from loki_memory.seed.proposal import COMMANDS, CONVENTIONS, HISTORY, RULES, Proposal
@@ -57,17 +58,23 @@ def proposals(root: Path) -> tuple[list[Proposal], list[str]]:
     return found, list(dict.fromkeys(files.problems))
 
 
-def _history(root: Path) -> tuple[list[git_history.HistoryCommit], str]:
-    """The newest commits, and the address under which the user commits."""
+def _history(root: Path) -> tuple[list[HistoryCommit], str]:
+    """The newest commits that changed the project, and the address under which the user commits.
+
+    Only commits of an ordinary size are read: a message can be as long as its author likes.
+    """
     from loki_memory.history.repository import Repository
 
     repo = Repository.find(root)
     with suppress(GitFailed):
         if repo is not None and repo.head():
-            asked = ("log", "-z", "--no-merges", f"-n{git_history.COMMITS}")
-            text = repo.run(*asked, f"--format={git_history.FORMAT}", "HEAD")
-            commits = git_history.parse_log(text.decode(errors="replace"))
-            return commits, repo.settings.get("user.email", "")
+            inside = repo.prefix.removesuffix(".loki")
+            paths = ("--", inside) if inside else ()
+            asked = ("--no-merges", f"-n{git_history.COMMITS}", "HEAD", *paths)
+            sizes = repo.run("cat-file", git_history.SIZES, input=repo.run("rev-list", *asked))
+            names = "\n".join(git_history.small_commits(sizes.decode()))
+            batch = repo.run("cat-file", "--batch", input=f"{names}\n".encode())
+            return git_history.parse_commits(batch), repo.settings.get("user.email", "")
     return [], ""
 
 
