@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 from loki_memory.seed.proposal import HISTORY, Proposal
 
 COMMITS = 2_000  # that are looked at, the newest
@@ -106,7 +105,7 @@ def _reasons(commits: Iterable[HistoryCommit], own_email: str) -> Iterator[Propo
     for commit in commits:
         reverted = _REVERT.match(commit.subject)
         text = _revert(reverted, commit) if reverted else _fix(commit)
-        if text and not gives_instructions(text) and not pipes_download(text):
+        if text:
             yield Proposal(
                 text,
                 "decision" if reverted else "gotcha",

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 
 from loki_memory.install.managed import MARKDOWN
 from loki_memory.models.lesson_text import objection
-from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 from loki_memory.seed.project_files import ProjectFiles
 from loki_memory.seed.proposal import RULES, Proposal
 
@@ -138,7 +137,6 @@ def _rules_of(block: str) -> Iterator[str]:
 def _is_rule(text: str) -> bool:
     if not _SHORTEST <= len(text) <= _LONGEST or text.endswith((":", ",", ";", "…", "...")):
         return False
-    is_general = len(text) >= _TELLING and not objection(text)
-    if "\ufffd" in text or (objection(text, is_stated=True) and not is_general):
+    if "\ufffd" in text:
         return False
-    return not gives_instructions(text) and not pipes_download(text)
+    return not objection(text, is_stated=True) or (len(text) >= _TELLING and not objection(text))

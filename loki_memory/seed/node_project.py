@@ -17,6 +17,7 @@ from loki_memory.seed.proposal import (
     is_plain,
     plain,
     quoted,
+    required,
 )
 from loki_memory.seed.purposes import of_name
 
@@ -109,13 +110,8 @@ def _package_manager(node: NodeProject) -> Iterator[Proposal]:
 
 def _engines(node: NodeProject) -> Iterator[Proposal]:
     spec = table(node.manifest, "engines").get("node")
-    if not isinstance(spec, str) or not is_plain(spec, 40):
-        return
-    least = re.fullmatch(r">=\s*v?(\d+)(?:\.0)*", spec.strip())
-    said = (
-        f"Node.js {least[1]} or newer is required" if least else f"The required Node.js is `{spec}`"
-    )
-    yield convention(f"{said}.", _MANIFEST, 76)
+    if isinstance(spec, str) and is_plain(spec, 40):
+        yield convention(required("Node.js", spec), _MANIFEST, 76)
 
 
 def _workspaces(node: NodeProject) -> Iterator[Proposal]:

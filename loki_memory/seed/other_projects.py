@@ -15,6 +15,7 @@ from loki_memory.seed.proposal import (
     is_plain,
     plain,
     quoted,
+    required,
 )
 from loki_memory.seed.purposes import of_name
 
@@ -117,7 +118,7 @@ def facts(files: ProjectFiles) -> Iterator[Proposal]:
         yield Proposal(text, "convention", COMMANDS, ("Gemfile",), 86)
     php = table(files.json("composer.json"), "require").get("php")
     if isinstance(php, str) and is_plain(php, 40):
-        yield convention(f"The required PHP is `{php}`.", "composer.json", 76)
+        yield convention(required("PHP", php), "composer.json", 76)
     cmake = _CMAKE_VERSION.search(files.text("CMakeLists.txt"))
     if cmake:
         yield convention(f"CMake {cmake[1]} or newer is required.", "CMakeLists.txt", 74)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 from loki_memory.seed import (
     ci_files,
     commit_hooks,
@@ -66,9 +67,15 @@ def plan(sources: Sources) -> list[Proposal]:
 
 def _distinct(proposals: Iterable[Proposal]) -> list[Proposal]:
     by_text: dict[str, Proposal] = {}
-    for proposal in proposals:
+    for proposal in filter(_is_safe, proposals):
         by_text.setdefault(proposal.text, proposal)
     return sorted(by_text.values(), key=lambda proposal: -proposal.worth)
+
+
+def _is_safe(proposal: Proposal) -> bool:
+    """Check that a line gives no orders to whoever reads it, and shows all that it says."""
+    text = proposal.text
+    return text.isprintable() and not gives_instructions(text) and not pipes_download(text)
 
 
 def _fitting(proposals: Iterable[Proposal]) -> Iterator[Proposal]:

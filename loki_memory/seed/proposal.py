@@ -14,6 +14,7 @@ GROUPS = (COMMANDS, CONVENTIONS, HISTORY, RULES)  # in the order in which a plan
 SCRIPT, CI_STEP, HOOKS, CONFIGURED = 1, 2, 3, 4
 
 _PLAIN = re.compile(r"[\w@%+=:,./'\"\[\]{}()&|<>!*?~# -]+")
+_AT_LEAST = re.compile(r">=\s*v?(\d+(?:\.[1-9]\d*)*)(?:\.0)*")
 
 
 class Task(NamedTuple):
@@ -47,6 +48,18 @@ def convention(text: str, source: str, worth: int, *others: str) -> Proposal:
 
 def gotcha(text: str, source: str, worth: int) -> Proposal:
     return Proposal(text, "gotcha", CONVENTIONS, (source,), worth)
+
+
+def required(what: str, spec: str) -> str:
+    """A sentence about the version that a manifest asks for.
+
+    >>> required("Node.js", ">= 18.0.0"), required("PHP", "^8.1")
+    ('Node.js 18 or newer is required.', 'The required PHP is `^8.1`.')
+    """
+    least = _AT_LEAST.fullmatch(spec.strip())
+    return (
+        f"{what} {least[1]} or newer is required." if least else f"The required {what} is `{spec}`."
+    )
 
 
 def quoted(*names: str) -> str:

@@ -60,8 +60,6 @@ _OTHER_JOB = frozenset(
         "prepare",
         "pre",
         "post",
-        "all-contributors",
-        "only-changed",
         "setup",
         "deps",
         "image",

@@ -14,6 +14,7 @@ from loki_memory.seed.proposal import (
     is_plain,
     plain,
     quoted,
+    required,
 )
 from loki_memory.seed.python_project import (
     OLD,
@@ -25,7 +26,6 @@ from loki_memory.seed.python_project import (
     pytest_source,
 )
 
-_AT_LEAST = re.compile(r">=\s*3\.(\d+)(?:\.0)?")
 _DEVELOPERS = ("dev", "develop", "development", "all-dev")
 _TESTERS = ("test", "tests", "testing")
 _BACKENDS = {
@@ -59,9 +59,7 @@ def _versions(python: PythonProject) -> Iterator[Proposal]:
         (python.call.get("python_requires"), OLD),
     ):
         if isinstance(spec, str) and is_plain(spec, 40):
-            least = _AT_LEAST.fullmatch(spec.strip())
-            said = f"Python 3.{least[1]} or newer is required" if least else ""
-            yield convention(f"{said or f'The required Python is `{spec}`'}.", source, 76)
+            yield convention(required("Python", spec), source, 76)
             break
     yield from _build(python)
 
@@ -69,7 +67,7 @@ def _versions(python: PythonProject) -> Iterator[Proposal]:
 def _build(python: PythonProject) -> Iterator[Proposal]:
     backend = str(table(python.project, "build-system").get("build-backend", ""))
     named = _BACKENDS.get(backend.partition(".")[0])
-    if named:
+    if named and is_plain(backend, 60):
         yield convention(f"The package is built by {named} (`{backend}`).", PROJECT, 64)
     requires = " ".join(texts(table(python.project, "build-system").get("requires")))
     tagged = next((name for name in _TAGGED if name in requires), "")
@@ -77,7 +75,7 @@ def _build(python: PythonProject) -> Iterator[Proposal]:
         text = f"The version comes from git tags by {tagged}; no file states it by hand."
         yield gotcha(text, PROJECT, 66)
     path = python.tool("hatch", "version").get("path")
-    if isinstance(path, str) and python.files.has(path):
+    if isinstance(path, str) and is_plain(path, 60) and python.files.has(path):
         yield convention(f"The version is set in `{path}`.", PROJECT, 60, path)
 
 
@@ -134,7 +132,8 @@ def _test_settings(python: PythonProject) -> Iterator[Proposal]:
         yield gotcha(text, source, 61)
     if settings.get("asyncio_mode") == "auto":
         yield convention("Async tests need no marker (`asyncio_mode = auto`).", source, 67)
-    paths = [path for path in _listed(settings.get("testpaths")) if python.files.has_folder(path)]
+    listed = plain(_listed(settings.get("testpaths")), 60)
+    paths = [path for path in listed if python.files.has_folder(path)]
     if paths:
         yield convention(f"Tests are in {quoted(*paths[:3])}.", source, 59)
 

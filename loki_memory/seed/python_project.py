@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from loki_memory.seed.project_files import ProjectFiles, Table, table
+from loki_memory.seed.proposal import plain
 
 PYTHON = "Python"
 PROJECT, SETUP, OLD = "pyproject.toml", "setup.cfg", "setup.py"
@@ -55,7 +56,7 @@ class PythonProject(NamedTuple):
         files = self.files
         inside = [f"src/{name}" for name in files.names("src")]
         found = inside or [name for name in files.names() if name not in _BESIDE]
-        return [path for path in found if files.has(f"{path}/__init__.py")]
+        return [path for path in plain(found, 60) if files.has(f"{path}/__init__.py")]
 
 
 def read(files: ProjectFiles) -> PythonProject | None:

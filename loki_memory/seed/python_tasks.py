@@ -21,7 +21,7 @@ from loki_memory.seed.python_project import (
 # An environment of tox that tests on one Python, or a pattern for several: py312, py{39,310}-lxml.
 _FACTOR = re.compile(r"\{?(?:pypy|python|py)[\d.{},py-]*(?:[-{].*)?|3\.\d+(?:-.*)?")
 _MOST_ENVIRONMENTS = 200
-_MOST_OPTIONS = 20  # of a factor in the name of an environment
+_MOST_FACTORS, _MOST_OPTIONS = 3, 20  # in the name of an environment
 
 
 def tasks(python: PythonProject) -> Iterator[Task]:
@@ -91,11 +91,19 @@ def _expanded(name: str) -> list[str]:
     found = re.search(r"\{([^{}]*)\}", name)
     if found is None:
         return [name] if is_plain(name, 40) else []
-    before, after = name[: found.start()], name[found.end() :]
-    options = [option.strip() for option in found[1].split(",")][:_MOST_OPTIONS]
-    if len(before) > _MOST_OPTIONS * 4:
+    if name.count("{") > _MOST_FACTORS:
         return []
-    return [part for option in options for part in _expanded(f"{before}{option}{after}")]
+    before, after = name[: found.start()], name[found.end() :]
+    options = [part for option in found[1].split(",") for part in _range(option.strip())]
+    return [
+        part for option in options[:_MOST_OPTIONS] for part in _expanded(f"{before}{option}{after}")
+    ]
+
+
+def _range(option: str) -> list[str]:
+    """The numbers of a range such as `0-4`; any other option as it is."""
+    ends = re.fullmatch(r"(\d{1,3})-(\d{1,3})", option)
+    return [str(n) for n in range(int(ends[1]), int(ends[2]) + 1)] if ends else [option]
 
 
 def _runners(python: PythonProject) -> Iterator[Task]:
@@ -110,7 +118,7 @@ def _runners(python: PythonProject) -> Iterator[Task]:
     ):
         yield from _tasks(iter(python.tool(*path)), prefix, PROJECT)
     for name, settings in python.tool("hatch", "envs").items():
-        if name != "default":
+        if name != "default" and is_plain(name, 40):
             scripts = table(settings, "scripts")
             yield from _tasks(iter(scripts), f"hatch run {name}:", PROJECT)
     if python.tool("hatch", "envs", "hatch-test"):
@@ -128,10 +136,10 @@ def _tools(python: PythonProject) -> Iterator[Task]:
 def _configured(python: PythonProject, packages: list[str]) -> Iterator[tuple[str, str, str]]:
     files, setup = python.files, python.setup
 
-    def where(tool: str, *own: str, section: str = "") -> str:
+    def where(tool: str, *own: str) -> str:
         if tool in python.tool():
             return PROJECT
-        return files.first(*own) or (SETUP if (section or tool) in setup else "")
+        return files.first(*own) or (SETUP if tool in setup else "")
 
     yield "test", "pytest", pytest_source(python)
     yield "lint", "ruff check", where("ruff", "ruff.toml", ".ruff.toml")
