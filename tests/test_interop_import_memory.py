@@ -14,7 +14,12 @@ from loki_memory import Workspace
 from loki_memory.cli.import_memory import import_command
 from loki_memory.errors import InvalidConfig, InvalidRecord
 from loki_memory.interop.claude_memory import folders
-from loki_memory.interop.import_memory import Imported, import_memory, write_back
+from loki_memory.interop.import_memory import (
+    Imported,
+    ImportOptions,
+    import_memory,
+    write_back,
+)
 from loki_memory.models import Fact
 
 INDEX = """\
@@ -70,7 +75,7 @@ def notes(ws: Workspace) -> Path:
 
 
 def take(ws: Workspace, path: Path | None = None, **options: Any) -> Imported:
-    found = import_memory(ws, "claude-memory", path, **options)
+    found = import_memory(ws, "claude-memory", path, ImportOptions(**options))
     ws.sync()
     return found
 
@@ -87,7 +92,7 @@ def test_the_folder_is_found_as_claude_code_names_it(ws: Workspace, project: Pat
 
 def test_each_bullet_row_and_paragraph_becomes_a_fact(ws: Workspace, notes: Path) -> None:
     found = take(ws)
-    assert [one.statement for one in found.facts] == [
+    assert [one.statement for one in found.records] == [
         "[Gone](gone.md) — the notes about the old cart are gone",
         "Contract tests need the database running",
         "Flaky: `cart.spec.ts` fails when the clock is not UTC",
@@ -97,7 +102,7 @@ def test_each_bullet_row_and_paragraph_becomes_a_fact(ws: Workspace, notes: Path
         "build | make image",
         "Ana prefers short answers",
     ]
-    assert {one.origin for one in found.facts} == {"import"}
+    assert {one.origin for one in found.records} == {"import"}
     known = facts(ws)
     staging = known["Deploys go through staging first."]
     assert (staging.category, staging.tags) == ("project", ["deploying"])
@@ -123,9 +128,9 @@ def test_a_scope_of_this_machine_can_be_asked_for(ws: Workspace, notes: Path) ->
 def test_importing_again_adds_only_what_is_new(ws: Workspace, notes: Path) -> None:
     first = take(ws)
     again = take(ws)
-    assert (again.facts, again.known) == ([], len(first.facts))
+    assert (again.records, again.known) == ([], len(first.records))
     (notes / "MEMORY.md").write_text(INDEX + "\nOne more thing to know.\n")
-    assert [one.statement for one in take(ws).facts] == ["One more thing to know."]
+    assert [one.statement for one in take(ws).records] == ["One more thing to know."]
 
 
 def test_what_somebody_did_with_a_fact_since_stays(ws: Workspace, notes: Path) -> None:
@@ -138,7 +143,7 @@ def test_what_somebody_did_with_a_fact_since_stays(ws: Workspace, notes: Path) -
     ws.reject(known["Flaky: `cart.spec.ts` fails when the clock is not UTC"].id, why="mended")
     before = facts(ws)
     again = take(ws)
-    assert again.facts == []
+    assert again.records == []
     assert facts(ws) == before
 
 
@@ -172,16 +177,16 @@ def test_imported_facts_are_found_when_asked_for_and_not_injected(
 def test_secrets_are_redacted_on_the_way_in(ws: Workspace, notes: Path, project: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     (notes / "MEMORY.md").write_text(f"- The deploy token is {token}\n")
-    assert any("deploy token" in one.statement for one in take(ws).facts)
+    assert any("deploy token" in one.statement for one in take(ws).records)
     stored = [path.read_text() for path in (project / ".loki").rglob("*.json")]
     assert not any(token in text for text in stored)
 
 
 def test_a_plan_writes_nothing(ws: Workspace, notes: Path) -> None:
-    planned = import_memory(ws, "claude-memory", plan_only=True)
-    assert len(planned.facts) == 8
+    planned = import_memory(ws, "claude-memory", None, ImportOptions(plan_only=True))
+    assert len(planned.records) == 8
     assert facts(ws) == {}
-    assert len(take(ws).facts) == 8
+    assert len(take(ws).records) == 8
 
 
 def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(
@@ -189,7 +194,7 @@ def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(
 ) -> None:
     (notes / "broken.md").write_text("---\nname: [\n---\nLost and found again.\n")
     found = take(ws)
-    assert len(found.facts) == 8
+    assert len(found.records) == 8
     (notes / "huge.md").write_text("x" * 1_000_001)
     refused = [*found.refused, *take(ws).refused]
     assert [one.where for one in refused] == ["broken.md", "broken.md", "huge.md"]
@@ -200,7 +205,7 @@ def test_any_file_or_folder_can_be_named(ws: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "agent-memory" / "MEMORY.md"
     path.parent.mkdir()
     path.write_text("- Reviewers want one change per commit\r\n- Be brief in commits\r\n")
-    assert len(take(ws, path).facts) == 2
+    assert len(take(ws, path).records) == 2
     assert take(ws, path.parent).known == 2
 
 
@@ -228,7 +233,7 @@ def test_our_own_index_is_not_imported(ws: Workspace, notes: Path) -> None:
     take(ws)
     ws.remember("Never edit generated types", kind="anti-pattern")
     write_back(ws, "claude-memory")
-    assert take(ws).facts == []
+    assert take(ws).records == []
 
 
 def test_the_index_is_renewed_and_the_rest_stays(ws: Workspace, notes: Path) -> None:
@@ -315,9 +320,9 @@ def run(folder: Path, *arguments: str) -> Result:
 def test_the_command_says_what_it_did(ws: Workspace, notes: Path, project: Path) -> None:
     assert "8 new facts in 3 files, 0 known" in run(project, "claude-memory", "--plan").output
     printed = json.loads(run(project, "claude-memory", "--write-back", "--json").stdout)
-    assert (len(printed["facts"]), printed["known"], printed["refused"]) == (8, 0, [])
+    assert (len(printed["records"]), printed["known"], printed["refused"]) == (8, 0, [])
     assert printed["written_back"]["did"] is False  # there is nothing of our own to tell
-    assert "0 new facts in 3 files, 8 known" in run(project, "claude-memory").output
+    assert "nothing new in 3 files, 8 known" in run(project, "claude-memory").output
 
 
 def test_an_unknown_source_is_refused(ws: Workspace, project: Path) -> None:

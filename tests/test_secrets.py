@@ -243,7 +243,7 @@ def test_no_part_of_a_secret_that_another_system_noted_is_kept(
     notes = "".join(f"- {text}\n" for text in around(line, 2000))
     path = tmp_path / "MEMORY.md"
     path.write_text(f"# Deploying\n{notes}\n## Use {line} here\n- It opens the gate\n")
-    assert import_memory(repo, "claude-memory", path).facts
+    assert import_memory(repo, "claude-memory", path).records
     repo.sync()
     assert repo.history.commit().commit
     assert found(repo, secret) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,13 +15,15 @@ from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, s
 if TYPE_CHECKING:
     from loki_memory.ingest.local_archive import Exported, Merged
     from loki_memory.install.edits import InstallStep
-    from loki_memory.interop.import_memory import Imported, RefusedMemory
+    from loki_memory.interop.import_memory import Imported
+    from loki_memory.interop.sources.source import RefusedMemory
 
 _SHOWN = 40  # lines, about a screen; --json has all
+_SAMPLES = 3  # records that a plan shows
 
 
 class ImportedArchive(NamedTuple):
-    """Printed by `import` of an exported file."""
+    """Printed by `import` of a file of `export --local`."""
 
     added: dict[str, int]  # new records by kind
     joined: list[str]  # candidates that got more evidence
@@ -36,64 +39,92 @@ class ImportOutput(NamedTuple):
     source: str
     planned: bool
     files: list[str]
-    facts: list[StoredRecord]  # new ones
+    records: list[StoredRecord]  # new ones
     known: int
     refused: list[RefusedMemory]
+    left_out: dict[str, int]  # fields that have no place here, with how often they were met
     written_back: InstallStep | None
 
 
 @command("import")
 @click.argument("source")
 @click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--from", "name", metavar="NAME", help="The system, where PATH does not tell.")
 @click.option(
     "--scope",
     type=click.Choice(["project", "local"]),
-    default="project",
-    show_default=True,
-    help="Share the facts by git, or keep them on this machine.",
+    help="Share all by git, or keep all on this machine; by default only episodes stay here.",
 )
+@click.option("--as-is", is_flag=True, help="PATH is your own export: keep origins, rejections.")
 @click.option("--write-back", is_flag=True, help="Then list our memories in its MEMORY.md.")
-@click.option("--other-project", is_flag=True, help="Take in a FILE of another project.")
-@click.option("--plan", is_flag=True, help="Say what would be done and write nothing.")
+@click.option("--other-project", is_flag=True, help="Take in memory of other projects, too.")
+@click.option("--plan", is_flag=True, help="Show counts and samples and write nothing.")
 def import_command(
     session: Session,
     source: str,
     path: Path | None,
-    scope: str,
+    name: str | None,
+    scope: str | None,
+    as_is: bool,
     write_back: bool,
     other_project: bool,
     plan: bool,
 ) -> None:
-    """Import what another memory system knows, or an exported FILE.
+    """Import the memory of another system, or an exported file.
 
-    Such a FILE, made by `loki-mem export`, holds what existed on one machine only. It is merged
-    into this machine's own zone; what is here stays. Import only files that you exported yourself.
+    SOURCE is a file or folder, which says by itself what it is, or the name of a system:
+    basic-memory, beads, claude-flow, claude-mem, claude-memory, loki, lore, lynkr, mcp-memory,
+    mem0, okf, rules (CLAUDE.md, AGENTS.md, Cursor, Copilot), serena. Of a system that is named,
+    PATH is its file or folder; else its usual places are tried.
 
-    Otherwise SOURCE is claude-memory: the MEMORY.md and topic files that Claude Code keeps for this
-    repository, or those in PATH. Facts that are known already, or that were removed, are left as
-    they are. Imported facts are recalled when somebody asks; they are not injected until a user or
-    an agent remembers or corrects them.
+    What is known already, or was removed, is left as it is. Imported memory is recalled when
+    somebody asks; it is not injected until a user or an agent remembers or corrects it. Databases
+    of others are opened for reading only. What cannot be mapped is listed.
+
+    A file made by `loki-mem export --local` is merged into this machine's own zone; import only
+    files that you exported yourself.
 
     \b
     Example:
-      loki-mem import claude-memory README.md --plan
+      loki-mem import rules README.md --plan
     """
-    from loki_memory.interop.import_memory import SOURCES
+    from loki_memory.interop.import_memory import ImportOptions
+    from loki_memory.interop.sources import SOURCES
 
-    if source not in SOURCES:
-        if not os.path.isfile(source):
-            raise click.UsageError(f"{source!r} is no file, and not one of: {', '.join(SOURCES)}.")
-        _import_file(session, source, other_project, plan)
+    if source in SOURCES and not name:
+        name = source
+    elif not os.path.exists(source):
+        raise click.UsageError(
+            f"{source!r} is no file, and not one of: {', '.join(sorted(SOURCES))}."
+        )
+    else:
+        path = Path(source)
+    if name is None and path is not None and _is_local_archive(path):
+        _import_file(session, str(path), other_project, plan)
         return
     workspace = session.open()
-    found = workspace.interop.import_memory(source, path, scope, plan)
-    step = workspace.interop.write_back(source, path, plan) if write_back else None
-    facts = [stored_record(workspace, fact) for fact in found.facts]
+    options = ImportOptions(scope or "", plan, other_project, as_is)
+    found = workspace.interop.import_memory(name or "", path, options)
+    step = workspace.interop.write_back(found.source, path, plan) if write_back else None
+    records = [stored_record(workspace, record) for record in found.records]
     result = ImportOutput(
-        found.source, found.planned, found.files, facts, found.known, found.refused, step
+        found.source,
+        found.planned,
+        found.files,
+        records,
+        found.known,
+        found.refused,
+        found.left_out,
+        step,
     )
     session.show(result, lambda: _print(found, step))
     remarks(workspace)
+
+
+def _is_local_archive(path: Path) -> bool:
+    from loki_memory.ingest.local_archive import is_archive
+
+    return path.is_file() and is_archive(path)
 
 
 def _import_file(session: Session, file: str, other_project: bool, plan: bool) -> None:
@@ -146,15 +177,34 @@ def _print_exported(done: Exported) -> None:
 
 
 def _print(found: Imported, step: InstallStep | None) -> None:
-    for fact in found.facts[:_SHOWN]:
-        say(f"{click.style(fact.id, fg='cyan')}  {one_line(fact.title(), 100)}")
-    if len(found.facts) > _SHOWN:
-        say(f"… and {len(found.facts) - _SHOWN} more; --json has all")
-    for where, text, why in found.refused:
-        say(f"{click.style('refused', fg='yellow')}  {safe(where)}: {one_line(text, 60)}: {why}")
-    files, new = plural(len(found.files), "file"), plural(len(found.facts), "new fact")
-    say(f"{new} in {files}, {found.known:,} known, {len(found.refused):,} refused")
+    shown = _SAMPLES if found.planned else _SHOWN
+    for record in found.records[:shown]:
+        say(f"{click.style(record.id, fg='cyan')}  {one_line(record.title(), 100)}")
+    if len(found.records) > shown:
+        say(f"… and {len(found.records) - shown:,} more; --json has all")
+    for refused in found.refused[:_SHOWN]:
+        say(f"{click.style('refused', fg='yellow')}  {_refusal(refused)}")
+    if len(found.refused) > _SHOWN:
+        say(f"… and {len(found.refused) - _SHOWN:,} more; --json has all")
+    if found.left_out:
+        fields = (f"{safe(name)} ({count:,})" for name, count in found.left_out.items())
+        say(f"fields without a place here: {', '.join(fields)}")
+    say(_counts(found))
     if step is not None:
         say(f"{'done' if step.did else 'as it was'}  {safe(step.where)}: {one_line(step.what)}")
     if found.planned:
         note("this is a plan; nothing was written")
+
+
+def _refusal(refused: RefusedMemory) -> str:
+    count = f" ({refused.entries:,} entries)" if refused.entries > 1 else ""
+    what = one_line(refused.what, 60)
+    return f"{safe(refused.where)}: {what}: {one_line(refused.why, 160)}{count}"
+
+
+def _counts(found: Imported) -> str:
+    kinds = Counter(record.kind for record in found.records)
+    new = ", ".join(plural(number, f"new {kind}") for kind, number in sorted(kinds.items()))
+    refused = sum(refused.entries for refused in found.refused)
+    files = plural(len(found.files), "file")
+    return f"{new or 'nothing new'} in {files}, {found.known:,} known, {refused:,} refused"

@@ -203,7 +203,7 @@ def edits(store: Store, path: str) -> tuple[list[ViewEdit], list[Problem]]:
     if kind is None or found is None:
         return [], []
     try:
-        entries = _entries(kind, codec.read_json(found.data, _MAX_VIEW_BYTES))
+        entries = list_in(kind, codec.read_json(found.data, _MAX_VIEW_BYTES))
     except InvalidRecord as error:
         return [], [Problem.of(error.at(path))]
     base = read_base(store, path)
@@ -233,7 +233,8 @@ def _edit(path: str, kind: Kind, entry: Any) -> ViewEdit:
     return ViewEdit(path, given if kind == "episode" else record.document(), record)
 
 
-def _entries(kind: Kind, value: Any) -> list[Any]:
+def list_in(kind: Kind, value: Any) -> list[Any]:
+    """The entries of a view, which is a list or an object that holds one; else InvalidRecord."""
     if isinstance(value, list):
         return value
     if isinstance(value, dict):

@@ -35,6 +35,7 @@ _FORMAT = "loki-memory local"
 _VERSION = 1
 _MOST_LINE = 4 * MAX_BYTES  # a record whose characters are all escaped
 _MOST_BYTES = 1 << 29  # 10,000 sessions have some 100 MB
+_HEAD = 60  # bytes, in which the name of the format ends
 _AT_ONCE = 500  # records per change: all of these or none
 
 
@@ -107,6 +108,12 @@ def _is_record(name: str) -> bool:
     inside = name.removeprefix(ARCHIVE)
     is_shown = all(part and part[0] != "." for part in parts)
     return is_plain and is_shown and kind_of(inside) is not None
+
+
+def is_archive(path: Path) -> bool:
+    """Check if a file begins like one of `export_local`."""
+    with failures_named(path), open(path, "rb") as file:
+        return file.read(_HEAD).startswith(_line({"format": _FORMAT})[:-2])
 
 
 def import_local(

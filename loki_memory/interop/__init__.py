@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from loki_memory.install.edits import InstallStep
-    from loki_memory.interop.import_memory import Imported
+    from loki_memory.interop.import_memory import Imported, ImportOptions
     from loki_memory.models import Memory, Skill
     from loki_memory.seed.seeding import SeedPlan
     from loki_memory.workspace import Workspace
@@ -86,19 +86,20 @@ class Interop:
 
     def import_memory(
         self,
-        source: str,
+        source: str = "",
         path: str | os.PathLike[str] | None = None,
-        scope: str = "project",
-        plan_only: bool = False,
+        options: ImportOptions | None = None,
     ) -> Imported:
-        """Import the memory of another system, as facts of the origin `import`.
+        """Import the memory of another system, with the origin `import`.
+
+        Without a source, the path says which system it is.
 
         >>> ws.interop.import_memory("claude-memory").known  # doctest: +SKIP
         """
         from loki_memory.interop.import_memory import import_memory
 
         place = None if path is None else Path(path)
-        return import_memory(self._workspace, source, place, scope=scope, plan_only=plan_only)
+        return import_memory(self._workspace, source, place, options)
 
     def write_back(
         self,

@@ -55,21 +55,6 @@ class MemoryLine(NamedTuple):
     since: str = ""
 
 
-def files(workspace: Workspace, path: Path | None = None) -> list[Path]:
-    """The files of a memory, its index first; raises InvalidRecord where there is none.
-
-    Without a path: the memory that Claude Code keeps for this repository.
-    """
-    places = [path] if path else list(folders(workspace))
-    found = [file for place in places for file in _files_in(place)]
-    if not found:
-        named = " or ".join(map(str, places))
-        raise InvalidRecord(
-            f"there is no memory of Claude Code in {named}", advice="Name its file or folder."
-        )
-    return found
-
-
 def folders(workspace: Workspace) -> Iterator[Path]:
     """The folders of Claude Code's memory: one for each folder that it is started in."""
     from loki_memory.ingest.discover import places, tops
@@ -79,7 +64,8 @@ def folders(workspace: Workspace) -> Iterator[Path]:
         yield projects / re.sub(r"[^A-Za-z0-9]", "-", top) / "memory"
 
 
-def _files_in(place: Path) -> list[Path]:
+def files_in(place: Path) -> list[Path]:
+    """The Markdown files of a folder, its index first; a file is taken by itself."""
     if place.is_file():
         return [place]
     return sorted(place.glob("*.md"), key=lambda path: (path.name != INDEX, path.name))

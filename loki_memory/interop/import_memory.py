@@ -1,51 +1,44 @@
-"""Memory of another system, imported as facts of the origin `import`.
+"""Memory of another system, imported as records of the origin `import`.
 
-Imported facts are not injected until they are reviewed. A second import adds only what is new: a
-fact that is known, or that was corrected, archived, forgotten or rejected since, stays as it is.
+Imported records are not injected until somebody reviews them. A second import adds only what is
+new: a memory that is known, or that was corrected, archived, forgotten or rejected since, stays as
+it is. Every entry of the source is new, known or refused, and the numbers add up.
+
+An export of one's own can be taken over as it is, with the origins and rejections that it names;
+from anybody else, neither counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.editing.removal import archived, forgotten_files
-from loki_memory.errors import InvalidConfig, InvalidRecord, RejectedValue
-from loki_memory.files.layout import place
+from loki_memory.errors import InvalidRecord, LokiMemoryError, RejectedValue
+from loki_memory.files.layout import ARCHIVE, PRIVATE, place
 from loki_memory.install.edits import InstallStep, carry_out
 from loki_memory.interop import claude_memory
-from loki_memory.interop.claude_memory import MemoryLine
+from loki_memory.interop.sources import SOURCES, detected
+from loki_memory.interop.sources.source import FoundMemory, RefusedMemory, Request, SourceReading
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
-    from loki_memory.models import Fact
+    from loki_memory.models import Memory
     from loki_memory.workspace import Workspace
 
 SCOPES = ("project", "local")
+_SESSIONS = {"episode"}  # private unless somebody asks otherwise, as those that are captured
 
 
-class ImportSource(NamedTuple):
-    """Another system: its files, the statements of a file, and the file that lists our memories."""
+class ImportOptions(NamedTuple):
+    """The ways to import."""
 
-    files: Callable[[Workspace, Path | None], list[Path]]
-    statements: Callable[[Path], list[MemoryLine]]
-    index_file: Callable[[Workspace, Path | None], Path]
-
-
-SOURCES = {
-    "claude-memory": ImportSource(
-        claude_memory.files, claude_memory.statements, claude_memory.index_of
-    ),
-}
-
-
-class RefusedMemory(NamedTuple):
-    """A statement or file that was not imported, and why."""
-
-    where: str
-    what: str
-    why: str
+    scope: str = ""  # of all records; empty: facts and the like are shared, episodes are private
+    plan_only: bool = False
+    every_project: bool = False  # of a database that several projects share
+    as_is: bool = False  # an export of one's own, whose origins and rejections count
 
 
 class Imported(NamedTuple):
@@ -54,35 +47,56 @@ class Imported(NamedTuple):
     source: str
     planned: bool
     files: list[str]
-    facts: list[Fact]  # new ones
+    records: list[Memory]  # new ones
     known: int
     refused: list[RefusedMemory]
+    left_out: dict[str, int]  # fields that have no place here, with how often they were met
 
 
 def import_memory(
     workspace: Workspace,
-    source: str,
+    source: str = "",
     path: Path | None = None,
-    *,
-    scope: str = "project",
-    plan_only: bool = False,
+    options: ImportOptions | None = None,
 ) -> Imported:
     """Import the memory of another system; `path` is its file or folder.
 
-    >>> import_memory(ws, "claude-memory").facts  # doctest: +SKIP
+    Without a source, the path says which system it is; without a path, its usual places are tried.
+
+    >>> import_memory(ws, "claude-memory").records  # doctest: +SKIP
     """
-    chosen = _source(source)
-    if scope not in SCOPES:
-        raise InvalidRecord(f"{scope!r} is not a scope", advice=f"Use: {', '.join(SCOPES)}.")
-    files = chosen.files(workspace, path)
-    statements, refused = _read(chosen, files)
+    options = options or ImportOptions()
+    if options.scope and options.scope not in SCOPES:
+        advice = f"Use: {', '.join(SCOPES)}."
+        raise InvalidRecord(f"{options.scope!r} is not a scope", advice=advice)
+    name = source or source_of(path)
+    reading = _read(workspace, name, path, options)
     workspace.home.before_write()
     workspace.home.ensure("current")
-    taking = _Taking(workspace, scope)
-    taking.take(statements, plan_only=plan_only)
-    names = [str(file) for file in files]
+    taking = _Taking(workspace, name, options)
+    taking.take(reading.found)
+    refused = [*reading.refused, *taking.refused]
+    left_out = dict(sorted(reading.left_out.items()))
     return Imported(
-        source, plan_only, names, taking.facts, taking.known, [*refused, *taking.refused]
+        name, options.plan_only, reading.files, taking.records, taking.known, refused, left_out
+    )
+
+
+def source_of(path: Path | None) -> str:
+    """The one system whose memory a path holds; raises InvalidRecord where it is not one."""
+    if path is None or not path.exists():
+        raise InvalidRecord(f"there is no {path or 'path'}", advice="Name a file or folder.")
+    found = detected(path)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InvalidRecord(
+            f"{path} holds no memory of a known system",
+            advice=f"Name one with --from: {', '.join(sorted(SOURCES))}.",
+        )
+    raise InvalidRecord(
+        f"{path} holds memory of several systems: {', '.join(found)}",
+        advice="Choose one with --from.",
     )
 
 
@@ -90,89 +104,183 @@ def write_back(
     workspace: Workspace, source: str, path: Path | None = None, *, plan_only: bool = False
 ) -> InstallStep:
     """List the memories of this project in the index of another system, in a block of our own."""
-    index = _source(source).index_file(workspace, path)
+    if source != "claude-memory":
+        raise InvalidRecord(
+            f"{source!r} has no index to list memories in", advice="Use claude-memory."
+        )
+    index = claude_memory.index_of(workspace, path)
     return carry_out([claude_memory.write_back_edit(workspace, index)], plan_only=plan_only)[0]
 
 
-def _source(name: str) -> ImportSource:
+def _read(
+    workspace: Workspace, name: str, path: Path | None, options: ImportOptions
+) -> SourceReading:
     if name not in SOURCES:
         raise InvalidRecord(
-            f"{name!r} is not a source of memory", advice=f"Use one of: {', '.join(SOURCES)}."
+            f"{name!r} is not a source of memory",
+            advice=f"Use one of: {', '.join(sorted(SOURCES))}.",
         )
-    return SOURCES[name]
+    root = workspace.layout.root
+    request = Request(root.resolve().name, workspace.now(), options.every_project)
+    tried = [path] if path else SOURCES[name].usual_places(root, Path.home())
+    _refuse_itself(workspace, name, tried)
+    reading = SourceReading.empty()
+    for place_ in (place_ for place_ in tried if place_.exists()):
+        _join(reading, SOURCES[name].read(place_, request))
+    if not reading.files:
+        named = " or ".join(map(str, tried)) or "its usual places"
+        raise InvalidRecord(
+            f"there is no memory of {name} in {named}", advice="Name its file or folder."
+        )
+    return reading
 
 
-def _read(
-    source: ImportSource, files: Iterable[Path]
-) -> tuple[list[MemoryLine], list[RefusedMemory]]:
-    """Read the statements of all files; an unreadable file does not stop the others."""
-    statements: list[MemoryLine] = []
-    refused: list[RefusedMemory] = []
-    for file in files:
-        try:
-            statements += source.statements(file)
-        except (InvalidRecord, InvalidConfig) as error:
-            refused.append(RefusedMemory(file.name, "the file", str(error)))
-        except OSError as error:
-            refused.append(RefusedMemory(file.name, "the file", error.strerror or str(error)))
-    return statements, refused
+def _refuse_itself(workspace: Workspace, name: str, places: Iterable[Path]) -> None:
+    mine = os.path.realpath(workspace.layout.loki)
+    for path in places if name == "loki" else ():
+        if mine in {os.path.realpath(path), os.path.realpath(path / ".loki")}:
+            raise InvalidRecord(
+                f"{path} is the memory of this workspace", advice="`loki-mem sync` reads it."
+            )
+
+
+def _join(reading: SourceReading, more: SourceReading) -> None:
+    reading.files.extend(more.files)
+    reading.found.extend(more.found)
+    reading.refused.extend(more.refused)
+    reading.left_out.update(more.left_out)
 
 
 class _Taking:
     """An import in progress."""
 
-    def __init__(self, workspace: Workspace, scope: str) -> None:
-        self.workspace, self.scope = workspace, scope
-        self.facts: list[Fact] = []
+    def __init__(self, workspace: Workspace, source: str, options: ImportOptions) -> None:
+        self.workspace, self.source, self.options = workspace, source, options
+        self.records: list[Memory] = []
         self.known = 0
         self.refused: list[RefusedMemory] = []
         layout = workspace.layout
         self._taken_out = {Path(path).stem for path in archived(layout)}
         self._taken_out |= {path.stem for path in forgotten_files(layout)}
 
-    def take(self, statements: Iterable[MemoryLine], *, plan_only: bool) -> None:
-        """Write the new facts, all or none."""
+    def take(self, found: Iterable[FoundMemory]) -> None:
+        """Write the new records, all or none."""
         from loki_memory.files.store import Change
 
-        facts = [(fact, note) for note in statements if (fact := self._fact(note))]
-        if plan_only:
-            self._put_all(Change(self.workspace.store), facts)
+        records = self._joined([(record, f) for f in found if (record := self._record(f))])
+        if self.options.plan_only:
+            self._put_all(Change(self.workspace.store), records)
             return
         with self.workspace.store.change() as change:
-            self._put_all(change, facts)
+            self._put_all(change, records)
 
-    def _put_all(self, change: Change, facts: Iterable[tuple[Fact, MemoryLine]]) -> None:
-        for fact, said in facts:
-            if self._is_known(change, fact):
+    def _put_all(self, change: Change, records: Iterable[tuple[Memory, FoundMemory]]) -> None:
+        for record, found in records:
+            path = self._path(record, found)
+            if self._is_known(change, record, path):
                 self.known += 1
                 continue
             try:
-                self.facts.append(change.create(fact))  # type: ignore[arg-type]
-            except RejectedValue as error:
-                self.refused.append(RefusedMemory(said.where, said.text, str(error)))
+                self.records.append(change.create(record, path))
+            except LokiMemoryError as error:
+                self._refuse(found, record.title(), error)
 
-    def _is_known(self, change: Change, fact: Fact) -> bool:
-        """Check if a fact is stored already, in any file, or was removed."""
+    def _refuse(self, found: FoundMemory, what: str, error: LokiMemoryError) -> None:
+        self.refused.append(RefusedMemory(found.where, what, str(error)))
+
+    def _path(self, record: Memory, found: FoundMemory) -> str:
+        """The file of a record: where it was, if its zone is the same, else its own place."""
+        usual = place(record)
+        is_private = found.path.startswith(PRIVATE)
+        is_same = bool(found.path) and is_private == usual.startswith(PRIVATE)
+        is_archived = found.path.removeprefix(PRIVATE).startswith(ARCHIVE)
+        return found.path if is_same and (self.options.as_is or not is_archived) else usual
+
+    def _is_known(self, change: Change, record: Memory, path: str) -> bool:
+        """Check if a record is stored already, in any file, or was removed."""
         from loki_memory.models import tombstone_id
 
-        if fact.id in self._taken_out or change.read(place(fact)):
+        is_here = change.read(path) or change.read(place(record))
+        if is_here or (record.id in self._taken_out and not self.options.as_is):
             return True
-        return bool(self.workspace.index.paths_saying("fact", tombstone_id(fact.value())))
+        index = self.workspace.index
+        if index.path_of(record.id) is not None:
+            return True
+        if record.kind in {"episode", "tombstone"} or not record.value():
+            return False
+        return bool(index.paths_saying(record.kind, tombstone_id(record.value())))
 
-    def _fact(self, said: MemoryLine) -> Fact | None:
-        from loki_memory.models import Fact, parse
+    def _record(self, found: FoundMemory) -> Memory | None:
+        from loki_memory.files.store import sealed
+        from loki_memory.models import MODELS, parse
 
-        scope = "local" if said.private else self.scope
-        given = {
-            "statement": said.text,
-            "category": said.category,
-            "tags": list(said.tags),
-            "scope": "" if scope == "project" else scope,
-            "valid_from": (said.since or self.workspace.now())[:10],
-            "origin": "import",
-        }
-        try:
-            return parse(Fact, {name: value for name, value in given.items() if value})
-        except InvalidRecord as error:
-            self.refused.append(RefusedMemory(said.where, said.text, str(error)))
+        if found.kind == "tombstone" and not self.options.as_is:
+            why = "a rejection counts only in an export of your own (--as-is)"
+            self.refused.append(RefusedMemory(found.where, str(found.fields.get("value")), why))
             return None
+        try:
+            record = parse(MODELS[found.kind], self._document(found))
+            return sealed(record)[0]  # as it will be stored: an id follows from it
+        except (InvalidRecord, RejectedValue) as error:
+            what = found.fields.get("statement") or found.fields.get("id") or found.kind
+            self._refuse(found, str(what), error)
+            return None
+
+    def _document(self, found: FoundMemory) -> dict[str, Any]:
+        document = dict(found.fields)
+        if found.whole and self.options.as_is:
+            return document
+        fields = _model_fields(found.kind)
+        if not found.whole:
+            document = _without_home(document)
+            document["imported"] = {"from": self.source, **({"id": found.ref} if found.ref else {})}
+        if found.kind == "skill":
+            document["metadata"] = {**document.get("metadata", {}), "loki-origin": "import"}
+        if "origin" in fields:
+            document["origin"] = "import"
+        if found.kind == "fact" and not found.whole:
+            document.setdefault("valid_from", self.workspace.now()[:10])
+        scope = self._scope(found)
+        if "scope" in fields and scope:
+            document["scope"] = scope
+        return document
+
+    def _scope(self, found: FoundMemory) -> str:
+        """The scope to set; empty leaves what the record says."""
+        if found.private or found.fields.get("scope") in {"local", "session"}:
+            return "local"
+        return self.options.scope or ("local" if found.kind in _SESSIONS else "project")
+
+    def _joined(
+        self, records: list[tuple[Memory, FoundMemory]]
+    ) -> list[tuple[Memory, FoundMemory]]:
+        """The records with parents and links, which the source names by ids of its own."""
+        ids = {found.ref: record.id for record, found in records if found.ref}
+        return [(_linked(record, found, ids), found) for record, found in records]
+
+
+def _linked(record: Memory, found: FoundMemory, ids: dict[str, str]) -> Memory:
+    fields: dict[str, Any] = {}
+    if found.parent in ids:
+        fields["parent"] = ids[found.parent]
+    links = [{"to": ids[ref], "relation": name} for name, ref in found.links if ref in ids]
+    if links:
+        fields["links"] = links
+    return record.changed(**fields) if fields else record
+
+
+def _without_home(value: Any) -> Any:
+    """Values whose texts name no home folder of the machine that they come from."""
+    from loki_memory.models.text import without_home
+
+    if isinstance(value, dict):
+        return {name: _without_home(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_home(item) for item in value]
+    return without_home(value) if isinstance(value, str) else value
+
+
+def _model_fields(kind: str) -> set[str]:
+    from loki_memory.models import MODELS
+
+    return set(MODELS[kind].model_fields)  # type: ignore[index]

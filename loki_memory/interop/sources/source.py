@@ -1,0 +1,178 @@
+"""The protocol of an import source, and what every source needs to read files of strangers.
+
+A source is a module with the functions of `ImportSource`. It reads and maps, and writes nothing: an entry
+of the other system becomes a `FoundMemory`, or is listed with the reason why it does not. Fields
+of an entry for which memory has no place are counted by name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from loki_memory.errors import InvalidRecord
+from loki_memory.models.kinds import Kind
+from loki_memory.models.text import moment
+
+MOST_TEXT = 1_000_000  # bytes of a Markdown file: a page has some thousand
+MOST_JSON = 1 << 26  # bytes; 100,000 entries have some 50 MB
+_MILLISECONDS = 1e11  # seconds up to the year 5138: a larger number is in milliseconds
+
+
+class FoundMemory(NamedTuple):
+    """An entry of another system in our terms; `ref` is its id there."""
+
+    kind: Kind
+    fields: Mapping[str, Any]
+    where: str
+    ref: str = ""
+    parent: str = ""  # a ref
+    links: tuple[tuple[str, str], ...] = ()  # relation and ref
+    private: bool = False  # stays on this machine, whatever scope is asked for
+    whole: bool = False  # a record in our own format, which keeps its id
+    path: str = ""  # of a whole record: where its file was
+
+
+class RefusedMemory(NamedTuple):
+    """An entry, or several at one place, that is not imported, and why."""
+
+    where: str
+    what: str
+    why: str
+    entries: int = 1
+
+
+class SourceReading(NamedTuple):
+    """The content of a source."""
+
+    files: list[str]
+    found: list[FoundMemory]
+    refused: list[RefusedMemory]
+    left_out: Counter[str]  # names of fields that have no place here
+
+    @classmethod
+    def empty(cls) -> SourceReading:
+        return cls([], [], [], Counter())
+
+    def refuse(self, where: str, what: str, why: str, entries: int = 1) -> None:
+        self.refused.append(RefusedMemory(where, what, why, entries))
+
+
+class Request(NamedTuple):
+    """The circumstances of an import."""
+
+    project: str  # the name of the project's folder: shared databases tell projects apart by it
+    now: str
+    every_project: bool = False
+
+
+class ImportSource(Protocol):
+    """A system whose memory can be imported."""
+
+    @property
+    def NAME(self) -> str: ...  # noqa: N802 - a constant of the module
+
+    def detects(self, path: Path) -> bool:
+        """Check if a file or folder holds memory of this system."""
+
+    def usual_places(self, root: Path, home: Path) -> list[Path]:
+        """The places to look at when none is named."""
+
+    def read(self, path: Path, request: Request) -> SourceReading:
+        """Read all of it. Raises InvalidRecord or OSError where nothing can be read."""
+
+
+def text_of(path: Path) -> str:
+    """The text of a Markdown file with LF; raises InvalidRecord where it is too large."""
+    return _data(path, MOST_TEXT).decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def json_of(path: Path) -> Any:
+    """The value of a JSON file; raises InvalidRecord."""
+    from loki_memory.files.codec import read_json
+
+    return read_json(_data(path, MOST_JSON), MOST_JSON)
+
+
+def json_lines(path: Path, reading: SourceReading) -> Iterator[tuple[str, Any]]:
+    """Each line of a file of JSON lines, with its place; those that are no JSON are refused."""
+    from loki_memory.files.codec import read_json
+
+    for number, line in enumerate(_data(path, MOST_JSON).splitlines(), 1):
+        where = f"{path.name}:{number}"
+        if not line.strip():
+            continue
+        try:
+            yield where, read_json(line)
+        except InvalidRecord as error:
+            reading.refuse(where, "the line", error.reason)
+
+
+def _data(path: Path, most: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe must not block
+    with open(fd, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise InvalidRecord(f"has more than {most:,} bytes", advice="Split it.")
+    return data
+
+
+def files_below(folder: Path, *patterns: str) -> list[Path]:
+    """The files in a folder that match one of the patterns, sorted; symbolic links are left."""
+    found = {path for pattern in patterns for path in folder.glob(pattern)}
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def when(value: Any) -> str:
+    """A moment from text or from seconds or milliseconds since 1970; empty if it is none."""
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            seconds = value / 1000 if value > _MILLISECONDS else value
+            return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return moment(value) if isinstance(value, str) and value else ""
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def score(value: Any) -> float | None:
+    """A number from 0 to 1, or None."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value <= 1 else None
+
+
+def words(value: Any) -> list[str]:
+    """Tags from a list, a JSON list or a text with commas."""
+    if isinstance(value, str) and value.startswith("["):
+        value = decoded(value)
+    if isinstance(value, str):
+        value = value.split(",")
+    return [str(item).strip() for item in value if str(item).strip()] if is_list(value) else []
+
+
+def decoded(text: Any) -> Any:
+    """The value of JSON in a column of a database; None where there is none."""
+    import orjson
+
+    try:
+        return orjson.loads(text) if isinstance(text, str | bytes) else None
+    except ValueError:
+        return None
+
+
+def is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def count_left_out(reading: SourceReading, entry: Mapping[str, Any], used: Iterable[str]) -> None:
+    """Count the fields of an entry that hold something and were not used."""
+    rest = entry.keys() - set(used)
+    reading.left_out.update(name for name in rest if entry[name] not in (None, "", [], {}))
+
+
+def filled(**fields: Any) -> dict[str, Any]:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
