@@ -114,6 +114,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schema": {
         "browse",
         "cli",
+        "consolidation",
         "daemon",
         "economics",
         "editing",
@@ -123,6 +124,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "ingest",
         "injection",
         "integrity",
+        "interop",
         "models",
         "seed",
     },

@@ -110,6 +110,7 @@ COMMANDS = {
     "revert": ["HEAD"],
     "merge-driver": [str(EXAMPLE / LATE)] * 4,
     "export": ["--local", "mine.jsonl"],
+    "clear": ["--yes"],
     "import": ["claude-memory", str(EXAMPLE / "README.md"), "--write-back", "--plan"],
     "install": ["git"],
     "uninstall": ["git"],
@@ -134,6 +135,7 @@ OTHERS = [
     ["handoff", "accept", "handoff-pntnsg6v73"],
     ["mcp", "--http", "8123"],
     ["daemon", "logs"],
+    ["export", "memory.jsonl"],
 ]
 ALL = [[name, *COMMANDS.get(name, [])] for name in sorted(set(OUTPUTS) - {"error"})] + OTHERS
 

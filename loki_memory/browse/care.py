@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loki_memory.browse.doctor import Diagnosis
     from loki_memory.browse.status import Garbage
+    from loki_memory.consolidation.dedupe import Deduplicated
     from loki_memory.files.problem import Problem
     from loki_memory.workspace import Workspace
 
@@ -30,6 +31,12 @@ class Care:
         from loki_memory.browse.doctor import examine
 
         return examine(self._workspace, deep=deep, fix=fix)
+
+    def dedupe(self, *, plan_only: bool = False) -> Deduplicated:
+        """Merge patterns and facts that say the same; the others are kept, superseded."""
+        from loki_memory.consolidation.dedupe import dedupe
+
+        return dedupe(self._workspace, plan_only=plan_only)
 
     def gc(
         self,

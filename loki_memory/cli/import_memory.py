@@ -1,4 +1,4 @@
-"""Commands that move memory: import from other systems, export and import of this machine's own."""
+"""The command that takes memory in: of other systems, and what was exported."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, StoredRecord, command, stored_record
-from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, size
+from loki_memory.cli.output import note, one_line, plural, remarks, safe, say
 
 if TYPE_CHECKING:
-    from loki_memory.ingest.local_archive import Exported, Merged
+    from loki_memory.ingest.local_archive import Merged
     from loki_memory.install.edits import InstallStep
     from loki_memory.interop.import_memory import Imported
     from loki_memory.interop.sources.source import RefusedMemory
@@ -146,34 +146,6 @@ def _print_merged(done: Merged, plan: bool) -> None:
     say(f"{done.known:,} known, {len(done.refused):,} refused")
     if plan:
         note("this is a plan; nothing was written")
-
-
-@command("export")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--local", is_flag=True, required=True, help="What exists on this machine only.")
-def export_command(session: Session, file: Path, local: bool) -> None:  # noqa: ARG001 - it must be said
-    """Write what exists on this machine only to FILE.
-
-    That is: captured sessions, candidates, private notes, and how often memories were used.
-    `loki-mem import FILE` merges them on another machine or into another clone. The file holds
-    private text; only you can read it. Shared memory travels with git.
-
-    \b
-    Example:
-      loki-mem export --local ../todo-api.jsonl
-    """
-    workspace = session.open()
-    done = workspace.sessions.export_local(file)
-    session.show(done, lambda: _print_exported(done))
-    note("the file holds private text of your sessions; keep it to yourself")
-    remarks(workspace)
-
-
-def _print_exported(done: Exported) -> None:
-    kinds = ", ".join(plural(number, kind) for kind, number in done.records.items())
-    uses = f", uses of {plural(done.uses, 'memory')}" if done.uses else ""
-    say(f"{kinds or 'no records'}{uses}")
-    say(f"{safe(done.path)}  {size(done.bytes)}")
 
 
 def _print(found: Imported, step: InstallStep | None) -> None:

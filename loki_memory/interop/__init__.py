@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from loki_memory.install.edits import InstallStep
+    from loki_memory.interop.clear_memory import ClearedMemory
+    from loki_memory.interop.export_memory import ExportedMemory
     from loki_memory.interop.import_memory import Imported, ImportOptions
     from loki_memory.models import Memory, Skill
     from loki_memory.seed.seeding import SeedPlan
@@ -100,6 +102,24 @@ class Interop:
 
         place = None if path is None else Path(path)
         return import_memory(self._workspace, source, place, options)
+
+    def export_memory(self, path: str | os.PathLike[str], format_: str = "jsonl") -> ExportedMemory:
+        """Write the shared memory as `jsonl`, `markdown` or `okf` to a new file or folder.
+
+        >>> ws.interop.export_memory("memory.jsonl").records  # doctest: +SKIP
+        """
+        from loki_memory.interop.export_memory import export_memory
+
+        return export_memory(self._workspace, Path(path), format_)
+
+    def clear_memory(
+        self, backup: str | os.PathLike[str] | None = None, plan_only: bool = False
+    ) -> ClearedMemory:
+        """Remove every record of the project after a backup of all of them was written."""
+        from loki_memory.interop.clear_memory import clear_memory
+
+        to = None if backup is None else Path(backup)
+        return clear_memory(self._workspace, to, plan_only=plan_only)
 
     def write_back(
         self,

@@ -21,7 +21,12 @@ from loki_memory.files.layout import ARCHIVE, PRIVATE, place
 from loki_memory.install.edits import InstallStep, carry_out
 from loki_memory.interop import claude_memory
 from loki_memory.interop.sources import SOURCES, detected
-from loki_memory.interop.sources.source import FoundMemory, RefusedMemory, Request, SourceReading
+from loki_memory.interop.sources.source import (
+    FoundMemory,
+    ImportRequest,
+    RefusedMemory,
+    SourceReading,
+)
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
@@ -121,7 +126,7 @@ def _read(
             advice=f"Use one of: {', '.join(sorted(SOURCES))}.",
         )
     root = workspace.layout.root
-    request = Request(root.resolve().name, workspace.now(), options.every_project)
+    request = ImportRequest(root.resolve().name, workspace.now(), options.every_project)
     tried = [path] if path else SOURCES[name].usual_places(root, Path.home())
     _refuse_itself(workspace, name, tried)
     reading = SourceReading.empty()

@@ -56,6 +56,7 @@ from loki_memory.cli import (
     team,
     write,
 )
+from loki_memory.consolidation.dedupe import Deduplicated
 from loki_memory.daemon.background import BackgroundState
 from loki_memory.economics import Economics
 from loki_memory.editing.removal import Forgotten
@@ -71,6 +72,8 @@ from loki_memory.ingest.run import Ingested
 from loki_memory.injection.context import TaskContext
 from loki_memory.integrity.verify import Verified
 from loki_memory.seed.seeding import SeedPlan
+from loki_memory.interop.clear_memory import ClearedMemory
+from loki_memory.interop.export_memory import ExportedMemory
 
 _COMMENTED = re.compile(r"^    (\w+): .*  # (?!noqa)(.+)$", re.MULTILINE)
 
@@ -92,7 +95,7 @@ OUTPUTS: dict[str, Any] = {
     "staged": ingest.StagedSessions,
     "replay": Replay,
     "import": import_memory.ImportOutput | import_memory.ImportedArchive,
-    "export": Exported,
+    "export": Exported | ExportedMemory,
     "recall": recall.RecallOutput,
     "context": TaskContext,
     "continuity": recall.ContinuityOutput,
@@ -137,6 +140,8 @@ OUTPUTS: dict[str, Any] = {
     "doctor": Diagnosis,
     "trust": BroughtMemories,
     "gc": Garbage,
+    "dedupe": Deduplicated,
+    "clear": ClearedMemory,
     "install": install.InstallOutput,
     "uninstall": install.InstallOutput,
     "config": maintain.ConfigOutput,

@@ -15,7 +15,7 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.interop.sources.markdown_notes import page_of, read_page, topic_fields
 from loki_memory.interop.sources.source import (
     FoundMemory,
-    Request,
+    ImportRequest,
     SourceReading,
     count_left_out,
     files_below,
@@ -50,7 +50,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
     return [home / "basic-memory"]
 
 
-def read(path: Path, request: Request) -> SourceReading:  # noqa: ARG001 - the protocol's signature
+def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
     for file in _files(path):
         reading.files.append(str(file))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loki_memory.errors import InvalidConfig, InvalidRecord
 from loki_memory.interop.claude_memory import INDEX, files_in, statements
-from loki_memory.interop.sources.source import FoundMemory, Request, SourceReading, filled
+from loki_memory.interop.sources.source import FoundMemory, ImportRequest, SourceReading, filled
 
 NAME = "claude-memory"
 
@@ -28,7 +28,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - asked 
     return [projects / re.sub(r"[^A-Za-z0-9]", "-", top) / "memory" for top in tops(root)]
 
 
-def read(path: Path, request: Request) -> SourceReading:  # noqa: ARG001 - the protocol's signature
+def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
     inside = path / _INSIDE
     for file in files_in(inside if (inside / INDEX).is_file() else path):

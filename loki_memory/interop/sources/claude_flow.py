@@ -14,7 +14,7 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.interop.sources.foreign_database import has_tables, rows, tables
 from loki_memory.interop.sources.source import (
     FoundMemory,
-    Request,
+    ImportRequest,
     SourceReading,
     count_left_out,
     files_below,
@@ -60,7 +60,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:
     return [root / ".swarm", home / ".claude" / "memory"]
 
 
-def read(path: Path, request: Request) -> SourceReading:  # noqa: ARG001 - the protocol's signature
+def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
     database = path if path.is_file() and path.suffix != ".json" else _database(path)
     if database is not None:

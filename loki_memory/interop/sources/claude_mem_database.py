@@ -13,7 +13,7 @@ from typing import Any
 from loki_memory.interop.sources.foreign_database import has_tables, rows, tables
 from loki_memory.interop.sources.source import (
     FoundMemory,
-    Request,
+    ImportRequest,
     SourceReading,
     count_left_out,
     decoded,
@@ -76,7 +76,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
     return [home / ".claude-mem"]
 
 
-def read(path: Path, request: Request) -> SourceReading:
+def read(path: Path, request: ImportRequest) -> SourceReading:
     file, reading = _file(path), SourceReading.empty()
     reading.files.append(str(file))
     others: Counter[str] = Counter()

@@ -8,8 +8,9 @@ from typing import Any
 from loki_memory.errors import InvalidRecord
 from loki_memory.interop.record_block import FORMAT, VERSION, RecordLine, record_of, records_in
 from loki_memory.interop.sources.source import (
+    MOST_JSON,
     FoundMemory,
-    Request,
+    ImportRequest,
     SourceReading,
     json_lines,
     text_of,
@@ -30,11 +31,13 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
     return []
 
 
-def read(path: Path, request: Request) -> SourceReading:  # noqa: ARG001 - the protocol's signature
+def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
     reading.files.append(str(path))
     if path.suffix == ".md":
-        reading.found.extend(_found(path.name, line) for line in records_in(text_of(path)))
+        reading.found.extend(
+            _found(path.name, line) for line in records_in(text_of(path, MOST_JSON))
+        )
         return reading
     for where, value in json_lines(path, reading):
         if isinstance(value, dict) and "format" in value:

@@ -17,7 +17,7 @@ from loki_memory.files.layout import ARCHIVE, date_in, kind_of, view_kind
 from loki_memory.files.views import list_in
 from loki_memory.interop.sources.source import (
     FoundMemory,
-    Request,
+    ImportRequest,
     SourceReading,
     files_below,
     filled,
@@ -39,7 +39,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
     return []
 
 
-def read(path: Path, request: Request) -> SourceReading:
+def read(path: Path, request: ImportRequest) -> SourceReading:
     reading, loki = SourceReading.empty(), _loki(path) or path
     for file in _files(loki / "memory"):
         reading.files.append(str(file))
@@ -127,7 +127,7 @@ def _skill(name: str, given: Any) -> Skill:
     )
 
 
-def _read_notes(path: Path, request: Request, reading: SourceReading) -> None:
+def _read_notes(path: Path, request: ImportRequest, reading: SourceReading) -> None:
     if not path.is_file() or path.is_symlink():
         return
     reading.files.append(str(path))

@@ -8,7 +8,7 @@ from typing import Any
 from loki_memory.interop.sources.foreign_database import has_tables, rows, tables
 from loki_memory.interop.sources.source import (
     FoundMemory,
-    Request,
+    ImportRequest,
     SourceReading,
     count_left_out,
     filled,
@@ -46,7 +46,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
     return [root / "data" / "memories.db"]
 
 
-def read(path: Path, request: Request) -> SourceReading:  # noqa: ARG001 - the protocol's signature
+def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
     reading.files.append(str(path))
     for row in rows(path, _MEMORIES):

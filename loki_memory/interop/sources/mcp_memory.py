@@ -14,7 +14,7 @@ from typing import Any
 from loki_memory.errors import InvalidRecord
 from loki_memory.interop.sources.source import (
     FoundMemory,
-    Request,
+    ImportRequest,
     SourceReading,
     count_left_out,
     filled,
@@ -44,7 +44,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
     return [root]
 
 
-def read(path: Path, request: Request) -> SourceReading:  # noqa: ARG001 - the protocol's signature
+def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
     file = _file(path) or path
     reading.files.append(str(file))

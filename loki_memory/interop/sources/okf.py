@@ -15,7 +15,7 @@ from loki_memory.interop.record_block import record_in
 from loki_memory.interop.sources.markdown_notes import Page, page_of, read_page, topic_fields
 from loki_memory.interop.sources.source import (
     FoundMemory,
-    Request,
+    ImportRequest,
     SourceReading,
     count_left_out,
     files_below,
@@ -40,7 +40,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
     return []
 
 
-def read(path: Path, request: Request) -> SourceReading:  # noqa: ARG001 - the protocol's signature
+def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
     for file in [path] if path.is_file() else files_below(path, "**/*.md"):
         reading.files.append(str(file))

@@ -6,7 +6,12 @@ from pathlib import Path
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.interop.sources.markdown_notes import page_of, read_page, topic_fields
-from loki_memory.interop.sources.source import Request, SourceReading, count_left_out, files_below
+from loki_memory.interop.sources.source import (
+    ImportRequest,
+    SourceReading,
+    count_left_out,
+    files_below,
+)
 
 NAME = "rules"
 _NAMES = {"claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules"}
@@ -31,7 +36,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
     return [root]
 
 
-def read(path: Path, request: Request) -> SourceReading:  # noqa: ARG001 - the protocol's signature
+def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
     for file in _files(path):
         reading.files.append(str(file))

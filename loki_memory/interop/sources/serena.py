@@ -6,7 +6,7 @@ from pathlib import Path
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.interop.sources.markdown_notes import page_of, read_page, topic_fields
-from loki_memory.interop.sources.source import Request, SourceReading, files_below
+from loki_memory.interop.sources.source import ImportRequest, SourceReading, files_below
 
 NAME = "serena"
 
@@ -19,7 +19,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
     return [root / ".serena"]
 
 
-def read(path: Path, request: Request) -> SourceReading:  # noqa: ARG001 - the protocol's signature
+def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
     for file in _files(path):
         reading.files.append(str(file))

@@ -1,8 +1,8 @@
 """The protocol of an import source, and what every source needs to read files of strangers.
 
-A source is a module with the functions of `ImportSource`. It reads and maps, and writes nothing: an entry
-of the other system becomes a `FoundMemory`, or is listed with the reason why it does not. Fields
-of an entry for which memory has no place are counted by name.
+A source is a module with the functions of `ImportSource`. It reads and maps, and writes nothing: an
+entry of the other system becomes a `FoundMemory`, or is listed with the reason why it does not.
+Fields of an entry for which memory has no place are counted by name.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SourceReading(NamedTuple):
         self.refused.append(RefusedMemory(where, what, why, entries))
 
 
-class Request(NamedTuple):
+class ImportRequest(NamedTuple):
     """The circumstances of an import."""
 
     project: str  # the name of the project's folder: shared databases tell projects apart by it
@@ -82,13 +82,13 @@ class ImportSource(Protocol):
     def usual_places(self, root: Path, home: Path) -> list[Path]:
         """The places to look at when none is named."""
 
-    def read(self, path: Path, request: Request) -> SourceReading:
+    def read(self, path: Path, request: ImportRequest) -> SourceReading:
         """Read all of it. Raises InvalidRecord or OSError where nothing can be read."""
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path, most: int = MOST_TEXT) -> str:
     """The text of a Markdown file with LF; raises InvalidRecord where it is too large."""
-    return _data(path, MOST_TEXT).decode("utf-8", "replace").replace("\r\n", "\n")
+    return _data(path, most).decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def json_of(path: Path) -> Any:

@@ -1,0 +1,122 @@
+"""Commands that take memory out: export, and clear with a backup."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from loki_memory.cli.common import Session, command
+from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, size
+
+if TYPE_CHECKING:
+    from loki_memory.ingest.local_archive import Exported
+    from loki_memory.interop.clear_memory import ClearedMemory
+    from loki_memory.interop.export_memory import ExportedMemory
+
+_FORMATS = ("jsonl", "markdown", "okf")
+
+
+@command("export")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(_FORMATS),
+    help="By default by the name: FILE.md, a folder (OKF) without a suffix, else JSON lines.",
+)
+@click.option("--local", is_flag=True, help="What exists on this machine only, instead.")
+def export_command(session: Session, file: Path, format_: str | None, local: bool) -> None:
+    """Write the shared memory to FILE, in a format that others read.
+
+    JSON lines, a Markdown page, or a bundle of the Open Knowledge Format 0.2 (a new folder). Each
+    holds the records word for word: `loki-mem import FILE --as-is` gives them back as they were.
+    Archived and private memory is left out.
+
+    With --local: captured sessions, candidates, private notes, and how often memories were used.
+    `loki-mem import FILE` merges them on another machine or into another clone. That file holds
+    private text; only you can read it.
+
+    \b
+    Example:
+      loki-mem export ../memory.md
+      loki-mem export --local ../todo-api.jsonl
+    """
+    if local and format_ not in {None, "jsonl"}:
+        raise click.UsageError("--local writes JSON lines; leave --format out.")
+    workspace = session.open()
+    if local:
+        done = workspace.sessions.export_local(file)
+        session.show(done, lambda: _print_local(done))
+        note("the file holds private text of your sessions; keep it to yourself")
+    else:
+        written = workspace.interop.export_memory(file, format_ or _format_of(file))
+        session.show(written, lambda: _print_exported(written))
+    remarks(workspace)
+
+
+def _format_of(path: Path) -> str:
+    return {".md": "markdown", "": "okf"}.get(path.suffix, "jsonl")
+
+
+def _print_local(done: Exported) -> None:
+    kinds = ", ".join(plural(number, kind) for kind, number in done.records.items())
+    uses = f", uses of {plural(done.uses, 'memory')}" if done.uses else ""
+    say(f"{kinds or 'no records'}{uses}")
+    say(f"{safe(done.path)}  {size(done.bytes)}")
+
+
+def _print_exported(done: ExportedMemory) -> None:
+    say(f"{_kinds(done.records)}  ({done.format})")
+    say(safe(done.path))
+    for line in done.unread:
+        note(f"left out: {line}")
+
+
+def _kinds(records: dict[str, int]) -> str:
+    return ", ".join(plural(number, kind) for kind, number in records.items()) or "no records"
+
+
+@command("clear")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--plan", is_flag=True, help="Say what would be removed and write nothing.")
+@click.option("--backup", type=click.Path(path_type=Path), metavar="FILE", help="Where to keep it.")
+def clear_command(session: Session, yes: bool, plan: bool, backup: Path | None) -> None:
+    """Remove all memory of this project, after writing a backup of it.
+
+    Shared, private and archived records go; settings, your own memory of all projects, and what git
+    has committed stay. `loki-mem import BACKUP --as-is` brings everything back.
+
+    \b
+    Example:
+      loki-mem clear --plan
+    """
+    workspace = session.open()
+    if not plan and not yes:
+        _confirm(workspace.interop.clear_memory(backup, plan_only=True))
+    done = workspace.interop.clear_memory(backup, plan_only=plan)
+    session.show(done, lambda: _print_cleared(done))
+    if not plan:
+        workspace.continuity(if_used=True)
+    remarks(workspace)
+
+
+def _confirm(plan: ClearedMemory) -> None:
+    """Ask a person at a terminal; without one, the option must say it."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to ask at; use --yes to remove all memory.")
+    say(f"{_kinds(plan.removed)} will be removed; backup: {safe(plan.backup)}")
+    click.confirm("Remove all of it?", abort=True)
+
+
+def _print_cleared(done: ClearedMemory) -> None:
+    say(f"{'would remove' if done.planned else 'removed'} {_kinds(done.removed)}")
+    for line in done.left:
+        say(f"left  {one_line(line, 160)}")
+    if done.planned:
+        note("this is a plan; nothing was written")
+        return
+    say(f"backup  {safe(done.backup)}")
+    say(f"        `loki-mem import {safe(done.backup)} --as-is` brings it back")
