@@ -111,6 +111,8 @@ COMMANDS = {
     "merge-driver": [str(EXAMPLE / LATE)] * 4,
     "export": ["--local", "mine.jsonl"],
     "clear": ["--yes"],
+    "copy": ["sem-001", "--scope", "user"],
+    "move": ["sem-001", "--scope", "local"],
     "import": ["claude-memory", str(EXAMPLE / "README.md"), "--write-back", "--plan"],
     "install": ["git"],
     "uninstall": ["git"],

@@ -41,9 +41,10 @@ class Session:
         self.json = as_json
         self._opened: list[Workspace] = []
 
-    def open(self) -> Workspace:
-        """Open the workspace of this run. A user at a terminal counts as its owner."""
-        self._opened.append(Workspace.open(self.directory, origin=origin()))
+    def open(self, directory: str | None = None) -> Workspace:
+        """Open the workspace of this run, or of a folder. A user at a terminal is its owner."""
+        folder = self.directory if directory is None else directory
+        self._opened.append(Workspace.open(folder, origin=origin()))
         return self._opened[-1]
 
     def end(self, *, well: bool) -> None:

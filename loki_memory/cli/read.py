@@ -224,14 +224,15 @@ def _inline(item: Any) -> str:
     "--scope", type=click.Choice(["project", "local", "user", "session"]), help="Only this scope."
 )
 @click.option("-n", "--limit", type=click.IntRange(1), help="At most this many.")
-def list_command(session: Session, limit: int | None, **filters: Any) -> None:
+@click.option("--project", metavar="DIR", help="The memory of another folder's workspace.")
+def list_command(session: Session, limit: int | None, project: str | None, **filters: Any) -> None:
     """List memories, newest first, one line each.
 
     \b
     Example:
       loki-mem list --kind pattern --since 2026-01-01
     """
-    workspace = session.open()
+    workspace = session.open(project)
     found = workspace.browse.summaries(**filters)
     show_list(session, found, limit, "nothing matches; --status all shows hidden memories too")
     remarks(workspace)

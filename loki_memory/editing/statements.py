@@ -122,6 +122,11 @@ def corrected(record: Memory, fields: Mapping[str, Any], today: str, origin: str
     """
     known = {*field_order(MODELS[record.kind]), *record.document()} - _NOT_CORRECTED
     for name in fields:
+        if name == "scope":
+            raise InvalidRecord(
+                "a scope is not corrected, because the file goes to another place",
+                advice=f"Use `loki-mem move {record.id} --scope {fields[name]}`.",
+            )
         if name not in known:
             raise InvalidRecord(
                 f"{article(record.kind)} has no field {name!r} that can be corrected",

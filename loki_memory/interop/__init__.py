@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from loki_memory.interop.clear_memory import ClearedMemory
     from loki_memory.interop.export_memory import ExportedMemory
     from loki_memory.interop.import_memory import Imported, ImportOptions
+    from loki_memory.interop.transfer import Transferred
     from loki_memory.models import Memory, Skill
     from loki_memory.seed.seeding import SeedPlan
     from loki_memory.workspace import Workspace
@@ -120,6 +121,17 @@ class Interop:
 
         to = None if backup is None else Path(backup)
         return clear_memory(self._workspace, to, plan_only=plan_only)
+
+    def transfer(
+        self, memory_id: str, target: Workspace, scope: str = "", *, move: bool = False
+    ) -> Transferred:
+        """Copy or move a memory to another workspace or scope, with its evidence.
+
+        >>> ws.interop.transfer("sem-001", ws, scope="user").path  # doctest: +SKIP
+        """
+        from loki_memory.interop.transfer import transfer
+
+        return transfer(self._workspace, memory_id, target, scope, move=move)
 
     def write_back(
         self,

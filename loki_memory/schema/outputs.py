@@ -74,6 +74,7 @@ from loki_memory.integrity.verify import Verified
 from loki_memory.seed.seeding import SeedPlan
 from loki_memory.interop.clear_memory import ClearedMemory
 from loki_memory.interop.export_memory import ExportedMemory
+from loki_memory.interop.transfer import Transferred
 
 _COMMENTED = re.compile(r"^    (\w+): .*  # (?!noqa)(.+)$", re.MULTILINE)
 
@@ -90,6 +91,8 @@ OUTPUTS: dict[str, Any] = {
     "archive": write.ArchivedRecord,
     "pin": common.StoredRecords,
     "link": common.StoredRecords,
+    "copy": Transferred,
+    "move": Transferred,
     "consolidate": consolidate.ConsolidateOutput,
     "ingest": Ingested | ingest.IngestPlan,
     "staged": ingest.StagedSessions,
