@@ -21,7 +21,10 @@ COMMANDS = ("recall", "context", "status")
 # The hooks that come often and answer at once.
 HOOKS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
 # Variables of the environment that the program reads.
-VARIABLES = ("LOKI_", "CLAUDE", "CODEX", "GIT_", "HOME", "NO_COLOR", "AI_AGENT", "HOOK_PARENT")
+VARIABLES = (
+    *("LOKI_", "CLAUDE", "CODEX", "GIT_", "HOME", "NO_COLOR", "AI_AGENT", "HOOK_PARENT"),
+    "MEMORY_ENABLED",  # a switch of another system
+)
 _NOT_HERE = ("--help", "-h", "--as-of")  # laid out for a terminal; rare, and large in memory
 _GREETING_SECONDS, _ANSWER_SECONDS = 0.1, 2.0
 _ANSWERED = (ANSWER, "exit code", "standard output", "standard error")

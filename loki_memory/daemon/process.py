@@ -28,7 +28,7 @@ UNTIL_IDLE = "--until-idle"  # the option of `watch` for a watcher that a sessio
 # Variables that a watcher needs. It outlives the session, whose keys and tokens it must not hold.
 _NEEDED = (
     *("PATH", "HOME", "USER", "LANG", "LC_", "TMPDIR", "TZ", "XDG_", "LOKI_", "PYTHON", "GIT_"),
-    *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "VIRTUAL_ENV"),
+    *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "VIRTUAL_ENV", "MEMORY_ENABLED"),
 )
 
 

@@ -1,17 +1,19 @@
 """Pausing: whether sessions are captured and told what is remembered, and how somebody pauses that.
 
-The setting `memory.enabled` turns it off for a project. A pause is a file in this machine's own
-zone: it holds for whoever works here, until it is over or somebody resumes. What cannot be
-understood means no: who asked not to be recorded is not recorded.
+The setting `memory.enabled` turns it off for a project, and so do the switches of other systems. A
+pause is a file in this machine's own zone: it holds for whoever works here, until it is over or
+somebody resumes. What cannot be understood means no: who asked not to be recorded is not recorded.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidConfig, InvalidRecord, NewerFormat
+from loki_memory.files.off_switches import switched_off
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
@@ -37,6 +39,8 @@ def why_off(workspace: Workspace) -> str:
             return "capture is off: memory.enabled is false"
     except (InvalidConfig, NewerFormat) as error:
         return f"capture is off, because the settings cannot be read: {error}"
+    if switch := switched_off(workspace.layout.loki, os.environ):
+        return f"capture is off: {switch}"
     pause = paused(workspace.home, workspace.now())
     return f"capture is paused {ends(pause)}" if pause else ""
 

@@ -20,6 +20,7 @@ Somebody who asks is shown everything, with what is known about it beside it.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import GitFailed
 from loki_memory.files.layout import PRIVATE
+from loki_memory.files.off_switches import switched_off
 from loki_memory.injection.line import record_of
 from loki_memory.models.lesson_text import USERS_WORDS, objection
 from loki_memory.recall.result import Recollection
@@ -54,6 +56,8 @@ _RUNNING = re.compile(r"\(running ([^()]*)\)$")
 def is_silent(workspace: Workspace) -> bool:
     """Check if nothing at all is told unasked here; leaves a notice with the reason."""
     why = "" if workspace.config.get("memory.enabled") else _OFF
+    if not why and (switch := switched_off(workspace.layout.loki, os.environ)):
+        why = f"{switch}: no memory is put before agents"
     why = why or ("" if workspace.home.trust().is_trusted else _UNTRUSTED)
     if why and why not in workspace.notices:
         workspace.notices.append(why)
