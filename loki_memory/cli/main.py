@@ -51,7 +51,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "trust": "trust",
         "handoff": "team",
         "import": "import_memory",
-        "export": "import_memory",
+        "export": "export_memory",
     },
     "Maintain": {"doctor": "maintain", "config": "maintain", "uninstall": "install"},
 }
@@ -76,6 +76,10 @@ FURTHER: dict[str, dict[str, str]] = {
         "link": "write",
         "pin": "write",
         "archive": "write",
+        "copy": "transfer",
+        "move": "transfer",
+        "dedupe": "dedupe",
+        "clear": "export_memory",
         "sync": "maintain",
         "rebuild": "maintain",
         "gc": "maintain",
@@ -96,7 +100,7 @@ FURTHER: dict[str, dict[str, str]] = {
 }
 _ABOUT = {
     "history": "Follow beliefs through git: who, when, why, and undo.",
-    "index": "Explore links and topics, count, and look after the index.",
+    "index": "Explore and tidy: topics, links, copies, and the index itself.",
     "agent": "What agents and their clients use: sessions, daemon, MCP, hooks.",
 }
 # Names that other tools have for these.
