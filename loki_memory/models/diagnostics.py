@@ -10,6 +10,8 @@ import re
 from typing import NamedTuple
 
 _MOST = 40  # findings of one output
+_LONGEST = 230  # characters of a finding in one line: the line of an error is cut at 240
+_SHORT = 60  # characters of its message that are kept beside the longest path
 _PLACE = r"(?P<path>(?:[A-Za-z]:)?[\w@./\\+-]+\.\w+)"
 _NAMED = r"[a-z][\w-]*|[A-Z]{1,4}\d{2,5}"
 _FORMS = tuple(
@@ -41,6 +43,8 @@ _FILE = re.compile(r"^(\S*[/\\.]\S+)\s*$", re.MULTILINE)
 _BARE = re.compile(r"^\S.*\S \(([a-z][a-z0-9]+(?:-[a-z0-9]+)*|[A-Z]{1,4}\d{2,5})\)$")
 # Its code, which says more than the linter's name: `G304: Potential file inclusion (gosec)`.
 _CODE = re.compile(r"^(?:error )?(TS\d{4,5}|[A-Z]{1,3}\d{3,4}):? ")
+# Its check, where one linter has many: `ifElseChain: rewrite if-else to switch (gocritic)`.
+_CHECK = re.compile(r"^([a-z]+(?:-[a-z0-9]+)+|[a-z]+[A-Z]\w*): ")
 # Words in parentheses that are no rule; `typecheck` is what golangci-lint calls a compile error.
 _NO_RULE = frozenset(
     re.findall(
@@ -61,13 +65,16 @@ class Diagnostic(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The class of the finding: a code that its message begins with, else the rule."""
-        coded = _CODE.match(self.message)
-        return coded[1] if coded else self.rule
+        """The class of the finding: a code or check that its message begins with, else the rule."""
+        named = _CODE.match(self.message) or _CHECK.match(self.message)
+        return named[1] if named else self.rule
 
     def text(self) -> str:
         """The finding as golangci-lint writes it, so that its class can be read again."""
-        return f"{self.path}:{self.line}: {self.message} ({self.rule})"
+        place, named = f"{self.path}:{self.line}: ", f" ({self.rule})"
+        room = max(_SHORT, _LONGEST - len(place) - len(named))
+        message = self.message if len(self.message) <= room else f"{self.message[:room]}…"
+        return f"{place}{message}{named}"
 
 
 def findings(output: str) -> list[Diagnostic]:
@@ -87,9 +94,10 @@ def rule(line: str) -> str:
     found = findings(line)
     if found:
         return found[0].kind
-    bare = _CODE.match(line) or _BARE.search(line)
-    named = next(filter(None, bare.groups()), "") if bare else ""
-    return "" if named in _NO_RULE else named
+    coded, bare = _CODE.match(line), _BARE.search(line)
+    if coded or not bare:
+        return coded[1] if coded else ""
+    return "" if bare[1] in _NO_RULE else Diagnostic(bare[1], line).kind
 
 
 def _finding(match: re.Match[str]) -> Diagnostic:
