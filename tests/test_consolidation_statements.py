@@ -15,6 +15,7 @@ from loki_memory.consolidation.statements import facts
 from loki_memory.models import Episode, Fact, parse, tombstone_id
 
 GOTCHA = "go-git doesn't read global gitignore files, so `git status` and the CLI disagree."
+PLAIN = "Every order has a number until the invoice is paid, then it has two."
 AGAIN = "go-git doesn't read the global gitignore files, so the CLI and `git status` disagree."
 
 
@@ -37,9 +38,18 @@ def learned(*records: Record, **fields: Any) -> list[Fact]:
 
 
 def test_a_statement_of_one_session_is_a_candidate() -> None:
-    (fact,) = learned(session(1, GOTCHA))
-    assert (fact.statement, fact.type, fact.status) == (GOTCHA, "gotcha", "candidate")
+    (fact,) = learned(session(1, PLAIN, type="fact"))
+    assert (fact.statement, fact.type, fact.status) == (PLAIN, "fact", "candidate")
     assert fact.evidence.for_ == ["ep-2026-01-01-001"]
+
+
+def test_one_session_suffices_for_what_is_said_of_an_outside_tool() -> None:
+    (gotcha,) = learned(session(1, GOTCHA))
+    assert gotcha.status == "active"
+    (weak,) = learned(session(1, GOTCHA, score=0.2))
+    assert weak.status == "candidate"
+    (surer,) = learned(session(1, PLAIN, type="fact", score=0.7))
+    assert surer.status == "active"
 
 
 @pytest.mark.parametrize(

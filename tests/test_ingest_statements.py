@@ -119,6 +119,22 @@ def test_what_a_user_wants_is_a_preference_or_a_decision(text: str, type_: str) 
 
 
 @pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (
+            "based on feedback we are changing the words - let's make sure we're using US English",
+            "Let's make sure we're using US English",
+        ),
+        ("there is code for that in explain, let's avoid any copies", "Let's avoid any copies"),
+        ("when you commit, please use my key", "When you commit, please use my key"),
+        ("use pnpm instead - npm is slow", "Use pnpm instead - npm is slow"),
+    ],
+)
+def test_of_a_users_words_the_rule_is_kept_and_not_what_led_to_it(text: str, rule: str) -> None:
+    assert [found.text for found in kept(text, "user")] == [rule]
+
+
+@pytest.mark.parametrize(
     "text",
     ["ok let's keep going", "I'd like to generate a changelog", "but this means both hooks run?"],
 )
@@ -201,6 +217,19 @@ def test_an_edit_is_a_hunk_of_the_lines_that_differ() -> None:
 
 
 # -- in episodes -----------------------------------------------------------------------------------
+
+
+def test_a_heading_among_comments_is_no_part_of_the_sentence_below_it() -> None:
+    code = "// Ignore files\n// Git reads them only from an absolute path,\n// not a relative one."
+    prose = added_prose("main.go", "", code)
+    assert "Git reads them only from an absolute path, not a relative one." in sentences(prose)
+
+
+def test_a_tool_is_what_a_gotcha_is_about_and_not_a_word_in_passing() -> None:
+    told = kept("Build guards fail without the right hook in Astro 6, which passes `command`.")
+    assert [found.type for found in told] == ["gotcha"]
+    told = kept("`saveAll` doesn't go on when `total` is missing, since it must be set next.")
+    assert [found.type for found in told] != ["gotcha"]
 
 
 def test_an_episode_holds_the_statements_made_in_it(ws: Workspace, tmp_path: Path) -> None:

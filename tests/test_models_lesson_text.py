@@ -7,6 +7,7 @@ import pytest
 from loki_memory.models.lesson_text import objection, worth
 
 LESSONS = [
+    "Build guards run in the `config:setup` hook only, since no other hook gets the command.",
     "Every top-level test calls `t.Parallel()`, unless it changes process-global state.",
     "The importer needs a running Redis, because it locks the queue there.",
     "`main.py` prints errors to stderr, unless the error is a `SilentError`.",
@@ -38,6 +39,16 @@ REPORTS = {
     "Should the cache be cleared when the branch changes?": "is a question",
     "Do that for this file when the test runs.": "points to something",
     "Completed: the login ✓, the cart. Pending: the invoice.": "tells how things stand",
+    "The script will scan the log and store the commands.": "is a guess or a plan",
+    "A hook would prevent it if somebody forgets the flag.": "is a guess or a plan",
+    "The hosted approach is better, because tokens expire there.": "is a guess or a plan",
+    "Unfortunately git has no hook when a file is restored.": "begins in the middle",
+    "Check if the trailer is present, since the parser validates it.": "begins in the middle",
+    "Git has no hook for `restore`, so we cannot know when work is lost.": "speaks for those",
+    "The message should be present when the hook blocks.": "tells what a test expects",
+    "In `readAll`, when the file is old, it prints a hint.": "describes one place",
+    "The current code returns an error when the branch exists.": "tells how things stand",
+    "Checking for these files is the only way to detect a rebase.": "points to something",
     "The table `sync_queue` suggests that prompts are sent elsewhere after a login.": "is a guess",
     "Run `/create-story` to get the next story, then implement it.": "begins in the middle",
 }
@@ -73,6 +84,7 @@ def test_an_order_for_one_piece_of_work_is_no_rule(text: str) -> None:
 
 
 def test_a_gotcha_of_an_outside_tool_is_worth_more_than_a_description() -> None:
+    assert worth("`readAll()` needs a lock.", "fact", 0.5, 1) < worth("It does.", "fact", 0.5, 1)
     gotcha = worth("Git has no hook for `restore`.", "gotcha", 0.5, 1)
     assert gotcha > worth("`run()` returns the code.", "fact", 0.5, 1)
     assert gotcha < worth("Git has no hook for `restore`.", "gotcha", 0.5, 3)

@@ -38,14 +38,14 @@ from loki_memory.models import Fact, parse, tombstone_id
 from loki_memory.models.base import Evidence
 from loki_memory.models.belief import Surprise
 from loki_memory.models.confidence import confidence
-from loki_memory.models.lesson_text import USERS_WORDS, is_report, names_code, objection
+from loki_memory.models.lesson_text import USERS_WORDS, is_report, names_code, objection, worth
 from loki_memory.models.text import holds_everywhere
 
 if TYPE_CHECKING:
     pass
 
 WORTH_TELLING = 0.3  # the score of a statement that others may be told
-TOLD_FROM_ONE = 0.6  # the score from which on one session suffices
+_TOLD_FROM_ONE = 0.4  # of worth, a chance of .6, from which on one session suffices
 _WORTH = 2.0  # observations that a score is worth
 _UNSCORED = 0.5  # a statement that somebody wrote down without a score
 _OURS = (
@@ -240,7 +240,8 @@ def _status(stated: list[Stated], text: str, score: float, support: int) -> str:
         is_rule = holds_everywhere(text) and not objection(text, is_stated=True)
         is_rule = is_rule and not names_code(text)  # which one place may have meant
         return "active" if is_rule else "candidate"
-    return "active" if score >= TOLD_FROM_ONE else "candidate"
+    chance = worth(text, stated[-1].statement.type, score, support)
+    return "active" if chance >= _TOLD_FROM_ONE else "candidate"
 
 
 def _steps(news: Iterable[Fact], snapshot: Snapshot) -> Iterator[BeliefChange]:

@@ -26,6 +26,11 @@ _NOT_STATED = re.compile(
     r"|^\W*(?:i think|what|why|how|i have|i(?:'m| am| was) \w+ing)\b",
     re.IGNORECASE,
 )
+_BEFORE_RULE = re.compile(r"\s+[\u2013\u2014-]+\s+|[;:]\s+|,\s+(?:so\s+)?(?=let'?s\b|please\b)")
+_CONDITION = re.compile(
+    r"\A\W*(?:until|once|while|where|after|before|for|in|on)\b|\b(?:if|when(?:ever)?|unless)\b",
+    re.IGNORECASE,
+)
 _PREFERS = re.compile(
     r"\bi(?:'d)? prefer\b|\bi don'?t (?:want|like)\b"
     r"|\bplease (?:use|don'?t|do not|reply|always|never|keep|make sure|avoid)\b|\bremember to\b"
@@ -167,7 +172,19 @@ _OUTSIDE = frozenset(
         "vscode",
     ]
 )
+# Names of them that are also words: they count only where they are quoted as code.
+_ENGLISH = frozenset(
+    re.findall(
+        r"\w+",
+        "actions cat check cursor file find go head helm make next node rust shell sort swift test "
+        "time",
+    )
+)
+_CODE = re.compile(r"`[^`]+`")
 _WORD = re.compile(r"[A-Za-z][\w+-]*")
+_SUBJECT = 4  # words at the beginning of a clause, of which one names what it is about
+_WITHIN = re.compile(r"\b(?:in|on|under) (?:the )?(`[^`]+`|[A-Z][\w+-]*)")
+_CLAUSE = re.compile(r" [\u2013\u2014-]+ |; |: |, (?:so|but|and|because) ")
 
 
 def statement_type(text: str, source: str, score: float, tools: frozenset[str]) -> str:
@@ -180,7 +197,7 @@ def statement_type(text: str, source: str, score: float, tools: frozenset[str]) 
     types = (
         (DECISION, score >= _LEAST_DECISION and _DECIDED.search(text)),
         (CONVENTION, is_norm and len(set(CODE_NAME.findall(text))) <= _FEW_NAMES),
-        (GOTCHA, is_trouble and is_about_tool(text, tools)),
+        (GOTCHA, is_trouble and _is_tool_subject(text, tools)),
         (RELATIONSHIP, score >= _LEAST_RELATION and _RELATES.search(text)),
         (ENTITY, first and _IS_A.match(text, first.end())),
         (FACT, STATED.search(text)),
@@ -188,10 +205,38 @@ def statement_type(text: str, source: str, score: float, tools: frozenset[str]) 
     return next((name for name, applies in types if applies), "")
 
 
+def _is_tool_subject(text: str, tools: frozenset[str]) -> bool:
+    """Check whether a statement is about a name from outside the project.
+
+    A clause of it begins with the name, or it says what is so "in Astro 6".
+    """
+    clauses = (" ".join(clause.split()[:_SUBJECT]) for clause in _CLAUSE.split(text))
+    return any(is_about_tool(part, tools) for part in (*clauses, *_WITHIN.findall(text)))
+
+
 def is_about_tool(text: str, tools: frozenset[str]) -> bool:
     """Check whether a statement names a program, library or platform from outside the project."""
-    words = {word.lower() for word in _WORD.findall(text)}
+    quoted = {word.lower() for code in _CODE.findall(text) for word in _WORD.findall(code)}
+    words = {word.lower() for word in _WORD.findall(text)} - (_ENGLISH - quoted)
     return not words.isdisjoint(_OUTSIDE) or not words.isdisjoint(tools)
+
+
+def rule_clause(text: str) -> str:
+    """The words of a user from the clause on that states a rule.
+
+    What comes before it tells why it is said now. A condition stays.
+
+    >>> rule_clause("Feedback came in - let's always use tabs, please")
+    "let's always use tabs, please"
+    >>> rule_clause("When you commit, please use my key")
+    'When you commit, please use my key'
+    """
+    for boundary in _BEFORE_RULE.finditer(text):
+        before, rule = text[: boundary.start()], text[boundary.end() :]
+        is_rule = _PREFERS.match(rule) and len(rule.split()) >= _FEW_WORDS
+        if is_rule and not (_PREFERS.search(before) or _CONDITION.search(before)):
+            return rule
+    return text
 
 
 def _of_user(text: str) -> str:

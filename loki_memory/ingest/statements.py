@@ -18,7 +18,12 @@ from loki_memory.consolidation.positions import FATE, OTHER, position
 from loki_memory.consolidation.similarity import content
 from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_score import CODE_NAME, DEFECT, USER, is_refused, score
-from loki_memory.ingest.statement_types import PREFERENCE, is_about_tool, statement_type
+from loki_memory.ingest.statement_types import (
+    PREFERENCE,
+    is_about_tool,
+    rule_clause,
+    statement_type,
+)
 from loki_memory.models.text import runs
 
 STORED = 0.15  # the least score that is kept
@@ -157,6 +162,9 @@ def _statement(
         worth = max(worth, _STATED_BY_USER)
     if not type_ or worth < STORED or len(text) > LONGEST:
         return None
+    if type_ == PREFERENCE:
+        clause = rule_clause(text)
+        text = f"{clause[:1].upper()}{clause[1:]}"
     said = (utterance.key, text, type_, source, round(worth, 3))
     return FoundStatement(*said, sentence.at, utterance.is_external)
 
@@ -226,7 +234,7 @@ _TAG = re.compile(
 )
 _PLACE = re.compile(
     "\\s*\\((?:at )?lines? \\d+(?:[-\u2013]\\d+)?\\)"
-    r"|\s+at line \d+|(?<=\.\w\w):\d+(?::\d+)?\b"
+    r"|\s+at line \d+|(?<=\bline) \(\d+\)|(?<=\.\w\w):\d+(?::\d+)?\b"
 )
 _EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
 _LEADING = re.compile("^[\\s\u2013\u2014:;,.)\\]>*-]+")

@@ -30,6 +30,7 @@ _COMMENT = re.compile(
     r"^\s*(?://+!?|#(?![!\[]|include|define|if|endif|else|pragma)|/\*+|\*(?!/)|--|;;+)\s?(.*?)(?:\*/)?$"
 )
 _DOCSTRING = re.compile(r'(?:"""|\'\'\')(.*?)(?:"""|\'\'\')', re.DOTALL)
+_HEADING = re.compile(r".{1,60}[^\s.,;:!?(-]")
 _DIRECTIVE = re.compile(
     r"\s*(?:nolint|noqa|type:|eslint|ts-|go:|pylint|prettier|@\w+)", re.IGNORECASE
 )
@@ -88,11 +89,16 @@ def added_prose(path: str, before: str, after: str) -> str:
 
 
 def _comments(lines: Sequence[str]) -> str:
-    """The comments among lines of code, one paragraph for each run of them."""
+    """The comments among lines of code, one paragraph for each run of them.
+
+    A short line without an end, before one that begins a sentence, is a heading.
+    """
     found: list[str] = []
     for line in lines:
         comment = _COMMENT.match(line)
         text = comment[1].strip() if comment else ""
+        if found and _HEADING.fullmatch(found[-1]) and text[:1].isupper():
+            found.append("")
         found.append("" if _DIRECTIVE.match(text) else text)
     docstrings = _DOCSTRING.findall("\n".join(lines))
     return "\n".join([*found, "", *(f"{text.strip()}\n" for text in docstrings)]).strip()

@@ -21,10 +21,14 @@ _STARTS_BADLY = re.compile(
     r"|note|good|missing|(?:before|after) (?:the|this) (?:fix|change)|according to"
     r"|based on (?:the|my)|test (?:that|edge|case|with|for|if)|bottom line"
     r"|primary request|looking at|regression test|not an?|why"
-    r"|without the fix|(?:two|three|four|five|several) [\w -]{0,20}bugs)\b"
+    r"|without the fix|(?:two|three|four|five|several) [\w -]{0,20}bugs|unlike|first|manual(?:ly)?"
+    r"|unfortunately|fortunately|interestingly|apparently|essentially|basically|notable"
+    r"|check (?:if|that|whether|for)|set to|(?:build|collect|compute|determine|find|get|iterate"
+    r"|loop|parse|preserve|print|scan|skip|verify|walk) (?:an?|all|any|each|from|if|map|new|over"
+    r"|the|through|to)|print `\S|verified)\b"
     r"|(?:recommendation|suggestion|summary|before|after|why|question|answer|problem|solution"
     r"|impact|severity|verdict|high|medium|low|critical|minor|nit)s?\b[^.,]{0,30}:"
-    r"|(?:add|allow|call|check|contain|creat|defin|ensur|handl|includ|load|print|read|return|set"
+    r"|(?:add|allow|call|check|contain|creat|default|defin|ensur|handl|includ|load|print|read|return|set"
     r"|show|suggest|support|tak|us|verifi|writ)e?s\b"  # nobody says who
     r"|`?(?:Test|test_)\w+`?\s|run `/|(?:we|i|you|he|she|they|it|both|all|none|these|those)\b)",
     re.IGNORECASE,
@@ -48,17 +52,35 @@ _PASSES = re.compile(  # what will not be so tomorrow
     r"|did(?: not|n't)?|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
     r"|failing|broken?|breaks|deferred|dismissed|pre-existing|stale|silently|dropped|unchecked"
     r"|tests? (?:pass|fail)\w*|lines? \d+|incoming|(?:in|on) head|passed with)\b"
+    r"|\bthe (?:current|existing|original) \w+"
     r"|\[`?[\w./-]+:\d|\w\.[a-z]{1,4}-\d|[\u2713\u2714\u2705]|\b(?:in progress|pending):"
     r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b",
     re.IGNORECASE,
 )
-_GUESSES = re.compile(r"\bsuggests\b|\brevisit if\b", re.IGNORECASE)
+_GUESSES = re.compile(  # hypotheses, plans, and what a reviewer thinks of something
+    r"\bsuggests\b|\brevisit if\b|\b(?:would(?:n't)?|could(?:n't)?|\w+'d)\b"
+    r"|\bconsider\b|\b(?:approach|option|alternative)s? (?:is|are)\b"
+    r"|\bmay (?:not )?(?:have|be|need)\b"
+    r"|\bwill (?!not\b|never\b|always\b|break|fail|cause|overwrite|lose|crash|silently)"
+    r"|\b(?:acceptable|reasonable|negligible|low(?:er)? risk|good enough|proposed|out of scope)\b",
+    re.IGNORECASE,
+)
+_EXPECTS = re.compile(  # a comment beside an assertion
+    r"\bshould (?:not |only )?(?:be (?:\w+ )?(?:nil|null|none|present|absent|empty|omitted|set"
+    r"|unset|true|false|equal|zero|unchanged|preserved|visible|called|found|returned|non-\w+)"
+    r"|capture|have|include|pass|show|verify)\b",
+    re.IGNORECASE,
+)
+_WE = re.compile(r"\b(?:we|our|us|we're|we've|my|me)\b", re.IGNORECASE)  # in that session
+_ONE_PLACE = re.compile(r"in `[^`]+`(?: |,)|`[^`]+` (?:and `[^`]+` )?in `[^`]+`", re.IGNORECASE)
 _POINTS = re.compile(  # to something that a reader of the sentence alone does not see
     r"\A(?:this|that|these|those|it) |\A(?:after|when|once|if|before) (?:it|they|that|this)\b"
     r"|\b(?:this|that|these|those) (?:case|one|way|file|bug|issue"
     r"|comment|thing|method|function|line|problem|approach|part|field|value|call|change)s?\b"
     r"|\b(?:use|using|for|with|of|to|on|in) (?:it|them|this|that)(?:[.,;]| \(|$)"
-    r"|\btoo[.!]?$|\b(?:above|below|the latter|as well|here)\b|\b(?:this|that) (?:exact )?reason\b"
+    r"|\b(?:detects|does|handles|fixes|prevents) (?:this|that|it)\b|\bthese\b"
+    r"|\bso (?:that|this|it) (?:works|is)\b|\btoo[.!]?$"
+    r"|\b(?:above|below|the latter|as well|here)\b|\b(?:this|that) (?:exact )?reason\b"
     r"|\bthe (?:same|other) (?:\w+ )?(?:fix|problem|pattern|issue|occurrences?|bug)\b",
     re.IGNORECASE,
 )
@@ -86,6 +108,12 @@ _OWN_NAME = (  # of the project's code; in backquotes, a command or an option ma
     r"(?:`?(?:\w+\.)*(?:(?-i:\w*[a-z][A-Z]\w*)|\w+_\w+)(?:\(\))?`?|`[^`\s]*[\w)]\(\)`"
     r"|`?[\w./-]*\w\.(?:go|py|tsx?|jsx?|mjs|rs|java|kt|rb|php|c|cc|cpp|h|cs|swift|astro|vue|svelte"
     r"|css|sh)`?)"
+)
+_IDENTIFIER = re.compile(  # such as only the project's own code has
+    r"\b[a-z]+[A-Z]\w*|\b(?:[A-Z][a-z]+){3,}\b|\b[a-z]+_\w+|\b\w+\(\)"
+)
+_OWN_FIRST = re.compile(
+    rf"(?:(?:[Tt]he|[Ww]hen|[Ii]f|[Ff]or|[Aa]fter)\s+)?`?(?:{_IDENTIFIER.pattern})"
 )
 _DEFECT = re.compile(  # a fault of the project's own code: somebody mends it, or has
     rf"(?:(?:the|when|if|in|at|during|for|while|both)\b.{{0,40}}?)?{_OWN_NAME}"
@@ -126,6 +154,11 @@ def objection(text: str, *, is_stated: bool = False) -> str:
     return next((reason for reason, holds in rules if holds(text)), "")
 
 
+def points(text: str) -> bool:
+    """Tell whether a sentence points to something that only its session could see."""
+    return bool(_POINTS.search(text))
+
+
 def is_report(text: str) -> bool:
     """Tell a statement about the work of the moment: its place, its doings, its defects."""
     return bool(_POINTS.search(text) or _REPORTS.match(text) or _DEFECT.match(text))
@@ -145,17 +178,19 @@ def names_code(text: str) -> bool:
 def worth(text: str, type_: str, score: float, sessions: int) -> float:
     """Weigh a statement for somebody who has not asked, to put several in order.
 
-    It grows with the score and with the sessions that said it. What is said of a tool from outside
-    holds longer than what is said of one's own code, a rule longer than a description, and a
-    sentence with many names of code is about one place.
+    The number is the logit of a chance. It grows with the score and with the sessions that said it.
+    What is said of a tool from outside holds longer than what is said of one's own code, a rule
+    longer than a description, and a sentence with many names of code is about one place.
     """
     chance = min(max(score, 0.02), 0.98)
-    names = len({*_NAME.findall(text)})
+    names, own = len({*_NAME.findall(text)}), len({*_IDENTIFIER.findall(text)})
     return round(
         math.log(chance / (1 - chance))
         + 0.9 * math.log2(max(1, sessions))
         + _OF_TYPE.get(type_, 0.0)
-        - 0.35 * max(0, names - 2),
+        - 0.35 * max(0, names - 2)
+        - 0.5 * max(0, own - 1)
+        - 0.7 * bool(_OWN_FIRST.match(text)),
         4,
     )
 
@@ -174,8 +209,11 @@ _OF_AGENTS: Rules = (
     ("begins in the middle of something", lambda text: bool(_STARTS_BADLY.match(text))),
     ("tells what was done", lambda text: bool(_REPORTS.match(text))),
     ("tells how things stand at the moment", lambda text: bool(_PASSES.search(text))),
-    ("is a guess", lambda text: bool(_GUESSES.search(text))),
+    ("is a guess or a plan", lambda text: bool(_GUESSES.search(text))),
+    ("speaks for those who worked on it", lambda text: bool(_WE.search(text))),
+    ("tells what a test expects", lambda text: bool(_EXPECTS.search(text))),
     ("tells of a defect", lambda text: bool(_DEFECT.match(text) and not _FORBIDS.search(text))),
+    ("describes one place in the code", lambda text: bool(_ONE_PLACE.match(text))),
     ("describes one place in the code", lambda text: len(_NAME.findall(text)) > _MOST_NAMES),
     ("does not say what to do or why", lambda text: not _GUIDES.search(text)),
 )
