@@ -151,7 +151,7 @@ def test_an_error_tells_how_the_command_was_typed(command: str, label: str) -> N
     assert one(work).errors_encountered[0].type == label
 
 
-def test_a_retry_that_works_after_an_edit_tells_the_edited_line() -> None:
+def test_a_retry_that_works_after_an_edit_keeps_the_edited_line() -> None:
     work = (
         Transcript()
         .say("Mend the build")
@@ -166,7 +166,7 @@ def test_a_retry_that_works_after_an_edit_tells_the_edited_line() -> None:
     )
     error = one(work).errors_encountered[0]
     assert error.hunk == "`return total` → `return cart.total` (main.go)"
-    assert error.resolution == "Change `return total` → `return cart.total` (main.go)"
+    assert error.resolution is None  # another place has other names
 
 
 def test_a_sentence_that_explains_an_error_is_its_resolution() -> None:

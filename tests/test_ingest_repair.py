@@ -78,15 +78,25 @@ def test_the_failed_part_of_a_chain_is_compared_with_its_own_kind() -> None:
 
 def test_a_command_is_told_without_the_folder_of_one_machine() -> None:
     work = failing("git -C /home/ana/shop status", "fatal: unable to read tree of the index")
-    work.call("Bash", command="git -C /home/ana/shop read-tree HEAD")
+    work.call("Bash", command="git -C /home/ana/shop fetch --refetch origin")
     work.call("Bash", command="git -C /home/ana/shop status")
-    assert remedy(work) == "Run `git read-tree HEAD`"
+    assert remedy(work) == "Run `git fetch --refetch origin`"
 
 
 @pytest.mark.parametrize("other", ["pip install -e shop -q", "pip install --help"])
 def test_what_only_says_less_or_asks_for_help_is_no_other_form(other: str) -> None:
     work = failing("pip install -e shop", "ERROR: shop is not a valid editable requirement")
     assert remedy(work.call("Bash", command=other)) == ""
+
+
+def test_a_command_about_one_issue_is_no_remedy() -> None:
+    work = failing("gh api repos/shop/issue/7", "gh: Not Found (HTTP 404) for the issue")
+    assert remedy(work.call("Bash", command="gh api repos/shop/issues/174/comments")) == ""
+
+
+def test_a_path_is_no_news_where_the_error_says_what_is_wrong() -> None:
+    work = failing("pip install -e shop", "ERROR: shop should either be a path or an address")
+    assert remedy(work.call("Bash", command="pip install -e ./work/shop")) == ""
 
 
 # -- changes ---------------------------------------------------------------------------------------
@@ -144,14 +154,27 @@ def test_a_line_that_is_changed_twice_is_told_as_changed_once() -> None:
     assert remedy(work) == "Change `x, _ := f()` → `x, err := g()` (a.go)"
 
 
-def test_a_removed_line_mends_only_what_was_called_superfluous() -> None:
-    for message, expected in (
-        ("string `user` has 3 occurrences, make it a constant (goconst)", ""),
-        ("redundant `user` statement (gosimple)", 'Remove `name := "user"` (a.go)'),
-    ):
-        work = failing("make lint", f"a.go:3:2: {message}")
-        patched(work, "a.go", 3, ['name := "user"'], [])
-        assert remedy(work.call("Bash", command="make lint")) == expected
+@pytest.mark.parametrize(
+    ("message", "new"),
+    [
+        ("redundant `return` statement (gosimple)", []),  # the message says so itself
+        ("string `user` has 3 occurrences, make it a constant (goconst)", ["name := roleUser"]),
+        ("for error assertions use require (testifylint)", ['require("user")']),
+    ],
+)
+def test_a_change_that_only_one_place_needs_or_that_the_message_states_is_no_remedy(
+    message: str, new: list[str]
+) -> None:
+    work = failing("make lint", f"a.go:3:2: {message}")
+    patched(work, "a.go", 3, ['name := assert("user")'], new)
+    assert remedy(work.call("Bash", command="make lint")) == ""
+
+
+def test_a_patch_of_one_place_is_no_remedy_of_an_error_that_no_rule_names() -> None:
+    error = 'File "shop.py", line 3, in total\nTypeError: cannot unpack non-iterable NoneType cart'
+    work = failing("python3 run.py", error)
+    patched(work, "shop.py", 3, ["a, b = cart"], ["a, b = cart or empty"])
+    assert remedy(work.call("Bash", command="python3 run.py")) == ""
 
 
 def test_a_slip_in_a_file_that_was_just_written_has_no_remedy() -> None:
@@ -180,6 +203,21 @@ def test_what_was_done_is_told_as_what_to_do() -> None:
     work = failing("make lint", "a.go:3:2: Function f has a Cyclomatic Complexity of 30 (cyclop)")
     work.call("Bash", command="make lint").reply("Extracted helpers to reduce the complexity.")
     assert remedy(work) == "Extract helpers to reduce the complexity."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "`noctx` in the test - need to use `exec.CommandContext` for the exec.",
+        "Need to use `exec.CommandContext` instead of `exec.Command`.",
+        "NumPy 1.24 raises warnings about exec.Command because of this.",
+        "The fix is a `//nolint:noctx` comment on exec.Command.",
+    ],
+)
+def test_a_note_about_one_place_and_an_error_said_back_explain_nothing(said: str) -> None:
+    error = "a.go:3:2: exec.Command must not be called. use exec.CommandContext (noctx)"
+    work = failing("make lint", error).reply(said)
+    assert remedy(work.call("Bash", command="make lint")) == ""
 
 
 def test_a_sentence_that_shares_only_common_words_with_an_error_explains_nothing() -> None:

@@ -3,10 +3,11 @@
     python benchmarks/lessons/judge.py --data DIR lists OUT     write the lists without verdicts
     python benchmarks/lessons/judge.py verdicts                 count the verdicts that are kept
 
-Two lists per project, with a fixed seed: up to 50 errors that may teach, each with the remedy that
-memory would tell (what mended this very error, else what is known of its class), and the 30 lessons
-that memory would tell first without a question: the routine, preferences and rules, warnings with a
-remedy in words, then statements that read as lessons by their worth. Of the repositories of
+Two lists per project, with a fixed seed: up to 50 errors for which memory knows a remedy, each with
+the remedy of its class, as a hook would tell it, and the 30 lessons that memory would tell first
+without a question: the routine, preferences and rules, warnings with a remedy in words, then
+statements that read as lessons by their worth. How many errors may teach, and how many of them have
+a remedy, is printed. Of the repositories of
 SWE-ContextBench there is one list of 50 errors. A reader who has not seen the code gives each line
 a verdict: `yes` (a developer can act on it, or is glad to know it), `trivial`, `no` (says nothing,
 or not understood), `wrong` (misleading or dangerous). The lists with their verdicts are kept in
@@ -53,10 +54,10 @@ def main() -> None:
             top = Path(options.data) / "claude_transcripts" / "claude" / folder
             workspace.ingest(sorted(path for path in top.rglob("*") if path.is_file()))
             workspace.consolidate()
-            _write(options.out / f"remedies-{name}.tsv", _sample(_remedies(workspace)))
+            _write_remedies(options.out, name, _remedies(workspace))
             _write(options.out / f"lessons-{name}.tsv", _lessons(workspace))
     met = [row for paths in _repositories(Path(options.data)) for row in _learned(paths)]
-    _write(options.out / "remedies-swe-context.tsv", _sample(met))
+    _write_remedies(options.out, "swe-context", met)
 
 
 def _repositories(data: Path) -> list[list[Path]]:
@@ -76,6 +77,12 @@ def _learned(paths: list[Path]) -> list[tuple[str, str]]:
         return _remedies(workspace)
 
 
+def _write_remedies(out: Path, name: str, met: list[tuple[str, str]]) -> None:
+    known = [(message, remedy) for message, remedy in met if remedy]
+    print(f"{name}: {len(met)} errors may teach, {len(known)} of them have a remedy")
+    _write(out / f"remedies-{name}.tsv", _sample(known))
+
+
 def _write(path: Path, lines: Iterator[str]) -> None:
     path.write_text("".join(f"\t{line}\n" for line in lines))
 
@@ -91,11 +98,11 @@ def _remedies(workspace: Workspace) -> list[tuple[str, str]]:
 
 
 def _told(workspace: Workspace, failure: Failure) -> str:
-    """What mended an error; else what is known of its class, as a hook would tell it."""
+    """The remedy of the class of an error; empty if none is known."""
     is_known = workspace.index.body(failure.id) is not None
     record = workspace.get(failure.id) if is_known else None
     told = record.prevention if isinstance(record, AntiPattern) else ""
-    return " ".join((failure.do or told or "(nothing)").split())
+    return " ".join((told or "").split())
 
 
 def _sample(met: list[tuple[str, str]]) -> Iterator[str]:

@@ -226,14 +226,22 @@ def _resolutions(met: list[Occurrence], archived: list[Resolution]) -> list[Reso
         same = best.get(group(resolution.do))
         best[group(resolution.do)] = _joined(same, resolution) if same else resolution
     ranked = [_supported(entry, met) for entry in best.values()]
+    complained = _complained(met)
     overcame = _overcame(ranked)
     ranked.sort(
         key=lambda resolution: (len(brought_in(resolution.do)), resolution.do)
     )  # what is plain is told first
     ranked.sort(key=_newest, reverse=True)
+    ranked.sort(key=lambda resolution: not complained & {*content(_explained(resolution))})
     ranked.sort(key=_names)
     ranked.sort(key=_wording, reverse=True)
     return sorted(ranked, key=lambda resolution: _worth(resolution, overcame), reverse=True)
+
+
+def _complained(met: list[Occurrence]) -> frozenset[str]:
+    """Words of what a linter's rule complains of; of other errors none."""
+    of_rules = (at.failure for at in met if at.failure.key.template.startswith(RULE))
+    return frozenset(word for failure in of_rules for word in content(failure.line))
 
 
 def _tried(occurrence: Occurrence) -> Resolution:
@@ -275,8 +283,13 @@ def _wording(resolution: Resolution) -> int:
 
 def _names(resolution: Resolution) -> int:
     """Count the names of code in an explanation: without any it holds in other places."""
-    explained, example, _ = resolution.do.partition(_EXAMPLE)
-    return len(_CODE.findall(explained)) if example else 0
+    has_example = _EXAMPLE in resolution.do
+    return len(_CODE.findall(_explained(resolution))) if has_example else 0
+
+
+def _explained(resolution: Resolution) -> str:
+    """The words of a remedy, without its example."""
+    return resolution.do.partition(_EXAMPLE)[0]
 
 
 def _worth(resolution: Resolution, overcame: set[str]) -> float:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from loki_memory.consolidation.step_sequences import Move, move
 from loki_memory.models import Action, Episode, error_signature
 from loki_memory.models.diagnostics import rule
-from loki_memory.models.error_noise import destroys, is_usage, teaches
+from loki_memory.models.error_noise import destroys, teaches
 from loki_memory.models.error_signature import (
     Key,
     head,
@@ -234,7 +234,7 @@ def _remedy(episode: Episode, met: _Met, found: Key) -> _Remedy:
         if failed and not is_command and _is_corrected(failed, met.resolution):
             return _exchange(failed, met.resolution, found.param)
         return _Remedy(_cut(met.resolution, _SAID), brought_in(met.resolution))
-    if met.step < 0 or (episode.captured and not is_usage(met.line)):
+    if met.step < 0 or episode.captured:
         return _Remedy()  # of a captured session `ingest` has judged what mended the error
     return _later(log[met.step : met.step + 1 + _WITHIN], found)
 

@@ -44,19 +44,29 @@ class Repair(NamedTuple):
     refused: str = ""  # an option that the error names and the command that worked has not
     exchange: Exchange | None = None  # the program that failed, and the one that worked
     silences: bool = False  # the hunk tells the linter that the code is meant so, and why
+    is_general: bool = False  # the hunk can be done in other places too
 
     def line(self) -> str:
-        """The repair in one line."""
+        """The repair in one line; empty if nobody could act on it in another place."""
         example = self.hunk or (f"`{self.command}`" if self.command else "")
         told = self._advice() if self._is_shown_best() else self.explanation
         told = told or self._advice()
         if told and example:
             end = "" if told.endswith((".", "!", ":")) else "."
             return f"{told}{end} {'' if told.endswith(':') else 'E.g. '}{example}"
-        if told or not example:
-            return told
-        verb = "" if self.hunk[:1].isalpha() else "Change " if self.hunk else "Run "
-        return f"{verb}{example}"[:1].upper() + f"{verb}{example}"[1:]
+        return told or self._bare()
+
+    def _bare(self) -> str:
+        """The command that worked, or a change that explains itself."""
+        if self.command:
+            return f"Run `{self.command}`"
+        if not self.hunk or not self.is_general:
+            return ""
+        return (
+            f"{self.hunk[:1].upper()}{self.hunk[1:]}"
+            if self.hunk[:1].isalpha()
+            else f"Change {self.hunk}"
+        )
 
     def _is_shown_best(self) -> bool:
         """Check if the parts say what to do and the explanation does not."""
@@ -97,7 +107,10 @@ def _with_change(
     if place and not place.rule and _is_own_script(steps[:at], place):
         return found  # a slip in a file that was written a moment ago
     change = best_change(steps[at + 1 : last], error, place)
-    return found._replace(hunk=change.text, silences=change.silences) if change else found
+    if change is None:
+        return found
+    is_general = change.is_general and finding is not None
+    return found._replace(hunk=change.text, silences=change.silences, is_general=is_general)
 
 
 def _is_own_script(before: Sequence[Step], place: Diagnostic) -> bool:

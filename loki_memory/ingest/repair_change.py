@@ -35,6 +35,7 @@ _SUPERFLUOUS = re.compile(
 _NAME = re.compile(r"\b[a-z]\w*\.[A-Z]\w*|(?<=`)[\w.]+(?=`)")
 _DECLARED = re.compile(r"(?<=\bfunc )\w+|(?<=\bdef )\w+|(?<=\bfunction )\w+|(?<=\bclass )\w+")
 _LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`")
+OWN_NAME = re.compile(r"\b[a-z]+[A-Z]\w*|\b[A-Za-z]+_\w+|\b[A-Z][a-z]+[A-Z]\w*")
 _ERROR_NAME = re.compile(r"\b\w*(?:err|error|exception)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
@@ -46,6 +47,7 @@ class CodeChange(NamedTuple):
 
     text: str
     silences: bool = False  # it tells a linter that the code is meant so, and why
+    is_general: bool = False  # it brings no name that only one place has
 
 
 def best_change(steps: Sequence[Step], error: str, finding: Diagnostic | None) -> CodeChange | None:
@@ -57,7 +59,19 @@ def best_change(steps: Sequence[Step], error: str, finding: Diagnostic | None) -
     if best[0] < _LEAST:
         return None
     hunk = hunks[-best[1]]
-    return _shown(hunk) if _is_meant(hunk, words, finding) else None
+    shown = _shown(hunk) if _is_meant(hunk, words, finding) else None
+    return shown._replace(is_general=_is_general(hunk, error)) if shown else None
+
+
+def _is_general(hunk: Hunk, error: str) -> bool:
+    """Check that a change says more than its error, and brings no name that only one place has.
+
+    The other place that meets the error has other names, also where the error quotes them.
+    """
+    known, added = f"{hunk.removed}\n{_LITERAL.sub('', error)}", _LITERAL.sub("", hunk.added)
+    has_news = any(word not in known for word in _WORD.findall(added))
+    names = [name for name in OWN_NAME.findall(added) if not _ERROR_NAME.search(name)]
+    return has_news and all(name in known for name in names)
 
 
 def _joined(hunks: Iterable[Hunk]) -> list[Hunk]:

@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 from loki_memory.files.redaction import clip
 from loki_memory.ingest.steps import Step
-from loki_memory.models.error_noise import INLINE, destroys, is_environment, is_usage
+from loki_memory.models.error_noise import (
+    INLINE,
+    destroys,
+    is_environment,
+    is_self_explaining,
+    is_usage,
+)
 from loki_memory.models.error_signature import head, is_other_form
 from loki_memory.models.text import without_home
 
@@ -42,6 +48,7 @@ _NOT_THERE = re.compile(
 _NO_MODULE = re.compile(r"No module named '?([\w.]+)")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
+_PART_OF_COMMAND = re.compile(r"--?[a-z][\w-]*|[A-Za-z][\w-]+")
 _NAMED_OPTION = re.compile(r"option [`'\"]?([a-z][\w-]+)")
 _HASH = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b")
 _CHAIN = re.compile(r"&&|\|\||;|\n")
@@ -52,6 +59,7 @@ _ASKS = re.compile(r"\s(?:--version|-V|--help|-h|help|version)\s*$")  # nothing 
 _INTERPRETERS = frozenset({"python", "node", "bash", "sh", "zsh", "ruby", "perl", "deno", "php"})
 _MANNER = frozenset({"-q", "-v", "-vv", "-s", "-x", "-xvs", "--quiet", "--verbose", "--silent"})
 _ASSIGNED = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
+_NUMBERED = re.compile(r"/\d{2,}(?:/|$|\s)")  # one issue, one pull request, one run
 _FOLDER = re.compile(r"(?<=\bgit) -C \S+")  # where one machine has the project
 
 
@@ -188,7 +196,21 @@ def _other_form(wrong: str, form: str, error: str) -> Form | None:
     is_whole = given == others[: len(given)] or is_environment(error)
     if exchange.wrong != exchange.right and is_whole:
         return Form(shown, exchange)
-    return Form(shown) if is_other_form(wrong, form) else None
+    is_told = is_other_form(wrong, form) and _brings_news(wrong, form, error)
+    return Form(shown) if is_told else None
+
+
+def _brings_news(wrong: str, form: str, error: str) -> bool:
+    """Check that a form has a word that the failed one and its error lack.
+
+    Another path is news only where the error does not say itself what is wrong.
+
+    >>> _brings_news("pip install -e app", "pip install -e ./app -q", "app should be a path")
+    False
+    """
+    known = {*_PART_OF_COMMAND.findall(f"{wrong} {error}")}
+    words = [word for word in _gist(form) if "/" not in word or not is_self_explaining(error)]
+    return any(part not in known for part in _PART_OF_COMMAND.findall(" ".join(words)))
 
 
 def _last(program: str) -> str:
@@ -227,10 +249,10 @@ def _gist(command: str) -> list[str]:
 
 def _told(command: str) -> str:
     """A command as it is told; empty if nothing of it can be, or if it may destroy something."""
-    if destroys(command):
-        return ""
     plain = " ".join(_FOLDER.sub("", _CONTINUED.sub(" ", command)).split())
+    if destroys(plain):
+        return ""
     plain = _SHORTENED.sub("", plain)
     line = _HASH.sub("<hash>", without_home(plain))
-    is_private = "~/" in line or "~\\" in line
+    is_private = "~/" in line or "~\\" in line or _NUMBERED.search(line)
     return clip(line, _SHOWN) if re.search(r"\w\W+\w", line) and not is_private else ""

@@ -7,14 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from loki_memory.consolidation.similarity import content, is_form, stem
+from loki_memory.ingest.repair_change import OWN_NAME
 from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_score import CODE_NAME, HEDGE
 from loki_memory.ingest.statements import tidy
 from loki_memory.ingest.steps import Step
 from loki_memory.models.diagnostics import Diagnostic
+from loki_memory.models.error_noise import is_self_explaining
+from loki_memory.models.lesson_text import points
 
 _LEAST = 1.15  # of the score, chosen on hand-judged remedies
 _LEAST_WORDS, _MOST_WORDS = 5, 45
+_NEW_WORDS = 3  # of content, that an explanation adds to an error that says what to do
 # What was done, as the message after the success tells it, and what the next one has to do.
 _IMPERATIVES = {
     "added": "add",
@@ -73,9 +77,13 @@ _REFUSED = re.compile(  # questions, the first person, hashes, paths of one mach
     r"|\bthis (?:worktree|repo(?:sitory)?|branch|machine|session|checkout)\b"
 )
 _SILENCING = re.compile(
-    r"\b(?:mark\w* (?:\w+ ){0,2}as (?:safe|ignored)|suppress|silenc(?:e|ing))\b", re.IGNORECASE
+    r"\b(?:mark\w* (?:\w+ ){0,2}as (?:safe|ignored)|suppress|silenc(?:e|ing))\b"
+    r"|\b(?:fix is|add(?:ing)?|us(?:e|ing)|with) (?:an? |the )?\W*"
+    r"(?:nolint|noqa|eslint-disable|ts-ignore|type: ?ignore|pylint: ?disable)",
+    re.IGNORECASE,
 )
-_OWN_NAME = re.compile(r"\b[a-z]+[A-Z]\w*|\b[A-Za-z]+_\w+|\b[A-Z][a-z]+[A-Z]\w*")
+# A note about one place that has still to be done: "`errcheck` in the tests - need to check it".
+_NOTE = re.compile(r"^\W*[\w-]+\W? (?:\w+ )?(?:in|on|at|for) [^.]{1,60}? [\u2013\u2014-] ")
 _FIRST_NAME = re.compile(r"^\W*`([a-z][a-z0-9]+)`")
 _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
 # Words that every error and every sentence about one may have.
@@ -107,7 +115,9 @@ def explanation(
     words = frozenset(content(error)) - frozenset(content(steps[0].head if not finding else ""))
     said = [*_said(text for step in steps for text in step.said), *_done(after)]
     ranked = [
-        (_score(sentence, words, finding), -sentence.number, sentence.text) for sentence in said
+        (_score(sentence, words, finding), -sentence.number, sentence.text)
+        for sentence in said
+        if _adds(sentence.text, error)
     ]
     good = [rank for rank in ranked if rank[0] >= _LEAST]
     telling = [rank for rank in good if tells(rank[2])] if finding else []
@@ -125,8 +135,14 @@ def _said(messages: Iterator[str]) -> Iterator[_Said]:
         for sentence in sentences(text):
             told = tidy(_ANNOUNCED.sub("", sentence).rstrip(":"))
             fits = _LEAST_WORDS <= len(told.split()) <= _MOST_WORDS
-            if fits and not _REFUSED.search(told) and not _silences_blindly(told):
+            if fits and not _is_unusable(told):
                 yield _Said(number, told, text)
+
+
+def _is_unusable(sentence: str) -> bool:
+    """Check for a sentence that says nothing to a reader who was not there."""
+    is_local = _REFUSED.search(sentence) or _NOTE.match(sentence) or points(sentence)
+    return bool(is_local) or _silences_blindly(sentence)
 
 
 def _silences_blindly(sentence: str) -> bool:
@@ -164,6 +180,17 @@ def _score(sentence: _Said, error: frozenset[str], finding: Diagnostic | None) -
     return score - 0.15 * number
 
 
+def _adds(sentence: str, error: str) -> bool:
+    """Check that a sentence says more than an error that says itself what to do.
+
+    >>> _adds("Need to use `exec.CommandContext`.", "exec.Command: use exec.CommandContext (noctx)")
+    False
+    """
+    if not is_self_explaining(error):
+        return True
+    return len(frozenset(content(sentence)) - frozenset(content(error)) - _GENERIC) >= _NEW_WORDS
+
+
 def _is_of_rule(sentence: _Said, words: frozenset[str], finding: Diagnostic) -> bool:
     """Check if a sentence names the rule, or what it complains of.
 
@@ -191,6 +218,6 @@ def _is_of_another(sentence: str, finding: Diagnostic) -> bool:
     True
     """
     text = finding.text()
-    names = {*_OWN_NAME.findall(sentence), *_RULE_CODE.findall(sentence)}
+    names = {*OWN_NAME.findall(sentence), *_RULE_CODE.findall(sentence)}
     names |= {*_FIRST_NAME.findall(sentence)}
     return any(name not in text for name in names)

@@ -37,7 +37,7 @@ _CONFLICT = re.compile(
 _RED_TEST = re.compile(
     r"^(?:---\s+FAIL|FAIL\b|FAILED\b|\s*(?:E\s+)?(?:AssertionError|assert )|[✗✕]|\S+\tfail\t"
     r"|\d+ (?:failed|failing)|Tests?:? +\d+ failed|panic: test|Error:\s+(?:Should|Not|Expected)\b)"
-    r"|expected .* (?:but )?(?:got|received|actual)|not equal",
+    r"|expected .* (?:but )?(?:got|received|actual)|not equal|\.\.\. (?:ERROR|FAIL)\b",
     re.IGNORECASE,
 )
 _TESTS = re.compile(
@@ -53,10 +53,11 @@ _ENVIRONMENT = re.compile(
     re.IGNORECASE,
 )
 _SELF_EVIDENT = re.compile(
-    r"imported and not used|declared and not used|undefined: |undeclared name|cannot find symbol"
-    r"|syntax error|SyntaxError|IndentationError|unexpected token|is not defined\b|missing return$"
-    r"|too many arguments in call|not enough arguments in call|redeclared in this block"
-    r"|cannot use .* as .* value|^\(eval\):\d+: (?:parse error|unmatched)",
+    r"imported and not used|declared and not used|has no field or method|undefined: "
+    r"|undeclared name|cannot find symbol|syntax error|SyntaxError|IndentationError"
+    r"|unexpected token|is not defined\b|missing return$|too many arguments in call"
+    r"|not enough arguments in call|redeclared in this block|cannot use .* as .* value"
+    r"|^\(eval\):\d+: (?:parse error|unmatched)",
     re.IGNORECASE,
 )
 _NOTHING = re.compile(
@@ -75,7 +76,11 @@ _USAGE = re.compile(
     r"|externally-managed-environment|requires? (?:an? )?(?:argument|value)",
     re.IGNORECASE,
 )
-
+_DIRECTS = re.compile(
+    r"\b(?:use|rewrite|replace|remove|omit|expected|only one|should (?:either )?be|must (?:not )?be"
+    r"|(?:can|could) be replaced|did you mean)\b",
+    re.IGNORECASE,
+)
 _DESTROYS = re.compile(
     r"\bgit (?:stash (?:drop|clear)|reset --hard|clean|checkout (?:--|\.)|restore|branch -D"
     r"|push .*(?:--force|-f)\b|update-ref|reflog|read-tree"
@@ -107,6 +112,11 @@ def is_client_tool(name: str) -> bool:
 def is_usage(line: str) -> bool:
     """Tell whether a command was called in a way that it does not know."""
     return _USAGE.search(line) is not None
+
+
+def is_self_explaining(line: str) -> bool:
+    """Tell whether an error says itself what to do."""
+    return is_usage(line) or _DIRECTS.search(line) is not None
 
 
 def is_environment(line: str) -> bool:
