@@ -57,7 +57,7 @@ def write(project: Path, folder: str, **fields: Any) -> None:
 
 def state(ws: Workspace, *sessions: str, text: str = GOTCHA, **fields: Any) -> None:
     """Episodes of these sessions in which the agent said something."""
-    statement = {"text": text, "type": "gotcha", "score": 0.45, **fields}
+    statement = {"text": text, "type": "fact", "score": 0.45, **fields}
     for day, session in enumerate(sessions, 1):
         ws.record(
             {

@@ -232,7 +232,7 @@ def _resolutions(met: list[Occurrence], archived: list[Resolution]) -> list[Reso
         key=lambda resolution: (len(brought_in(resolution.do)), resolution.do)
     )  # what is plain is told first
     ranked.sort(key=_newest, reverse=True)
-    ranked.sort(key=lambda resolution: not complained & {*content(_explained(resolution))})
+    ranked.sort(key=lambda resolution: _is_off_topic(resolution, complained))
     ranked.sort(key=_names)
     ranked.sort(key=_wording, reverse=True)
     return sorted(ranked, key=lambda resolution: _worth(resolution, overcame), reverse=True)
@@ -285,6 +285,12 @@ def _names(resolution: Resolution) -> int:
     """Count the names of code in an explanation: without any it holds in other places."""
     has_example = _EXAMPLE in resolution.do
     return len(_CODE.findall(_explained(resolution))) if has_example else 0
+
+
+def _is_off_topic(resolution: Resolution, complained: frozenset[str]) -> bool:
+    """Check for an explanation of one example that shares no word with what a rule complains of."""
+    has_example = _EXAMPLE in resolution.do
+    return has_example and complained.isdisjoint(content(_explained(resolution)))
 
 
 def _explained(resolution: Resolution) -> str:

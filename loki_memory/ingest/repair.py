@@ -17,6 +17,7 @@ from loki_memory.consolidation.similarity import content
 from loki_memory.ingest.repair_change import best_change
 from loki_memory.ingest.repair_command import (
     Exchange,
+    is_replaced,
     is_same_command,
     left_out,
     substitute,
@@ -129,6 +130,8 @@ def _with_command(found: Repair, steps: Sequence[Step], at: int, end: int) -> Re
     if form is None:
         return found
     refused = left_out(error, failed.target, form.command)
+    if refused and not is_replaced(refused, failed.target, form.command):
+        return found  # that an unknown option has to go is what the error says
     return found._replace(command=form.command, exchange=form.exchange, refused=refused)
 
 

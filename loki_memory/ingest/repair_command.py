@@ -124,6 +124,18 @@ def left_out(error: str, failed: str, command: str) -> str:
     return given[0] if command and given and given[0] not in command.split() else ""
 
 
+def is_replaced(refused: str, failed: str, command: str) -> bool:
+    """Check that a command has another option in the place of a refused one, and nothing else new.
+
+    >>> is_replaced("--stat", "gh pr diff 7 --stat", "gh pr diff 7 --name-only")
+    True
+    >>> is_replaced("--no-stat", "git show --no-stat", "git show")
+    False
+    """
+    news = {*_gist(command)} - {*failed.split()}
+    return bool(news) and all(word.startswith("-") and word != refused for word in news)
+
+
 # -- which part of a chain -------------------------------------------------------------------------
 
 
