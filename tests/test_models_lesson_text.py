@@ -8,6 +8,7 @@ from loki_memory.models.lesson_text import objection, worth
 
 LESSONS = [
     "Build guards run in the `config:setup` hook only, since no other hook gets the command.",
+    "Commit messages should include the number of the ticket, and use US English.",
     "Every top-level test calls `t.Parallel()`, unless it changes process-global state.",
     "The importer needs a running Redis, because it locks the queue there.",
     "`main.py` prints errors to stderr, unless the error is a `SilentError`.",

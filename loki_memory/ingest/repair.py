@@ -63,11 +63,8 @@ class Repair(NamedTuple):
             return f"Run `{self.command}`"
         if not self.hunk or not self.is_general:
             return ""
-        return (
-            f"{self.hunk[:1].upper()}{self.hunk[1:]}"
-            if self.hunk[:1].isalpha()
-            else f"Change {self.hunk}"
-        )
+        line = self.hunk if self.hunk[:1].isalpha() else f"Change {self.hunk}"
+        return f"{line[:1].upper()}{line[1:]}"
 
     def _is_shown_best(self) -> bool:
         """Check if the parts say what to do and the explanation does not."""

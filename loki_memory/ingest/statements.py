@@ -28,7 +28,7 @@ from loki_memory.models.text import runs
 
 STORED = 0.15  # the least score that is kept
 PER_SESSION = 20
-PER_EPISODE = 8
+PER_EPISODE = 12  # with 8 a long episode loses what careful readers learned from it
 LONGEST = 300  # characters
 _DEFECTS = frozenset({"fact", "entity", "relationship"})  # types that may tell of a defect
 _STATED_BY_USER = 0.5  # the score of a preference or decision in the user's own words

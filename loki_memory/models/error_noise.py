@@ -77,8 +77,8 @@ _USAGE = re.compile(
     re.IGNORECASE,
 )
 _DIRECTS = re.compile(
-    r"\b(?:use|rewrite|replace|remove|omit|expected|only one|should (?:either )?be|must (?:not )?be"
-    r"|(?:can|could) be replaced|did you mean)\b",
+    r"(?<!in )(?<!to )(?<!not )\b(?:use|rewrite|replace|remove|omit)\b|\bexpected (?:an?|number)\b"
+    r"|\b(?:only one|should (?:either )?be|must (?:not )?be|could be replaced|did you mean)\b",
     re.IGNORECASE,
 )
 _DESTROYS = re.compile(

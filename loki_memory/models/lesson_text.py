@@ -66,12 +66,11 @@ _GUESSES = re.compile(  # hypotheses, plans, and what a reviewer thinks of somet
     re.IGNORECASE,
 )
 _EXPECTS = re.compile(  # a comment beside an assertion
-    r"\bshould (?:not |only )?(?:be (?:\w+ )?(?:nil|null|none|present|absent|empty|omitted|set"
-    r"|unset|true|false|equal|zero|unchanged|preserved|visible|called|found|returned|non-\w+)"
-    r"|capture|have|include|pass|show|verify)\b",
+    r"\bshould (?:not )?(?:be (?:\w+ )?(?:nil|null|none|present|absent|empty|omitted|true|false"
+    r"|equal|zero|unchanged|visible|returned|non-\w+)|capture|pass|show|verify)\b",
     re.IGNORECASE,
 )
-_WE = re.compile(r"\b(?:we|our|us|we're|we've|my|me)\b", re.IGNORECASE)  # in that session
+_WE = re.compile(r"\b(?:[Ww]e|[Oo]ur|us|[Ww]e're|[Ww]e've|[Mm]y|me)\b")  # in that session
 _ONE_PLACE = re.compile(r"in `[^`]+`(?: |,)|`[^`]+` (?:and `[^`]+` )?in `[^`]+`", re.IGNORECASE)
 _POINTS = re.compile(  # to something that a reader of the sentence alone does not see
     r"\A(?:this|that|these|those|it) |\A(?:after|when|once|if|before) (?:it|they|that|this)\b"
