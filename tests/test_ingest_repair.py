@@ -52,6 +52,26 @@ def test_what_runs_the_same_tests_replaces_a_runner_that_is_not_there() -> None:
     )
 
 
+STALE = "tests/api.test.ts(31,24): error TS2339: Property 'due' does not exist on type 'Todo'."
+
+
+def test_what_was_run_before_a_compiler_is_content_is_a_remedy_of_its_complaint() -> None:
+    work = failing("npm run test:contract", STALE)
+    work.call("Bash", command="npm run generate:types").call(
+        "Bash", command="npm run test:contract"
+    )
+    assert remedy(work) == "Run `npm run generate:types`"
+
+
+def test_a_command_beside_an_edit_is_no_remedy_of_a_compilers_complaint() -> None:
+    work = failing("npm run test:contract", STALE)
+    work = edit(work, "tests/api.test.ts", "todo.due", "todo.dueDate")
+    work.call("Bash", command="npm run generate:types").call(
+        "Bash", command="npm run test:contract"
+    )
+    assert "generate" not in remedy(work)
+
+
 def test_a_pipe_that_hides_a_failure_is_no_success() -> None:
     work = failing("make build", "ld: cannot find -lz of the library")
     work.call("Bash", "error: linker failed", command="make build CFLAGS=-g 2>&1 | head -5")

@@ -52,7 +52,7 @@ class Repair(NamedTuple):
         example = self.hunk or (f"`{self.command}`" if self.command else "")
         told = self._advice() if self._is_shown_best() else self.explanation
         told = told or self._advice()
-        if told and example:
+        if told and example and example not in told:
             end = "" if told.endswith((".", "!", ":")) else "."
             return f"{told}{end} {'' if told.endswith(':') else 'E.g. '}{example}"
         return told or self._bare()
@@ -92,9 +92,16 @@ def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) ->
     last = end or at + 1 + _WITHOUT
     found = Repair(explanation(steps[at:last], error, finding, _after(steps, end, finding)))
     found = _with_change(found, steps, at, last, finding)
-    found = found if finding else _with_command(found, steps, at, end)
-    is_idle = finding is not None and not found.hunk and not tells(found.explanation)
+    if finding is None or not _is_edited(steps[at + 1 : end]):
+        found = _with_command(found, steps, at, end)
+    has_shown = found.hunk or found.command or tells(found.explanation)
+    is_idle = finding is not None and not has_shown
     return Repair() if is_idle else found  # a rule is met again, where only what to do helps
+
+
+def _is_edited(steps: Sequence[Step]) -> bool:
+    """Check if files were changed by hand: then this mended a compiler's complaint."""
+    return any(step.worked and step.hunks for step in steps)
 
 
 def _with_change(
