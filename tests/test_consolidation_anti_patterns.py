@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from loki_memory.consolidation.anti_patterns import antipatterns
 from loki_memory.consolidation.failures import mishaps
+from loki_memory.consolidation.features import EpisodeFeatures, episode_features
 from loki_memory.consolidation.snapshot import Snapshot, Thresholds
 from loki_memory.consolidation.weigh import weigh
 from loki_memory.models import (
@@ -265,6 +266,32 @@ def test_who_overcame_it_by_what_is_not_kept_is_listed_as_otherwise() -> None:
     assert only(*ways).document()["otherwise"] == ["ep-2026-01-01-001", "ep-2026-01-02-001"]
     unknown = [met(8), met(9, resolution="Try way 9", outcome="failure")]
     assert "otherwise" not in only(*ways[:3], *unknown).document()
+
+
+def test_a_command_that_worked_helps_though_the_task_failed() -> None:
+    error = {
+        "type": "python",
+        "message": "ImportError: No module named pathlib",
+        "resolution": "Use `python3` instead of `python`. E.g. `python3 a.py`",
+        "command": "python3 a.py",
+    }
+    episodes = [_failed(day, error) for day in (1, 2)]
+    (known,) = [one for one in antipatterns(Snapshot(episodes)).put if isinstance(one, AntiPattern)]
+    assert (known.prevention or "").startswith("Use `python3` instead of `python`. E.g. ")
+    assert [len(resolution.for_) for resolution in known.resolutions] == [2]
+
+
+def _failed(day: int, error: dict[str, str]) -> EpisodeFeatures:
+    other = {**error, "resolution": error["resolution"].replace("a.py", f"b{day}.py")}
+    episode = {
+        "id": f"ep-2026-01-{day:02}-001",
+        "timestamp": f"2026-01-{day:02}T10:00:00Z",
+        "context": {"goal": "Run it"},
+        "outcome": "failure",
+        "captured": True,
+        "errors_encountered": [other, error],
+    }
+    return episode_features(parse(Episode, episode))
 
 
 def test_what_is_kept_again_is_no_longer_listed_as_otherwise() -> None:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.failures import BARE, RULE, Failure, brought_in, group
+from loki_memory.consolidation.failures import BARE, EXAMPLE, RULE, Failure, brought_in, group
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.provenance import DEAD, SAME, extra, least_trusted, newest
 from loki_memory.consolidation.similarity import content
@@ -37,7 +37,6 @@ from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_noise import is_usage
 from loki_memory.models.links import Tombstone
 
-_EXAMPLE = " E.g. "
 _CODE = re.compile(r"`[^`]+`")
 _TELLING = 4  # words of content that the messages of a rule must share to be told by them
 _COMMANDS = 2  # that report a rule most often
@@ -278,24 +277,24 @@ def _newest(resolution: Resolution) -> str:
 def _wording(resolution: Resolution) -> int:
     """Return what explains comes before what only shows a change or a command."""
     is_bare = BARE.match(resolution.do) is not None
-    return 0 if is_bare else 2 if _EXAMPLE in resolution.do else 1
+    return 0 if is_bare else 2 if EXAMPLE in resolution.do else 1
 
 
 def _names(resolution: Resolution) -> int:
     """Count the names of code in an explanation: without any it holds in other places."""
-    has_example = _EXAMPLE in resolution.do
+    has_example = EXAMPLE in resolution.do
     return len(_CODE.findall(_explained(resolution))) if has_example else 0
 
 
 def _is_off_topic(resolution: Resolution, complained: frozenset[str]) -> bool:
     """Check for an explanation of one example that shares no word with what a rule complains of."""
-    has_example = _EXAMPLE in resolution.do
+    has_example = EXAMPLE in resolution.do
     return has_example and complained.isdisjoint(content(_explained(resolution)))
 
 
 def _explained(resolution: Resolution) -> str:
     """The words of a remedy, without its example."""
-    return resolution.do.partition(_EXAMPLE)[0]
+    return resolution.do.partition(EXAMPLE)[0]
 
 
 def _worth(resolution: Resolution, overcame: set[str]) -> float:

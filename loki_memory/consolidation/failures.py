@@ -52,6 +52,7 @@ _LINES_OF_PLACE = re.compile(r"^\d+-\d+ | \(lines? \d+\)")
 BARE = re.compile(r"(?:Run|Change|Add|Remove) `")  # a remedy that explains nothing
 RULE = "rule "  # before the rule of a linter, in the key of its error
 _EXAMPLE = ", e.g. "
+EXAMPLE = " E.g. "  # before the example of a remedy in words
 _ARROW = " -> "
 _WITH = "with "
 _LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
@@ -84,6 +85,7 @@ class _Met(NamedTuple):
     step: int
     resolution: str
     type: str = ""
+    is_proven: bool = False  # the command that its remedy names has worked
 
 
 class _Known(NamedTuple):
@@ -103,8 +105,8 @@ class _Remedy(NamedTuple):
 
 @lru_cache(maxsize=16384)
 def group(do: str) -> str:
-    """The key of a resolution: the exchange of names, not the command that shows it."""
-    return normal(do.partition(_EXAMPLE)[0])
+    """The key of a resolution: the exchange of names, or the advice, not its example."""
+    return normal(do.partition(_EXAMPLE)[0].partition(EXAMPLE)[0])
 
 
 def brought_in(do: str) -> frozenset[str]:
@@ -142,7 +144,8 @@ def _met(episode: Episode) -> Iterator[_Met]:
         steps = [at for at in failing if at not in told and _is_same(whole, log[at].error or "")]
         told.update(steps[:1])
         resolution = (error.resolution or "").strip()
-        yield _Met(complaint(whole), steps[0] if steps else -1, resolution, error.type)
+        step, has_worked = steps[0] if steps else -1, bool(error.command)
+        yield _Met(complaint(whole), step, resolution, error.type, has_worked)
     for at in failing:
         if at not in told:
             yield _Met(complaint(log[at].error or ""), at, "")
@@ -202,7 +205,7 @@ def _mishap(episode: Episode, known: _Known) -> Failure:
     id_, found, met = known
     remedy = _remedy(episode, met, found)
     line = _general(met.line) if rule(met.line) else with_command(_public(met.line), found.head)
-    worked = episode.outcome != "failure"
+    worked = met.is_proven or episode.outcome != "failure"
     return Failure(id_, found, line, *remedy, worked=worked, command=_reported_by(episode, met))
 
 
