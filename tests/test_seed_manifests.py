@@ -163,6 +163,19 @@ def test_other_manifests_state(project: Path, files: dict[str, str], text: str) 
     assert text in proposed(project, files)
 
 
+def test_two_tools_that_are_configured_for_one_job_are_both_named(project: Path) -> None:
+    settings = "[tool.mypy]\nfiles = ['a']\n[tool.pyright]\ninclude = ['a']\n"
+    found = proposed(project, {"pyproject.toml": settings})
+    assert "Types are checked with `mypy` and `pyright`." in found
+
+
+def test_the_entry_point_is_the_one_for_import(project: Path) -> None:
+    inner = '{"require": "./a.cjs", "default": "./index.js"}'
+    manifest = f'{{"main": "./a.cjs", "exports": {{".": {{"default": {inner}}}}}}}'
+    found = proposed(project, {"package.json": manifest, "index.js": "", "a.cjs": ""})
+    assert "The package's entry point is `./index.js`." in found
+
+
 def test_two_languages_are_told_apart(project: Path) -> None:
     found = proposed(
         project,

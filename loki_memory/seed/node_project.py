@@ -32,6 +32,7 @@ _LOCKS = {
     "npm-shrinkwrap.json": "npm",
 }
 _NOTHING = re.compile(r"\s*(?:echo\b.*|exit \d|true|:)\s*", re.DOTALL)  # `npm init` writes one
+_CONDITIONS = 3  # levels of conditions in `exports`
 _SHORT = {"test", "start"}  # npm knows them without `run`
 
 
@@ -178,7 +179,8 @@ def _parts(node: NodeProject) -> Iterator[Proposal]:
 def _entry(manifest: Table) -> str:
     exported = manifest.get("exports")
     root = table(manifest, "exports").get(".", exported)
-    if isinstance(root, dict):
-        root = root.get("import") or root.get("default")
+    for _ in range(_CONDITIONS):
+        if isinstance(root, dict):
+            root = root.get("import") or root.get("default")
     found = root if isinstance(root, str) else manifest.get("main")
     return found if isinstance(found, str) else ""

@@ -25,6 +25,7 @@ from loki_memory.seed.project_files import ProjectFiles
 from loki_memory.seed.proposal import (
     CI_STEP,
     COMMANDS,
+    CONFIGURED,
     CONVENTIONS,
     GROUPS,
     HISTORY,
@@ -41,6 +42,7 @@ _PARTS = 3  # commands of one job that a line names
 _OF_SCRIPTS = frozenset({"dev", "start"})  # `make dev` may as well prepare a machine
 # Jobs that may be done in parts: what is called `build:version` need not build anything.
 _IN_PARTS = frozenset({"test", "lint", "types", "format"})
+_BY_SEVERAL = frozenset({"lint", "types"})  # that several tools may do side by side
 _CHECKS = ("--check", "--diff", " -l ")
 
 
@@ -142,6 +144,8 @@ def _best(tasks: Sequence[Task], ci: Sequence[CiFile]) -> list[Task]:
         return 2 * task.rank + 3 * task.is_part - is_confirmed
 
     best = min(tasks, key=order)
+    if best.purpose in _BY_SEVERAL and best.rank == CONFIGURED:
+        return [task for task in tasks if task.rank == CONFIGURED][:_PARTS]
     if not best.is_part:
         return [best]
     return [task for task in tasks if task.is_part and task.source == best.source][:_PARTS]
@@ -158,6 +162,7 @@ def _line(purpose: str, language: str, tasks: list[Task], ci: Sequence[CiFile]) 
     confirmed = (
         path for task in tasks for path in ci_files.sources_of(ci, task.command, task.runs)
     )
-    sources = tuple(dict.fromkeys([best.source, *confirmed]))[:_PARTS]
+    defined = (task.source for task in tasks)
+    sources = tuple(dict.fromkeys([*defined, *confirmed]))[:_PARTS]
     worth = job.worth - bool(language)
     return Proposal(f"{said}{runs}.", "convention", COMMANDS, sources, worth)

@@ -32,7 +32,7 @@ _NAMES = {
     "test": "test tests unit unittest unittests pytest spec specs jest vitest mocha",
     "lint": "lint linter linters linting eslint ruff flake8 pylint clippy rubocop pre-commit "
     "precommit golangci-lint stylelint oxlint style codestyle",
-    "types": "typecheck type-check typechecking typing mypy pyright check-types "
+    "types": "type typecheck type-check typechecking typing mypy pyright check-types "
     "types-check test-types type-checking lint-types phpstan",
     "format": "format fmt black prettier reformat formatting autoformat",
     "check": "check checks ci verify validate qa check-all",

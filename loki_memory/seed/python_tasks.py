@@ -147,12 +147,12 @@ def _configured(python: PythonProject, packages: list[str]) -> Iterator[tuple[st
         yield "format", "ruff format", PROJECT
     yield "format", "black .", where("black")
     yield "lint", "flake8", where("flake8", ".flake8") or _in_tox(files, "flake8")
-    yield "types", "pyright", where("pyright", "pyrightconfig.json")
     checked = mypy_settings(python)
     if checked.keys() & {"files", "packages", "modules"}:
         yield "types", "mypy", where("mypy", "mypy.ini", ".mypy.ini")
     elif len(packages) == 1:
         yield "types", f"mypy {packages[0]}", where("mypy", "mypy.ini", ".mypy.ini")
+    yield "types", "pyright", where("pyright", "pyrightconfig.json")
 
 
 def _in_tox(files: ProjectFiles, section: str) -> str:
