@@ -71,6 +71,7 @@ CALLS = {
     "pause": "pause --for 2h",
     "resume": "resume",
     "init": "init",
+    "seed": "seed",
     "trust": "trust --yes",
     "sync": "sync",
     "rebuild": "rebuild",

@@ -112,6 +112,16 @@ def test_a_lock_file_says_how_the_environment_is_entered(project: Path) -> None:
     assert "Dependencies are installed with `uv sync`." in found
 
 
+def test_a_tool_of_another_group_is_run_with_that_group(project: Path) -> None:
+    groups = "[dependency-groups]\ndev = [{include-group = 'test'}]\ntest = ['pytest']\n"
+    groups += (
+        "types = ['mypy>=1']\n[tool.mypy]\nfiles = ['a']\n[tool.pytest.ini_options]\naddopts = ''"
+    )
+    found = proposed(project, {"pyproject.toml": groups, "uv.lock": ""})
+    assert "Tests run with `uv run pytest`." in found
+    assert "Types are checked with `uv run --group types mypy`." in found
+
+
 def test_a_tool_that_the_environment_does_not_have_is_not_run_in_it(project: Path) -> None:
     hooks = "repos:\n- repo: x\n  hooks:\n  - id: mypy\n"
     settings = "[tool.mypy]\nfiles = ['a']\n[tool.ruff]\nline-length = 99\n"

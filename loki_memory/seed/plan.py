@@ -158,6 +158,8 @@ def _line(purpose: str, language: str, tasks: list[Task], ci: Sequence[CiFile]) 
     said = job.of_language.format(language, named) if language else job.sentence.format(named)
     if purpose == "format" and any(mark in f"{best.command} {best.runs} " for mark in _CHECKS):
         said = f"Formatting is checked with {named}"
+    if purpose == "docs" and "serve" in best.runs:
+        said = f"The documentation is served with {named}"
     runs = f", which runs `{best.runs}`" if best.runs and len(tasks) == 1 else ""
     confirmed = (
         path for task in tasks for path in ci_files.sources_of(ci, task.command, task.runs)

@@ -9,7 +9,7 @@ import ast
 import re
 from typing import NamedTuple
 
-from loki_memory.seed.project_files import ProjectFiles, Table, table
+from loki_memory.seed.project_files import ProjectFiles, Table, table, texts
 from loki_memory.seed.proposal import plain
 
 PYTHON = "Python"
@@ -45,11 +45,22 @@ class PythonProject(NamedTuple):
 
     def runner(self, tool: str) -> str:
         """The prefix of a tool's call in the project's environment, if that has the tool."""
-        locks = {"uv.lock": "uv run ", "poetry.lock": "poetry run ", "pdm.lock": "pdm run "}
+        if self.files.has("uv.lock"):
+            return self._uv(tool)
+        locks = {"poetry.lock": "poetry run ", "pdm.lock": "pdm run "}
         lock = next(filter(self.files.has, locks), "")
-        named = re.compile(rf"""["']{re.escape(tool)}\b(?!-)""")
-        is_there = named.search(self.files.text(PROJECT)) or named.search(self.files.text(lock))
+        is_there = re.search(rf"""\b{re.escape(tool)}\b(?!-)""", self.files.text(PROJECT))
         return locks[lock] if lock and is_there else ""
+
+    def _uv(self, tool: str) -> str:
+        """The call of uv, which by default installs the group `dev` only."""
+        groups = table(self.project, "dependency-groups")
+        required = table(self.project, "project").get("dependencies")
+        listing = [name for name in groups if _names(groups[name], tool)]
+        if _names(required, tool) or not _included(groups, "dev").isdisjoint(listing):
+            return "uv run "
+        group = next(iter(plain(listing, 40)), "")
+        return f"uv run --group {group} " if group else ""
 
     def packages(self) -> list[str]:
         """The folders of its import packages."""
@@ -57,6 +68,29 @@ class PythonProject(NamedTuple):
         inside = [f"src/{name}" for name in files.names("src")]
         found = inside or [name for name in files.names() if name not in _BESIDE]
         return [path for path in plain(found, 60) if files.has(f"{path}/__init__.py")]
+
+
+def _names(requirements: object, tool: str) -> bool:
+    """Check if requirements name a tool, with whatever version."""
+    return any(
+        re.match(rf"{re.escape(tool)}(?![\w.-])", entry, re.IGNORECASE)
+        for entry in texts(requirements)
+    )
+
+
+def _included(groups: Table, group: str) -> set[str]:
+    """A dependency group, and all that it includes."""
+    found: set[str] = set()
+    waiting = [group]
+    while waiting:
+        name = waiting.pop()
+        if name in groups and name not in found:
+            found.add(name)
+            listed = groups[name] if isinstance(groups[name], list) else []
+            waiting += texts(
+                [entry.get("include-group") for entry in listed if isinstance(entry, dict)]
+            )
+    return found
 
 
 def read(files: ProjectFiles) -> PythonProject | None:
