@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loki_memory.files import redaction
+from loki_memory.files import private_keys, redaction, secret_formats, secret_names
 from loki_memory.files.redaction import (
     clip,
     clip_end,
@@ -587,7 +587,10 @@ def test_there_are_enough_of_both() -> None:
     assert len(set(BENIGN)) >= 120
 
 
-@pytest.mark.parametrize("path", [redaction.__file__, __file__])
+MODULES = (redaction, secret_formats, secret_names, private_keys)
+
+
+@pytest.mark.parametrize("path", [*(module.__file__ for module in MODULES), __file__])
 def test_our_own_files_hold_no_secret(path: str) -> None:
     text = Path(path).read_text(encoding="utf-8")
     assert [text[start:end] for _, start, end in find_secrets(text)] == []
@@ -668,8 +671,8 @@ PIECES = st.sampled_from(
         *(token for _, token in TOKENS),
         *(text.replace("{}", PASSWORD) for _, text in ANNOUNCED),
         *(text.replace("{}", secret, 1) for _, text, secret in FORMATS),
-        *(rule.marks[0] for rule in redaction.TOKENS),
-        *(rule.marks[0] for rule in redaction.FORMATS),
+        *(rule.marks[0] for rule in secret_formats.TOKENS),
+        *(rule.marks[0] for rule in secret_formats.FORMATS),
         *("password", "token", "secret key", "pass", "Bearer ", "Basic ", LOGIN, JWT, PASSWORD),
         *("=", ": ", " is ", '"', "'", "\\", "\\n", "\n", " ", "://", "@", ":", "[", "]", "-", "_"),
         *("[REDACTED:password]", "[REDACTED:", "REDACTED", "-----BEGIN", "-----END", "-----"),
