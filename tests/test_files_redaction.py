@@ -111,6 +111,51 @@ TOKENS = [
     ("xai_key", "xa" + "i-" + some(80)),
     ("perplexity_key", "pp" + "lx-" + some(48)),
     ("tailscale_key", "ts" + "key-auth-" + some(12) + "-" + some(32)),
+    ("rubygems_key", "ruby" + "gems_" + hexadecimal(48)),
+    ("sentry_token", "sn" + "trys_" + "ey" + "J" + some(80) + "_" + some(43)),
+    ("sentry_token", "sn" + "tryu_" + hexadecimal(64)),
+    ("planetscale_token", "pscale" + "_tkn_" + some(43)),
+    ("planetscale_token", "pscale" + "_pw_" + some(43)),
+    ("netlify_token", "nf" + "p_" + some(36)),
+    ("square_token", "sq0" + "atp-" + some(22)),
+    ("square_token", "sq0" + "csp-" + some(43)),
+    ("square_token", "EA" + "AA" + some(60)),
+    ("facebook_token", "EA" + "AC" + some(120)),
+    ("grafana_token", "gl" + "sa_" + some(32) + "_" + hexadecimal(8)),
+    ("atlassian_token", "ATAT" + "T3xFfGF0" + some(180)),
+    ("newrelic_key", "NR" + "AK-" + capitals(27)),
+    ("postman_key", "PM" + "AK-" + hexadecimal(24) + "-" + hexadecimal(34)),
+    ("pulumi_token", "pu" + "l-" + hexadecimal(40)),
+    ("easypost_key", "EZ" + "AK" + some(54)),
+    ("dynatrace_token", "dt0" + "c01." + capitals(24) + "." + capitals(64)),
+    ("figma_token", "fi" + "gd_" + some(40)),
+    ("mailgun_key", "ke" + "y-" + hexadecimal(32)),
+    ("hubspot_token", "pat-" + "na1-" + hexadecimal(8) + "-a1b2-c3d4-e5f6-" + hexadecimal(12)),
+    ("artifactory_key", "AK" + "Cp" + some(69)),
+    ("cloudflare_key", "v1.0" + "-" + hexadecimal(24) + "-" + hexadecimal(146)),
+    ("heroku_key", "HR" + "KU-" + some(60)),
+    ("render_key", "rn" + "d_" + some(32)),
+    ("vercel_token", "vc" + "p_" + some(56)),
+    ("langsmith_key", "lsv2" + "_pt_" + hexadecimal(32) + "_" + hexadecimal(10)),
+    ("pinecone_key", "pc" + "sk_" + some(64)),
+    ("nvidia_key", "nv" + "api-" + some(64)),
+    ("posthog_key", "ph" + "x_" + some(43)),
+    ("resend_key", "r" + "e_" + some(8) + "_" + some(24)),
+    ("mailersend_key", "ml" + "sn." + hexadecimal(64)),
+    ("buildkite_token", "bk" + "ua_" + hexadecimal(40)),
+    ("circleci_token", "CCI" + "PAT_" + some(22) + "_" + hexadecimal(40)),
+    ("clojars_token", "CLO" + "JARS_" + some(60, "a1b2c3d4e5f6g7")),
+    ("sonar_token", "sq" + "u_" + hexadecimal(40)),
+    ("nuget_key", "oy" + "2" + some(43, "a1b2c3d4e5f6g7")),
+    ("terraform_token", some(14) + ".atl" + "asv1." + some(67)),
+    ("brevo_key", "xkey" + "sib-" + hexadecimal(64) + "-" + some(16)),
+    ("duffel_token", "duffel" + "_live_" + some(43)),
+    ("shippo_token", "shippo" + "_live_" + hexadecimal(40)),
+    ("prefect_key", "pn" + "u_" + some(36, "a1b2c3d4e5f6g7")),
+    ("readme_key", "rd" + "me_" + some(70, "a1b2c3d4e5f6g7")),
+    ("onepassword_token", "ops" + "_ey" + "J" + some(300)),
+    ("alibaba_key", "LT" + "AI" + some(20)),
+    ("mapbox_token", "sk." + "ey" + "J" + some(60) + "." + some(22)),
 ]
 
 # Where tokens turn up in memories; {} is the token.
@@ -186,6 +231,25 @@ FORMATS = [
     ("basic_auth", "curl -H 'Authorization: Basic {}'", LOGIN.rstrip("=")),
     ("fly_token", "FlyV1 {}", "fm" + "2_" + some(40)),
     ("telegram_token", "https://api.telegram.org/bot{}/getMe", digits(9) + ":A" + "A" + some(33)),
+    ("discord_webhook", "https://discord.com/api/webhooks/{}", digits(18) + "/" + some(68)),
+    ("teams_webhook", "https://acme.webhook.office.com/{}", "webhookb2/" + some(90)),
+    ("aws_signature", "https://b.s3.amazonaws.com/k?X-Amz-Signature={}", hexadecimal(64)),
+    ("vault_token", "Vault answered with {} here", "s" + "." + some(24)),
+    ("airtable_token", "Airtable wants {} here", "pa" + "t" + some(14) + "." + hexadecimal(64)),
+    ("mailchimp_key", "Mailchimp wants {} here", hexadecimal(32) + "-us12"),
+    ("password", "curl -s -u ana:{} https://example.org", PASSWORD),
+    ("password", "curl https://example.org --user 'ana:{}'", PASSWORD),
+    ("password", "sshpass -p {} ssh ana@db", PASSWORD),
+    ("password", "mysql -u root -p{} shop", PASSWORD),
+    ("cookie", "Cookie: {}", "theme=dark; sid=" + some(32)),
+    ("key", "DEPLOY_KEY={}", some(32)),
+    ("key", "Ocp-Apim-Subscription-Key: {}", hexadecimal(32)),
+    ("key", '"storageKey": "{}"', some(40)),
+    ("auth", "auth_code: {}", some(24)),
+    ("api_key", "the API key {} expired", some(32)),
+    ("password", "| DB_PASSWORD | {} |", PASSWORD),
+    ("token", "| token | `{}` | rotate |", some(32)),
+    ("password", "password: >-\n  {}\n", PASSWORD),
     (
         "discord_token",
         "The Discord bot runs with {}",
@@ -506,6 +570,20 @@ postgres://${DB_USER}:${DB_PASSWORD}@host/db
 postgres://{user}:{password}@host/db
 postgres://user:***@host/db
 postgres://your_user:your_password@localhost/db
+postgres://user:password@localhost
+postgres://postgres:postgres@localhost:5432/app
+mysql://root:root@127.0.0.1/test
+https://user:password@example.com/path
+cache_key: {hash}
+primary key: {hash}
+| token | description | default |
+monkey: a1b2c3
+auth: required
+Cookie: theme=dark; lang=en-GB; consent=yes-to-all
+the author of commit {hash}
+curl -u "$USER:$TOKEN" https://example.org
+mysql -u root -p shop
+the vault holds s.thing and b.other
 docker://registry:5000@sha256:0f1e2d3c4b5a
 git@github.com:org/repo.git
 npm i @types/node@20.11.5
@@ -781,6 +859,26 @@ HOSTILE = [
     "aaa8Q~",
     "12345678:AA",
     "\\u0041",
+    "\x1b[",
+    "\x1b[1",
+    "\x1b]0;",
+    "\u200b",
+    "\\u200b",
+    "\uff41",
+    "gh" + "p_a\n",
+    "gh" + "p_aB3\n> ",
+    "sk-\n",
+    "aB3d\\n",
+    "cookie: a=",
+    "curl -",
+    "curl a -u",
+    "mysql -",
+    "| token ",
+    "password: >\n",
+    "a_key=",
+    "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt",
+    "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFh\n",
+    "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFh==\\n",
 ]
 
 
@@ -801,3 +899,59 @@ def test_a_quoted_word_after_password_is_a_password(text: str) -> None:
 def test_what_is_said_of_passwords_stays(word: str) -> None:
     text = f'"password": "{word}"'
     assert redact(text) == text
+
+
+# A secret in disguise: what a terminal, a chat, a narrow window or a manifest makes of it.
+DISGUISES = {
+    "colours inside": lambda token: f"{token[:9]}\x1b[1;32m{token[9:]}\x1b[0m",
+    "escaped colours inside": lambda token: f"{token[:9]}\\u001b[31m{token[9:]}",
+    "a zero-width space": lambda token: f"{token[:5]}\u200b{token[5:]}",
+    "a soft hyphen": lambda token: f"{token[:12]}\u00ad{token[12:]}",
+    "an escaped joiner": lambda token: f"{token[:12]}\\u2060{token[12:]}",
+    "wide letters": lambda token: "".join(
+        chr(ord(sign) + 0xFEE0) if sign.isalnum() else sign for sign in token
+    ),
+    "a wrapped line": lambda token: f"{token[:14]}\n{token[14:]}",
+    "three lines": lambda token: f"{token[:14]}\r\n    {token[14:24]}\r\n    {token[24:]}",
+    "a quotation": lambda token: f"{token[:14]}\n> {token[14:]}",
+    "a continued command": lambda token: f"{token[:14]}\\\n{token[14:]}",
+    "a wrapped line of JSON": lambda token: f"{token[:14]}\\n{token[14:]}",
+    "base64": lambda token: base64.b64encode(token.encode()).decode(),
+    "base64 of a line": lambda token: base64.b64encode(f"TOKEN={token}\n".encode()).decode(),
+}
+LINES = {name for name in DISGUISES if "line" in name} | {"a quotation", "a continued command"}
+ON_ONE_LINE = {"fly_token", "telegram_token", "terraform_token"}
+WRAPPED = [each for each in TOKENS if len(set(each[1])) > 8]
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+@pytest.mark.parametrize(("kind", "token"), WRAPPED)
+def test_a_token_in_disguise_is_replaced(kind: str, token: str, disguise: str) -> None:
+    if kind in ON_ONE_LINE and disguise in LINES:
+        pytest.skip("its mark is not at its beginning")
+    before, after = "It was set to ", " until March, and nobody noticed."
+    clean = redact(f"{before}{DISGUISES[disguise](token)}{after}")
+    assert clean.startswith(f"{before}[REDACTED:")
+    assert clean.endswith(after)
+    assert not [token[at : at + 12] for at in range(8, len(token) - 11) if token[at:][:12] in clean]
+
+
+def test_the_line_after_a_token_stays() -> None:
+    for rest in ("\nand the build works", "\n\nNext steps", "\n12 files changed", "\n- done"):
+        assert redact(f"use ghp_{some(36)}{rest}") == f"use [REDACTED:github_pat]{rest}"
+
+
+@pytest.mark.parametrize("width", [0, 64, 76])
+def test_a_private_key_in_base64_is_replaced(width: int) -> None:
+    code = base64.b64encode(PEM.format("RSA ", "").encode()).decode()
+    lines = "\n    ".join(
+        code[at : at + (width or len(code))] for at in range(0, len(code), width or len(code))
+    )
+    clean = redact(f"tls.key:\n    {lines}\nkind: Secret\n")
+    assert clean == "tls.key:\n    [REDACTED:private_key]\nkind: Secret\n"
+
+
+def test_base64_of_an_ordinary_text_stays() -> None:
+    for text in ("An ordinary sentence about nothing at all.", '{"a": 1, "b": [2, 3, 4, 5]}' * 4):
+        code = base64.b64encode(text.encode()).decode()
+        assert redact(f"it is {code} here") == f"it is {code} here"

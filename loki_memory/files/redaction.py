@@ -13,10 +13,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import partial
 from operator import attrgetter, is_
 
 from loki_memory.files import private_keys
-from loki_memory.files.secret_formats import format_secrets, may_hold_format
+from loki_memory.files.disguised_text import (
+    encoded,
+    is_disguised,
+    may_hold_encoded,
+    visible,
+)
+from loki_memory.files.secret_formats import (
+    format_secrets,
+    may_hold_format,
+    may_hold_wrapped_token,
+    wrapped_tokens,
+)
 from loki_memory.files.secret_names import STEMS, announced, is_credential, kind_of
 from loki_memory.files.secret_rule import Secret, lowered
 
@@ -28,17 +40,30 @@ _LONGEST_PLACED = 52
 
 def find_secrets(text: str) -> list[Secret]:
     """Find the secrets of a text, in order and without overlap."""
+    return _found(text, may_be_encoded=True)
+
+
+def _found(text: str, *, may_be_encoded: bool) -> list[Secret]:
     data = text.encode("utf-8", "surrogatepass")
     if len(data) < _SHORTEST_TEXT or not may_hold_secret(data):
         return []
-    low = lowered(text)
-    # From the most precise rules to the least.
-    found = (
-        *private_keys.private_keys(text),
-        *format_secrets(text, low, data),
-        *announced(low, text),
-    )
+    found = _in_view(text, data, may_be_encoded=may_be_encoded)
+    if is_disguised(data):
+        view = visible(text)
+        plain = view.text.encode("utf-8", "surrogatepass")
+        hidden = _in_view(view.text, plain, may_be_encoded=may_be_encoded)
+        found += map(view.secret, hidden)
     return _merged(found)
+
+
+def _in_view(text: str, data: bytes, *, may_be_encoded: bool) -> list[Secret]:
+    """Find secrets, from the most precise rules to the least."""
+    low = lowered(text)
+    found = [*private_keys.private_keys(text), *format_secrets(text, low, data)]
+    found += wrapped_tokens(text, data)
+    if may_be_encoded and may_hold_encoded(data):
+        found += encoded(text, partial(_found, may_be_encoded=False))
+    return [*found, *announced(low, text)]
 
 
 def redact(text: str) -> str:
@@ -83,6 +108,9 @@ def may_hold_secret(data: bytes) -> bool:
     return (
         any(mark in data for mark in private_keys.MARKS)
         or may_hold_format(data, low)
+        or may_hold_wrapped_token(data)
+        or is_disguised(data)
+        or may_hold_encoded(data)
         or any(stem in low and _holds(names, low) for stem, names in STEMS.items())
         # JSON may spell any letter as \u0070, which hides it from the checks above.
         or (b"\\u00" in data and _holds([rb"\\u00[2-7]"], data))

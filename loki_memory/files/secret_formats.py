@@ -5,8 +5,17 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
 
-from loki_memory.files.secret_names import STAND_IN, is_credential
+from loki_memory.files.disguised_text import (
+    SHORTEST_HEAD,
+    continued,
+    first_line,
+    last_words,
+    unwrapped,
+)
+from loki_memory.files.secret_names import STAND_IN, is_credential, is_random
 from loki_memory.files.secret_rule import Rule, Secret, matches
 
 # A token starts a word, or follows the rest of an escape: \n in JSON text, %3D, ESC[31m.
@@ -69,8 +78,6 @@ TOKENS = (
     # The account id (AC…) beside it is no secret.
     _token("twilio_key", "SK", r"[0-9a-f]{32}" + _END),
     _token("digitalocean_token", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{40,}+"),
-    # The bot's id, a colon and AA….
-    Rule("telegram_token", ("AA",), r"(?<!\d)\d{8,10}:AA[\w-]{33}" + _END),
     _token("age_key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{40,}+"),
     _token("docker_token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}+"),
     _token("linear_key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{30,}+"),
@@ -89,15 +96,66 @@ TOKENS = (
     _token("xai_key", "xai-", r"[A-Za-z0-9]{40,}+"),
     _token("perplexity_key", "pplx-", r"[A-Za-z0-9]{40,}+"),
     _token("tailscale_key", "tskey-", _BODY),
+    _token("rubygems_key", "rubygems_", r"[0-9a-f]{40,}+"),
+    # Organization, user and integration tokens; those of organizations carry base64 of JSON.
+    _token("sentry_token", "sntrys_ sntryu_ sntryi_", r"[\w+/=-]{40,}+"),
+    _token("planetscale_token", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w=-]{32,}+"),
+    _token("netlify_token", "nfp_ nfc_ nfu_ nfo_ nfb_", r"[A-Za-z0-9]{36,}+"),
+    _token("square_token", "sq0atp- sq0csp- sq0idb-", r"[\w-]{22,}+"),
+    # Access tokens of Square and of Meta; base64 of zero bytes is a run of the letter A.
+    _token("square_token", "EAAA", r"(?!AAAA)(?=[A-Za-z_-]{0,32}\d)[\w-]{56,}+"),
+    _token("facebook_token", "EAAC EAAG EAAB", r"(?=[A-Za-z]{0,32}\d)[A-Za-z0-9]{80,}+"),
+    _token("grafana_token", "glsa_ glc_", r"(?=[A-Za-z]{0,31}[0-9_])[\w+/=-]{32,}+"),
+    _token("atlassian_token", "ATATT3xFf ATCTT3xFf ATBB", r"[\w=-]{24,}+"),
+    _token("newrelic_key", "NRAK- NRAA- NRII-", r"[\w-]{27,}+"),
+    _token("postman_key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}" + _END),
+    _token("pulumi_token", "pul-", r"[0-9a-f]{40}" + _END),
+    _token("easypost_key", "EZAK EZTK", r"(?=[A-Za-z]{0,53}\d)[A-Za-z0-9]{54}" + _END),
+    _token("dynatrace_token", "dt0c01. dt0s01.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}" + _END),
+    _token("figma_token", "figd_", r"[\w-]{36,}+"),
+    _token("mailgun_key", "key-", r"[0-9a-f]{32}" + _END),
+    _token("hubspot_token", "pat-na1- pat-na2- pat-eu1-", r"[0-9a-f]{8}-[0-9a-f-]{27}" + _END),
+    _token("artifactory_key", "AKCp", r"[A-Za-z0-9]{65,}+"),
+    _token("cloudflare_key", "v1.0-", r"[0-9a-f]{24}-[0-9a-f]{146}" + _END),
+    _token("heroku_key", "HRKU-", r"[\w-]{36,}+"),
+    _token("render_key", "rnd_", r"(?=[A-Za-z]{0,27}\d)[A-Za-z0-9]{28,}+"),
+    _token("vercel_token", "vcp_ vci_ vca_ vcr_ vck_", r"[A-Za-z0-9]{24,}+"),
+    _token("langsmith_key", "lsv2_pt_ lsv2_sk_", r"[0-9a-f]{32}(?:_[0-9a-f]{10})?" + _END),
+    _token("pinecone_key", "pcsk_", r"[\w-]{40,}+"),
+    _token("nvidia_key", "nvapi-", r"[\w-]{40,}+"),
+    _token("posthog_key", "phx_", r"[A-Za-z0-9]{40,}+"),
+    _token("resend_key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}" + _END),
+    _token("mailersend_key", "mlsn.", r"[0-9a-f]{64}" + _END),
+    _token("buildkite_token", "bkua_", r"[0-9a-f]{40}" + _END),
+    _token("circleci_token", "CCIPAT_", r"[A-Za-z0-9]{20,}+_[0-9a-f]{40}" + _END),
+    _token("clojars_token", "CLOJARS_", r"[0-9a-z]{60}" + _END),
+    _token("sonar_token", "squ_ sqp_ sqa_", r"[0-9a-f]{40}" + _END),
+    _token("nuget_key", "oy2", r"(?=[a-z]{0,42}\d)[a-z0-9]{43}" + _END),
+    Rule("terraform_token", (".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,}+"),
+    _token("brevo_key", "xkeysib- xsmtpsib-", r"[0-9a-f]{64}-[A-Za-z0-9]{16}" + _END),
+    _token("duffel_token", "duffel_test_ duffel_live_", r"[\w=-]{43,}+"),
+    _token("shippo_token", "shippo_live_ shippo_test_", r"[0-9a-f]{40}" + _END),
+    _token("prefect_key", "pnu_ pnb_", r"(?=[a-z]{0,35}\d)[a-z0-9]{36}" + _END),
+    _token("readme_key", "rdme_", r"[a-z0-9]{70}" + _END),
+    _token("onepassword_token", "ops_eyJ", r"[\w=-]{200,}+"),
+    _token("alibaba_key", "LTAI", r"(?=[A-Za-z]{0,19}\d)[A-Za-z0-9]{16,20}" + _END),
+    # A secret token of Mapbox; those that begin with pk are public.
+    _token("mapbox_token", "sk.eyJ", r"[\w-]{20,}+\.[\w-]{16,}+"),
 )
 _RUN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~"
 _RUNS = bytes(ord("a" if byte in _RUN_CHARACTERS else " ") for byte in range(256))
 _RUN = b"a" * 20
 _TOKEN_MARKS = _any_of({mark for rule in TOKENS for mark in rule.marks})
+_HEAD_MARKS = _any_of({mark[:SHORTEST_HEAD] for rule in TOKENS for mark in rule.marks})
 
 
 def _is_password(value: str) -> bool:
     return not re.match(STAND_IN, value)
+
+
+def _holds_random(value: str) -> bool:
+    """Check for a random part: cookies of preferences are short words."""
+    return any(is_random(part) for part in re.split(r"[=;,\s]+", value))
 
 
 def _is_login(value: str) -> bool:
@@ -114,16 +172,62 @@ def _is_token(value: str) -> bool:
     return is_credential(value, "token", quoted=True)
 
 
+_EXAMPLE_PASSWORDS = r"password|passwd|pass|secret|changeme|postgres|root|admin|test|guest|example"
+_EXAMPLE_HOSTS = (
+    r"(?:localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0|host\.docker\.internal"
+    r"|(?:[\w-]+\.){0,4}(?:example(?:\.(?:com|org|net))?|test|invalid|localhost))"
+)
+
 # Formats whose marks are searched in the whole text.
 FORMATS = (
-    # Only the password: scheme, user and host stay readable. "name:tag@sha256:" is an image.
+    # Only the password: scheme, user and host stay readable. "name:tag@sha256:" is an image, and
+    # "user:password@localhost" an example.
     Rule(
         "url_password",
         ("@",),
-        r":(?:\\{0,3}/){2}(?:\[REDACTED:\w+\]|[^\s/@:\"'`<>\\\[]){0,128}"
-        r":([^\s/\"'`<>\\,;]{3,256})@(?!sha256:)",
+        r":(?:\\{0,3}/){2}((?:\[REDACTED:\w+\]|[^\s/@:\"'`<>\\\[]){0,128}):"
+        rf"(?!(?:\1|{_EXAMPLE_PASSWORDS})@{_EXAMPLE_HOSTS}(?![\w.-]))"
+        r"([^\s/\"'`<>\\,;]{3,256})@(?!sha256:)",
         _is_password,
     ),
+    # A login on a command line.
+    Rule(
+        "password",
+        ("curl ", "wget "),
+        r"\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u|--(?:proxy-)?user)[ =]?[\"']?"
+        r"[^\s:\"'/$]{1,64}:([^\s\"']{3,128})",
+        _is_password,
+    ),
+    Rule("password", ("sshpass",), r"\bsshpass\s+-p\s{0,4}[\"']?([^\s\"']{4,128})", _is_password),
+    Rule(
+        "password",
+        ("mysql -", "mysqldump", "mysqladmin", "mariadb -"),
+        r"\b(?:mysql|mariadb)(?:dump|admin)?\s[^\n|;]{0,200}?(?<=\s)-p([^\s\"']{4,64})",
+        _is_password,
+    ),
+    Rule(
+        "discord_webhook",
+        ("/webhooks/",),
+        r"discord(?:app)?\.com\\{0,3}/api\\{0,3}/webhooks\\{0,3}/(\d{6,20}\\{0,3}/[\w-]{40,}+)",
+    ),
+    Rule("teams_webhook", ("webhook.office.com",), r"webhook\.office\.com/(\w+/[\w@/-]{60,}+)"),
+    # A signed URL of S3 opens what it names for whoever holds it.
+    Rule(
+        "aws_signature",
+        ("X-Amz-", "x-amz-"),
+        r"[Xx]-[Aa]mz-(?:[Ss]ignature|[Ss]ecurity-[Tt]oken)[\"']?(?:=|%3D|: ?[\"']?)"
+        r"([A-Za-z0-9%+/=]{32,}+)",
+    ),
+    # Without a prefix of their own, these count in a text about their vendor only.
+    Rule(
+        "vault_token",
+        ("Vault", "vault", "VAULT"),
+        r"(?<![\w.])([sb]\.(?=[A-Za-z]{0,23}\d)(?=[a-z0-9]{0,23}[A-Z])[A-Za-z0-9]{24,}+)",
+    ),
+    Rule("mailchimp_key", ("ailchimp",), r"\b[0-9a-f]{32}-us\d{1,2}" + _END),
+    # The bot's id, a colon and AA….
+    Rule("telegram_token", (":AA",), r"(?<!\d)\d{8,10}:AA[\w-]{33}" + _END),
+    Rule("airtable_token", ("irtable",), r"\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}" + _END),
     Rule(
         "slack_webhook",
         ("hooks.slack.com",),
@@ -137,8 +241,14 @@ FORMATS = (
 )
 _MARKS = tuple(mark.encode() for rule in FORMATS for mark in rule.marks)
 
-# Authorization headers, searched in the text in lower case.
+# Headers, searched in the text in lower case.
 HEADERS = (
+    Rule(
+        "cookie",
+        ("cookie",),
+        r"\bcookie[\"'`\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'`\\]{0,4}([\w.-]{1,64}=[^\r\n\"'`<>\\]{16,4096})",
+        _holds_random,
+    ),
     Rule("basic_auth", ("basic ",), r"\bbasic {1,4}([a-z0-9+/]{6,}+={0,2})", _is_login),
     Rule(
         "bearer_token",
@@ -156,15 +266,42 @@ def format_secrets(text: str, low: str, data: bytes) -> Iterator[Secret]:
 
     `low` is the text in lower case, `data` its UTF-8.
     """
-    if may_hold_token(data):
-        yield from _tokens(text)
+    starts_token = re.compile(_START).match
+    for token in matches(_likely(data), text, text):
+        if starts_token(text, token.start):
+            yield token
     yield from matches(FORMATS, text, text)
     yield from matches(HEADERS, low, text)
 
 
-def _tokens(text: str) -> Iterator[Secret]:
-    starts_token = re.compile(_START).match
-    return (token for token in matches(TOKENS, text, text) if starts_token(text, token.start))
+def _likely(data: bytes) -> list[Rule]:
+    """The rules for tokens of which a mark occurs; a text is searched for all marks at once."""
+    runs = b" ".join(_long_runs(data))
+    if not re.search(_TOKEN_MARKS, runs):
+        return []
+    marks = tuple({mark.decode() for mark in re.findall(b"(?=(%s))" % _TOKEN_MARKS, runs)})
+    return [rule for rule in TOKENS if any(mark.startswith(marks) for mark in rule.marks)]
+
+
+def wrapped_tokens(text: str, data: bytes) -> Iterator[Secret]:
+    """Find tokens that go on over the end of a line."""
+    if not may_hold_wrapped_token(data):
+        return
+    view, starts_token = unwrapped(text), re.compile(_START).match
+    line_starts = set(view.places)
+    rules = _likely(view.text.encode("utf-8", "surrogatepass"))
+    for token in matches(rules, view.text, view.text):
+        if token.start in line_starts or starts_token(view.text, token.start):
+            has_mark = re.search(_HEAD_MARKS, first_line(view, token).encode())
+            ends = continued(view, token) if has_mark else []
+            wholes = (token._replace(end=end) for end in ends)
+            yield from map(view.secret, islice(filter(partial(_is_whole, view.text), wholes), 1))
+
+
+def _is_whole(text: str, token: Secret) -> bool:
+    rules = (rule for rule in TOKENS if rule.kind == token.kind)
+    part = text[token.start : token.end]
+    return any(re.match(rule.pattern, part, re.ASCII) for rule in rules)
 
 
 def may_hold_format(data: bytes, low: bytes) -> bool:
@@ -174,6 +311,11 @@ def may_hold_format(data: bytes, low: bytes) -> bool:
         or any(mark in low for mark in _HEADER_MARKS)
         or may_hold_token(data)
     )
+
+
+def may_hold_wrapped_token(data: bytes) -> bool:
+    """Look fast at UTF-8 text or JSON: if False, no line ends in the beginning of a token."""
+    return re.search(_HEAD_MARKS, last_words(data)) is not None
 
 
 def may_hold_token(data: bytes) -> bool:

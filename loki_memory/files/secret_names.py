@@ -26,7 +26,7 @@ def _name(kind: str, stem: str, pattern: str) -> Rule:
 # Names that announce a secret, in lower case; "token_count" and "passwords" are other names.
 NAMES = (
     _name("password", "pass", r"passw(?:or[dt]|d)"),
-    _name("password", "pass", r"passphrase"),
+    _name("password", "pass", r"pass(?:phrase|code)"),
     # Not as a value: "result": "pass".
     _name("password", "pass", r"pass(?<=[\"'_]pass)(?<!:\"pass)(?<!: \"pass)"),
     _name("password", "pwd", r"pwd"),
@@ -42,24 +42,37 @@ NAMES = (
     _name("api_key", "key", r"access[ _-]?key"),
     _name("token", "token", r"token"),
     _name("credentials", "credential", r"credentials?"),
+    # Names of many things, of which only a random value is a secret.
+    _name("key", "key", r"key(?<=[a-z0-9_-]key)"),
+    _name("auth", "auth", r"auth(?:orization)?(?:[ _-]?code)?"),
+    _name("auth", "access", r"access[ _-]code"),
+    _name("cookie", "cookie", r"cookie"),
+    _name("salt", "salt", r"salt(?<=[_-]salt)"),
 )
+_VAGUE = frozenset({"key", "auth", "cookie", "salt"})
 STEMS = {
     stem.encode(): [rule.pattern.encode() for rule in NAMES if stem in rule.marks]
-    for stem in ("pass", "pwd", "secret", "key", "token", "credential")
+    for stem in dict.fromkeys(mark for rule in NAMES for mark in rule.marks)
 }
 # Tokens that are positions, versions, markers or colours; a type; a user in a URL; a secret's ARN.
 _HARMLESS = (
     r"(?:page|pagination|next\w*|cont\w*|cursor|start\w*|sync|lock|change|idempotency|cancel\w*"
     r"|pad|[eb]os|unk|sep|mask|cls|stop|special|design|css|colou?r|public_?key)[ _-]?token"
     r"|::\w*$|://[^\s/?#@]*$|secretsmanager:\S{0,40}secret$"
+    r"|(?:primary|foreign|public|cache|partition|sort|index|idempotency|unique|object|dict|map|lookup"
+    r"|row|range|hash|query|config|group|item|translation|dedup\w*|record|memory|content|commit|file"
+    r"|json|field|column|event|message|job|task|node|routing|shard|blob|version|etag|checksum|digest"
+    r"|fingerprint|sha\d*|md5|lesson|pattern|episode|belief)s?[ _-]?key$"
 )
 # The joint between a name and its value in code, configuration, markup, commands and sentences.
 _JOINT = r"""(?xai)
-    (?:[ ](?:for|of|on)(?:[ ][\w.@-]{1,30}){1,3}?)?            # password for admin: …
+    :[ ]?[>|][+-]?[ \t]{0,8}\r?\n[ \t]{1,40}                    # a block of YAML
+  | (?:[ ](?:for|of|on)(?:[ ][\w.@-]{1,30}){1,3}?)?            # password for admin: …
     (?: ["'`*\\\])]{0,6}[ \t]{0,8}
         (?: :[ ]?[a-z][\w.\[\]|]{0,40}[ ]= | [:!]?={1,3}>? | :(?!:) )  # key: str = …, key => …
         \*{0,2}[ \t]{0,8}
       | [ ](?:is|was|are)(?:[ ]now)?:?[ ]{1,4}\*{0,2} )
+  | ["'`*]{0,6}[ \t]{0,40}\|[ \t]{0,40}\*{0,2}                  # cells of a table
   | >(?=[^\s<>]{6,8192}</)                                     # <password>…</password>
   | ["'\\]{0,4},?\s{1,40}["'\\]{0,4}value["'\\]{0,4}\s{0,4}[:=]\s{0,4}  # name: …, value: …
   | (?P<call>["'\\]{1,4},[ ]{0,2}(?=["'\\]))                   # getenv("…", "…")
@@ -112,9 +125,9 @@ _SAID_OF_PASSWORDS = frozenset(
 _SYMBOL_INSIDE = r"[A-Za-z0-9][!@#$%^&*~]+[A-Za-z0-9]"
 # Shorter values are words, states and counts; letters longer than any word are not one.
 _SHORTEST = 6
-_SHORTEST_TEXT = 8  # a URL with a password of three letters and nothing else
 _SHORTEST_RANDOM = 4  # "e2e" in a value of words is one of them
 _LONGER_THAN_WORDS = 20
+_DIGIT_RUNS = 3  # in a random value; a name or a version has fewer
 
 
 def announced(low: str, text: str) -> Iterator[Secret]:
@@ -137,17 +150,22 @@ def _names(low: str) -> Iterator[Secret]:
 
 def _value_after(text: str, name: Secret) -> re.Match[str] | None:
     joint = re.compile(_JOINT).match(text, name.end)
-    if joint and _is_joined(text[max(0, name.start - 40) : name.start], name.kind, joint):
-        return re.compile(_VALUE).match(text, joint.end())
-    return None
+    value = re.compile(_VALUE).match(text, joint.end()) if joint else None
+    before = text[max(0, name.start - 40) : name.start]
+    return value if joint and value and _is_joined(before, name.kind, joint, value) else None
 
 
-def _is_joined(before: str, kind: str, joint: re.Match[str]) -> bool:
-    """Check if a comma or a gap joins: in a call, after an option, after "password"."""
+def _is_joined(before: str, kind: str, joint: re.Match[str], value: re.Match[str]) -> bool:
+    """Check if a comma or a gap joins.
+
+    They do in a call, after an option, after "password", and before what is plainly random.
+    """
     if joint["call"]:
         return re.search(r"\([\"'\\]{1,4}[\w.-]*$", before) is not None
     is_option = re.search(r"(?<!\w)--?[\w-]*$", before) is not None
-    return is_option or kind == "password" or not joint["gap"]
+    if is_option or kind == "password" or not joint["gap"]:
+        return True
+    return is_random((value["quoted"] or value["bare"]).rstrip(_PUNCTUATION))
 
 
 def _credential(text: str, kind: str, value: re.Match[str]) -> Secret | None:
@@ -165,14 +183,26 @@ def is_credential(value: str, kind: str, *, quoted: bool) -> bool:
     """Check if the value after a secret's name reads like a credential, not like a word."""
     if len(value) < _SHORTEST:
         return False
-    is_random = (
+    if kind in _VAGUE:
+        return is_random(value) and not _is_reference(value, quoted=quoted)
+    is_likely = (
         len(_without_words(value, kind)) >= _SHORTEST_RANDOM
         or re.search(_SYMBOL_INSIDE, value) is not None
         or (kind == "password" and value.isdecimal())
         or (kind == "password" and quoted and _is_plain_password(value))
         or (quoted and len(value) >= _LONGER_THAN_WORDS and value.isalpha() and value.islower())
     )
-    return is_random and not _is_reference(value, quoted=quoted)
+    return is_likely and not _is_reference(value, quoted=quoted)
+
+
+def is_random(value: str) -> bool:
+    """Check for a value that no person writes: long, with digits all over it."""
+    if re.fullmatch(r"[0-9a-f]{32,}|[0-9A-F]{32,}", value):
+        return bool(re.search(r"[a-fA-F]", value) and re.search(r"\d", value))
+    if len(value) < _LONGER_THAN_WORDS or not re.fullmatch(r"[\w+/=~.-]+", value, re.ASCII):
+        return False
+    kinds = re.sub(r"[a-z]+", "a", re.sub(r"[A-Z]+", "B", re.sub(r"\d+", "0", value)))
+    return kinds.count("0") >= _DIGIT_RUNS and 3 * len(kinds) >= len(value)
 
 
 def _is_plain_password(value: str) -> bool:

@@ -1,0 +1,210 @@
+"""Secrets that colours, invisible characters, line wraps or base64 hide from a pattern.
+
+A terminal colours part of a token, a chat puts a zero-width space into it, a narrow window wraps
+it, a manifest holds it in base64. Each disguise is taken off in a copy of the text, which knows
+where every character of it stands in the original.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+from loki_memory.files.secret_rule import Secret
+
+# Escape sequences of terminals, as they are and as JSON and shells spell them.
+_SEQUENCE = (
+    r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)"
+    r"(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}\x07|[@-Z^_])"
+    r"|\x9b[0-?]{0,32}[ -/]{0,4}[@-~]"
+)
+# Characters that show nothing, and their spelling in JSON.
+_INVISIBLE = (
+    "\x00-\x08\x0b\x0c\x0e-\x1a\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+)
+_HIDDEN = rf"{_SEQUENCE}|[{_INVISIBLE}]|\\u(?:00ad|200[b-f]|202[a-e]|206[0-9a-f]|feff)"
+_WIDE = dict(zip(range(0xFF01, 0xFF5F), map(chr, range(0x21, 0x7F)), strict=True))
+# The same in UTF-8, for a first look: bytes that are no plain text, and escapes.
+_PLAIN = bytes((*b"\t\n\r", *range(0x20, 0x7F)))
+_HIDDEN_BYTES = re.compile(
+    rb"[\x00-\x1f\x7f]|\xc2[\x9b\xad]|\xcd\x8f|\xd8\x9c|\xe1(?:\x85|\x9e|\xa0)"
+    rb"|\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xaf])|\xe3\x85\xa4|\xf3\xa0"
+    rb"|\xef(?:\xb8[\x80-\x8f]|\xbb\xbf|\xbc[\x81-\xbf]|\xbd[\x80-\x9e]|\xbe\xa0)"
+)
+_ESCAPED = re.compile(rb"\\(?:u(?:001[bB]|00ad|200[b-f]|202[a-e]|206|feff)|x1[bB]|033|e\[)")
+# A line's end inside a token, with the margin of the next line: spaces, quotation or comment marks.
+_WRAP = re.compile(
+    r"(?:\n|\r\n|\\\n|\\\r\n|\\n|\\r\\n)[ \t]{0,40}(?:[>|#*]{1,3}[ \t]{0,4})?"
+    r"(?=[\w.~-])(?![A-Z]?[a-z]{2,}(?![\w~-]))"  # a plain word begins a sentence's next line
+)
+SHORTEST_HEAD = 6  # characters before the first wrap of a token
+_SHORTEST_REST = 6  # of a line that goes on with it
+# Base64, at least as long as a short token; its lines may be wrapped.
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,}+")
+_NEXT_LINE = re.compile(r"(?:\r?\n|\\r?\\n|\\n)[ \t>|#*]{0,40}([A-Za-z0-9+/_-]+)")
+_CODE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_CODE_RUNS = bytes(ord("a" if byte in _CODE else " ") for byte in range(256))
+_CODE_RUN = b"a" * 24
+_TEXT_BYTES = re.compile(rb"[\t\n\r\x20-\x7e]*+")
+_STANDARD = bytes.maketrans(b"-_", b"+/")
+_PROBE = 16  # characters of base64 that have to decode to text
+_LONGEST_ENCODED = 64_000
+
+
+class View(NamedTuple):
+    """A text without parts of another one, and where its characters stand there."""
+
+    text: str
+    places: list[int]  # in this text, at which something was left out, ascending
+    removed: list[int]  # characters left out up to each of these places
+
+    def in_original(self, place: int) -> int:
+        """The place of a character in the original."""
+        before = bisect_right(self.places, place)
+        return place + (self.removed[before - 1] if before else 0)
+
+    def secret(self, found: Secret) -> Secret:
+        """A secret of this text as one of the original."""
+        last = self.in_original(found.end - 1)
+        return found._replace(start=self.in_original(found.start), end=last + 1)
+
+
+def _without(text: str, spans: Iterable[tuple[int, int]]) -> View:
+    kept: list[str] = []
+    places: list[int] = []
+    sizes: list[int] = []
+    position = length = 0
+    for start, end in spans:
+        kept.append(text[position:start])
+        length += start - position
+        places.append(length)
+        sizes.append(end - start)
+        position = end
+    return View("".join((*kept, text[position:])), places, list(accumulate(sizes)))
+
+
+def is_disguised(data: bytes) -> bool:
+    """Look fast at UTF-8: if False, it holds nothing that is invisible or wide."""
+    unusual = data.translate(None, _PLAIN)
+    if unusual and _HIDDEN_BYTES.search(unusual):
+        return True
+    return b"\\" in data and _ESCAPED.search(data) is not None
+
+
+def visible(text: str) -> View:
+    """The text without what nobody sees, its wide letters as plain ones."""
+    view = _without(text, (hidden.span() for hidden in re.finditer(_HIDDEN, text)))
+    return view._replace(text=view.text.translate(_WIDE))
+
+
+# -- wrapped lines ---------------------------------------------------------------------------------
+
+
+def last_words(data: bytes) -> bytes:
+    """The last word of every line of UTF-8 text or JSON that may go on in the next line."""
+    if b"\\n" in data:
+        data = data.replace(b"\\n", b"\n")
+    if b"\n" not in data:
+        return b""
+    lines = data.split(b"\n")
+    words = (line[line.rfind(b" ") + 1 :] for line in lines)
+    return b" ".join(word for word in words if len(word) >= SHORTEST_HEAD)
+
+
+def unwrapped(text: str) -> View:
+    """The text with words joined that a line's end may have split."""
+    wraps = (wrap.span() for wrap in _WRAP.finditer(text) if _is_inside(text, wrap.start()))
+    return _without(text, wraps)
+
+
+def _is_inside(text: str, place: int) -> bool:
+    return place > 0 and (text[place - 1].isalnum() or text[place - 1] in "_-.~")
+
+
+def first_line(view: View, found: Secret) -> str:
+    """The part of a secret of an unwrapped text that stands on its first line."""
+    first = bisect_right(view.places, found.start)
+    return view.text[found.start : min([found.end, *view.places[first : first + 1]])]
+
+
+def continued(view: View, found: Secret) -> list[int]:
+    """The line ends up to which a token of an unwrapped text may reach, the nearest first.
+
+    What follows a token on the next line is usually a word, so its last line that looks random is
+    the first candidate; none does if the token has no wrap.
+    """
+    first = bisect_right(view.places, found.start)
+    wraps = view.places[first : bisect_right(view.places, found.end - 1)]
+    if not wraps or wraps[0] - found.start < SHORTEST_HEAD:
+        return []
+    ends = [*wraps[1:], found.end]
+    lines = [view.text[start:end] for start, end in zip(wraps, ends, strict=True)]
+    random = [number for number, line in enumerate(lines) if _looks_random(line)]
+    return ends[random[-1] :] if random else []
+
+
+def _looks_random(line: str) -> bool:
+    is_mixed = re.search(r"\d", line) and re.search(r"[A-Za-z]", line)
+    return len(line) >= _SHORTEST_REST and bool(is_mixed or re.search(r"[a-z][A-Z].*[A-Z]", line))
+
+
+# -- base64 ----------------------------------------------------------------------------------------
+
+
+def may_hold_encoded(data: bytes) -> bool:
+    """Look fast at UTF-8 text or JSON: if False, it holds no base64 of a text."""
+    runs = data.translate(_CODE_RUNS) + b" "
+    start = runs.find(_CODE_RUN)
+    while start >= 0:
+        if _is_text(data[start : start + _PROBE]):
+            return True
+        start = runs.find(_CODE_RUN, runs.index(b" ", start))
+    return False
+
+
+def _is_text(code: bytes) -> bool:
+    decoded = _decoded(code)
+    match = _TEXT_BYTES.match(decoded)
+    return bool(decoded) and match is not None and match.end() == len(decoded)
+
+
+def _decoded(code: bytes) -> bytes:
+    plain = code.translate(_STANDARD)
+    if len(plain) % 4 == 1:
+        plain = plain[:-1]
+    try:
+        return binascii.a2b_base64(plain + b"=" * (-len(plain) % 4))
+    except ValueError:
+        return b""
+
+
+def encoded(text: str, find: Callable[[str], list[Secret]]) -> Iterator[Secret]:
+    """Find base64 of texts in which `find` finds a secret."""
+    covered = 0
+    for run in _ENCODED.finditer(text):
+        if run.start() < covered or not _is_text(run[0][:_PROBE].encode()):
+            continue
+        code, places = _lines_from(text, run)
+        match = _TEXT_BYTES.match(_decoded(code.encode()))
+        inside = match[0].decode() if match else ""
+        covered = places[-1] + 1
+        if secrets := find(inside):
+            last = min(len(code), -(-len(inside) * 4 // 3)) - 1
+            end = places[last] + 1
+            padding = len(text[end : end + 2]) - len(text[end : end + 2].lstrip("="))
+            yield Secret(secrets[0].kind, run.start(), end + padding)
+
+
+def _lines_from(text: str, run: re.Match[str]) -> tuple[str, list[int]]:
+    """Base64 from a run on over the lines that follow, and the place of each of its characters."""
+    code, places, end = [run[0]], [*range(*run.span())], run.end()
+    while len(places) < _LONGEST_ENCODED and (line := _NEXT_LINE.match(text, end)):
+        code.append(line[1])
+        places += range(*line.span(1))
+        end = line.end()
+    return "".join(code), places
