@@ -328,7 +328,7 @@ def test_what_was_staged_with_secrets_is_redacted_by_the_next_run(
     ingest(ws, [shop().write(path, lines)])
     (log,) = logs(ws)
     log.write_bytes(log.read_bytes().replace(b"Fix the total", b"Fix " + secret.encode()))
-    (log.parent / ".redacted").unlink()
+    (log.parent / ".redacted-2").unlink()
     made = log.with_suffix(".json")
     note = json.loads(made.read_text())
     made.write_text(json.dumps({**note, "size": log.stat().st_size}))

@@ -120,7 +120,13 @@ class ErrorOutput(NamedTuple):
 
 
 def fail(kind: str, message: str, exit_code: int) -> None:
-    """Print an error: one sentence on stderr, or an object if JSON was asked for."""
+    """Print an error: one sentence on stderr, or an object if JSON was asked for.
+
+    It may quote what was typed, and agents keep what they are told: secrets are redacted.
+    """
+    from loki_memory.files.redaction import redact
+
+    message = redact(message)
     if "--json" in sys.argv:
         import orjson
 

@@ -68,6 +68,7 @@ def continuation(text: str, environment: Mapping[str, str]) -> str:
 
 
 LOG = "hooks.log"
+_SESSION = re.compile(r"[0-9a-f-]{36}|[a-z0-9-]{0,12}")  # a session's id, which is no secret
 _CLIENT = (
     "AI_AGENT"  # the variable in which Claude Code says what it is: claude-code_2-1-325_harness
 )
@@ -138,7 +139,9 @@ def respond(
     if environment.get(GUARD) and not wait:
         return Response()
     if name not in EVENTS and name not in RETIRED:
-        return Response(err=f"loki-mem: {name!r} is no event that memory answers\n")
+        from loki_memory.files.redaction import clip
+
+        return Response(err=f"loki-mem: {clip(name, 80)!r} is no event that memory answers\n")
     if name == "PostCompact":
         return Response()
     response = _guarded(name, data, environment, folder=folder, wait=wait)
@@ -220,9 +223,9 @@ def _answered(
         out = output(event.name, done.text, warning)
     note = ", ".join(filter(None, (f"{len(done.text)} characters" * bool(out), done.note)))
     if note:
-        workspace.home.note_in_log(
-            LOG, f"{workspace.now()} {event.name} {event.session[:40]} {note}"
-        )
+        line = f"{workspace.now()} {event.name} {event.session} {note}"
+        may_hold_secret = _SESSION.fullmatch(event.session) is None
+        workspace.home.note_in_log(LOG, line, may_hold_secret=may_hold_secret)
     return Response(out)
 
 
@@ -255,5 +258,7 @@ class _Fence:
             place = f"{Path(at.filename).name}:{at.lineno}"
             line = f"{self.workspace.now()} {self.name} failed at {place}: {reason}"
             self.workspace.home.note_in_log(LOG, line, may_hold_secret=True)
-        self.line = f"loki-mem: hook {self.name}: {' '.join(reason.split())[:200]}\n"
+        from loki_memory.files.redaction import clip
+
+        self.line = f"loki-mem: hook {self.name}: {clip(' '.join(reason.split()), 200)}\n"
         return True

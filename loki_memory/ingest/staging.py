@@ -18,13 +18,14 @@ from typing import IO, Any, NamedTuple
 import orjson
 
 from loki_memory.files import disk
+from loki_memory.ingest.sensitive_files import withheld
 from loki_memory.ingest.turns import END, PROMPT, Hunk, Turn, checked, is_sound
 from loki_memory.models.ids import digest, file_stem
 
 _HASH = 8  # bytes that stand for a turn's key
 _EARLIER_FIELDS = 12  # of a turn that an earlier version staged
 _SMALL = 16_000_000  # bytes of a log that is held in memory
-_STAMP = ".redacted"  # a file beside the logs: all of them are
+_STAMP = ".redacted-2"  # a file beside the logs: all of them are, by the rules of today
 
 
 class Made(NamedTuple):
@@ -52,6 +53,7 @@ class Staging:
         self._folder = folder
         self._known: dict[str, set[int]] = {}
         self._lines: dict[str, dict[int, int]] = {}  # hashes of staged turns by those of their keys
+        self._withheld: dict[str, set[str]] = {}  # calls on files of credentials, by session
 
     def add(self, turns: Iterable[Turn], *, anew: bool = False) -> set[str]:
         """Append turns that are new, safely; returns the sessions that they belong to.
@@ -60,8 +62,9 @@ class Staging:
         more: its turns replace those that are staged, unless the log was cleared.
         """
         fresh: dict[str, list[bytes]] = {}
-        for turn in turns:
-            known = self._keys(turn.session)
+        for told in turns:
+            known = self._keys(told.session)
+            turn = withheld(told, self._withheld[told.session])
             key = _hashed(turn.key)
             if key not in known or (anew and self._is_replaced(turn)):
                 known.add(key)
@@ -146,7 +149,8 @@ class Staging:
     def _redact(self, path: Path) -> None:
         """Write a log anew if it holds secrets; what waits to be told goes on waiting."""
         before = path.read_bytes()
-        turns = [checked(turn) for turn in _read(path)]
+        calls = set[str]()
+        turns = [withheld(checked(turn), calls) for turn in _read(path)]
         after = b"".join(_line(turn) + b"\n" for turn in turns)
         if not turns or after == before:
             return
@@ -169,7 +173,8 @@ class Staging:
             cleared = disk.read_bytes(self._place(session, "keys")) or b""
             starts = range(0, len(cleared), _HASH)
             hashes = {int.from_bytes(cleared[at : at + _HASH]) for at in starts}
-            staged = {_hashed(turn.key) for turn in _read(self._log(session))}
+            calls = self._withheld[session] = set[str]()
+            staged = {_hashed(withheld(turn, calls).key) for turn in _read(self._log(session))}
             self._known[session] = hashes | staged
         return self._known[session]
 

@@ -17,6 +17,7 @@ from mcp.server.mcpserver.tools import Tool as SdkTool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from loki_memory.errors import LokiMemoryError
+from loki_memory.files.redaction import redact
 from loki_memory.mcp.arguments import Project
 from loki_memory.mcp.checked_tool import CheckedTool
 from loki_memory.mcp.paging import ANSWER_TOKENS
@@ -81,7 +82,7 @@ def called(tool: Tool, projects: Projects) -> Callable[..., CallToolResult]:
                 workspace.flush()
                 answer["notices"] = list(workspace.notices)
         except LokiMemoryError as error:
-            return _answer(str(error), is_error=True)
+            return _answer(redact(str(error)), is_error=True)
         return _answer(orjson.dumps(answer).decode(), structured_content=answer)
 
     call.__name__ = tool.name

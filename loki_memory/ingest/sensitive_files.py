@@ -1,0 +1,84 @@
+"""Files that hold credentials by their nature: what an agent reads or writes there is not captured.
+
+Redaction knows formats; a file of credentials holds some that nobody knows. So a call on one of
+these files keeps its place in the session and loses its text, and so does its answer. A command
+counts unless it only names the file: `source .env` prints nothing, `cat .env` prints all of it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from loki_memory.ingest.turns import CALL, RESULT, Turn
+from loki_memory.models.error_signature import is_shell
+
+WITHHELD = "[a file with credentials]"
+_FILE = re.compile(
+    r"""(?xi)(?<![\w.-])(?:
+        \.env(?:rc|\.(?!(?:example|sample|template|dist|defaults|schema|test|d\.ts)\b)[\w.-]+)?
+      | (?!(?:process|meta|import|deno)\.)[\w-]+\.env
+      | id_(?:rsa|dsa|ecdsa|ed25519)(?:_\w+)?(?!\.pub)
+      | \.(?:netrc|pgpass|npmrc|pypirc|git-credentials|htpasswd|vault-token|s3cfg|boto|my\.cnf)
+      | \.dockercfg
+      | _netrc
+      | [\w.-]*\.(?:pem|p12|pfx|jks|keystore|kdbx|ppk|tfstate|tfvars)
+      | (?:private|server|client|tls|ssl)[\w.-]*\.key
+      | (?:application_default_credentials|service[_-]?account[\w-]*|client_secrets?[\w.-]*
+        |credentials|secrets?)\.(?:json|ya?ml|toml|ini|env|xml|properties)
+      | \.(?:aws|config/gcloud|azure|kube|docker|gnupg|ssh|oci)/(?!known_hosts)[\w./-]+
+      | \.(?:cargo|gem)/credentials(?:\.toml)?
+      | master\.key
+    )(?![\w-])"""
+)
+# Commands that only name a file, or take its values into an environment.
+_NAMES_ONLY = re.compile(
+    r"(?:source|\.|ls|ll|stat|test|\[+|chmod|chown|rm|touch|mv|mkdir|cd|find|git\s+(?:add|rm|mv|status"
+    r"|check-ignore|update-index|ls-files)|export|set|docker|docker-compose|podman|npm|npx|pnpm|yarn"
+    r"|node|python3?|uv|make|ssh|scp|rsync|dotenv|env|ssh-add|kubectl|terraform|go|cargo|pytest)(?=\s|$)"
+)
+_COMMANDS = re.compile(r"&&|\|\||[;|\n]")
+_WRITES_INTO = re.compile(r">{1,2}\s*[\"']?[^\s\"']*$")
+
+
+def is_sensitive(path: str) -> bool:
+    """Check whether a path names a file of credentials."""
+    return _FILE.search(path.replace("\\", "/")) is not None
+
+
+def reads_sensitive(command: str) -> bool:
+    """Check whether a command line prints or writes the content of a file of credentials."""
+    return any(map(_shows, _COMMANDS.split(command)))
+
+
+def _shows(command: str) -> bool:
+    found = _FILE.search(command)
+    if found is None:
+        return False
+    if _WRITES_INTO.search(command[: found.start()]):
+        return True
+    program = re.sub(r"^(?:\s|\(|\w+=\S*\s|sudo\s|time\s)*", "", command)
+    return _NAMES_ONLY.match(program) is None
+
+
+def withheld(turn: Turn, calls: set[str]) -> Turn:
+    """A turn as it may be staged; `calls` are the session's calls whose answers are withheld.
+
+    A call on a file of credentials is added to them.
+    """
+    if turn.kind == CALL and _is_on_sensitive_file(turn):
+        calls.add(turn.call)
+        return turn._replace(text=WITHHELD, files=(), written="", hunks=())
+    if turn.kind == CALL and turn.text == WITHHELD:
+        calls.add(turn.call)
+    if turn.kind == RESULT and turn.call in calls:
+        return turn._replace(text="", failed=False, hunks=())
+    return turn
+
+
+def _is_on_sensitive_file(turn: Turn) -> bool:
+    paths = (*turn.files, *(hunk.path for hunk in turn.hunks))
+    if any(map(is_sensitive, paths)):
+        return True
+    if is_shell(turn.tool):
+        return reads_sensitive(turn.text)
+    return " " not in turn.text and is_sensitive(turn.text)
