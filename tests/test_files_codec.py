@@ -190,6 +190,14 @@ def test_numbers_that_can_be_kept_are_kept(number: float) -> None:
     assert json.loads(codec.encode(record))["n"] == number
 
 
+@pytest.mark.parametrize("digits", [20, 309, 400, 401, 5000])
+def test_digits_in_a_text_are_no_number(digits: int) -> None:
+    """A text of 400 digits once kept every command from reading any memory."""
+    text = "9" * digits
+    read = codec.decode(PATH, pattern(f'"x": "{text}"'.encode()))
+    assert read.document()["x"] == text
+
+
 def test_a_large_float_beside_a_long_whole_number_is_kept() -> None:
     record = codec.decode(PATH, pattern(b'"whole": 1000000000000000000, "large": 1e19'))
     written = json.loads(codec.encode(record))

@@ -169,9 +169,12 @@ def _composed(text: bytes) -> bytes:
 
 
 def _huge_numbers(text: bytes) -> frozenset[float]:
-    """Whole numbers that do not fit into 64 bits, as the floats that the parser makes of them."""
-    found = (int(digits) for digits in _WHOLE_NUMBER.findall(text))
-    return frozenset(float(n) for n in found if not -(2**63) <= n < 2**64)
+    """Whole numbers that do not fit into 64 bits, as the floats that the parser makes of them.
+
+    Digits may stand in a text too, where more of them than a float can hold are no number at all.
+    """
+    found = _WHOLE_NUMBER.findall(text)
+    return frozenset(float(digits) for digits in found if not -(2**63) <= int(digits) < 2**64)
 
 
 def _check(value: Any, depth: int, huge: frozenset[float]) -> None:
