@@ -29,6 +29,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("LOKI_HOME", str(home / ".loki"))
+    monkeypatch.setenv("LOKI_HOOK_SECONDS", "600")  # a busy machine is no reason to give up
     monkeypatch.setenv("CI", "1")  # sessions of tests start no daemon, which would outlive them
 
 

@@ -16,6 +16,8 @@ from loki_memory.workspace import Workspace
 if TYPE_CHECKING:
     from loki_memory.models import Memory
 
+_MOST = 1 << 63  # SQLite's integers and those of JSON end here
+
 
 class StoredRecord(NamedTuple):
     """A record that a command wrote."""
@@ -76,6 +78,7 @@ def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
         @click.pass_context
         @functools.wraps(function)
         def run(ctx: click.Context, /, *args: Any, as_json: bool, **options: Any) -> Any:
+            _check_words(ctx)
             given = ctx.find_root().obj
             session = Session(given["directory"], as_json or given["json"])
             well = False
@@ -90,6 +93,29 @@ def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
         return click.command(name, context_settings=HELP)(option(run))
 
     return decorate
+
+
+def _check_words(ctx: click.Context) -> None:
+    """Refuse what no record can hold: words that are not UTF-8, and numbers beyond 64 bits.
+
+    The name of a file may be any bytes.
+    """
+    for parameter in ctx.command.params:
+        given = ctx.params.get(parameter.name or "")
+        for word in given if isinstance(given, tuple) else (given,):
+            if parameter.type is click.STRING and isinstance(word, str) and not _is_utf8(word):
+                raise click.BadParameter("it is not UTF-8 text.", ctx, parameter)
+            if isinstance(word, int) and not -_MOST <= word < _MOST:
+                raise click.BadParameter("it is too large.", ctx, parameter)
+
+
+def _is_utf8(word: str) -> bool:
+    """Check if a word of the command line was UTF-8: other bytes became halves of surrogates."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def standard_input() -> bytes:

@@ -47,7 +47,7 @@ class ImportOutput(NamedTuple):
 
 
 @command("import")
-@click.argument("source")
+@click.argument("source", type=click.Path())
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option("--from", "name", metavar="NAME", help="The system, where PATH does not tell.")
 @click.option(

@@ -237,6 +237,8 @@ def cli(ctx: click.Context, directory: str | None, as_json: bool) -> None:
 
 def main() -> NoReturn:
     """Run, and turn every error into one sentence and its exit code."""
+    if isinstance(sys.stdout, TextIOWrapper):  # the name of a folder may be any bytes
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code: Any = cli.main(prog_name="loki-mem", standalone_mode=False) or 0
         sys.stdout.flush()

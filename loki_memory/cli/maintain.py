@@ -85,7 +85,7 @@ class CompletionScript(NamedTuple):
 
 
 @command("init")
-@click.argument("folder", default="", required=False)
+@click.argument("folder", default="", required=False, type=click.Path())
 @click.option("--git", "mode", type=click.Choice(GIT_MODES), help="How git keeps memory here.")
 @click.option(
     "--adopt-local", is_flag=True, help="Use a .loki/local of your own that was made elsewhere."

@@ -73,13 +73,22 @@ def indented(text: str, indent: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    import orjson
-
-    option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    text = escaped(orjson.dumps(plain(value), option=option).decode())
+    text = escaped(_json(plain(value)))
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode())
     sys.stdout.buffer.flush()
+
+
+def _json(value: Any) -> str:
+    import orjson
+
+    try:
+        option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        return orjson.dumps(value, option=option).decode()
+    except orjson.JSONEncodeError:  # the name of a folder that is not UTF-8
+        import json
+
+        return json.dumps(value, indent=2) + "\n"
 
 
 def escaped(text: str) -> str:

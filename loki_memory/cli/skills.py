@@ -26,7 +26,13 @@ class PublishedSkills(NamedTuple):
 
 @command("skills")
 @click.argument("name", required=False)
-@click.option("--add", "file", metavar="FILE", help="Add the skill in this Markdown file.")
+@click.option(
+    "--add",
+    "file",
+    metavar="FILE",
+    type=click.Path(),
+    help="Add the skill in this Markdown file.",
+)
 @click.option(
     "--publish", type=click.Choice(_PUBLISHED_TO), help="Copy them to where agents look for skills."
 )

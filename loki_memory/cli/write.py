@@ -70,8 +70,14 @@ class ArchivedRecord(NamedTuple):
 
 
 @command("record")
-@click.argument("files", nargs=-1, metavar="[FILE]…")
-@click.option("--from-gate", "report", metavar="FILE", help="Record a gate's report; - for stdin.")
+@click.argument("files", nargs=-1, metavar="[FILE]…", type=click.Path())
+@click.option(
+    "--from-gate",
+    "report",
+    metavar="FILE",
+    type=click.Path(),
+    help="Record a gate's report; - for stdin.",
+)
 @click.option("--gate", help="The gate's name, if the report does not say.")
 @click.option("--goal", help="Record this goal instead of reading files.")
 @click.option(

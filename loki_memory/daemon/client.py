@@ -110,7 +110,12 @@ def _standard_input(words: list[str]) -> bytes:
         return b""
     import io
 
-    given = sys.stdin.buffer.read()
+    if words[0] == "hook":
+        from loki_memory.daemon.standard_input import read_event
+
+        given = read_event(sys.stdin.buffer)
+    else:
+        given = sys.stdin.buffer.read()
     sys.stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8", errors="surrogateescape")
     return given
 

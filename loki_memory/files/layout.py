@@ -220,7 +220,7 @@ def may_be_tracked(root: Path, folders: Iterable[str]) -> bool:
     inside = root.relative_to(top).as_posix()
     prefix = "" if inside == "." else f"{inside}/"
     is_plain = index[:7] == b"DIRC\0\0\0" and index[7] in {2, 3}
-    return not is_plain or any(f"{prefix}{folder}".encode() in index for folder in folders)
+    return not is_plain or any(os.fsencode(f"{prefix}{folder}") in index for folder in folders)
 
 
 def _linked(folder: Path, entry: Path) -> tuple[Path, Path] | None:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json  # orjson takes three times as long to load, and this is read before every prompt
 from collections.abc import Mapping
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-MOST_BYTES = 4_000_000  # a tool may answer with a whole file; no hook needs more than this
-_BLOCK = 1 << 20
 # Tools about which something may be known before they are used, as Claude Code and Codex name them;
 # the last command is that of Gemini CLI and Qwen Code, which are told of its errors only.
 COMMAND_TOOLS = frozenset({"Bash", "shell", "local_shell", "exec_command", "run_shell_command"})
@@ -49,16 +47,6 @@ class Event(NamedTuple):
     def agent(self) -> str:
         """The name of the agent, if it has one: a subagent, or a member of a team."""
         return self.text("teammate_name", "agent_type")
-
-
-def read(stream: IO[bytes]) -> bytes:
-    """Read all input, so that the harness is never blocked; empty if it is too long."""
-    data = stream.read(MOST_BYTES + 1)
-    if len(data) <= MOST_BYTES:
-        return data
-    while stream.read(_BLOCK):
-        pass
-    return b""
 
 
 def parsed(name: str, data: bytes) -> Event | None:

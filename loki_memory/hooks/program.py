@@ -6,14 +6,14 @@ import os
 import sys
 from contextlib import suppress
 
-from loki_memory.hooks.event import read
+from loki_memory.daemon.standard_input import read_event
 from loki_memory.hooks.response import Response, respond
 
 
 def answer(name: str, *, folder: str | None = None, wait: bool = False) -> Response:
     """The response to the event on standard input."""
     try:
-        data = read(sys.stdin.buffer) if sys.stdin is not None else b""
+        data = read_event(sys.stdin.buffer) if sys.stdin is not None else b""
     except (OSError, ValueError):  # closed, or not open at all
         data = b""
     return respond(name, data, os.environ, folder=folder, wait=wait)

@@ -9,9 +9,13 @@ surrogate pair, which no file can hold, is read as U+FFFD.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 import re
+import stat
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -20,6 +24,8 @@ import orjson
 
 LONGEST = 16 << 20  # bytes of a value: a screenshot has a few millions, and one is held in memory
 _SKIPPED = 1 << 20  # bytes at once of a line that is too long
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+_BROKEN = (EOFError, zlib.error, gzip.BadGzipFile)  # a compressed file that was cut or damaged
 _MARK = b"\xef\xbb\xbf"  # that some editors put first
 _OPENING = {b"{", b"["}
 _GAP = re.compile(r"[ \t\r\n]*")
@@ -48,13 +54,34 @@ class _Line(NamedTuple):
     data: bytes
     is_whole: bool  # it has an end
     is_long: bool  # too long to be held
+    broken: str = ""  # why nothing can be read from here on
 
 
 def opened(path: Path) -> IO[bytes]:
-    """A transcript as plain bytes, also if it is compressed."""
-    if path.suffix == ".gz":
-        return cast("IO[bytes]", gzip.open(path, "rb"))
-    return path.open("rb")
+    """A transcript as plain bytes, also if it is compressed. Raises OSError for what is no file."""
+    file = open(path, "rb", opener=_regular)  # noqa: SIM115 - the caller closes it
+    return cast("IO[bytes]", _Unpacked(file)) if path.suffix == ".gz" else file
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file: a pipe would be waited for, and a device has no end."""
+    descriptor = os.open(path, flags | _NONBLOCK)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is not a regular file", path)
+
+
+class _Unpacked(gzip.GzipFile):
+    """A compressed file that closes the file below it too."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self._file = file
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
 
 
 def pieces(stream: IO[bytes], start: int = 0, line: int = 0) -> Iterator[Piece]:
@@ -64,7 +91,7 @@ def pieces(stream: IO[bytes], start: int = 0, line: int = 0) -> Iterator[Piece]:
     size = 0  # of them
     for entry in _lines(stream, start, line):
         text = entry.data.removeprefix(_MARK).strip()
-        if spread and (entry.data[:2] == b'{"' or size > LONGEST):
+        if spread and (entry.data[:2] == b'{"' or size > LONGEST or entry.broken):
             yield from (_refused(early, "is part of no value") for early in spread)
             spread, size = [], 0
         if spread or (text in _OPENING and entry.is_whole):
@@ -73,7 +100,7 @@ def pieces(stream: IO[bytes], start: int = 0, line: int = 0) -> Iterator[Piece]:
             if len(spread) > 1 and entry.data[:1] in {b"}", b"]"}:
                 yield _joined(spread)
                 spread, size = [], 0
-        elif text or entry.is_long:
+        elif text or entry.is_long or entry.broken:
             yield _piece(entry, text)
     if spread:
         count = sum(1 for entry in spread if entry.data.strip())
@@ -81,6 +108,16 @@ def pieces(stream: IO[bytes], start: int = 0, line: int = 0) -> Iterator[Piece]:
 
 
 def _lines(stream: IO[bytes], at: int, number: int) -> Iterator[_Line]:
+    try:
+        for line in _whole_lines(stream, at, number):
+            yield line
+            at, number = line.end, line.number
+    except _BROKEN as error:
+        reason = f"and what follows cannot be unpacked ({error})"
+        yield _Line(number + 1, at, b"", is_whole=True, is_long=False, broken=reason)
+
+
+def _whole_lines(stream: IO[bytes], at: int, number: int) -> Iterator[_Line]:
     while data := stream.readline(LONGEST + 1):
         number += 1
         at += len(data)
@@ -92,10 +129,13 @@ def _lines(stream: IO[bytes], at: int, number: int) -> Iterator[_Line]:
 
 
 def _refused(line: _Line, reason: str) -> Piece:
-    return Piece(line.number, int(bool(line.data.strip()) or line.is_long), line.end, (), reason)
+    is_something = bool(line.data.strip() or line.is_long or line.broken)
+    return Piece(line.number, int(is_something), line.end, (), reason)
 
 
 def _piece(line: _Line, text: bytes) -> Piece:
+    if line.broken:
+        return _refused(line, line.broken)
     if line.is_long:
         return _refused(line, f"is longer than {LONGEST >> 20} MB")
     values, reason = decoded(text)

@@ -52,6 +52,9 @@ class FileLines:
         return opened(self._path)
 
     def pieces(self, start: int = 0, line: int = 0) -> Iterator[Piece]:
+        if self._path.suffix == ".gz":  # one that is damaged cannot be wound back
+            self.close()
+            self.__dict__.pop("_stream", None)
         return pieces(self._stream, start, line)
 
     def fingerprint(self, end: int) -> str:

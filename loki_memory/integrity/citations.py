@@ -46,7 +46,8 @@ def has_changed(root: Path, cited: object) -> bool:
 def content(root: Path, path: str) -> bytes | None:
     """Read a file of the project; None if there is no such file in the project."""
     real = os.path.realpath(root / path)
-    if not real.startswith(os.path.realpath(root) + os.sep):
+    is_inside = real.startswith(os.path.realpath(root) + os.sep)
+    if not is_inside or not os.path.isfile(real):  # to open a pipe would be to wait for its writer
         return None
     try:
         with open(real, "rb") as file:

@@ -32,8 +32,8 @@ def digest(kind: str, *key: str) -> str:
     """Ten characters that identify a kind and a key, the same on every machine."""
     import hashlib  # 3 ms, and not needed to find a folder
 
-    text = nfc("\0".join((kind, *key)))
-    return encode(hashlib.sha256(text.encode()).digest(), MINTED_LENGTH)
+    text = nfc("\0".join((kind, *key)))  # bytes of a file name that are not UTF-8 stay as they are
+    return encode(hashlib.sha256(text.encode(errors="surrogateescape")).digest(), MINTED_LENGTH)
 
 
 def encode(data: bytes, length: int) -> str:

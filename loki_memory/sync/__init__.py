@@ -274,7 +274,8 @@ def home_of(layout: Layout) -> str:
         status = os.stat(layout.loki)
     except OSError:
         return ""
-    return f"{status.st_dev}:{status.st_ino}:{layout.loki}"
+    path = str(layout.loki).encode(errors="backslashreplace").decode()  # a name may be any bytes
+    return f"{status.st_dev}:{status.st_ino}:{path}"
 
 
 class _Apply(NamedTuple):

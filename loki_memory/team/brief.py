@@ -8,6 +8,7 @@ gets its second.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -249,7 +250,7 @@ def _artifacts(workspace: Workspace, handoff: Handoff) -> Iterator[str]:
     cited = {citation.path: citation.model_dump() for citation in handoff.context.citations}
     entries = []
     for path in handoff.context.artifacts:
-        if not (root / path).exists():
+        if not os.path.exists(root / path):  # a name that is too long for a file is no file
             entries.append((0, f"{path} (missing)"))
         elif has_changed(root, cited.get(path)):
             entries.append((1, f"{path} (changed since)"))

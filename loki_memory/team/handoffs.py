@@ -242,7 +242,7 @@ def _artifacts(workspace: Workspace, work: Work) -> list[str]:
 def _cited(workspace: Workspace, path: str) -> dict[str, str] | None:
     """An artifact with its present blob id, so that the receiver sees if it changed."""
     root = workspace.layout.root
-    data = content(root, path) if (root / path).is_file() else None
+    data = content(root, path)
     return None if data is None else {"path": path, "blob": blob_id(data)}
 
 
