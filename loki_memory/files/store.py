@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
@@ -32,6 +33,7 @@ from loki_memory.files.redaction import may_hold_secret, redact_value
 from loki_memory.integrity import write_log
 from loki_memory.models import Memory, Tombstone, parse, tombstone_id
 
+_MINTED = re.compile(r"-[0-9a-hjkmnp-tv-z]{10}\Z")  # as ids of ours end, in small letters
 _STONE_FOLDERS = ("semantic/rejected", PRIVATE + "semantic/rejected")
 
 
@@ -155,6 +157,9 @@ class Change:
         self._store = store
         self._before: dict[str, Stored | None] = {}
         self._writes: dict[str, bytes | None] = {}
+        self._names: dict[
+            str, dict[str, str]
+        ] = {}  # of files by folder, as small letters spell them
         self._records: dict[str, Memory] = {}  # by path, records that equal their files
 
     def read(self, path: str) -> Stored | None:
@@ -182,8 +187,22 @@ class Change:
             return self._same(record, decode(path, there.data), path)
         self.admit(record)
         if there is None:
+            self._refuse_twin(record, path)
             self._set(path, data)
         return record
+
+    def _refuse_twin(self, record: Memory, path: str) -> None:
+        """Refuse an id that differs only by case from another one: some systems see one file."""
+        folder, _, name = path.rpartition("/")
+        if _MINTED.search(record.id):
+            return
+        if folder not in self._names:
+            place = self._store.layout.file(folder)
+            names = os.listdir(place) if os.path.isdir(place) else []
+            self._names[folder] = {other.lower(): other for other in names}
+        twin = self._names[folder].setdefault(name.lower(), name)
+        if twin != name:
+            raise IdTaken(record.id, f"{folder}/{twin}")
 
     def _same(self, record: Memory, there: Memory, path: str) -> Memory:
         """The stored record, if it differs only in its origin."""
@@ -213,6 +232,8 @@ class Change:
         path = path or place(record)
         self._match(path, if_match)
         self.admit(record)
+        if self.read(path) is None:
+            self._refuse_twin(record, path)
         self._set(path, data)
         if record.keeps_id and not path.startswith(PRIVATE):  # others depend on their path too
             self._records[path] = record

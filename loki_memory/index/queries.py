@@ -317,7 +317,7 @@ def renamed_records(index: Index) -> list[RecordPlace]:
     """Records that are shown under another id, because another file has theirs."""
     sql = (
         "SELECT m.id, m.path FROM files AS f JOIN memories AS m ON m.path = f.path "
-        "WHERE f.held = 0 AND m.id <> f.claims ORDER BY m.path"
+        "WHERE f.held = 0 AND lower(m.id) <> f.claims ORDER BY m.path"
     )
     return [RecordPlace(*row) for row in index.ask(sql)]
 

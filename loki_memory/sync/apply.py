@@ -83,20 +83,21 @@ class Intake:
         (changes.modified if known else changes.added).append(path)
         memory_id = entry.row.id if entry else ""
         self._revision.set_problems(path, problems)
-        self._revision.note_file(path, digest, memory_id)
+        claimed = memory_id.lower()  # ids that differ only by case are one file on some systems
+        self._revision.note_file(path, digest, claimed)
         self._revision.remove_path(path, keep=memory_id)
         if entry is None:
             return
-        others = (other for other in self._revision.claimants(memory_id) if other != path)
+        others = (other for other in self._revision.claimants(claimed) if other != path)
         if any(other not in self._removed for other in others):
-            self._contested.add(memory_id)
+            self._contested.add(claimed)
         self._revision.put(entry)
 
     def _settle_contests(self) -> None:
         """Give each id that several files claim to the first of them."""
         for memory_id in sorted(self._contested | set(self._revision.losers())):
             paths = [p for p in self._revision.claimants(memory_id) if p not in self._removed]
-            paths.sort(key=lambda path: (path.startswith(PRIVATE), path))  # the published one first
+            paths.sort(key=_precedence)
             for path in paths:
                 self._revision.remove_path(path)
             for number, path in enumerate(paths):
@@ -145,3 +146,8 @@ class Intake:
             self._revision.put(entry_of(record, view))
         elif kind_of(path) not in {None, record.kind}:
             self._revision.add_problem(other_kind(view, record.id, path))
+
+
+def _precedence(path: str) -> tuple[bool, str, str]:
+    """The order of files that claim one id: published ones first, then small letters."""
+    return path.startswith(PRIVATE), path.lower(), path.swapcase()
