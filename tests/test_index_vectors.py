@@ -314,6 +314,7 @@ def test_rows_that_nobody_uses_go_once_they_are_most(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
         "tiny_model_1.0-1.tokens",
         "tiny_model_1.0-1.vectors",
+        "tiny_model_1.0-1.vectors.seal",
     ]
 
 
@@ -384,6 +385,7 @@ def test_the_vectors_of_other_models_can_be_deleted(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
         "another-0.tokens",
         "another-0.vectors",
+        "another-0.vectors.seal",
         "catalogue",
     ]
     assert_holds(opened(folder, "another"), range(1, 6))
@@ -392,5 +394,5 @@ def test_the_vectors_of_other_models_can_be_deleted(folder: Path) -> None:
 
 def test_the_name_of_a_model_is_no_way_out_of_the_folder(folder: Path) -> None:
     filled(folder, model="../../elsewhere/..")
-    assert [path.parent for path in folder.iterdir()] == [folder, folder]
+    assert [path.parent for path in folder.iterdir()] == [folder] * 3
     assert_holds(opened(folder, "../../elsewhere/.."), range(1, 6))

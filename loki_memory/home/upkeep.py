@@ -142,7 +142,7 @@ class Upkeep:
         with self._lock:
             try:
                 return question()
-            except (sqlite3.DatabaseError, ValueError, InvalidRecord) as error:
+            except (sqlite3.DatabaseError, ValueError, LookupError, InvalidRecord) as error:
                 if "locked" in str(error):
                     raise
                 why = str(error)

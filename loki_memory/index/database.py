@@ -53,6 +53,7 @@ def _prepare(database: sqlite3.Connection) -> None:
         database.execute(f"PRAGMA journal_mode = {'WAL' if wal else 'TRUNCATE'}")
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA foreign_keys = ON")
+        database.execute("PRAGMA recursive_triggers = ON")  # rows that are replaced count too
         database.execute("PRAGMA temp_store = MEMORY")
         database.execute(f"PRAGMA cache_size = {-_CACHE_KIB}")
     except sqlite3.DatabaseError as error:

@@ -6,12 +6,14 @@ import marshal
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
+from loki_memory.errors import StoreBusy
 from loki_memory.files import disk
+from loki_memory.files.lock import locked
 from loki_memory.index.database import (
     BUSY_SECONDS,
     Unusable,
@@ -20,10 +22,13 @@ from loki_memory.index.database import (
     open_for_writing,
     refuse_links,
 )
+from loki_memory.index.digests import damage
 from loki_memory.index.revision import COLUMNS, FeatureRow, Rebuilding, Revision, Stamps
+from loki_memory.index.seal import is_whole, seal
 
 _BUSY_MS = int(BUSY_SECONDS * 1000)
 _IGNORED = b"*\n"  # the content of .gitignore in the cache
+_QUEUE = "index.lock"
 _AT_ONCE = 500  # names in one query
 _ALL_THAT_IT_SAYS = (
     f"SELECT {COLUMNS} FROM memories ORDER BY id",  # noqa: S608
@@ -90,6 +95,8 @@ class Index:
             if self.path is None or not self.path.exists() or self._is_linked():
                 return self.writer()
             try:
+                if not is_whole(*_sealed(self.path)):
+                    return self.writer()
                 self._reader = open_for_reading(self.path)
             except Unusable:
                 return self.writer()
@@ -108,7 +115,7 @@ class Index:
             return open_for_writing(None)
         try:
             _make_room(self.path)
-            return open_for_writing(self.path)
+            return self._checked(open_for_writing(self.path), self.path)
         except Unusable as error:
             aside = move_aside(self.path)
             self.notices.append(
@@ -121,6 +128,23 @@ class Index:
                 raise
             self.keep_in_memory(_reason(error))
             return open_for_writing(None)
+
+    def _checked(self, database: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+        """A connection to a sound index; raises Unusable for one that somebody else damaged."""
+        if is_whole(*_sealed(path)):
+            return database
+        try:
+            found = damage(database)
+        except sqlite3.OperationalError:  # another process is writing, or nobody may write here
+            return database
+        except sqlite3.DatabaseError as error:
+            found = str(error)
+        if found:
+            database.close()
+            raise Unusable(found)
+        with suppress(StoreBusy, OSError), locked(path.with_name(_QUEUE), 0):
+            seal(*_sealed(path))
+        return database
 
     def _is_linked(self) -> bool:
         try:
@@ -365,12 +389,31 @@ class Index:
     # -- changes ------------------------------------------------------------------------------
 
     @contextmanager
+    def _turn(self, *, wait: bool) -> Iterator[None]:
+        """Queue up with other processes: SQLite serves those that wait in no order.
+
+        Where no lock can be had, on a read-only checkout, SQLite's own has to do.
+        """
+        if self.path is None:
+            yield
+            return
+        with ExitStack() as held:
+            try:
+                seconds = BUSY_SECONDS if wait else 0
+                held.enter_context(locked(self.path.with_name(_QUEUE), seconds))
+            except StoreBusy:
+                raise sqlite3.OperationalError("database is locked") from None
+            except OSError:
+                pass
+            yield
+
+    @contextmanager
     def change(self, *, wait: bool = True, anew: bool = False) -> Iterator[Revision]:
         """One transaction; `anew` starts from nothing.
 
         Without `wait`, raises sqlite3.OperationalError if another process is at it.
         """
-        with self._lock:
+        with self._lock, self._turn(wait=wait):
             writer = self.writer()
             try:
                 writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS if wait else 0}")
@@ -383,6 +426,8 @@ class Index:
                 revision.finish()
                 writer.execute("COMMIT")
                 self._changes += 1
+                if self.path is not None:
+                    seal(*_sealed(self.path))
             except BaseException:
                 with suppress(sqlite3.Error):
                     writer.execute("ROLLBACK")
@@ -393,6 +438,11 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror == disk.LINKED:
         return f"{error.filename} {error.strerror}"
     return str(error)
+
+
+def _sealed(path: Path) -> tuple[Path, Path]:
+    """The database, and the log in which newer versions of SQLite write first."""
+    return path, Path(f"{path}-wal")
 
 
 def _make_room(path: Path) -> None:

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.index.database import create_schema
+from loki_memory.index.digests import Digests
 
 if TYPE_CHECKING:  # rows are made only when something changed
     from loki_memory.index.row import IndexEntry, Row
@@ -94,6 +95,9 @@ class Revision:
         self._come: dict[int, tuple[int, str]] = {}  # the same by row
         for statement in _SCRATCH:
             database.execute(statement)
+        self._digests = Digests(database)
+        if not self.is_empty:
+            self._digests.follow()
 
     def put(self, entry: IndexEntry) -> None:
         """Add or replace a memory, keeping its row if it has one.
@@ -262,6 +266,7 @@ class Revision:
                 "INSERT OR REPLACE INTO fingerprints VALUES (?, ?)",
                 (kind, self._fingerprint(kind) ^ change),
             )
+        self._digests.store()
 
     def _enter_words(self) -> None:
         """Passages that go before those that come: a row may be used again.
@@ -385,6 +390,7 @@ class Rebuilding(Revision):
         self._db.execute("INSERT INTO parts (parts) VALUES ('rebuild')")
         for _, _, sql in self._later:
             self._db.execute(sql)
+        self._digests.store_anew()
 
 
 def _fingerprint(path: str, etag: str) -> int:

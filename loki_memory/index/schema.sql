@@ -108,7 +108,7 @@ CREATE INDEX edges_stated ON edges (stated);
 CREATE TABLE files (
   path TEXT PRIMARY KEY,
   hash TEXT NOT NULL,                       -- of the bytes; empty if the file could not be read
-  claims TEXT NOT NULL,                     -- the id that the file gives its record; empty if it has no readable record
+  claims TEXT NOT NULL,                     -- the id that the file gives its record, in small letters; empty if it has no readable record
   held   INTEGER NOT NULL                   -- 0 if another file claims the same id and comes first
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX files_claims ON files (claims) WHERE claims <> '';
@@ -134,6 +134,14 @@ CREATE INDEX problems_path ON problems (path);
 -- One value per kind that changes whenever a record of that kind does: XOR of the hashes of paths and etags.
 CREATE TABLE fingerprints (
   kind  TEXT PRIMARY KEY,
+  value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The number of rows of each table and the XOR of the hashes of its rows: a row that is missing or
+-- damaged shows (index/digests.py).
+CREATE TABLE digests (
+  name  TEXT PRIMARY KEY,                   -- of the table
+  rows  INTEGER NOT NULL,
   value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loki_memory.files import disk
+from loki_memory.index.seal import beside, is_whole, seal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,6 +81,8 @@ class Vectors:
         table, tokens = self._paths()
         self._order = None
         with suppress(OSError, ValueError):
+            if not is_whole(table, tokens):
+                raise ValueError("somebody else wrote there")
             whole = os.path.getsize(table) // self._entry.itemsize
             self._table = _mapped(table, self._entry, whole)
             self.tokens = _mapped(tokens, np.dtype("<u4"), os.path.getsize(tokens) // 4)
@@ -154,6 +157,8 @@ class Vectors:
     def _catch_up(self, index: Index) -> None:
         """Copy rows, from where the cache ends if its last entry is a row of this index."""
         self.open()
+        if self._is_there() and not is_whole(*self._paths()):
+            self.forget()  # other processes may have mapped what is there
         row, key = self._last() or (0, None)
         if key is not None and index.one("SELECT key FROM vectors WHERE row = ?", row) != key:
             self.forget()
@@ -184,15 +189,19 @@ class Vectors:
 
     # -- the files --------------------------------------------------------------------------------
 
+    def _is_there(self) -> bool:
+        return self.folder is not None and self._paths()[0].exists()
+
     def forget(self) -> None:
         """Begin the next generation of files, with nothing in them."""
         old = self._paths()
         self._generation += 1
         self._table, self.tokens, self._order = self._table[:0], self.tokens[:0], None
         if self.folder is not None:
-            _remove(old)
+            _remove([*old, beside(old[0])])
             with suppress(OSError):
                 _extend(self._paths()[0], 0, b"")
+                seal(*self._paths())
 
     def _last(self) -> tuple[int, int] | None:
         """The row and the key of the last entry."""
@@ -216,7 +225,7 @@ class Vectors:
 
     def _is_of_another(self, path: Path) -> bool:
         is_ours = path.stem.rpartition("-")[0] == self._name
-        return path.suffix in {".vectors", ".tokens"} and not is_ours
+        return path.name.endswith((".vectors", ".tokens", ".vectors.seal")) and not is_ours
 
     def _generations(self) -> list[int]:
         names = os.listdir(self.folder) if self.folder and self.folder.is_dir() else []
@@ -235,6 +244,7 @@ class Vectors:
         table, flat = self._paths()
         _extend(flat, before * 4, tokens.astype("<u4").tobytes())
         _extend(table, len(self._table) * self._entry.itemsize, entries.tobytes())
+        seal(table, flat)
         self.open()
 
     def _keep_in_memory(
