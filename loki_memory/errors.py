@@ -34,7 +34,7 @@
     ├── NoAnswer              12   the watcher of the workspace does not do as it should
     └── BadArchive            13   a file of this machine's own memory cannot be read or written
 
-The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 27 are the
+The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 28 are the
 findings of `loki-mem check`.
 """
 

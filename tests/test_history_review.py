@@ -308,7 +308,11 @@ def test_diff_prints_one_line_per_belief_with_what_caused_it(ws: Workspace, repo
         "  sem-001  Migrate first  (0.60)",
         "      when: CI",
         f"      from {EP1} Fix the tests: success, by eng-1",
-        "recorded  1 episode",
+        "recorded  1",
+        f"  {EP1}  Fix the tests",
+        "      outcome: success",
+        "      agent: eng-1",
+        "      timestamp: 2026-01-06T09:00:00Z",
     ]
     everything = run(diff_command, repo, "--all").output
     assert f"  {EP1}  Fix the tests" in everything
@@ -332,7 +336,7 @@ def test_nothing_to_tell_is_said(ws: Workspace, repo: Path) -> None:
 def test_a_terminal_finds_nothing_to_obey_in_a_diff(ws: Workspace, repo: Path) -> None:
     write(ws, fact(statement="red \x1b[31m and\nforged  line"))
     assert "\x1b" not in run(diff_command, repo).output
-    assert "red \N{REPLACEMENT CHARACTER}[31m and forged line" in run(diff_command, repo).output
+    assert "red <U+001B>[31m and forged line" in run(diff_command, repo).output
 
 
 def test_review_begins_where_the_branch_left_the_default_branch(ws: Workspace, repo: Path) -> None:

@@ -12,14 +12,18 @@ import click
 
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, print_json, remarks, say
+from loki_memory.models.hidden_characters import revealed
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from loki_memory.history.belief_diff import Shift
     from loki_memory.history.check import Fault
+    from loki_memory.history.field_changes import FieldChange, RecordChange
+    from loki_memory.history.file_changes import FileChange
     from loki_memory.history.review_result import Cause, Review, Unreadable
     from loki_memory.models import Memory
 
+_SHORT, _BESIDE = 40, 90  # characters: of fields that stand side by side, and of their line
 _FEW = 3  # episodes behind a belief; --all names every one
 _READ = 5  # episodes that are named of each change that is read in full
 _COLOURS = {
@@ -28,7 +32,7 @@ _COLOURS = {
     **dict.fromkeys(("contradicted", "rejected", "removed"), "red"),
     **dict.fromkeys(("weakened", "superseded", "retired"), "yellow"),
 }
-_TOLD_IN_FULL = ("candidate", "learned", "added", "updated", "corrected", "revised", "contradicted")
+_READ_FIRST = ("candidate", "learned", "added", "updated", "corrected", "revised", "contradicted")
 _FORMATS = click.Choice(["text", "markdown", "json"])
 _CHOICES = {
     "a": "accept",
@@ -42,6 +46,7 @@ _CHOICES = {
 _CHECKS = [
     "secret",
     "zone",
+    "review",
     "invalid",
     "lost",
     "dangling",
@@ -60,6 +65,8 @@ class ReviewOutput(NamedTuple):
     evidence: list[Cause]  # the episodes behind the shifts
     invalid: list[Unreadable]
     counts: dict[str, int]
+    records: list[RecordChange]  # every field that differs, of every memory
+    files: list[FileChange]  # every other file below .loki that differs
 
 
 class CheckOutput(NamedTuple):
@@ -145,6 +152,7 @@ def check_command(
     \b
     20  secret         a file holds one
     27  zone           a link, or a tracked file that belongs to one machine
+    28  review         a person has to look: a command, hidden text, a claim, settings
     21  invalid        a file is not a record
     22  lost           a belief is gone and nothing supersedes it
     23  dangling       evidence or a link leads nowhere
@@ -204,6 +212,8 @@ def _output(found: Review) -> ReviewOutput:
         evidence=list(found.evidence.values()),
         invalid=found.invalid,
         counts=found.counts(),
+        records=list(found.records),
+        files=list(found.files),
     )
 
 
@@ -218,30 +228,37 @@ def _page(text: str) -> None:
 def _lines(found: Review, *, every: bool) -> Iterator[str]:
     yield f"{one_line(found.before)} -> {one_line(found.after)}"
     for word, shifts in found.by_word().items():
-        if word == "recorded" and not every:
-            yield f"{_word(word)}  {plural(len(shifts), 'episode')}"
-            continue
         yield f"{_word(word)}  {len(shifts):,}"
         for shift in shifts:
             yield from _shift(found, shift, None if every else _FEW)
-    yield from _unreadable(found)
-    if not found.shifts and not found.invalid:
-        yield "no belief changed"
+    yield from _rest(found)
 
 
 def _to_read(found: Review) -> Iterator[str]:
-    """Print what is new in full, the rest as numbers."""
+    """Print what is new first, then everything else."""
     yield f"{one_line(found.before)} -> {one_line(found.after)}"
-    for shift in found.shifts:
-        if shift.what in _TOLD_IN_FULL:
-            yield ""
-            yield f"{_word(shift.what)}  {shift.kind}"
-            yield from _shift(found, shift, _READ)
+    for shift in sorted(found.shifts, key=lambda shift: shift.what not in _READ_FIRST):
+        yield ""
+        yield f"{_word(shift.what)}  {shift.kind}"
+        yield from _shift(found, shift, _READ)
+    yield from _rest(found)
+
+
+def _rest(found: Review) -> Iterator[str]:
+    """Print everything that is no change of a belief."""
+    quiet = found.quiet()
+    if quiet:
+        yield f"{_word('beside beliefs')}  {len(quiet):,}"
+    for change in quiet:
+        yield f"  {click.style(one_line(change.id), fg='cyan')}  {one_line(revealed(change.title))}"
+        yield from _fields(change.fields)
+    if found.files:
+        yield f"{_word('other files')}  {len(found.files):,}"
+    for file in found.files:
+        yield f"  {click.style(one_line(file.path), fg='cyan')}  {file.what}"
+        yield from (f"      {one_line(revealed(line))}" for line in file.lines)
     yield from _unreadable(found)
-    rest = found.summary(without=_TOLD_IN_FULL)
-    if rest:
-        yield f"\nalso: {rest}"
-    elif not found.shifts:
+    if found.is_empty:
         yield "no belief changed"
 
 
@@ -251,10 +268,31 @@ def _word(word: str) -> str:
 
 def _shift(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
     weight = shift.weight()
-    said = f"{one_line(shift.title)}{f'  ({weight})' if weight else ''}"
+    said = f"{one_line(revealed(shift.title))}{f'  ({weight})' if weight else ''}"
     yield f"  {click.style(one_line(shift.id), fg='cyan')}  {said}"
-    yield from (f"      {one_line(detail)}" for detail in shift.details)
+    yield from (f"      {one_line(revealed(detail))}" for detail in shift.details)
+    yield from _fields(found.fields(shift))
     yield from (f"      {line}" for line in _evidence(found, shift, most))
+
+
+def _fields(fields: Iterable[FieldChange]) -> Iterator[str]:
+    """List fields: short ones side by side, each long one on a line of its own."""
+    words = [one_line(field.words()) for field in fields]
+    short = [text for text in words if len(text) <= _SHORT]
+    yield from (f"      {text}" for text in words if len(text) > _SHORT)
+    yield from (f"      {line}" for line in _side_by_side(short))
+
+
+def _side_by_side(texts: Iterable[str]) -> Iterator[str]:
+    """Join short texts to lines; none is broken."""
+    line = ""
+    for text in texts:
+        if line and len(line) + len(text) > _BESIDE:
+            yield line
+            line = ""
+        line = f"{line} · {text}" if line else text
+    if line:
+        yield line
 
 
 def _evidence(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
@@ -266,9 +304,9 @@ def _evidence(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
             continue
         by = f", by {one_line(cause.agent)}" if cause.agent else ""
         yield f"from {one_line(name)} {one_line(cause.goal, 100)}: {cause.outcome}{by}"
-    rest = len(shift.caused_by) - len(shift.caused_by[:most])
+    rest = shift.caused_by[most:] if most is not None else ()
     if rest:
-        yield f"and {plural(rest, 'episode')} more; --json names them all"
+        yield f"and {plural(len(rest), 'episode')} more: {', '.join(map(one_line, rest))}"
 
 
 def _unreadable(found: Review) -> Iterator[str]:

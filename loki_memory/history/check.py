@@ -7,6 +7,7 @@ needed, so that it runs in a fresh checkout.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +17,24 @@ from loki_memory.files.codec import decode_with_document
 from loki_memory.files.problem import secret_problems
 from loki_memory.files.redaction import find_secrets, may_hold_secret, redact_value
 from loki_memory.history.belief_diff import DEAD, contradicted, status
-from loki_memory.history.repository import repository_if_any
-from loki_memory.history.review import Comparison, compare, editions, here, zone_problems
+from loki_memory.history.field_changes import record_changes
+from loki_memory.history.person_needed import (
+    Commits,
+    doubts_about_claims,
+    doubts_about_commands,
+    doubts_about_files,
+    doubts_about_stones,
+    doubts_about_text,
+)
+from loki_memory.history.repository import repository, repository_if_any
+from loki_memory.history.review import (
+    Comparison,
+    compare,
+    editions,
+    here,
+    other_files,
+    zone_problems,
+)
 from loki_memory.history.tree import MemoryTree, Records, of_folder, original
 from loki_memory.integrity.citations import has_changed
 from loki_memory.models import RELATIONS, Belief, Citation, Link, Memory, tombstone_id
@@ -31,6 +48,7 @@ if TYPE_CHECKING:
 EXIT_CODES = {
     "secret": 20,
     "zone": 27,
+    "review": 28,
     "invalid": 21,
     "lost": 22,
     "dangling": 23,
@@ -40,6 +58,7 @@ EXIT_CODES = {
 }
 CHECKS = tuple(EXIT_CODES)
 _BELIEFS = ("pattern", "anti-pattern", "fact", "skill", "learning")
+_LOGGED = re.compile(rb'"path": ?"([^"]+)"')
 _RESTS_ON = frozenset({"derived_from", "contradicted_by", "part_of", *RELATIONS})
 
 
@@ -66,6 +85,7 @@ def check(
     case = _case(workspace, spec)
     found = [*_invalid(case), *_zones(case), *_secrets(case), *_lost(case), *_dangling(case)]
     found += [*_contradictions(case), *_citations(case)]
+    found += _for_a_person(case, spec) if case.compared is not None else ()
     if continuity_budget is not None:
         found += _continuity(workspace, continuity_budget)
     return sorted(
@@ -150,6 +170,61 @@ def _holds_secret(path: str, data: bytes) -> bool:
     except InvalidRecord:
         return bool(find_secrets(data.decode(errors="replace")))
     return redact_value(document) is not document
+
+
+# -- what a person has to look at ----------------------------------------------------------------
+
+
+def _for_a_person(case: CheckScope, spec: str | None) -> Iterator[Fault]:
+    """Find changes about which no program can decide.
+
+    Without a span, what is not committed is this machine's own work: only what no honest work
+    brings with it counts.
+    """
+    compared = case.compared
+    if compared is None:
+        return
+    changes = record_changes(compared.old, compared.new)
+    found = [*doubts_about_text(changes), *doubts_about_stones(_stones_gone(compared))]
+    if spec:
+        found += doubts_about_commands(changes)
+        found += doubts_about_claims(_new_versions(compared), _commits(case, compared))
+        found += doubts_about_files(other_files(case.workspace, compared))
+    advice = (
+        "Read it (`loki-mem diff` shows all of it); if it is right, `--skip review` lets it pass."
+    )
+    yield from (Fault("review", doubt.path, doubt.id, doubt.said, advice) for doubt in found)
+
+
+def _stones_gone(compared: Comparison) -> list[tuple[str, Memory]]:
+    gone = (record for record in compared.gone().values() if record.kind == "tombstone")
+    return [(compared.old.paths[stone.id], stone) for stone in gone]
+
+
+def _new_versions(compared: Comparison) -> Iterator[tuple[str, Memory | None, Memory]]:
+    before = compared.old.known()
+    for name, record in compared.new.known().items():
+        if before.get(name) != record:
+            yield compared.new.paths[name], before.get(name), record
+
+
+def _commits(case: CheckScope, compared: Comparison) -> Commits:
+    """The authors and days of the commits that were compared, and what the write log knows."""
+    repo = repository(case.workspace.home)
+    after, before = compared.after.commit or "HEAD", compared.before.commit
+    found = repo.commits(f"{before}..{after}" if before else after)
+    authors = {commit.author for commit in found}
+    if not compared.after.commit:
+        authors.add(repo.settings.get("user.name", ""))
+    days = [commit.at[:10] for commit in found]
+    logged = frozenset(_logged(compared.after))
+    return Commits(frozenset(authors), max(days) if compared.after.commit and days else "", logged)
+
+
+def _logged(tree: MemoryTree) -> Iterator[str]:
+    """The paths that the published files of the write log name."""
+    for _, data in tree.read(path for path in tree.files if path.startswith("witness/")):
+        yield from (name.decode(errors="replace") for name in _LOGGED.findall(data))
 
 
 # -- beliefs -------------------------------------------------------------------------------------

@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord, NotFound, UnknownRevision
 from loki_memory.files import zones
+from loki_memory.files.layout import kind_of
 from loki_memory.history.belief_diff import Shift, confidence, differences, evidence_of, reviews
+from loki_memory.history.field_changes import record_changes
+from loki_memory.history.file_changes import FileChange, file_change, file_edits
 from loki_memory.history.repository import repository, repository_if_any, tracked
 from loki_memory.history.review_result import Cause, Review, Unreadable
 from loki_memory.history.tree import (
@@ -30,6 +33,7 @@ from loki_memory.history.tree import (
     of_folder,
     of_nothing,
     of_worktree,
+    original,
 )
 from loki_memory.index import queries
 from loki_memory.integrity import write_log
@@ -72,6 +76,13 @@ class Comparison(NamedTuple):
     def shifts(self) -> list[Shift]:
         return shifts(self.old, self.new)
 
+    def explains(self, path: str) -> bool:
+        """Check if the records that were compared tell all of a file of memory that differs."""
+        here = [records for records in (self.old, self.new) if path in records.paths.values()]
+        there = [tree for tree in (self.before, self.after) if path in tree.files]
+        is_record = kind_of(original(path)) is not None and path not in self.new.invalid
+        return is_record and len(here) == len(there)
+
 
 def gone(old: Records, new: Records) -> dict[str, Memory]:
     """Records that are neither live nor archived any more.
@@ -96,13 +107,37 @@ def shifts(old: Records, new: Records) -> list[Shift]:
 
 def diff(workspace: Workspace, spec: str | None = None) -> Review:
     """Compare memory at two points, in terms of belief, with the episodes behind each change."""
-    compared = compare(*editions(workspace, spec))
+    return _whole(workspace, compare(*editions(workspace, spec)))
+
+
+def _whole(workspace: Workspace, compared: Comparison) -> Review:
+    """A comparison with everything else below `.loki` that differs."""
     review = review_of(compared)
     invalid = [
         Unreadable(problem.path, problem.reason)
         for problem in zone_problems(workspace, compared.after.commit)
     ]
-    return review._replace(invalid=[*invalid, *review.invalid])
+    files = other_files(workspace, compared)
+    return review._replace(invalid=[*invalid, *review.invalid], files=files)
+
+
+def other_files(workspace: Workspace, compared: Comparison) -> list[FileChange]:
+    """The files below `.loki` that differ and are not told as records."""
+    repo = repository(workspace.home)
+    if repo.line != "HEAD" and not compared.after.commit:
+        return []  # git does not see these files
+    old, new = compared.old.paths, compared.new.paths
+    told_ids = {change.id for change in record_changes(compared.old, compared.new)}
+    told_ids |= {name for name in old.keys() & new.keys() if old[name] != new[name]}  # moved
+    paths = (path for found in (old, new) for name, path in found.items() if name in told_ids)
+    told = {path for path in paths if compared.explains(path)}
+    found = (
+        file_change(repo, workspace.layout, edit)
+        for edit in file_edits(repo, compared.before.commit, compared.after.commit)
+        if not edit.is_new_witness
+        and not (edit.is_plain and edit.path.removeprefix(".loki/memory/") in told)
+    )
+    return [change for change in found if change is not None]
 
 
 def zone_problems(workspace: Workspace, commit: str = "") -> list[Problem]:
@@ -133,6 +168,7 @@ def review_of(comparison: Comparison) -> Review:
         found,
         _causes(comparison, found),
         [Unreadable(*problem) for problem in invalid],
+        record_changes(comparison.old, comparison.new),
     )
 
 
@@ -241,7 +277,7 @@ def open_questions(workspace: Workspace, spec: str | None = None) -> tuple[Revie
     Without a spec: since this branch left the default branch.
     """
     found = compare(*editions(workspace, spec or since_branching(workspace)))
-    review = review_of(found)
+    review = _whole(workspace, found)
     asked = [
         shift
         for shift in review.shifts

@@ -8,14 +8,20 @@ from typing import NamedTuple
 
 from loki_memory.history.belief_diff import Shift
 from loki_memory.history.commit_message import count, plain
+from loki_memory.history.field_changes import FieldChange
 from loki_memory.history.review_result import Review
+from loki_memory.models.hidden_characters import revealed
 from loki_memory.models.ids import ID
 
 # A workflow finds its last comment by this line, and replaces it.
 MARK = "<!-- loki-mem review -->"
 LIMIT = 60_000  # characters: GitHub takes 65,536 in a comment
-_ROWS = (200, 50, 15, 5, 1)  # per section; the most that fits
-_WIDTH = 240
+# Rows per section, and characters per text (0: all of it); the first that fits.
+_SIZES = ((10_000, 0), (10_000, 240), (200, 240), (50, 240), (15, 240), (5, 240), (1, 240))
+_PARTLY = (
+    "**This comment is too small for everything that changed.** Read the rest before you merge: "
+    "`loki-mem diff` prints all of it."
+)
 # Characters with a meaning within a line of Markdown. Stored text never begins a line.
 _ACTIVE = re.compile(r"[\\`*_\[\]~$!]")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
@@ -25,32 +31,37 @@ _BREAK = "\N{ZERO WIDTH SPACE}"
 
 
 class MarkdownPage(NamedTuple):
-    """A review, and how many rows each of its sections may have."""
+    """A review, how many rows each of its sections may have, and how long a text may be."""
 
     review: Review
     rows: int
+    width: int
+
+    def escaped(self, text: str) -> str:
+        return escaped(text, self.width)
 
 
 def markdown(review: Review) -> str:
-    """The comment, with as many rows as a forge takes."""
-    texts = (_page(MarkdownPage(review, rows)) for rows in _ROWS)
+    """The comment, with all that changed, or as much of it as a forge takes."""
+    texts = (_page(MarkdownPage(review, *size)) for size in _SIZES)
     text = next((page_text for page_text in texts if len(page_text) <= LIMIT), "")
-    return text or f"{MARK}\n{_headline(review)}\n"
+    return text or f"{MARK}\n{_headline(review)}\n\n{_PARTLY}\n"
 
 
-def escaped(text: str, width: int = _WIDTH) -> str:
-    """Escape stored text for Markdown, on one line."""
-    shown = _SUMMONS.sub(rf"\1{_BREAK}", plain(text, width))
+def escaped(text: str, width: int = 0) -> str:
+    """Escape stored text for Markdown, on one line; hidden characters are shown."""
+    shown = _SUMMONS.sub(rf"\1{_BREAK}", plain(revealed(text), width))
     return _ACTIVE.sub(r"\\\g<0>", shown).translate(_ENTITIES)
 
 
 def _page(page: MarkdownPage) -> str:
     review = page.review
     lines = [MARK, _headline(review), "", _compared(review), ""]
+    if (page.rows, page.width) != _SIZES[0]:
+        lines += [_PARTLY, ""]
     for word, shifts in review.by_word().items():
-        if word != "recorded":
-            lines += [*_section(page, word, shifts), ""]
-    return "\n".join([*lines, *_invalid(page)]).rstrip("\n") + "\n"
+        lines += [*_section(page, word, shifts), ""]
+    return "\n".join([*lines, *_quiet(page), *_files(page), *_invalid(page)]).rstrip("\n") + "\n"
 
 
 def _headline(review: Review) -> str:
@@ -68,16 +79,54 @@ def _section(page: MarkdownPage, word: str, shifts: Sequence[Shift]) -> Iterator
     yield ""
     yield "| | memory | confidence | rests on |"
     yield "|---|---|---|---|"
-    yield from (_row(shift) for shift in shown)
+    yield from (_row(page, shift) for shift in shown)
     if len(shifts) > len(shown):
         yield f"\n… and {len(shifts) - len(shown):,} more; `loki-mem diff` has all."
     yield from _evidence(page.review, shown)
 
 
-def _row(shift: Shift) -> str:
-    said = [f"{escaped(shift.title)} {_code(shift.id)}", *map(escaped, shift.details)]
+def _row(page: MarkdownPage, shift: Shift) -> str:
+    said = [f"{page.escaped(shift.title)} {_code(shift.id)}", *map(page.escaped, shift.details)]
+    said += _fields(page, page.review.fields(shift))
     rests = count(len(shift.caused_by), "episode") if shift.caused_by else ""
     return f"| {shift.kind} | {'<br>'.join(said)} | {shift.weight()} | {rests} |"
+
+
+def _fields(page: MarkdownPage, fields: Iterable[FieldChange]) -> list[str]:
+    return [page.escaped(field.words()) for field in fields]
+
+
+def _quiet(page: MarkdownPage) -> Iterator[str]:
+    """List memories of which only fields changed about which no word speaks."""
+    changes = page.review.quiet()
+    if changes:
+        yield f"#### Beside beliefs ({len(changes):,})"
+        yield ""
+    for change in changes[: page.rows]:
+        said = [f"{page.escaped(change.title)} {_code(change.id)}", *_fields(page, change.fields)]
+        yield f"- {change.kind}: {'<br>'.join(said)}"
+    yield from _more(changes, page.rows)
+    yield from [""] if changes else []
+
+
+def _files(page: MarkdownPage) -> Iterator[str]:
+    """List changed files that are no records, with their lines."""
+    files = page.review.files
+    if files:
+        yield f"#### Other files ({len(files):,})"
+        yield ""
+    for file in files[: page.rows]:
+        lines = [page.escaped(line) for line in file.lines[: page.rows]]
+        if len(file.lines) > page.rows:
+            lines.append(f"… and {len(file.lines) - page.rows:,} more lines")
+        yield f"- {'<br>'.join([f'{page.escaped(file.path)}: {file.what}', *lines])}"
+    yield from _more(files, page.rows)
+    yield from [""] if files else []
+
+
+def _more(listed: Sequence[object], rows: int) -> Iterator[str]:
+    if len(listed) > rows:
+        yield f"- … and {len(listed) - rows:,} more; `loki-mem diff` has all."
 
 
 def _evidence(review: Review, shifts: Iterable[Shift]) -> Iterator[str]:
@@ -111,4 +160,4 @@ def _invalid(page: MarkdownPage) -> Iterator[str]:
         yield f"#### Cannot be read ({len(page.review.invalid):,})"
         yield ""
         for problem in page.review.invalid[: page.rows]:
-            yield f"- {escaped(problem.path)}: {escaped(problem.reason)}"
+            yield f"- {escaped(problem.path, 240)}: {escaped(problem.reason, 240)}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from loki_memory.history.belief_diff import Shift
 from loki_memory.history.commit_message import phrases
+from loki_memory.history.field_changes import FieldChange, RecordChange, untold
+from loki_memory.history.file_changes import FileChange
 
 
 class Cause(NamedTuple):
@@ -33,6 +35,27 @@ class Review(NamedTuple):
     shifts: list[Shift]
     evidence: dict[str, Cause]  # by the ids in `caused_by`; missing if it was not found
     invalid: list[Unreadable]
+    records: Sequence[RecordChange] = ()  # every field that differs, of every memory
+    files: Sequence[FileChange] = ()  # every other file below `.loki` that differs
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.shifts or self.invalid or self.records or self.files)
+
+    def fields(self, shift: Shift) -> list[FieldChange]:
+        """The fields of a changed memory that the words of its shift do not tell."""
+        return [
+            field
+            for change in self.records
+            if change.id == shift.id
+            for field in untold(change, shift)
+        ]
+
+    def quiet(self) -> list[RecordChange]:
+        """The memories that differ only in fields about which no shift speaks."""
+        told = {shift.id for shift in self.shifts}
+        left = (change for change in self.records if change.id not in told)
+        return [change._replace(fields=untold(change, None)) for change in left]
 
     def counts(self) -> dict[str, int]:
         """Count the changes by their word, in the order of the shifts."""
