@@ -65,10 +65,11 @@ def request(workspace: Workspace, event: Event, environment: Mapping[str, str]) 
 def _drafts(workspace: Workspace, session: str) -> list[Draft] | None:
     """Drafts of what the last piece of work taught; None if nothing was done in the session."""
     from loki_memory.ingest.hook_turns import staged_turns
+    from loki_memory.ingest.seen_words import SeenWords
     from loki_memory.ingest.session_events import last_events
     from loki_memory.ingest.turns import CALL
 
-    turns = staged_turns(workspace, session)
+    turns = list(SeenWords().attributed(staged_turns(workspace, session)))
     return last_events(turns) if any(turn.kind == CALL for turn in turns) else None
 
 

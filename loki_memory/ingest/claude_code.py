@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from loki_memory.errors import InvalidRecord
+from loki_memory.ingest.seen_words import marks
 from loki_memory.ingest.turns import (
     CALL,
     COMPACT,
@@ -183,9 +184,9 @@ def _of_assistant(base: Turn, block: Mapping[str, Any]) -> Turn | None:
 def _of_user(base: Turn, block: Mapping[str, Any]) -> Turn | None:
     if text_in(block, "type") == "tool_result":
         failed = flag_in(block, "is_error")
-        text = result_text(_ENVELOPE.sub("", _told(block.get("content"))), failed=failed)
-        call = name_in(block, "tool_use_id")
-        return base._replace(kind=RESULT, text=text, call=call, failed=failed)
+        answer = _ENVELOPE.sub("", _told(block.get("content")))
+        turn = base._replace(kind=RESULT, text=result_text(answer, failed=failed), failed=failed)
+        return turn._replace(call=name_in(block, "tool_use_id"), seen=marks(answer))
     return _typed(base, text_in(block, "text"))
 
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from loki_memory.errors import InvalidRecord
+from loki_memory.ingest.seen_words import marks
 from loki_memory.ingest.turns import (
     CALL,
     PROMPT,
@@ -236,7 +237,8 @@ def _patched(base: Turn, call: str, files: tuple[str, ...]) -> Turn:
 def _result(base: Turn, call: str, ended: _Ended) -> Turn:
     key = f"{call}:so-far" if ended.running else f"{call}:out"
     text = result_text(ended.text, failed=ended.failed)
-    return base._replace(kind=RESULT, key=key, call=call, text=text, failed=ended.failed)
+    turn = base._replace(kind=RESULT, key=key, call=call, text=text, failed=ended.failed)
+    return turn._replace(seen=marks(ended.text))
 
 
 def _given(raw: str | Mapping[str, Any]) -> str:

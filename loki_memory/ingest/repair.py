@@ -131,12 +131,19 @@ def _with_command(found: Repair, steps: Sequence[Step], at: int, end: int) -> Re
     later = [step for step in steps[at + 1 : at + 1 + _WITHIN] if has_worked(step)]
     form = working_form(failed, steps[at + 1 : end], steps[end], error) if end else None
     form = form or substitute(failed, later, error)
-    if form is None:
+    if form is None or _is_dictated(form.command, failed, steps[at + 1 : at + 1 + _WITHIN]):
         return found
     refused = left_out(error, failed.target, form.command)
     if refused and not is_replaced(refused, failed.target, form.command):
         return found  # that an unknown option has to go is what the error says
     return found._replace(command=form.command, exchange=form.exchange, refused=refused)
+
+
+def _is_dictated(command: str, failed: Step, later: Sequence[Step]) -> bool:
+    """Check if a command stood in what a tool printed: whoever wrote that chose it."""
+    if command in failed.answer:
+        return True
+    return any(step.is_dictated and command in step.target for step in later)
 
 
 def _after(steps: Sequence[Step], end: int, finding: Diagnostic | None) -> Sequence[str]:

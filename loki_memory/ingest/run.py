@@ -32,6 +32,7 @@ from loki_memory.ingest.hook_turns import told_turns
 from loki_memory.ingest.pause import why_off
 from loki_memory.ingest.read_transcript import DIALECTS, Read, RefusedLine, read
 from loki_memory.ingest.recorded_twin import is_recorded
+from loki_memory.ingest.seen_words import SeenWords
 from loki_memory.ingest.staging import Made, StagedSession, Staging, Watermarks
 from loki_memory.ingest.statements import statements
 from loki_memory.ingest.turns import Dialect, instant
@@ -277,9 +278,11 @@ def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: boo
     made, size = staging.made(session), staging.size(session)
     telling = _Telling(workspace, made.episodes, only_add=only_add)
     scope = workspace.config.text("capture.scope")
-    prose = utterances(told_turns(staging, session))
+    seen = SeenWords()
+    prose = utterances(seen.attributed(told_turns(staging, session)))
     stated = statements(*prose)
-    records = episodes(told_turns(staging, session), scope, stated)  # read again: it may be long
+    turns = seen.applied(told_turns(staging, session))  # read again: it may be long
+    records = episodes(turns, scope, stated)
     with suppress(EverythingVanished):  # then nobody knows what an agent recorded itself
         workspace.home.ensure("current")
     while some := list(islice(records, _AT_ONCE)):

@@ -24,6 +24,7 @@ from loki_memory.models.ids import digest, file_stem
 
 _HASH = 8  # bytes that stand for a turn's key
 _EARLIER_FIELDS = 12  # of a turn that an earlier version staged
+_PLAIN_FIELDS = Turn._fields.index("hunks")
 _SMALL = 16_000_000  # bytes of a log that is held in memory
 _STAMP = ".redacted-2"  # a file beside the logs: all of them are, by the rules of today
 
@@ -241,7 +242,8 @@ def _read(path: Path) -> Iterator[Turn]:
 
 def _line(turn: Turn) -> bytes:
     """A turn as a line of the log: the values of its fields in their order."""
-    return orjson.dumps([*turn[:-1], [list(hunk) for hunk in turn.hunks]])
+    hunks = [list(hunk) for hunk in turn.hunks]
+    return orjson.dumps([*turn[:_PLAIN_FIELDS], hunks, *([turn.seen] if turn.seen else [])])
 
 
 def _turn(line: bytes) -> Turn | None:
@@ -261,7 +263,7 @@ def _turn(line: bytes) -> Turn | None:
 # -- Watermarks: how far each transcript has been read, on this machine ---------------------------
 
 
-READER = 3  # 1: Codex up to 0.147; 2: prompts, calls and results only
+READER = 4  # 1: Codex up to 0.147; 2: prompts, calls, results; 3: no marks of what tools printed
 _BLOCK = 4096  # bytes at either end of what was read that are remembered
 
 

@@ -34,6 +34,7 @@ class Step(NamedTuple):
     ended: bool = False  # it was answered at all
     hunks: tuple[Hunk, ...] = ()
     said: tuple[str, ...] = ()  # messages between this call and the next
+    is_dictated: bool = False  # the command stood in what a tool printed before
 
     @property
     def head(self) -> str:
@@ -77,9 +78,8 @@ def steps(turns: Iterable[Turn]) -> list[Step]:
     for turn in turns:
         if turn.kind == CALL:
             last = turn.call or turn.key
-            found[last] = Step(
-                turn.at, turn.tool, turn.text, turn.files, turn.cwd, hunks=turn.hunks
-            )
+            step = Step(turn.at, turn.tool, turn.text, turn.files, turn.cwd, hunks=turn.hunks)
+            found[last] = step._replace(is_dictated=turn.is_dictated)
         elif turn.kind == RESULT and turn.call in found:
             step = found[turn.call]
             found[turn.call] = step._replace(

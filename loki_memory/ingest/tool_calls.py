@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from loki_memory.ingest.seen_words import marks
 from loki_memory.ingest.turns import (
     CALL,
     RESULT,
@@ -101,10 +102,10 @@ def answered(
     base: Turn, call: str, text: str, *, failed: bool, hunks: tuple[Hunk, ...] = ()
 ) -> Turn:
     """The turn of a result."""
-    said = result_text(without_added(text), failed=failed)
-    return base._replace(
-        kind=RESULT, key=f"{call}:out", call=call, text=said, failed=failed, hunks=hunks
-    )
+    answer = without_added(text)
+    said = result_text(answer, failed=failed)
+    turn = base._replace(kind=RESULT, key=f"{call}:out", call=call, text=said, failed=failed)
+    return turn._replace(hunks=hunks, seen=marks(answer))
 
 
 def without_added(text: str) -> str:

@@ -77,6 +77,10 @@ class Turn(NamedTuple):
     agent: str = ""
     written: str = ""  # prose that a call puts down: a commit's message, comments, a document
     hunks: tuple[Hunk, ...] = ()  # that a call changed
+    seen: str = ""  # marks of all words of a result: see `seen_words`
+    # What `seen_words` finds out; never staged.
+    repeated: str = ""  # sentences that repeat what a tool printed, taken out of `text`, `written`
+    is_dictated: bool = False  # the command stood in what a tool printed
 
     def order(self) -> tuple[str, float, str]:
         """Turns in the order in which they happened, whatever order they were read in."""
@@ -201,7 +205,7 @@ def is_sound(turn: Turn) -> bool:
     texts = _texts(turn)
     if not (_are(texts, str) and _are([hunk.line for hunk in turn.hunks], int)):
         return False
-    if turn.failed is not True and turn.failed is not False:
+    if (turn.failed is not True and turn.failed is not False) or type(turn.seen) is not str:
         return False
     too_long = max(map(len, texts[: len(_NAMES)])) > _LONGEST_NAME
     return not too_long and turn.kind in _ORDER and _is_instant(turn.at)

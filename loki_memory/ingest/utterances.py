@@ -74,6 +74,7 @@ class _Reader:
             source = SAID if turn.kind == SAY else SUMMARY
             self.said = turn.text
             yield Utterance(turn.key, turn.text, source, self.after_foreign)
+            yield from self._repeated(turn, source)
 
     def _called(self, turn: Turn) -> Iterator[Utterance]:
         if is_foreign(turn.tool):
@@ -82,6 +83,12 @@ class _Reader:
             self.tools.update(head(turn.tool, turn.text).split()[:1])
         if turn.written:
             yield Utterance(turn.key, turn.written, WRITTEN, self.after_foreign)
+        yield from self._repeated(turn, WRITTEN)
+
+    def _repeated(self, turn: Turn, source: str) -> Iterator[Utterance]:
+        """Sentences that only repeat what a tool printed."""
+        if turn.repeated:
+            yield Utterance(turn.key, turn.repeated, source, is_external=True)
 
     def _asked(self, turn: Turn) -> Iterator[Utterance]:
         self.after_foreign = False

@@ -23,6 +23,10 @@ _LOOK_ALIKES = str.maketrans(
     }
 )
 _SHOWN = 30
+_UNSEEN = re.compile(  # formats without a width, and the colours of terminals
+    "[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]"
+    r"|\x1b\[[0-9;?]*[A-Za-z]"
+)
 _ENDS = " .!;,"
 _SELECTORS = {chr(n) for n in (0x34F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))}
 _MOMENT = re.compile(
@@ -30,6 +34,13 @@ _MOMENT = re.compile(
 )
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?Z?")
+
+
+def visible(text: str) -> str:
+    """A text as a reader sees it: no invisible characters, no colours, no other widths."""
+    if text.isascii() and "\x1b" not in text:
+        return text
+    return unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
 
 
 def nfc(text: str) -> str:
