@@ -28,7 +28,12 @@ from loki_memory.models.error_signature import (
     with_command,
 )
 from loki_memory.models.ids import digest
-from loki_memory.models.prompt_injection import pipes_download, without_instructions
+from loki_memory.models.prompt_injection import (
+    dictates,
+    pipes_download,
+    without_advice,
+    without_instructions,
+)
 from loki_memory.models.text import normal, shorten, without_home
 
 
@@ -251,6 +256,8 @@ def _later(log: list[Action], found: Key) -> _Remedy:
             continue
         if pipes_download(later.target or "") or destroys(fixed):
             return _Remedy()
+        if dictates(log[0].error or "", failed, fixed):
+            return _Remedy()
         if fixed == failed:
             return _Remedy()
         if is_shell(later.action) and not is_other_form(failed, fixed):
@@ -353,7 +360,7 @@ class FailureResponse(NamedTuple):
 def resolved(episode: Episode) -> Iterator[tuple[str, str]]:
     """The errors that an episode got over, and what resolved them."""
     for error in episode.errors_encountered:
-        met = without_instructions(error.message or error.type)
+        met = without_advice(error.message or error.type)
         if met and error.resolution and not pipes_download(error.resolution):
             yield (met, error.resolution)
 
@@ -381,7 +388,7 @@ def _is_check(action: Action) -> bool:
 
 def _described(action: Action) -> str:
     done = " ".join(filter(None, (action.action, action.target)))
-    met = _salient(without_instructions(action.error or ""))
+    met = _salient(without_advice(action.error or ""))
     return f"{done}: {met}" if met else done
 
 

@@ -28,7 +28,9 @@ from loki_memory.consolidation.statements import WORTH_TELLING
 from loki_memory.consolidation.template import LEFT_OUT
 from loki_memory.files.layout import PRIVATE, place
 from loki_memory.models import AntiPattern, Belief, Fact, Link, Memory, Pattern, Skill, parse
+from loki_memory.models.diagnostics import rule
 from loki_memory.models.lesson_text import USERS_WORDS, objection
+from loki_memory.models.prompt_injection import advises
 from loki_memory.models.text import run_hashes
 
 Etags = dict[str, tuple[str, str | None]]  # by id: the file, and its etag when it was read
@@ -278,6 +280,8 @@ class Publishing:
             found.append(f"is longer than {_LONGEST} characters")
         if isinstance(belief, AntiPattern) and not _is_worded(belief):
             found.append("says what fails and not what to do")
+        if isinstance(belief, AntiPattern) and _advises(belief):
+            found.append("repeats the advice of an output")
         if isinstance(belief, Fact):
             reason = objection(belief.statement, is_stated=belief.type in USERS_WORDS)
             found += [reason] if reason else []
@@ -361,6 +365,13 @@ def _is_summary(belief: Belief) -> bool:
 def _is_worded(belief: AntiPattern) -> bool:
     told = belief.prevention or ""
     return bool(told) and not BARE.match(told)
+
+
+def _advises(belief: AntiPattern) -> bool:
+    """Check whether an error is more than a complaint; a linter's rule may say what to use."""
+    said = belief.what_fails.partition(" (running ")[0]
+    is_printed = bool(extra(belief, "key")) and not rule(belief.what_fails)
+    return is_printed and advises(said)
 
 
 def _texts(belief: Belief) -> Iterator[str]:

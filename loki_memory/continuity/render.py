@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.continuity.block import sealed
+from loki_memory.injection.fence import fenced
 from loki_memory.injection.line import (
     GOAL_LIMIT,
     TEXT_LIMIT,
@@ -109,7 +110,7 @@ def _fill(lists: Lists, room: int) -> dict[str, Sequence[str]]:
 
 
 def _block(goal: str, lists: Lists, more: int) -> str:
-    return sealed(_template().render(goal=goal, more=more, **lists))
+    return sealed(f"{fenced(_template().render(goal=goal, more=more, **lists))}\n")
 
 
 @cache

@@ -27,6 +27,7 @@ from loki_memory.ingest.repair_words import explanation, tells
 from loki_memory.ingest.steps import Step
 from loki_memory.models.diagnostics import Diagnostic, rule
 from loki_memory.models.error_signature import complaint, states_fault
+from loki_memory.models.prompt_injection import dictates
 
 _WITHIN = 40  # steps to the success that ends an error
 _WITHOUT = 8  # steps that may explain an error that nothing ended
@@ -140,10 +141,11 @@ def _with_command(found: Repair, steps: Sequence[Step], at: int, end: int) -> Re
 
 
 def _is_dictated(command: str, failed: Step, later: Sequence[Step]) -> bool:
-    """Check if a command stood in what a tool printed: whoever wrote that chose it."""
-    if command in failed.answer:
+    """Check if what a tool printed chose a command, or what the command brings in."""
+    if dictates(failed.answer, failed.target, command):
         return True
-    return any(step.is_dictated and command in step.target for step in later)
+    is_other = command.split()[:1] != failed.target.split()[:1]
+    return is_other and any(step.is_dictated and command in step.target for step in later)
 
 
 def _after(steps: Sequence[Step], end: int, finding: Diagnostic | None) -> Sequence[str]:

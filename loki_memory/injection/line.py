@@ -8,12 +8,14 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from loki_memory.injection.fence import defused
+from loki_memory.models.diagnostics import rule
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import KINDS
 from loki_memory.models.prompt_injection import (
     gives_instructions,
     pipes_download,
-    without_instructions,
+    without_advice,
 )
 from loki_memory.recall.result import Recollection
 
@@ -54,7 +56,7 @@ def record_of(workspace: Workspace, name: str) -> Mapping[str, Any]:
 
 def line_of_hit(hit: Recollection, text: str) -> InjectedLine:
     """Build the line of a hit with a given text."""
-    fields = (hit.kind, text, hit.confidence, hit.evidence, hit.score, hit.status)
+    fields = (hit.kind, defused(text), hit.confidence, hit.evidence, hit.score, hit.status)
     return InjectedLine(hit.id, *fields)
 
 
@@ -123,7 +125,7 @@ def labelled(label: str, text: str) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    return _inert(_cut(_folded(text[:_READ]), limit))
+    return defused(_inert(_cut(_folded(text[:_READ]), limit)))
 
 
 def _label(line: BulletLine) -> str:
@@ -181,6 +183,7 @@ def _inert(text: str) -> str:
 
 
 # A line has 300 characters: room for three complaints and what helped against the first.
+_RUNNING = " (running "  # before the command that met an error
 _SYMPTOM, _REMEDY, _REMEDIES = 76, 50, 1
 
 
@@ -195,16 +198,27 @@ def _pattern(record: Mapping[str, Any]) -> str:
 
 
 def _anti_pattern(record: Mapping[str, Any]) -> str:
-    fails = ": ".join(filter(None, (_text(record.get("what_fails")), _text(record.get("why")))))
+    fails = _text(record.get("what_fails"))
+    fails = _complained(fails) if _was_printed("anti-pattern", record) else fails
+    fails = ": ".join(filter(None, (fails, _text(record.get("why")))))
     return _with_remedy(fails, _best(record))
+
+
+def _complained(text: str) -> str:
+    """A printed error as it is told, with the command that met it; a linter's rule as it is."""
+    said, by, command = text.partition(_RUNNING)
+    if rule(text):
+        return text
+    return f"{without_advice(said) or 'an error'}{by}{command}"
 
 
 def family_gist(
     head: str, announcement: str, members: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> str:
     """Summarise several complaints of one command in a line, the first ones with their remedy."""
-    parts = [_short(announcement, _SYMPTOM)] if announcement else []
-    for number, (complaint, record) in enumerate(members):
+    parts = [_short(without_advice(announcement), _SYMPTOM)] if announcement else []
+    for number, (printed, record) in enumerate(members):
+        complaint = printed if rule(printed) else without_advice(printed)
         helped = _short(_best(record), _REMEDY) if number < _REMEDIES else ""
         parts.append(_with_remedy(_short(complaint, _SYMPTOM), helped))
     return f"{head}: {'; '.join(dict.fromkeys(filter(None, parts)))}"
@@ -258,7 +272,7 @@ def _episode(record: Mapping[str, Any]) -> str:
 
 
 def _printed(value: Any) -> str:
-    return without_instructions(value) if isinstance(value, str) else ""
+    return without_advice(value) if isinstance(value, str) else ""
 
 
 def _skill(record: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resources import ResourceSecurity
 
 from loki_memory.errors import LokiMemoryError, NotFound
+from loki_memory.injection.fence import defused_value, fenced, inert_json
 from loki_memory.mcp.projects import Projects
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def index(workspace: Workspace) -> str:
     found = workspace.browse.topics(_INDEX)
     lines = [f"- {topic.line()}" for topic in found.topics]
     more = [f"- {found.more} more topics"] if found.more else []
-    return "\n".join(["# What there is to know", "", *lines, *more]) + "\n"
+    return fenced("\n".join(["# What there is to know", "", *lines, *more])) + "\n"
 
 
 def pending(workspace: Workspace) -> str:
@@ -127,4 +128,4 @@ def _read(projects: Projects, project: str | None, read: Callable[[Workspace], s
 
 
 def _json(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    return inert_json(orjson.dumps(defused_value(value), option=orjson.OPT_INDENT_2).decode())

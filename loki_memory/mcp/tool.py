@@ -18,6 +18,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from loki_memory.errors import LokiMemoryError
 from loki_memory.files.redaction import redact
+from loki_memory.injection.fence import defused, defused_value, inert_json
 from loki_memory.mcp.arguments import Project
 from loki_memory.mcp.checked_tool import CheckedTool
 from loki_memory.mcp.paging import ANSWER_TOKENS
@@ -82,8 +83,9 @@ def called(tool: Tool, projects: Projects) -> Callable[..., CallToolResult]:
                 workspace.flush()
                 answer["notices"] = list(workspace.notices)
         except LokiMemoryError as error:
-            return _answer(redact(str(error)), is_error=True)
-        return _answer(orjson.dumps(answer).decode(), structured_content=answer)
+            return _answer(defused(redact(str(error))), is_error=True)
+        answer = defused_value(answer)
+        return _answer(inert_json(orjson.dumps(answer).decode()), structured_content=answer)
 
     call.__name__ = tool.name
     call.__signature__ = _signature(tool.function)  # type: ignore[attr-defined]

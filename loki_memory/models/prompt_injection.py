@@ -11,12 +11,16 @@ Compilers, linters and package managers give advice as well ("You must either de
 run `npm install`", "help: consider …"), and lessons need it. So a phrase that they use too
 counts only where two different ones meet in one sentence. These are patterns: they stop the
 usual attempts, not an attacker who knows them.
+
+So what an error says is told without everything that advises at all (`without_advice`), and a
+command that the output chose is no remedy (`dictates`): whoever wrote the output wrote these.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
+from itertools import dropwhile
 
 _READER = r"(?:(?:ai|llm|coding|language)[ -](?:coding )?(?:agent|assistant|model)s?|llms?)"
 _NAMED = r"(?:agents?|assistants?|claude(?: code)?|codex|copilot|chatgpt|gemini|cursor)"
@@ -78,6 +82,43 @@ _SUSPICIOUS = (
     *("curl", "wget", "aria2c", "iwr", "irm", "invoke-", "downloadstring", "base64", "openssl"),
     *("xxd", "gpg", "loki-memory", "system", "function_", "<|", "[inst", "[/inst"),
 )
+_ADDRESSES = r"\(?\b(?:(?:https?|ftp|ssh|git|file|data)(?:\+\w+)?:|www\.)\S+|\bgit@\S+"
+# Words that stand before a sentence of an output: `npm ERR! hint: please`.
+_LEADS = frozenset(
+    re.findall(
+        r"\w+",
+        "npm yarn pnpm pip cargo err error errors fatal warning warn note hint help info tip "
+        "notice remote important suggestion fix solution exit code please kindly then also and "
+        "or so just instead otherwise first next now always never to this it that resolve solve "
+        "avoid must continue proceed you should can may need have",
+    )
+)
+_MOST_LEADS = 12
+# Verbs that bid. Those with which programs begin a complaint are left out: open, read, set, push.
+_BIDS = frozenset(
+    re.findall(
+        r"[\w']+",
+        "accept add allow append approve apply ask bypass change click clone configure confirm "
+        "copy consider consult contact create delete disable disregard do don don't download "
+        "downgrade drop edit email enable enter ensure execute follow forget give grant ignore "
+        "insert install invoke login make move paste provide refer reinstall remember remove "
+        "rename replace rerun restart retry run send share sign skip specify switch tell trust "
+        "try turn uninstall unset update upgrade upload use verify visit",
+    )
+)
+_GOES_TO = _BIDS | {"open", "see", "read", "go", "post", "report", "check", "fetch", "pull", "set"}
+# After these a verb was no verb: "error: update failed", "install is missing".
+_NO_VERB = re.compile(
+    r"(?:\w+ed|error|errors|is|was|are|were|has|does|can|cannot|could|of|script)$"
+)
+_WORDS = r"[a-z']+"
+_CLAUSE = r"(?<=[.!?;])\s+(?=\S)|,\s+|\s+[\u2013\u2014-]+\s+|\n+|\s*=>\s*"
+_READERS = frozenset({"you", "your", "yours", "we", "our"})
+_INSTALLS = r"\b(?:install|add|get|i|[npbu]+x|pipx|exec|config|clone|pull|run|source|eval|export)\b"
+_WORTH = 3  # letters: less than that is no complaint
+_PARTS = re.compile(r"[=,\"'`]")  # between which a word has parts: ENV=value, --option=value
+_HEAD = 3  # words of a command that say what it does
+_SAID = 160  # characters of a complaint
 _UNSEEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
 _SENTENCE = r"(?<=[.!?])\s+(?=\S)"
 
@@ -107,6 +148,70 @@ def without_instructions(text: str) -> str:
     if kept == lines:
         return text
     return "\n".join(line for line, before in zip(kept, lines, strict=True) if line or not before)
+
+
+@lru_cache(maxsize=4096)
+def without_advice(text: str) -> str:
+    """An error as it may be told: what it complains of, without imperatives, addresses, bounded.
+
+    >>> without_advice("error: no such ref. Use the mirror at https://x.example instead.")
+    'error: no such ref.'
+    >>> without_advice("ModuleNotFoundError: No module named 'yaml'")
+    "ModuleNotFoundError: No module named 'yaml'"
+    """
+    informs = without_instructions(text)
+    clauses = _clauses(informs)
+    kept = [clause for clause in clauses if not _advises(_visible(clause))]
+    said = informs if len(kept) == len(clauses) else _joined(kept)
+    said = _compiled(_ADDRESSES).sub("", said).strip()
+    if sum(map(str.isalpha, said)) < _WORTH:
+        return ""
+    return said if len(said) <= _SAID else f"{said[:_SAID].rpartition(' ')[0] or said[:_SAID]}…"
+
+
+def advises(text: str) -> bool:
+    """Check whether an error does more than complain: it bids its reader, or names an address."""
+    if gives_instructions(text) or _says(_ADDRESSES, text):
+        return True
+    return any(_advises(_visible(clause)) for clause in _clauses(text))
+
+
+def _clauses(text: str) -> list[str]:
+    return _compiled(_CLAUSE).split(text)
+
+
+def _joined(clauses: list[str]) -> str:
+    """Clauses as one text again."""
+    ended = (clause if clause[-1] in ".!?;:" else f"{clause};" for clause in clauses if clause)
+    return " ".join(ended).rstrip(";")
+
+
+def _advises(clause: str) -> bool:
+    """Check whether a clause tells its reader to do something, or where to go."""
+    words = _compiled(_WORDS).findall(clause[:_READ].lower())
+    begun = list(dropwhile(_LEADS.__contains__, words[:_MOST_LEADS]))
+    if begun and begun[0] in _BIDS and not (begun[1:] and _NO_VERB.match(begun[1])):
+        return True
+    return _says(_ADDRESSES, clause) and not (_GOES_TO | _READERS).isdisjoint(words)
+
+
+def dictates(output: str, failed: str, command: str) -> bool:
+    """Check whether the advice of an output chose what a command has and the failed one had not.
+
+    Options of the same program are its own matter; a package, an address or another program is not.
+
+    >>> dictates("Use https://x.example/r", "npm ci", "npm ci --registry https://x.example/r")
+    True
+    >>> dictates("use git push --set-upstream origin main", "git push", "git push -u origin main")
+    False
+    """
+    words, known = command.split(), failed.split()
+    advice = " ".join(clause for clause in _clauses(output[:_READ]) if _advises(_visible(clause)))
+    new = (part for word in words if word not in known for part in _PARTS.split(word))
+    named = [part for part in new if len(part.strip("-")) >= _WORTH and part in advice]
+    if words[:1] != known[:1] or _says(_INSTALLS, " ".join(words[:_HEAD])):
+        return any(not part.startswith("-") for part in named)
+    return any(_compiled(r"[/:@]|\w\.\w").search(part) for part in named)
 
 
 def pipes_download(text: str) -> bool:

@@ -43,6 +43,11 @@ def visible(text: str) -> str:
     return unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
 
 
+def look_alike(text: str) -> str:
+    """A visible text in small letters, with Latin ones for those that only look so."""
+    return visible(text).casefold().translate(_LOOK_ALIKES)
+
+
 def nfc(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import GitFailed, NoLedger, NotFound
 from loki_memory.index.gate import UNTRUSTED
+from loki_memory.injection.fence import fenced
 from loki_memory.injection.gate import withheld
 from loki_memory.injection.line import TEXT_LIMIT, BulletLine, bullet, gist, one_line
 from loki_memory.integrity.citations import has_changed
@@ -49,11 +50,11 @@ class Brief(NamedTuple):
 
     def text(self) -> str:
         """The brief as Markdown. Equal memory gives equal bytes."""
-        parts = [f"# {self.subject}", _NOTICE]
+        parts = [f"# {one_line(self.subject, TEXT_LIMIT)}", _NOTICE]
         parts += ["\n".join([f"## {head}", *lines]) for head, lines in self.sections]
         if self.left_out:
             parts.append(f"_And {self.left_out} more: `{self.more}`._")
-        return "\n\n".join(parts) + "\n"
+        return fenced("\n\n".join(parts)) + "\n"
 
     @property
     def tokens(self) -> int:
