@@ -3,7 +3,7 @@
 Statements are taken in the order of time. One joins the fact that says the same, in the same words
 or mostly in the same words of content, or that leaves nothing surprising in it. Else it begins a
 fact of its own, whose id comes from its text, and which keeps how surprising it was. A fact is
-active, and may be told unasked, from two sessions on, or from one if its score is high; a user's
+active, and may be told unasked, from two sessions on, or from one if its worth is high; a user's
 preference from two, or if it says that it holds everywhere. A defect that the session mended
 afterwards is `resolved`: it is kept as history and never told.
 """
