@@ -57,6 +57,12 @@ def test_a_commit_without_a_reason_of_its_own_is_not_told(subject: str, body: st
     assert said(subject, body) == []
 
 
+def test_a_word_that_only_looks_like_a_person_is_kept() -> None:
+    why = "The reader must not block, because I/O of the child waits for it."
+    assert reason(why) == why
+    assert reason("I think that it fails because of the reader.") == ""
+
+
 def test_a_reason_is_whole_or_not_there() -> None:
     assert reason("The reader fails because " + "of many words " * 40) == ""
 

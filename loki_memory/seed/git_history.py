@@ -45,7 +45,7 @@ _TRAILER = re.compile(
 _CREDIT = re.compile(
     r"\b(?:reported|suggested|reviewed|spotted|found|noticed|discovered|fixed|written|authored)"
     r"(?:-| )by\b|\bthanks\b|\bthank you\b|@|https?:|\bco-authored|\bsigned-off"
-    r"|\b(?:my|i|i'm|i've|me)\b",
+    r"|\b(?:my|i'm|i've|me)\b|(?<!\S)i(?=\s)",
     re.IGNORECASE,
 )
 _NUMBERS = re.compile(

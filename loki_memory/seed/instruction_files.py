@@ -72,16 +72,14 @@ def rules(text: str) -> list[str]:
 
 def _without(text: str, opening: str, closing: str) -> str:
     """A text without what stands between two marks; a mark that is not closed stays."""
-    parts = []
-    start = text.find(opening)
-    while start >= 0:
+    parts, at = [], 0
+    while (start := text.find(opening, at)) >= 0:
         end = text.find(closing, start + len(opening))
         if end < 0:
             break
-        parts.append(text[:start])
-        text = text[end + len(closing) :]
-        start = text.find(opening)
-    return "\n\n".join([*parts, text])
+        parts.append(text[at:start])
+        at = end + len(closing)
+    return "\n\n".join([*parts, text[at:]])
 
 
 def _prose(text: str) -> Iterator[str]:
