@@ -254,18 +254,24 @@ class Workspace:
 
         >>> ws.reject("fact-7m2c9k4xq1", why="we never did that")  # doctest: +SKIP
         """
+        from loki_memory.browse.taint import tell_again
         from loki_memory.editing.edits import reject
 
-        return reject(self, memory_id, why)
+        stone = reject(self, memory_id, why)
+        tell_again(self)
+        return stone
 
     def forget(self, memory_id: str, why: str = "") -> Forgotten:
         """Remove a memory and what was derived only from it.
 
         Git keeps its history, and `restore` brings it back on this machine.
         """
+        from loki_memory.browse.taint import tell_again
         from loki_memory.editing.edits import forget
 
-        return forget(self, memory_id, why)
+        forgotten = forget(self, memory_id, why)
+        tell_again(self)
+        return forgotten
 
     def archive(self, memory_id: str) -> str:
         """Take a memory out of index and views; returns the path where its file is kept."""
@@ -275,9 +281,12 @@ class Workspace:
 
     def restore(self, memory_id: str) -> Memory:
         """Undo an archive, a forget or a reject; a summarised episode is whole again."""
+        from loki_memory.browse.taint import tell_again
         from loki_memory.editing.edits import restore
 
-        return restore(self, memory_id)
+        restored = restore(self, memory_id)
+        tell_again(self)
+        return restored
 
     def consolidate(
         self,
@@ -437,6 +446,13 @@ class Workspace:
             for home in self.homes.fresh()
             for found, body in home.answer(partial(home.bodies, kind, status, since, scope))
         ]
+
+
+def quotable(text: str, longest: int | None = None) -> str:
+    """Text that a surface may print or log: without secrets, then cut."""
+    from loki_memory.files.redaction import clip, redact
+
+    return redact(text) if longest is None else clip(text, longest)
 
 
 @contextmanager

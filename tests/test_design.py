@@ -186,6 +186,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "cli": {
         "consolidation",
         "economics",
+        "editing",
         "index",
         "injection",
         "integrity",

@@ -88,6 +88,8 @@ COMMANDS = {
     "correct": ["sem-001", "confidence=0.5"],
     "reject": ["fact-tprcm6wrzp", "--why", "no"],
     "forget": ["ep-2026-01-06-001"],
+    "purge": ["anti-ns66z0vk7n"],
+    "taint": ["ep-2026-01-06-001"],
     "restore": ["tomb-zkfr79ncf1"],
     "archive": ["ep-2026-01-06-001"],
     "pin": ["sem-001"],

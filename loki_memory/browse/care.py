@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from loki_memory.browse.doctor import Diagnosis
+    from loki_memory.browse.purge import Purged
     from loki_memory.browse.status import Garbage
     from loki_memory.consolidation.dedupe import Deduplicated
+    from loki_memory.browse.taint import Tainted
+    from loki_memory.editing.quarantine import QuarantineCase
     from loki_memory.files.problem import Problem
     from loki_memory.workspace import Workspace
 
@@ -37,6 +40,35 @@ class Care:
         from loki_memory.consolidation.dedupe import dedupe
 
         return dedupe(self._workspace, plan_only=plan_only)
+    def purge(self, given: str) -> Purged:
+        """Remove a memory by its id, or a text, from all that was ever written here."""
+        from loki_memory.browse.purge import purge
+
+        return purge(self._workspace, given)
+
+    def taint(self, source: str, why: str = "", *, dry_run: bool = False) -> Tainted:
+        """Quarantine everything derived from an episode, session, commit, author or file."""
+        from loki_memory.browse.taint import taint
+
+        return taint(self._workspace, source, why, dry_run=dry_run)
+
+    def quarantine(self) -> list[QuarantineCase]:
+        """The cases in quarantine, the oldest first."""
+        from loki_memory.browse.taint import cases
+
+        return cases(self._workspace)
+
+    def release(self, case: str) -> QuarantineCase:
+        """Bring the memories of a case back."""
+        from loki_memory.browse.taint import release
+
+        return release(self._workspace, case)
+
+    def drop(self, case: str) -> QuarantineCase:
+        """Delete the memories of a case for good."""
+        from loki_memory.browse.taint import drop
+
+        return drop(self._workspace, case)
 
     def gc(
         self,

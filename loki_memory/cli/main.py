@@ -42,6 +42,9 @@ GROUPS: dict[str, dict[str, str]] = {
         "supersede": "write",
         "reject": "write",
         "forget": "write",
+        "purge": "purge",
+        "taint": "purge",
+        "quarantine": "purge",
         "restore": "write",
     },
     "Share": {

@@ -133,9 +133,9 @@ def fail(kind: str, message: str, exit_code: int) -> None:
 
     It may quote what was typed, and agents keep what they are told: secrets are redacted.
     """
-    from loki_memory.files.redaction import redact
+    from loki_memory.workspace import quotable
 
-    message = redact(message)
+    message = quotable(message)
     if "--json" in sys.argv:
         import orjson
 

@@ -96,13 +96,22 @@ def link(workspace: Workspace, a: str, relation: str, b: str) -> Link:
 
 
 def reject(workspace: Workspace, memory_id: str, why: str) -> Tombstone:
-    """Reject a value: a tombstone refuses it from now on."""
+    """Reject a value: a tombstone refuses it from now on.
+
+    Beliefs that were derived from nothing else are retired with it.
+    """
+    home = workspace.homes.up_to_date(memory_id)
+    resting = sorted(removal.closure(home.index, memory_id) - {memory_id})
     with workspace.homes.changing(memory_id) as (change, path, record):
         stone = change.put(
             statements.tombstone(record, why, workspace.now()[:10], workspace.origin)
         )
         if isinstance(record, Belief):
             change.put(record.changed(status="rejected"), path)
+        for beside in home.paths_of(resting):
+            other = change.record(beside)
+            if isinstance(other, Belief):
+                change.put(other.changed(status="retired"), beside)
         return stone  # type: ignore[return-value]
 
 

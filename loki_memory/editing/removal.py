@@ -72,35 +72,55 @@ def _free(change: Change, path: str) -> str:
     return target
 
 
+class TakenOut(NamedTuple):
+    """The files that were taken out of memory, and the records that referred to them."""
+
+    files: dict[str, str]  # by path, the text
+    references: dict[str, dict[str, str]]  # by path, the text before, and the etag after
+    changed: list[str]  # ids of the records that referred to them
+
+    def kept(self) -> dict[str, Any]:
+        """The part that brings them back."""
+        return {"files": self.files, "references": self.references}
+
+
 def forget(store: Store, index: Index, memory_id: str, why: str, today: str) -> Forgotten:
     """Remove a memory and what was derived only from it, and every reference to them."""
-    gone = _closure(index, memory_id)
-    result = Forgotten(sorted(gone), [])
-    files: dict[str, Any] = {}
-    references: dict[str, Any] = {}
+    gone = closure(index, memory_id)
     with store.change() as change:
-        for name in result.removed:
-            path = index.path_of(name)
-            there = change.read(path) if path else None
-            if path is None or there is None:
-                raise FileChanged(path or name)
-            for each in (path, *candidate_beside(change, path)):
-                stored = change.read(each)
-                files[each] = stored.data.decode() if stored else ""
-                change.remove(each)
-        for name, path in _referring(index, gone):
-            record, there = change.record(path), change.read(path)
-            if record is None or there is None:
-                continue
+        taken = take_out(change, index, gone)
+        kept = {"why": redact(why), "on": today, **taken.kept()}
+        change.render(kept_copy(memory_id), orjson.dumps(kept))
+    return Forgotten(sorted(gone), taken.changed)
+
+
+def kept_copy(memory_id: str) -> str:
+    """The path of the copy that a `forget` keeps."""
+    return f"{_FORGOTTEN}{memory_id}.json"
+
+
+def take_out(change: Change, index: Index, gone: set[str]) -> TakenOut:
+    """Remove memories and every reference to them."""
+    taken = TakenOut({}, {}, [])
+    for name in sorted(gone):
+        path = index.path_of(name)
+        if path is None or change.read(path) is None:
+            raise FileChanged(path or name)
+        for each in (path, *candidate_beside(change, path)):
+            stored = change.read(each)
+            taken.files[each] = stored.data.decode() if stored else ""
+            change.remove(each)
+    for name, path in _referring(index, gone):
+        record, there = change.record(path), change.read(path)
+        if record is not None and there is not None:
             new = change.put(_without(record, gone), path)
-            references[path] = {"before": there.data.decode(), "after": etag(sealed(new)[1])}
-            result.changed.append(name)
-        kept = {"why": redact(why), "on": today, "files": files, "references": references}
-        change.render(f"{_FORGOTTEN}{memory_id}.json", orjson.dumps(kept))
-    return result
+            after = etag(sealed(new)[1])
+            taken.references[path] = {"before": there.data.decode(), "after": after}
+            taken.changed.append(name)
+    return taken
 
 
-def _closure(index: Index, memory_id: str) -> set[str]:
+def closure(index: Index, memory_id: str) -> set[str]:
     """The memory, and transitively all that rests on nothing but forgotten memories.
 
     A person's statement rests on that person.
@@ -189,6 +209,14 @@ def _remembered_again(change: Change, memory_id: str, kept: Any) -> str:
             f"the copy of {memory_id} that was kept makes no sense",
             advice="Look for it in git's history.",
         )
+    put_back(change, kept)
+    change.remove(f"{_FORGOTTEN}{memory_id}.json")
+    paths = [p for p, text in kept["files"].items() if memory_id in _ids_in(p, text.encode())]
+    return str(paths[0])
+
+
+def put_back(change: Change, kept: dict[str, Any]) -> None:
+    """Write files again that were taken out, and the references to them, unless those changed."""
     for path, text in kept["files"].items():
         if change.read(path) is None:
             change.render(path, text.encode())
@@ -196,9 +224,6 @@ def _remembered_again(change: Change, memory_id: str, kept: Any) -> str:
         there = change.read(path)
         if there is not None and there.etag == reference["after"]:
             change.render(path, reference["before"].encode())
-    change.remove(f"{_FORGOTTEN}{memory_id}.json")
-    paths = [p for p, text in kept["files"].items() if memory_id in _ids_in(p, text.encode())]
-    return str(paths[0])
 
 
 def is_summary(record: Memory) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from loki_memory.history.branch_mode import Exchanged
     from loki_memory.history.check import Fault
     from loki_memory.history.inline_commit import Committed
+    from loki_memory.history.purge_history import PurgedHistory
     from loki_memory.history.resolve import Resolved
     from loki_memory.history.revert import Reverted
     from loki_memory.history.review_result import Review
@@ -56,6 +57,18 @@ class History:
         if self._workspace.config.text("git.mode") == "inline":
             return inline_pull.pull(self._workspace, remote)
         return branch_mode.pull(self._workspace, remote or "origin")
+
+    def purge(self, wanted: Sequence[bytes], paths: Sequence[str] = ()) -> PurgedHistory:
+        """Take spellings of a text out of memory's own branch, and tell where else they stand."""
+        from loki_memory.history.purge_history import purge_history
+
+        return purge_history(self._workspace.home, wanted, paths)
+
+    def files_from(self, source: str) -> list[str]:
+        """The memory files that a commit, or all commits of an author, wrote."""
+        from loki_memory.history.purge_history import files_from
+
+        return files_from(self._workspace.home, source)
 
     def refused_by_pull(self) -> list[str]:
         """List uncommitted memory files over which `git pull` would not go, without the network."""

@@ -125,9 +125,9 @@ def respond(
     if environment.get(GUARD) and not wait:
         return Response()
     if name not in EVENTS and name not in RETIRED:
-        from loki_memory.files.redaction import clip
+        from loki_memory.workspace import quotable
 
-        return Response(err=f"loki-mem: {clip(name, 80)!r} is no event that memory answers\n")
+        return Response(err=f"loki-mem: {quotable(name, 80)!r} is no event that memory answers\n")
     if name == "PostCompact":
         return Response()
     response = _guarded(name, data, environment, folder=folder, wait=wait)
@@ -244,7 +244,7 @@ class _Fence:
             place = f"{Path(at.filename).name}:{at.lineno}"
             line = f"{self.workspace.now()} {self.name} failed at {place}: {reason}"
             self.workspace.home.note_in_log(LOG, line, may_hold_secret=True)
-        from loki_memory.files.redaction import clip
+        from loki_memory.workspace import quotable
 
-        self.line = f"loki-mem: hook {self.name}: {clip(' '.join(reason.split()), 200)}\n"
+        self.line = f"loki-mem: hook {self.name}: {quotable(' '.join(reason.split()), 200)}\n"
         return True

@@ -146,6 +146,14 @@ def write_back_edit(workspace: Workspace, path: Path) -> Edit:
     return block_added(site, path, body, MARKDOWN, f"index of our memories ({len(lines)})")
 
 
+def listed_in(workspace: Workspace) -> list[Path]:
+    """The MEMORY.md files in which this project's memories are listed."""
+    paths = (folder / INDEX for folder in folders(workspace))
+    return [
+        path for path in paths if path.is_file() and _without_ours(_text(path), path) != _text(path)
+    ]
+
+
 def _lines(workspace: Workspace) -> Iterator[str]:
     """One line for each memory that may be shown unasked, the surest of each kind first."""
     workspace.home.ensure("current")

@@ -17,13 +17,13 @@ from mcp.server.mcpserver.tools import Tool as SdkTool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from loki_memory.errors import LokiMemoryError
-from loki_memory.files.redaction import redact
 from loki_memory.injection.fence import defused, defused_value, inert_json
 from loki_memory.mcp.arguments import Project
 from loki_memory.mcp.checked_tool import CheckedTool
 from loki_memory.mcp.paging import ANSWER_TOKENS
 from loki_memory.mcp.projects import Projects
 from loki_memory.models.text import BYTES_PER_TOKEN
+from loki_memory.workspace import quotable
 
 
 class Effect(NamedTuple):
@@ -83,7 +83,7 @@ def called(tool: Tool, projects: Projects) -> Callable[..., CallToolResult]:
                 workspace.flush()
                 answer["notices"] = list(workspace.notices)
         except LokiMemoryError as error:
-            return _answer(defused(redact(str(error))), is_error=True)
+            return _answer(defused(quotable(str(error))), is_error=True)
         answer = defused_value(answer)
         return _answer(inert_json(orjson.dumps(answer).decode()), structured_content=answer)
 

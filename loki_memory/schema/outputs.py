@@ -29,7 +29,9 @@ from typing_extensions import TypedDict  # which pydantic wants before Python 3.
 
 from loki_memory.browse.doctor import Diagnosis
 from loki_memory.browse.graph import Graph
+from loki_memory.browse.purge import Purged
 from loki_memory.browse.status import Garbage, Stats, Status
+from loki_memory.browse.taint import Tainted
 from loki_memory.browse.topics import Branch, Timeline, Topics
 from loki_memory.browse.trust import BroughtMemories
 from loki_memory.cli import (
@@ -47,6 +49,7 @@ from loki_memory.cli import (
     mcp,
     merge_driver,
     output,
+    purge,
     read,
     recall,
     resolve,
@@ -87,6 +90,9 @@ OUTPUTS: dict[str, Any] = {
     "supersede": common.StoredRecords,
     "reject": common.StoredRecords,
     "forget": Forgotten,
+    "purge": Purged,
+    "taint": Tainted,
+    "quarantine": purge.QuarantineOutput,
     "restore": common.StoredRecords,
     "archive": write.ArchivedRecord,
     "pin": common.StoredRecords,

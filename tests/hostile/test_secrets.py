@@ -1,0 +1,205 @@
+"""One secret through each door, and then every byte that memory wrote is searched for it.
+
+Secrets are put together at run time. A door is a way by which text comes in: a command, a hook, the
+library, a file written by hand that is then touched, a transcript.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_lines import Transcript
+from conftest import git
+from hostile.test_purge import traces
+from test_files_redaction import LOGIN, PEM, TOKENS, some
+
+from loki_memory import Workspace
+from loki_memory.hooks.response import respond
+from loki_memory.ingest.run import ingest
+from loki_memory.ingest.sensitive_files import is_sensitive, reads_sensitive
+from loki_memory.ingest.staging import Staging
+
+SECRETS = {
+    **{kind: token for kind, token in TOKENS if kind != "openai_key" and len(token) > 20},
+    "basic": f"Authorization: Basic {LOGIN}",
+    "named": "DEPLOY_KEY=" + some(32),
+    "private key": PEM.format("RSA ", "").replace("\n", " "),
+}
+PLAIN = "plain words about the deployment of the shop"
+
+
+@pytest.fixture
+def repo(project: Path) -> Iterator[Workspace]:
+    git(project, "init", "-q", "-b", "main")
+    git(project, "config", "user.name", "ana")
+    git(project, "config", "user.email", "ana@example.org")
+    with Workspace.init(project) as workspace:
+        yield workspace
+
+
+def body(secret: str) -> str:
+    """A part of a secret that stands nowhere else."""
+    word = max(secret.replace("=", " ").split(), key=len)
+    return word[-20:-2]
+
+
+def all_secrets() -> str:
+    return " ; ".join(SECRETS.values())
+
+
+def fire(ws: Workspace, name: str, **fields: Any) -> None:
+    event = {"session_id": "s-1", "cwd": str(ws.layout.root), **fields}
+    respond(name, json.dumps(event).encode(), {}, wait=name == "SessionEnd")
+
+
+def by_library(ws: Workspace, secret: str) -> None:
+    ws.remember(f"Deploy with {secret}")
+    ws.remember(f"Private: {secret}", scope="local")
+    ws.remember(f"Everywhere: {secret}", scope="user")
+    ws.record({"goal": f"Deploy with {secret}", "outcome": "failure", "agent": "eng"})
+    ws.recall(secret, session="s-1")
+    ws.forget(ws.remember(f"{PLAIN} one").id, why=secret)
+    ws.reject(ws.remember(f"{PLAIN} two").id, why=secret)
+    ws.correct(ws.remember(f"{PLAIN} three").id, statement=f"Now it is {secret}")
+    ws.continuity(goal=f"Deploy with {secret}")
+    ws.care.taint(ws.remember(f"{PLAIN} four").id, why=secret)
+
+
+def by_hooks(ws: Workspace, secret: str) -> None:
+    fire(ws, "UserPromptSubmit", prompt=f"Deploy with {secret}")
+    use = {"tool_name": "Bash", "tool_input": {"command": f"curl {secret}"}, "tool_use_id": "t"}
+    fire(ws, "PreToolUse", **use)
+    fire(ws, "PostToolUse", **use, tool_response=secret)
+    fire(ws, "PostToolUseFailure", **use, error=f"Error: {secret}")
+    fire(ws, "PreCompact", trigger=secret)
+    fire(ws, "SessionEnd", reason=secret)
+    ingest(ws)
+
+
+def by_transcript(ws: Workspace, secret: str) -> None:
+    told = Transcript("s-2").say(f"Deploy with {secret}").reply(f"It is {secret}.")
+    told.call("Bash", f"Error: {secret}", failed=True, command=f"deploy {secret}")
+    told.call("Edit", "ok", file_path="/x/a.py", old_string=secret, new_string=f"x {secret}")
+    ingest(ws, [told.write(ws.layout.root.parent / "a.jsonl")])
+
+
+def by_hand(ws: Workspace, secret: str) -> None:
+    """The file is the user's and stays; the index, the views and git get it without the secret."""
+    path = ws.layout.memory / "semantic" / "facts" / "fact-hand.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"id": "fact-hand", "statement": f"By hand: {secret}"}))
+    ws.pin("fact-hand")
+
+
+DOORS: dict[str, Callable[[Workspace, str], None]] = {
+    "library": by_library,
+    "hooks": by_hooks,
+    "transcript": by_transcript,
+    "hand": by_hand,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_secret_that_comes_through_a_door_is_kept(repo: Workspace, door: str) -> None:
+    DOORS[door](repo, all_secrets())
+    repo.consolidate()
+    repo.sync()
+    repo.history.commit(subject=f"Deploy with {all_secrets()}")
+    assert [kind for kind, secret in SECRETS.items() if traces(repo, body(secret))] == []
+
+
+def test_everything_in_the_local_zone_is_its_users_alone(repo: Workspace) -> None:
+    by_library(repo, PLAIN)
+    by_hooks(repo, PLAIN)
+    repo.flush()
+    for zone in (repo.layout.local, repo.layout.cache):
+        for path in [zone, *zone.rglob("*")]:
+            mode = stat.S_IMODE(os.lstat(path).st_mode)
+            assert mode & 0o077 == 0, path
+
+
+def test_an_error_does_not_repeat_a_secret(
+    repo: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from loki_memory.cli.output import fail
+
+    secret = SECRETS["github_pat"]
+    fail("NotFound", f"no memory {secret}", 5)
+    assert body(secret) not in capsys.readouterr().err
+    answer = respond(secret, b"{}", {}, folder=str(repo.layout.root))
+    assert body(secret) not in answer.err
+
+
+# -- files of credentials --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env",
+        "/x/app/.env.production",
+        "config/prod.env",
+        "~/.ssh/id_rsa",
+        "id_ed25519",
+        "~/.netrc",
+        "/home/ana/.aws/credentials",
+        "~/.config/gcloud/application_default_credentials.json",
+        "~/.kube/config",
+        "certs/server.key",
+        "a/b.pem",
+        "infra/terraform.tfstate",
+        "config/master.key",
+        ".npmrc",
+        "secrets.yaml",
+    ],
+)
+def test_a_file_of_credentials_is_known_by_its_name(path: str) -> None:
+    assert is_sensitive(path)
+    assert reads_sensitive(f"cat {path}")
+    assert reads_sensitive(f"cd x && grep KEY {path} | head")
+    assert reads_sensitive(f"echo KEY=abc >> {path}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat .env.example",
+        "source .env && npm test",
+        "ls -la .env",
+        "git add .env.sample",
+        "grep -rn process.env src",
+        "cat src/environment.py",
+        "cat ~/.ssh/known_hosts",
+        "cat id_rsa.pub",
+        "chmod 600 ~/.ssh/id_rsa",
+        "cat docs/env.md",
+    ],
+)
+def test_a_command_that_shows_no_credentials_is_captured(command: str) -> None:
+    assert not reads_sensitive(command)
+
+
+def test_what_stands_in_a_file_of_credentials_is_not_captured(
+    repo: Workspace, tmp_path: Path
+) -> None:
+    plain = "harbour-master-says-so"  # nothing that redaction would know
+    told = Transcript("s-3").say("Look at the settings")
+    told.call("Read", f"SETTING={plain}", file_path="/x/.env")
+    told.call("Bash", f"SETTING={plain}", command="cat /x/.env")
+    told.call("Bash", f"Error: {plain}", failed=True, command="cat ~/.netrc")
+    told.call("Write", "ok", file_path="/x/.env.local", content=f"SETTING={plain}")
+    told.call("Edit", "ok", file_path="/x/.env", old_string="a", new_string=plain)
+    told.call("Bash", "ok", command=f"echo {plain} > ~/.ssh/id_rsa")
+    whole = told.write(tmp_path / "a.jsonl")
+    for lines in (4, len(told.lines)):  # an answer may come in a later run than its call
+        ingest(repo, [told.write(tmp_path / "a.jsonl", lines)])
+    assert ingest(repo, [whole]).episodes == 0
+    repo.sync()
+    assert traces(repo, plain) == []
+    assert len(list(Staging(repo.layout.local / "ingest" / "sessions").turns("s-3"))) > 5
