@@ -15,7 +15,7 @@ from loki_memory.models.error_signature import is_shell
 WITHHELD = "[a file with credentials]"
 _FILE = re.compile(
     r"""(?xi)(?<![\w.-])(?:
-        \.env(?:rc|\.(?!(?:example|sample|template|dist|defaults|schema|test|d\.ts)\b)[\w.-]+)?
+        \.env(?!\.(?:example|sample|template|dist|defaults|schema|test)\b)(?:rc|\.[\w.-]+)?
       | (?!(?:process|meta|import|deno)\.)[\w-]+\.env
       | id_(?:rsa|dsa|ecdsa|ed25519)(?:_\w+)?(?!\.pub)
       | \.(?:netrc|pgpass|npmrc|pypirc|git-credentials|htpasswd|vault-token|s3cfg|boto|my\.cnf)

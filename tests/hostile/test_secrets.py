@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from claude_lines import Transcript
 from conftest import git
-from hostile.test_purge import traces
 from test_files_redaction import LOGIN, PEM, TOKENS, some
 
+from hostile.test_purge import traces
 from loki_memory import Workspace
 from loki_memory.hooks.response import respond
 from loki_memory.ingest.run import ingest
