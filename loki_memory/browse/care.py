@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from loki_memory.browse.doctor import Diagnosis
     from loki_memory.browse.purge import Purged
     from loki_memory.browse.status import Garbage
-    from loki_memory.consolidation.dedupe import Deduplicated
     from loki_memory.browse.taint import Tainted
+    from loki_memory.consolidation.dedupe import Deduplicated
     from loki_memory.editing.quarantine import QuarantineCase
     from loki_memory.files.problem import Problem
     from loki_memory.workspace import Workspace
@@ -40,6 +40,7 @@ class Care:
         from loki_memory.consolidation.dedupe import dedupe
 
         return dedupe(self._workspace, plan_only=plan_only)
+
     def purge(self, given: str) -> Purged:
         """Remove a memory by its id, or a text, from all that was ever written here."""
         from loki_memory.browse.purge import purge
