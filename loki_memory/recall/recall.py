@@ -226,7 +226,7 @@ def _one(
 
 
 def _remedy(memory: HitDetails) -> str:
-    """What a memory says to do, unless its title says it."""
+    """The advice of a memory, unless its title gives it."""
     remedy = memory.remedy if isinstance(memory.remedy, str) else ""
     return "" if remedy in memory.title else _line(" ".join(remedy.split()))
 
