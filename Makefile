@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Tests that start many processes, make many commits or try thousands of cases. All others are fast.
 SLOW := cli concurrency consolidation consolidation_branches consolidation_cost \
   consolidation_feedback consolidation_machine consolidation_input continuity_file \
-  continuity_harvest continuity_render crash daemon daemon_watcher docs embedding example faults \
+  continuity_harvest continuity_render crash daemon daemon_watcher docs embedding example \
   files_redaction files_view_rendering files_views files_zones history_as_of history_belief_diff \
   history_blame history_branch_mode history_check history_commit history_merge history_resolve \
   history_review hooks index ingest_dialects ingest_hostile ingest_run injection_signatures \
