@@ -11,7 +11,7 @@ SLOW := cli concurrency consolidation consolidation_branches consolidation_cost 
   install_agents install_json_text install_settings integrity_reviewed integrity_verify \
   interop_publish_skills journal links \
   mcp_dialects mcp_http mcp_stdio mcp_tools recall recall_field_filters index_gate schemas \
-  secrets state_machine sync sync_own_writes team team_cli transcripts workspace workspace_scopes
+  secrets seed_seeding state_machine sync sync_own_writes team team_cli transcripts workspace workspace_scopes
 FAST := $(filter-out $(SLOW:%=tests/test_%.py),$(wildcard tests/test_*.py))
 
 .PHONY: dev test test-fast lint bench docs
