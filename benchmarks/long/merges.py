@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-import test_history_merging as laws
+import test_history_merge as laws
 from table import machine, print_lines, say
 
 LAWS: dict[str, Callable[[Any], None]] = {
