@@ -162,6 +162,29 @@ def test_a_refusal_of_git_leaves_memory_as_it_was(clones: tuple[Clone, Clone]) -
     assert not set_aside_module.waiting(ben.ws.layout.local)
 
 
+def test_what_comes_and_is_no_memory_changes_nothing_and_is_said(
+    clones: tuple[Clone, Clone],
+) -> None:
+    ana, ben = clones
+    mine = ben.ws.remember("Mine alone").id
+    folder = ana.ws.layout.memory / "semantic" / "facts"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "fact-up.json").write_text('{"id": "../up", "statement": "Up"}')
+    (folder / "fact-link.json").symlink_to("/etc/passwd")
+    ana.share()
+    before = sorted(memory.id for memory in ben.ws.list())
+    ben.ws.history.pull()
+    assert sorted(memory.id for memory in ben.ws.list()) == before
+    assert mine in before
+    (said,) = [notice for notice in ben.ws.notices if "cannot be used as memory" in notice]
+    assert "semantic/facts/fact-link.json, semantic/facts/fact-up.json" in said
+    ben.ws.notices.clear()
+    ana.ws.remember("Shared")
+    ana.share()
+    ben.ws.history.pull()
+    assert not [notice for notice in ben.ws.notices if "cannot be used as memory" in notice]
+
+
 def test_a_conflict_in_the_code_does_not_keep_memory_away(clones: tuple[Clone, Clone]) -> None:
     ana, ben = clones
     first = ana.publish(1, 2)

@@ -16,16 +16,21 @@ from loki_memory.history.repository import elsewhere
 from loki_memory.history.resolve import resolve
 from loki_memory.history.review import diff
 from loki_memory.history.set_aside import MergedBack, merge_back, set_aside, waiting
+from loki_memory.index.queries import problem_paths
 
 if TYPE_CHECKING:
     from loki_memory.history.repository import Repository
     from loki_memory.workspace import Workspace
 
 
+_NAMED = 3  # files that a notice names
+
+
 def pull(workspace: Workspace, remote: str = "") -> Exchanged:
     """Set uncommitted memory aside, pull, and merge it back; raises GitFailed."""
     repository = opened(workspace)
     workspace.home.ensure("edits")  # what somebody edited in a view is in files now
+    known = set(problem_paths(workspace.index))
     with one_at_a_time(workspace):
         if waiting(workspace.layout.local):
             workspace.notices.append("memory that an earlier pull had set aside is back")
@@ -42,6 +47,7 @@ def pull(workspace: Workspace, remote: str = "") -> Exchanged:
     if said:
         raise PullStopped(said)
     after = repository.head() or ""
+    _tell_of_problems(workspace, known)
     return Exchanged(
         after, _summary(workspace, before, after), *map(tuple, (back.joined, back.kept))
     )
@@ -75,6 +81,17 @@ def _put_back(workspace: Workspace, repository: Repository) -> MergedBack:
         for path in done.kept
     ]
     return done
+
+
+def _tell_of_problems(workspace: Workspace, known: set[str]) -> None:
+    """Say what came and is no memory: a link, a name or a content that is refused."""
+    new = sorted(set(problem_paths(workspace.index)) - known)
+    if new:
+        some = ", ".join(new[:_NAMED]) + (", …" if len(new) > _NAMED else "")
+        workspace.notices.append(
+            f"what came holds {some}, which cannot be used as memory and is left alone; "
+            "`loki-mem doctor` says why"
+        )
 
 
 def _summary(workspace: Workspace, before: str, after: str) -> str:
