@@ -261,6 +261,17 @@ def test_an_edit_is_in_the_next_answer(ws: Workspace, project: Path, watched: in
         assert f"release {number}" in done.stdout
 
 
+def test_an_edit_in_place_is_in_the_next_answer_after_the_cache_was_deleted(
+    ws: Workspace, project: Path, watched: int
+) -> None:
+    path = ws.browse.where(ws.remember("The build needs xylophone 22").id)
+    assert "xylophone 22" in run(project, "recall", "xylophone").stdout
+    for version in (23, 24):
+        shutil.rmtree(ws.layout.cache)
+        path.write_text(path.read_text().replace(str(version - 1), str(version)))
+        assert f"xylophone {version}" in run(project, "recall", "xylophone").stdout
+
+
 def test_settings_of_who_asks_count(asked: Path) -> None:
     usual = answered(asked, "recall", "zebra crossing")
     all_ = answered(asked, "recall", "zebra crossing", LOKI_RECALL_FLOOR="0")
@@ -577,3 +588,13 @@ def test_a_daemon_ends_when_its_workspace_is_gone(ws: Workspace, project: Path) 
     shutil.rmtree(project)
     wait_for(lambda: not is_alive(process), "it is still there")
     assert not project.exists()
+
+
+def test_a_daemon_whose_memory_is_gone_ends_and_makes_nothing_again(
+    ws: Workspace, project: Path
+) -> None:
+    process = told(project, "start")["state"]["process"]
+    wait_for(lambda: answered(project, "status"), "it never answered")
+    shutil.rmtree(project / ".loki")
+    wait_for(lambda: not is_alive(process), "it is still there")
+    assert list(project.iterdir()) == []

@@ -74,7 +74,7 @@ DEFENCES = {
         "files/store.py",
         "if may_hold_secret(data):",
         "if False:",
-        ("tests/test_secrets.py",),
+        ("tests/test_files_store.py::test_an_id_is_not_derived_from_a_secret",),
     ),
     "trust gate": Defence(
         "injection/gate.py",
@@ -86,7 +86,7 @@ DEFENCES = {
         "hooks/response.py",
         '_MARK.sub("< ", text).splitlines',
         "text.splitlines",
-        ("tests/test_hooks.py",),
+        ("tests/test_hooks.py::test_a_memory_cannot_end_the_marks_around_it",),
     ),
     "seal of the index": Defence(
         "index/seal.py",
