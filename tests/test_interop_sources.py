@@ -512,6 +512,13 @@ def test_rules_say_to_which_files_they_apply(ws: Workspace, tmp_path: Path) -> N
     assert found["Testing: make test"].type == "rule"
 
 
+def test_a_file_that_is_named_is_read_whatever_its_name(ws: Workspace, tmp_path: Path) -> None:
+    path = write(tmp_path / "HOUSE-RULES.md", "Prices are kept in cents everywhere.\n")
+    assert detected(path) == []
+    (record,) = import_memory(ws, "rules", path).records
+    assert "scope" not in record.document(), "the project's is the default"
+
+
 def test_memory_of_several_systems_must_be_named(ws: Workspace, tmp_path: Path) -> None:
     rules(tmp_path / "both")
     serena(tmp_path / "both")

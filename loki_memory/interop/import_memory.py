@@ -246,12 +246,14 @@ class _Taking:
         if found.kind == "fact" and not found.whole:
             document.setdefault("valid_from", self.workspace.now()[:10])
         scope = self._scope(found)
-        if "scope" in fields and scope:
+        if scope == "project":
+            document.pop("scope", None)  # the default, which records do not state
+        elif "scope" in fields:
             document["scope"] = scope
         return document
 
     def _scope(self, found: FoundMemory) -> str:
-        """The scope to set; empty leaves what the record says."""
+        """The scope of a record here, whatever it was there; what was private stays so."""
         if found.private or found.fields.get("scope") in {"local", "session"}:
             return "local"
         return self.options.scope or ("local" if found.kind in _SESSIONS else "project")

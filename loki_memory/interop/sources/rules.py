@@ -38,7 +38,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
 
 def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
-    for file in _files(path):
+    for file in [path] if path.is_file() else _files(path):  # a file that is named is meant
         reading.files.append(str(file))
         try:
             _read_file(file, reading)
