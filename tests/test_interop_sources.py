@@ -162,8 +162,8 @@ CLAUDE_MEM = """
 
 def claude_mem(top: Path) -> Sample:
     observed = (
-        "INSERT INTO observations (project, type, title, narrative, concepts, "
-        "created_at_epoch) VALUES (?, ?, ?, ?, ?, ?)"
+        "INSERT INTO observations (project, type, title, narrative, concepts, facts, "
+        "created_at_epoch) VALUES (?, ?, ?, ?, ?, '[\"it holds a lock\"]', ?)"
     )
     summed = (
         "INSERT INTO session_summaries (project, request, learned, created_at_epoch) "
@@ -470,7 +470,7 @@ def test_sessions_of_other_projects_come_only_when_asked_for(ws: Workspace, tmp_
     ours = import_memory(ws, "claude-mem", path)
     assert [r.why for r in ours.refused] == ["memory of another project"]
     more = import_memory(ws, "claude-mem", path, ImportOptions(every_project=True))
-    assert [r.title() for r in more.records] == ["Not ours: of another project"]
+    assert [r.title() for r in more.records] == ["Not ours: of another project it holds a lock"]
 
 
 def test_a_short_value_is_told_with_its_key(ws: Workspace, tmp_path: Path) -> None:
@@ -503,6 +503,10 @@ def test_names_of_home_folders_do_not_get_in(ws: Workspace, tmp_path: Path) -> N
     path = write(tmp_path / "m.json", json.dumps([{"memory": "Logs are in /home/ana/shop/logs"}]))
     (record,) = import_memory(ws, "mem0", path).records
     assert record.title() == "Logs are in ~/shop/logs"
+    pattern = {"id": "sem-9", "pattern": "Work in /Users/ana/shop"}
+    write(tmp_path / "p/.loki/memory/semantic/patterns/sem-9.json", json.dumps(pattern))
+    (record,) = import_memory(ws, "loki", tmp_path / "p").records
+    assert (record.id, record.title()) == ("sem-9", "Work in ~/shop")
 
 
 def test_rules_say_to_which_files_they_apply(ws: Workspace, tmp_path: Path) -> None:

@@ -22,14 +22,15 @@ def dedupe(workspace: Workspace, *, plan_only: bool = False) -> Deduplicated:
     from loki_memory.consolidation import pipeline
     from loki_memory.consolidation.input import read_input
     from loki_memory.consolidation.merge import merge
-    from loki_memory.consolidation.run import apply, publishing
+    from loki_memory.consolidation.run import apply, follow, publishing
 
     workspace.home.ensure("edits")
     found = read_input(workspace, "")
     plan = pipeline.consolidate(found.snapshot, (("merge", merge),))
     placed = publishing(workspace, found.snapshot, found.files, "news").placed(plan)
     if not plan_only:
-        apply(workspace, plan, placed)
+        changed = apply(workspace, plan, placed)
         workspace.home.wrote()
+        follow(workspace, changed)
     merged = [step for step in plan.steps if step.id in placed.ids]
     return Deduplicated(merged, len(placed.writes), plan_only)

@@ -232,12 +232,11 @@ class _Taking:
             return None
 
     def _document(self, found: FoundMemory) -> dict[str, Any]:
-        document = dict(found.fields)
         if found.whole and self.options.as_is:
-            return document
+            return dict(found.fields)
         fields = _model_fields(found.kind)
+        document: dict[str, Any] = _without_home(dict(found.fields))
         if not found.whole:
-            document = _without_home(document)
             document["imported"] = {"from": self.source, **({"id": found.ref} if found.ref else {})}
         if found.kind == "skill":
             document["metadata"] = {**document.get("metadata", {}), "loki-origin": "import"}

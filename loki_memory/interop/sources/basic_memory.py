@@ -64,7 +64,8 @@ def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 -
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path] if path.suffix == ".md" else []
-    return [file for file in files_below(path, "**/*.md") if "/." not in file.as_posix()]
+    found = ((file, file.relative_to(path).as_posix()) for file in files_below(path, "**/*.md"))
+    return [file for file, name in found if "/." not in f"/{name}"]
 
 
 def _has_permalink(path: Path) -> bool:

@@ -22,6 +22,7 @@ from loki_memory.interop.sources.source import (
 )
 
 NAME = "beads"
+_TEXTS = ("close_reason", "description", "notes", "acceptance_criteria")
 _FILE, _HISTORY = "issues.jsonl", "interactions.jsonl"
 _USED = frozenset(
     [
@@ -85,7 +86,7 @@ def _is_closed(issue: Mapping[str, Any]) -> bool:
 
 
 def _closed(where: str, issue: Mapping[str, Any]) -> FoundMemory:
-    texts = (issue.get(name) for name in ("close_reason", "description", "notes"))
+    texts = (issue.get(name) for name in _TEXTS)
     fields = filled(
         task_id=issue.get("id"),
         timestamp=when(issue.get("closed_at") or issue.get("updated_at")),

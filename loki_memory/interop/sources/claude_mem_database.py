@@ -107,8 +107,8 @@ def _observation(row: dict[str, Any], reading: SourceReading) -> None:
     where = f"observation {row['id']}"
     title, detail = _text(row, "title"), _text(row, "narrative", "text", "subtitle")
     facts = decoded(row.get("facts"))
-    detail = detail or "; ".join(map(str, facts)) if is_list(facts) else detail
-    statement = ": ".join(filter(None, (title, detail)))
+    listed = "; ".join(map(str, facts)) if is_list(facts) else ""
+    statement = ": ".join(filter(None, (title, " ".join(filter(None, (detail, listed))))))
     if not statement:
         reading.refuse(where, "the observation", "it has no text")
         return
