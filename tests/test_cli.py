@@ -95,6 +95,10 @@ CALLS = {
     "replay": "replay ep-2026-01-06-001",
     "import": "import claude-memory README.md",
     "export": "export --local mine.jsonl",
+    "clear": "clear --yes",
+    "dedupe": "dedupe --plan",
+    "copy": "copy sem-001 --scope user",
+    "move": "move sem-001 --scope local",
     "bisect": "bisect --query 'logs of staging journalctl' --reject fact-2f61dyj12e",
     "revert": "revert HEAD",
     "resolve": "resolve --plan",
@@ -279,7 +283,7 @@ MISHAPS = {
     "StoreFailed": (9, "cd .loki/memory/semantic; rm -r facts; touch facts", "remember Fridays"),
     "EverythingVanished": (10, "loki-mem sync; rm -r .loki/memory", "list"),
     "PullStopped": (11, "git init -q", "pull"),
-    "BadArchive": (13, "echo x > mine.jsonl", "import mine.jsonl"),
+    "BadArchive": (13, "echo x > mine.jsonl", "export mine.jsonl"),
 }
 
 
