@@ -29,6 +29,7 @@ from loki_memory.files.codec import decode, encode_checked
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import PRIVATE, Layout, place
 from loki_memory.files.lock import locked_folder
+from loki_memory.files.personal_data import impersonal_value, may_hold_personal_data
 from loki_memory.files.redaction import may_hold_secret, redact_value
 from loki_memory.integrity import write_log
 from loki_memory.models import Memory, Tombstone, parse, tombstone_id
@@ -342,12 +343,15 @@ class Change:
 def sealed(record: Memory) -> tuple[Memory, bytes]:
     """The record as it may be written, and its bytes: without secrets, and not too large.
 
-    An id that was derived from a text with a secret in it is derived again.
+    A record that others read holds no personal data either. An id that was derived from a text
+    with any of that in it is derived again.
     """
     data, is_same = _written(record)
-    if may_hold_secret(data):
+    is_shared = getattr(record, "scope", "project") == "project" and may_hold_personal_data(data)
+    if is_shared or may_hold_secret(data):
         document = record.document()
         clean = redact_value(document)
+        clean = impersonal_value(clean) if is_shared else clean
         if clean is not document and isinstance(clean, dict):
             if record.id == f"{record.prefix}-{record.mint()}":
                 clean.pop("id", None)

@@ -203,3 +203,34 @@ def test_what_stands_in_a_file_of_credentials_is_not_captured(
     repo.sync()
     assert traces(repo, plain) == []
     assert len(list(Staging(repo.layout.local / "ingest" / "sessions").turns("s-3"))) > 5
+
+
+# -- personal data ---------------------------------------------------------------------------------
+
+PERSONAL = {
+    "The log is in /home/ana/shop/build.log": "The log is in ~/shop/build.log",
+    "See /Users/ana.b/work/x.py:3": "See ~/work/x.py:3",
+    r"It lies in C:\Users\ana\shop": r"It lies in ~\shop",
+    "Ask ana.b@corp-mail.de about it": "Ask [REDACTED:email] about it",
+    "ana@laptop-7:~/shop$ make failed": "user@host:~/shop$ make failed",
+}
+IMPERSONAL = [
+    "The route /home/settings needs a login",
+    "GET https://shop.org/home/ana/profile",
+    "Clone git@github.com:org/repo.git",
+    "Install left-pad@1.3.0 and @types/node@20.1.5",
+    "Mail support@example.com in the tests",
+    "The decorator @app.route registers it",
+    "postgres://app@db.internal.net/shop",
+]
+
+
+@pytest.mark.parametrize("text", PERSONAL)
+def test_what_others_read_names_no_person(ws: Workspace, text: str) -> None:
+    assert ws.remember(text).title() == PERSONAL[text]
+    assert ws.remember(text, scope="local").title() == text
+
+
+@pytest.mark.parametrize("text", IMPERSONAL)
+def test_what_names_no_person_stays(ws: Workspace, text: str) -> None:
+    assert ws.remember(text).title() == text
