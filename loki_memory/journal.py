@@ -131,6 +131,13 @@ class Journal:
             if records[name].times
         }
 
+    def unhelpful(self) -> set[str]:
+        """The memories of which somebody here said last that they did not help."""
+        if not os.path.exists(self._uses):
+            return set()
+        records = self._tallied().records
+        return {name for name, record in records.items() if record.verdict == "unhelpful"}
+
     def uses(self, memory_id: str) -> Uses:
         found = self._tallied().records.get(memory_id) or _Record()
         return Uses(found.times, found.last, found.helpful, found.unhelpful)
@@ -217,17 +224,20 @@ class _Read(NamedTuple):
 class _Record:
     """The sums of one memory."""
 
-    __slots__ = ("helpful", "last", "log2w", "seen", "times", "unhelpful")
+    __slots__ = ("helpful", "last", "log2w", "seen", "times", "unhelpful", "verdict")
 
     def __init__(self) -> None:
         self.times = self.helpful = self.unhelpful = 0
         self.log2w = -inf
         self.last = ""
+        self.verdict = ""  # the last word on whether it helped: helpful, unhelpful, or nothing
         self.seen: dict[str, int] = {}  # act and session (or day) -> when it was counted
 
     def take(self, act: str, session: str | None, at: str) -> None:
         """Count an act, once per session."""
         when, session = _seconds(at), session or at[:10]
+        if act != "opened":
+            self.verdict = act
         if act == "helpful":
             self.helpful += self._is_new(f"+{session}", when)
         if act == "unhelpful":
@@ -254,6 +264,7 @@ class _Record:
             "last": self.last,
             "helpful": self.helpful,
             "unhelpful": self.unhelpful,
+            "verdict": self.verdict,
             "seen": {key: when for key, when in self.seen.items() if when > lately},
         }
 
@@ -263,6 +274,7 @@ class _Record:
         record.times, record.last = int(line["n"]), str(line["last"])
         record.log2w = line["log2w"] + 0.0 if record.times else -inf  # text raises TypeError
         record.helpful, record.unhelpful = int(line["helpful"]), int(line["unhelpful"])
+        record.verdict = str(line.get("verdict", ""))
         record.seen = {str(key): int(when) for key, when in line["seen"].items()}
         return record
 

@@ -81,6 +81,17 @@ def test_unhelpful_is_no_use_but_is_counted(journal: Journal) -> None:
     assert journal.uses("sem-1") == Uses(0, "", 0, 1)
 
 
+def test_the_last_word_on_a_memory_counts(journal: Journal) -> None:
+    assert journal.unhelpful() == set()
+    _say(journal, helpful=True)
+    _say(journal, helpful=False)
+    assert journal.unhelpful() == {"sem-1"}
+    _open(journal)
+    assert journal.unhelpful() == {"sem-1"}
+    _say(journal, helpful=True)
+    assert journal.unhelpful() == set()
+
+
 def test_a_session_uses_a_memory_once_however_often_it_says_so(journal: Journal) -> None:
     for _ in range(5):
         _open(journal, session="a")

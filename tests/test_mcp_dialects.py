@@ -16,7 +16,8 @@ from loki_memory.mcp.server import tools_of
 
 NAMES = {
     "core": "memory_recall memory_get memory_context memory_remember memory_lesson memory_correct "
-    "memory_record_episode memory_blame handoff_create handoff_accept memory_status",
+    "memory_record_episode memory_blame memory_feedback memory_verify handoff_create "
+    "handoff_accept memory_status",
     "lore": "search read list_roots store update delete query_memory explore_memory "
     "traverse_memory store_memory list_topics",
     "lynkr": "memory_search memory_add memory_forget memory_stats",

@@ -233,7 +233,38 @@ def test_tools_that_only_read_change_no_memory(agent: Agent, ws: Workspace) -> N
     agent("memory_get", memory_id=known.id)
     agent("memory_context", goal="run the contract tests")
     agent("memory_status")
+    agent("memory_verify")
+    agent("memory_feedback", memory_id=known.id, helpful=False)
     assert files() == before
+
+
+def test_a_memory_that_did_not_help_ranks_lower_at_once(agent: Agent, ws: Workspace) -> None:
+    noise = ws.remember("Contract tests need the database running")
+    other = ws.remember("Contract tests need the message queue running")
+    asked = {"query": "what do contract tests need running"}
+    assert {hit["id"] for hit in agent("memory_recall", **asked)["hits"]} == {noise.id, other.id}
+    for first, second in ((noise, other), (other, noise)):
+        assert agent("memory_feedback", memory_id=first.id, helpful=False)["helpful"] is False
+        agent("memory_feedback", memory_id=second.id, helpful=True)
+        hits = agent("memory_recall", **asked)["hits"]
+        assert [hit["id"] for hit in hits] == [second.id, first.id]
+
+
+def test_verify_names_what_is_lost_and_changes_nothing(agent: Agent, ws: Workspace) -> None:
+    ws.remember("We deploy on Mondays")
+    lost = ws.remember("Contract tests need the database running")
+    ws.sync()
+    assert agent("memory_verify") | {"notices": []} == {
+        "well": True,
+        "records": 2,
+        "findings": [],
+        "next_cursor": None,
+        "notices": [],
+    }
+    (ws.layout.memory / "semantic/facts" / f"{lost.id}.json").unlink()
+    found = agent("memory_verify")
+    assert not found["well"]
+    assert [(one["what"], one["id"]) for one in found["findings"]] == [("missing", lost.id)]
 
 
 def test_a_text_that_is_no_statement_any_more_is_refused(agent: Agent) -> None:

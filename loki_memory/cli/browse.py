@@ -222,8 +222,9 @@ def feedback_command(
 ) -> None:
     """Say whether a memory helped.
 
-    The answer is noted on this machine, where helpful memories rank higher, and in the next
-    episode that is recorded (`recalled`), which makes it evidence for everybody.
+    The answer is noted on this machine and counts at once: helpful memories rank higher, unhelpful
+    ones lower, and agents are not told of these unasked. The next episode that is recorded notes it
+    too (`recalled`), which makes it evidence for everybody.
 
     \b
     Example:

@@ -24,7 +24,8 @@ _NAME = r"""(?:[^\s'"]*[/\\]|'[^']*[/\\]|"[^"]*[/\\]|['"])?loki-mem(?:\.exe)?['"
 _HOOK = re.compile(rf"(?:command -v {_NAME} >/dev/null 2>&1 \|\| exit 0; exec )?{_NAME} hook \w+")
 # The tools that only read. Their names stand here too, for to ask the server costs a second.
 READING_TOOLS = tuple(
-    f"mcp__{SERVER}__memory_{name}" for name in ("recall", "get", "context", "blame", "status")
+    f"mcp__{SERVER}__memory_{name}"
+    for name in ("recall", "get", "context", "blame", "verify", "status")
 )
 _ALLOWED = ("permissions", "allow")
 _PROGRAM = re.compile(r"(?:.*[/\\])?loki-mem(?:\.exe)?")

@@ -145,6 +145,30 @@ class Blamed(Paged):
     steps: list[Step]
 
 
+class Noted(Answer):
+    """A memory that somebody judged."""
+
+    id: str
+    helpful: bool
+
+
+class Finding(TypedDict):
+    """A file that is not as it was written, or a belief that cites code which has changed."""
+
+    what: str
+    id: str
+    path: str
+    said: str
+
+
+class Checked(Paged):
+    """The result of verifying memory."""
+
+    well: bool
+    records: int
+    findings: list[Finding]
+
+
 class Named(TypedDict):
     """A memory by its name."""
 

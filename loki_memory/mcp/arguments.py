@@ -58,6 +58,7 @@ Statement = Annotated[Text, Field(description="One statement that can be underst
 When = Annotated[Text, Field(description="The situation, such as `you add an endpoint`.")]
 Do = Annotated[Text, Field(description="What to do then, so that a colleague could follow it.")]
 Why = Annotated[str, Field(description="The reason, if it is not plain.")]
+Helped = Annotated[bool, Field(description="Whether it helped; false if it misled or was noise.")]
 Heir = Annotated[
     str | None,
     Field(description="The id of the memory that stands now, or what holds from now on in words."),

@@ -16,7 +16,7 @@ from loki_memory.integrity.unverified import doubts
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.text import tokens
 from loki_memory.recall.relevance import chances
-from loki_memory.recall.rerank import within
+from loki_memory.recall.rerank import UNHELPFUL, UNHELPFUL_TILT, within
 from loki_memory.recall.result import Query, Recollection, Recollections
 from loki_memory.recall.task_types import TASKS
 
@@ -165,9 +165,12 @@ def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Fo
 def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list[_Told]]:
     """One state of the index answers, and tells of the memories that it names.
 
-    What is injected does not depend on what this machine has read before.
+    What is injected does not depend on what this machine has read before; what somebody found
+    unhelpful here ranks lower everywhere.
     """
     strengths = {} if asked.injected else home.journal.strengths(asked.now)
+    unhelpful = home.journal.unhelpful()
+    strengths |= dict.fromkeys(unhelpful, UNHELPFUL)
     alien = known_unreviewed(home)  # may note it in the index: outside of the snapshot
     if home.is_user:
         asked = asked._replace(scope="")  # all of it is the user's
@@ -176,7 +179,16 @@ def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list
         with home.index.snapshot():
             if home.retriever.is_current():
                 answer = home.retriever.answer(asked, phase, strengths)
-                return answer, _told(home, answer, asked, alien)
+                told = _told(home, answer, asked, alien)
+                return answer, [
+                    _lowered(line) if line.hit.id in unhelpful else line for line in told
+                ]
+
+
+def _lowered(told: _Told) -> _Told:
+    hit = told.hit
+    score = round(hit.score * UNHELPFUL_TILT, 4)
+    return told._replace(hit=hit._replace(score=score, why=(*hit.why, "did not help here")))
 
 
 def _told(home: Home, answer: RetrieverAnswer, asked: Query, alien: Container[str]) -> list[_Told]:

@@ -28,6 +28,8 @@ _STATUS = {
 }
 _SUPPOSED = 0.8  # confidence of a memory that states none
 _TASK_TILT = 0.15  # exponent: a kind that weighs a third is pushed back by 15 %
+UNHELPFUL = -1.0  # the strength of a memory of which somebody here said that it did not help
+UNHELPFUL_TILT = 0.5  # it is half as likely to help, and still found by who asks for it
 RIVAL = 0.7  # of the best score, and of the best cover of the question, from which on two compete
 _ABOUT = 0.4  # of the question's rarity: a sentence that covers less is about something else
 _STEM = 5  # letters by which two forms of a word are one
@@ -118,11 +120,15 @@ def judged(candidate: Candidate, task: str) -> float:
         * (0.85 + 0.15 * sure)
         * (0.95 + 0.1 * matters)
         * (0.9 + 0.1 * 0.5 ** (age / FRESH_DAYS))
-        * (1 + 0.1 * candidate.strength / (1 + candidate.strength))
+        * _use_tilt(candidate.strength)
         * _STATUS.get(candidate.status, 1.0)
         * (1.05 if prefers_success and candidate.outcome == "success" else 1.0)
         * weight(candidate.kind, task) ** _TASK_TILT
     )
+
+
+def _use_tilt(strength: float) -> float:
+    return UNHELPFUL_TILT if strength < 0 else 1 + 0.1 * strength / (1 + strength)
 
 
 def choose(
