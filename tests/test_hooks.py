@@ -172,15 +172,6 @@ def test_an_edit_by_hand_is_told_and_raises_no_alarm(ws: Workspace, project: Pat
     assert told.err == ""
 
 
-def test_a_record_that_is_gone_is_said_at_the_start(ws: Workspace, project: Path) -> None:
-    ws.remember("The tests need a database")
-    fact = ws.remember("Deploys of the payment service happen on Fridays")
-    fire(project, "SessionStart")
-    (ws.layout.memory / "semantic/facts" / f"{fact.id}.json").unlink()
-    answer = json.loads(raw(project, "SessionStart", {}).out)
-    assert f"missing: {fact.id}" in answer["systemMessage"]
-
-
 def test_a_memory_that_knows_nothing_says_nothing(ws: Workspace, project: Path) -> None:
     assert fire(project, "SessionStart", source="startup") == ""
     assert fire(project, "UserPromptSubmit", prompt="Add an endpoint") == ""
@@ -481,6 +472,31 @@ def test_a_session_that_is_resumed_or_compacted_is_told_of_what_it_was_asked(
     for source in ("resume", "compact"):
         told = fire(project, "SessionStart", transcript_path=str(transcript), source=source)
         assert "The cart is documented in README.md" in told
+
+
+def test_what_did_not_help_is_not_told_again_on_this_machine(ws: Workspace, project: Path) -> None:
+    known = ws.remember("Two migrations at once lock the table", kind="anti-pattern")
+    assert known.id in fire(project, "SessionStart", source="startup")
+    ws.feedback(known.id, helpful=False)
+    assert fire(project, "SessionStart", source="startup") == ""
+    assert [hit.id for hit in ws.recall("why is the table locked by migrations")] == [known.id]
+    ws.feedback(known.id, helpful=True)
+    assert known.id in fire(project, "SessionStart", source="startup")
+
+
+def test_a_session_that_was_compacted_is_told_of_the_files_it_works_on(
+    ws: Workspace, project: Path, tmp_path: Path
+) -> None:
+    said = "`load_cart` reads `cart_items`, `cart_prices`, `cart_taxes` and `cart_rebates` at once."
+    statement = {"text": said, "type": "fact", "score": 0.9}
+    ws.record({"goal": "Read", "files_modified": ["shop/cart.py"], "statements": [statement]})
+    ws.consolidate()
+    file = str(project / "shop/cart.py")
+    told = Transcript(cwd=str(project)).say("Go on").call("Read", "text", file_path=file)
+    path = str(told.write(tmp_path / "session.jsonl"))
+    assert "load_cart" not in fire(project, "SessionStart", transcript_path=path, source="compact")
+    fire(project, "PreCompact", transcript_path=path, trigger="auto")
+    assert "load_cart" in fire(project, "SessionStart", transcript_path=path, source="compact")
 
 
 def test_a_session_that_ended_without_a_word_is_recorded_by_the_next(

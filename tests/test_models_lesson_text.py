@@ -52,6 +52,11 @@ REPORTS = {
     "Checking for these files is the only way to detect a rebase.": "points to something",
     "The table `sync_queue` suggests that prompts are sent elsewhere after a login.": "is a guess",
     "Run `/create-story` to get the next story, then implement it.": "begins in the middle",
+    "A) Keep the totals in the table, so that a report needs no join.": "begins in the middle",
+    "First, update the parser to use a type when one is given.": "begins in the middle",
+    "User identified that the reader must close its file.": "begins in the middle",
+    "The proposed fix is to use a lock instead of a flag.": "begins in the middle",
+    "Designed a helper so that handlers need no switch.": "tells what was done",
 }
 
 
@@ -63,6 +68,13 @@ def test_a_lesson_holds_for_the_next_session(text: str) -> None:
 @pytest.mark.parametrize(("text", "reason"), REPORTS.items())
 def test_a_report_is_of_the_moment(text: str, reason: str) -> None:
     assert objection(text).startswith(reason)
+
+
+def test_a_description_is_a_lesson_to_somebody_who_works_there() -> None:
+    description = "`a_b` calls `c_d`, `e_f`, `g_h` and `i_j` if one of them is set."
+    assert objection(description, is_at_place=True) == ""
+    assert objection("The session is an alias for the state.", is_at_place=True) == ""
+    assert objection("Added a helper for the date.", is_at_place=True) == "tells what was done"
 
 
 def test_a_users_words_are_a_rule_however_they_are_put() -> None:

@@ -10,33 +10,30 @@ from pathlib import Path
 from loki_memory.daemon.process import start_for_session
 from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import GUARD, Done
+from loki_memory.injection.findings import is_look_due, look, take_findings
 from loki_memory.workspace import Workspace
 
 # A session that goes on gets the memories for its last prompt.
 _GOES_ON = ("resume", "compact")
+_FILES = 3  # that a brief is about: the newest say best what a session works on
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def sessionstart(workspace: Workspace, event: Event) -> Done:
-    """Take in files that others wrote, verify them, then give the brief."""
+    """Take in files that others wrote, then give the brief, and what `verify` found last."""
     returned = _returned(workspace)
     workspace.sync()
     if not workspace.home.trust().is_trusted:
         from loki_memory.injection.trust_notice import clone_line
 
         return Done(clone_line(workspace))
-    found = workspace.history.verify_news()
-    goal = _last_prompt(workspace, event) if event.text("source") in _GOES_ON else None
-    brief = _brief(workspace, event, goal)
-    if _is_one_left_behind(workspace, event) or _is_review_due(workspace):
+    brief = _brief(workspace, event)
+    is_due = _is_review_due(workspace) or is_look_due(workspace)
+    if is_due or _is_one_left_behind(workspace, event):
         _continue_later(workspace, event)
     start_for_session(workspace, os.environ)
-    doubtful = [finding for finding in found.findings if not finding.is_by_hand] if found else []
-    if doubtful:
-        first = f"{doubtful[0].what}: {doubtful[0].id or doubtful[0].path}"
-        said = f"{len(doubtful)} findings of `loki-mem verify` ({first})"
-        returned = ", ".join(filter(None, (returned, said)))
-    return Done(brief, returned, aloud=bool(returned))
+    said = ", ".join(filter(None, (returned, take_findings(workspace))))
+    return Done(brief, said, aloud=bool(said))
 
 
 def _returned(workspace: Workspace) -> str:
@@ -115,8 +112,8 @@ def _continue_later(workspace: Workspace, event: Event) -> None:
 
 
 def sessionstart_afterwards(workspace: Workspace, event: Event) -> Done:
-    """Record earlier sessions that ended without a word: killed, or run by a script; then look
-    who answers for memory that is new.
+    """Record earlier sessions that ended without a word: killed, or run by a script; look who
+    answers for memory that is new, and verify it.
     """
     from loki_memory.ingest.gate_runs import note_gates
     from loki_memory.ingest.hook_turns import is_of, left_behind, note_look, staged_turns
@@ -133,6 +130,7 @@ def sessionstart_afterwards(workspace: Workspace, event: Event) -> Done:
             note_gates(workspace, staged_turns(workspace, session))
             workspace.sessions.learn(session)
     note_look(workspace)
+    look(workspace)
     return Done(note=f"{episodes} new episodes of earlier sessions" if episodes else "")
 
 
@@ -163,7 +161,7 @@ def _transcripts(path: str) -> list[str | Path]:
     return [path, *sorted(subagents.glob("agent-*.jsonl"))]
 
 
-def _brief(workspace: Workspace, event: Event, goal: str | None) -> str:
+def _brief(workspace: Workspace, event: Event) -> str:
     """A few lines about what matters; CONTINUITY.md itself stays as it is."""
     from loki_memory.injection.brief import brief
     from loki_memory.injection.gate import withheld
@@ -175,8 +173,10 @@ def _brief(workspace: Workspace, event: Event, goal: str | None) -> str:
     held = withheld(workspace.home)
     found = handoffs_to(workspace, agent, held)
     handoffs = (handoff for handoff in found if handoff.state == "open")
-    wanted = goal or last_goal(workspace, agent)
-    told = brief(workspace, wanted, handoffs, event.session, f"hook:{event.name}")
+    goes_on = event.text("source") in _GOES_ON
+    goal = (_last_prompt(workspace, event) if goes_on else "") or last_goal(workspace, agent)
+    files = _last_files(workspace, event) if goes_on else []
+    told = brief(workspace, goal, handoffs, event.session, f"hook:{event.name}", files)
     return f"{told}\n{branch_line(workspace)}".strip("\n")
 
 
@@ -189,6 +189,18 @@ def _last_prompt(workspace: Workspace, event: Event) -> str:
     from loki_memory.ingest.hook_turns import last_prompt
 
     return last_prompt(workspace, event.session) if event.session else ""
+
+
+def _last_files(workspace: Workspace, event: Event) -> list[str]:
+    """The files that a session read or changed last, as paths within the project."""
+    if not event.session:
+        return []
+    from loki_memory.ingest.hook_turns import staged_turns
+    from loki_memory.ingest.steps import steps
+    from loki_memory.ingest.touched_files import touched
+
+    found = touched(steps(staged_turns(workspace, event.session)), str(workspace.layout.root))
+    return [*dict.fromkeys([*reversed(found.changed), *reversed(found.read)])][:_FILES]
 
 
 def _staged(workspace: Workspace, event: Event) -> str:

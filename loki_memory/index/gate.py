@@ -98,6 +98,17 @@ class ToldLesson(NamedTuple):
     evidence: int
 
 
+class DatedLesson(NamedTuple):
+    """A lesson that may be told, and the moment it speaks of."""
+
+    id: str
+    title: str
+    confidence: float | None
+    status: str
+    evidence: int
+    at: str
+
+
 class GateEpisode(NamedTuple):
     """An episode in which a gate of the project said its verdict."""
 
@@ -190,6 +201,59 @@ def file_lessons(index: Index, path: str, name: str) -> list[tuple[str, ToldLess
         name,
     )
     return [(row[-1], ToldLesson(*row[:-1])) for row in rows]
+
+
+def learned_on(index: Index, paths: Sequence[str]) -> dict[str, int]:
+    """By belief: on how many of some files the episodes worked that it rests on."""
+    rows = index.ask(
+        "SELECT rests.source, count(DISTINCT works.target) FROM edges AS works "  # noqa: S608
+        "JOIN edges AS rests ON rests.target = works.source AND rests.relation = 'derived_from' "
+        f"WHERE works.target IN ({_marks(paths)}) GROUP BY rests.source ORDER BY 2 DESC, 1",
+        *(f"file:{path}" for path in paths),
+    )
+    return dict(rows)
+
+
+def lessons_among(
+    index: Index, ids: Sequence[str], since: str, limit: int
+) -> list[tuple[str, DatedLesson]]:
+    """The lessons that may be told among some memories and the newest since a moment, with their
+    kinds.
+    """
+    rows = index.ask(
+        f"SELECT t.*, m.at, m.kind FROM ({_LESSON}) AS t JOIN live AS m ON m.id = t.id "  # noqa: S608
+        "WHERE m.kind IN ('fact', 'pattern', 'anti-pattern', 'skill') "
+        f"AND (m.id IN ({_marks(ids)}) OR m.at >= ?) "
+        f"AND m.scope <> 'session' AND {TRUSTED} AND {PROVEN} "
+        f"ORDER BY m.id IN ({_marks(ids)}) DESC, m.at DESC, m.id LIMIT ?",
+        *ids,
+        since,
+        *ids,
+        limit,
+    )
+    return [(row[-1], DatedLesson(*row[:-1])) for row in rows]
+
+
+def lessons_naming(index: Index, names: Sequence[str]) -> list[tuple[str, ToldLesson]]:
+    """The lessons that name a piece of code, with their kinds, the surest first."""
+    rows = index.ask(
+        f"SELECT t.*, m.kind FROM ({_LESSON}) AS t JOIN live AS m ON m.id = t.id "  # noqa: S608
+        "JOIN marks AS k ON k.memory = m.row "
+        f"WHERE k.mark IN ({_marks(names)}) AND m.kind IN ('fact', 'pattern', 'anti-pattern') "
+        f"AND m.scope <> 'session' AND {TRUSTED} AND {PROVEN} "
+        "GROUP BY m.id ORDER BY count(*) DESC, m.confidence DESC, m.id LIMIT 8",
+        *(f"symbol:{name}" for name in names),
+    )
+    return [(row[-1], ToldLesson(*row[:-1])) for row in rows]
+
+
+def sessions_since(index: Index, limit: int) -> list[str]:
+    """The last moments of the newest sessions, in the order of time."""
+    rows = index.ask(
+        "SELECT max(at) FROM memories WHERE session <> '' GROUP BY session ORDER BY 1 DESC LIMIT ?",
+        limit,
+    )
+    return [row[0] for row in reversed(rows)]
 
 
 def standing(index: Index, limit: int) -> list[ToldLesson]:

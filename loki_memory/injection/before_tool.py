@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -59,14 +59,20 @@ def file_lessons(workspace: Workspace, paths: Sequence[str], session: str, surfa
     workspace.home.ensure("folders")
     root = str(workspace.layout.root)
     inside = [posixpath.relpath(path, root) if path.startswith(root) else path for path in paths]
-    hits = (hit for path in inside for hit in _of_file(workspace, path))
-    return _told(workspace, hits, " ".join(inside), session, surface)
+    hits = [hit for path in inside for hit in _of_file(workspace, path)]
+    at_place = {hit.id for hit in hits}
+    return _told(workspace, hits, " ".join(inside), session, surface, at_place)
 
 
 def _told(
-    workspace: Workspace, hits: Iterable[Recollection], why: str, session: str, surface: str
+    workspace: Workspace,
+    hits: Iterable[Recollection],
+    why: str,
+    session: str,
+    surface: str,
+    at_place: Container[str] = (),
 ) -> str:
-    lines = list(islice(told_lines(Gate(workspace, session), hits), _LINES))
+    lines = list(islice(told_lines(Gate(workspace, session), hits, at_place), _LINES))
     note_told(workspace, lines, surface, why, session)
     return "".join(f"{told.text}\n" for told in lines)
 

@@ -8,14 +8,15 @@ last. There are no headings; where nothing is worth telling, nothing is told.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice, zip_longest
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from loki_memory.index import gate
-from loki_memory.injection.context import found_for, warnings
+from loki_memory.injection.context import warnings
 from loki_memory.injection.gate import Gate, is_silent
 from loki_memory.injection.line import BulletLine, bullet, gist, tellable
+from loki_memory.injection.nearest import SessionGoal, nearest
 from loki_memory.injection.told import ToldLine, note_told, told_lines
 from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
@@ -26,24 +27,33 @@ if TYPE_CHECKING:
 
 _LINES, _TOKENS = 10, 400  # at most
 _RULES, _FAILING, _HANDOFFS, _MISTAKES, _NOTED = 4, 2, 2, 3, 3
-_NEAR = 5  # lessons near the goal
+_NEAR, _OFTEN = 5, 2  # lessons near the goal, and mistakes for any goal
 _AGAIN = 2  # episodes that met a mistake which is told without a goal
 _VERDICTS = 30  # of gates that are looked at
 
 
 def brief(
-    workspace: Workspace, goal: str, handoffs: Iterable[Handoff], session: str, surface: str
+    workspace: Workspace,
+    goal: str,
+    handoffs: Iterable[Handoff],
+    session: str,
+    surface: str,
+    files: Sequence[str] = (),
 ) -> str:
     """The lines for a session that begins; empty if there is nothing to tell."""
     if is_silent(workspace):
         return ""
     workspace.home.ensure("folders")
     passes = Gate(workspace)
+    rules = list(islice(told_lines(passes, _rules(workspace)), _RULES))
+    known = {told.id for told in rules}
     parts = (
-        islice(told_lines(passes, _rules(workspace)), _RULES),
+        rules,
         islice(_failing(workspace, passes), _FAILING),
         islice(map(_handoff, handoffs), _HANDOFFS),
-        _near(workspace, goal, passes, session) if goal.strip() else _general(workspace, passes),
+        _near(workspace, SessionGoal(goal, files), passes, known, session)
+        if goal.strip()
+        else _general(workspace, passes),
     )
     lines = list(_fitting(_distinct(chain.from_iterable(parts))))
     note_told(workspace, lines, surface, goal, session)
@@ -112,26 +122,31 @@ def _handoff(handoff: Handoff) -> ToldLine:
     return ToldLine(handoff.id, bullet(BulletLine(handoff.id, handoff.kind, text)))
 
 
-def _near(workspace: Workspace, goal: str, passes: Gate, session: str) -> Iterator[ToldLine]:
-    """The lessons nearest to a goal, beliefs and mistakes in turn."""
-    found, _, _ = found_for(workspace, goal, "", (), "", passes, unasked=True, session=session)
-    groups = [
-        [hit for hit, _ in found[name]]
-        for name in ("relevant_patterns", "avoid_these", "applicable_skills")
-    ]
-    hits = (hit for row in zip_longest(*groups) for hit in row if hit is not None)
-    return islice(told_lines(passes, hits), _NEAR)
+def _near(
+    workspace: Workspace, work: SessionGoal, passes: Gate, known: Container[str], session: str
+) -> Iterator[ToldLine]:
+    """The lessons nearest to the work, then the mistakes that came most often."""
+    lessons = nearest(workspace, work, session)
+    at_place = {lesson.hit.id for lesson in lessons if lesson.near.is_at_place}
+    hits = (lesson.hit for lesson in lessons if lesson.hit.id not in known)
+    yield from islice(told_lines(passes, hits, at_place), _NEAR)
+    yield from islice(_mistakes(workspace, passes), _OFTEN)
 
 
 def _general(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
     """Lessons for any work: mistakes that came again, and what people noted."""
-    often = [
-        hit
-        for hit, _ in warnings(workspace, (), passes, unasked=True)
-        if hit.evidence >= _AGAIN or not hit.evidence
-    ]
-    yield from told_lines(passes, often[:_MISTAKES])
+    yield from islice(_mistakes(workspace, passes), _MISTAKES)
     for home in workspace.homes:
         for kind in ("pattern", "fact", "anti-pattern"):
             noted = _recollections(kind, gate.noted(home.index, kind, _NOTED))
             yield from told_lines(passes, noted)
+
+
+def _mistakes(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
+    """Mistakes that came again, those of most sessions first."""
+    often = (
+        hit
+        for hit, _ in warnings(workspace, (), passes, unasked=True)
+        if hit.evidence >= _AGAIN or not hit.evidence
+    )
+    return told_lines(passes, often)

@@ -9,7 +9,7 @@ words, the session, git or the disk:
     somebody answers for the memory: see `integrity.reviewed`, or with `trust.require_signature`
     `integrity.signatures`; where a branch changes it, the trusted branch's words are told;
     it is near enough to what the session is about;
-    it was not told before in this session;
+    it was not told before in this session, and nobody here said last that it did not help;
     it is not about the client's own tools;
     an extracted sentence reads as a lesson, and a statement of how things stand is not old;
     code that it cites has not changed since;
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -183,26 +183,35 @@ class Gate:
         """`session` is the one that must not hear anything twice; `least` the lowest score."""
         self._workspace = workspace
         self._least = least
-        self._told = told_before(workspace, session)
+        self._told = told_before(workspace, session) | _unhelpful(workspace)
         self.held = withheld(workspace.home)
 
-    def passed(self, hits: Iterable[Recollection]) -> Iterator[PassedMemory]:
-        """The memories that may be told, in their order."""
+    def passed(
+        self, hits: Iterable[Recollection], at_place: Container[str] = ()
+    ) -> Iterator[PassedMemory]:
+        """The memories that may be told, in their order.
+
+        The session works at the very place that the memories `at_place` are about.
+        """
         for hit in self.held.passing(hits):
             if hit.score >= self._least and hit.id not in self._told:
                 record = self.held.record(self._workspace, hit.id)
-                if not self.refusal(hit, record):
+                if not self.refusal(hit, record, is_at_place=hit.id in at_place):
                     yield PassedMemory(hit, record)
 
     def admits(self, hit: Recollection) -> bool:
         """Check if what a memory says may be told."""
-        return not self.refusal(hit, self.held.record(self._workspace, hit.id))
+        return hit.id not in self._told and not self.refusal(
+            hit, self.held.record(self._workspace, hit.id)
+        )
 
-    def refusal(self, hit: Recollection, record: Mapping[str, Any]) -> str:
+    def refusal(
+        self, hit: Recollection, record: Mapping[str, Any], *, is_at_place: bool = False
+    ) -> str:
         """The reason why a memory is not told, by what it says; empty if it may be."""
         if _is_about_client(hit):
             return "is about the client's own tools"
-        if not reads_as_lesson(hit.kind, record):
+        if not reads_as_lesson(hit.kind, record, is_at_place=is_at_place):
             return "does not read as a lesson"
         if _has_expired(hit.kind, record, self._workspace.now()):
             return "says how things stood"
@@ -228,7 +237,7 @@ def _is_about_client(hit: Recollection) -> bool:
     return is_client_tool(found[1])
 
 
-def reads_as_lesson(kind: str, record: Mapping[str, Any]) -> bool:
+def reads_as_lesson(kind: str, record: Mapping[str, Any], *, is_at_place: bool = False) -> bool:
     """Check if a memory says something to a reader who has not asked.
 
     What somebody put into words does. A sentence that was extracted from a session must read as a
@@ -237,7 +246,8 @@ def reads_as_lesson(kind: str, record: Mapping[str, Any]) -> bool:
     if not _is_extracted(kind, record):
         return True
     statement = str(record.get("statement") or "")
-    return not objection(statement, is_stated=record.get("type") in USERS_WORDS)
+    is_stated = record.get("type") in USERS_WORDS
+    return not objection(statement, is_stated=is_stated, is_at_place=is_at_place)
 
 
 def _is_extracted(kind: str, record: Mapping[str, Any]) -> bool:
@@ -265,6 +275,10 @@ def _has_finding(record: Mapping[str, Any]) -> bool:
         for error in (errors if isinstance(errors, list) else ())
     )
     return any(resolved) or bool(record.get("statements") or record.get("summary"))
+
+
+def _unhelpful(workspace: Workspace) -> set[str]:
+    return {name for home in workspace.homes for name in home.journal.unhelpful()}
 
 
 # -- what a session was told before ----------------------------------------------------------------

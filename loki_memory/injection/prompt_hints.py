@@ -1,9 +1,10 @@
 """Hints during a session: a few lines before a prompt, and the known remedy after an error.
 
-Before a prompt, the lessons nearest to it, each at most once in a session until the session loses
-its context. A prompt without work in it (an assent, "commit and push", a command of ours, a
-notification) gets none. After a failed tool call, what resolved the same error before, or what is
-known of the rule that a linter names, or the program that works in place of the one that failed.
+Before a prompt, the lessons that name the same code and those nearest to it, each at most once in a
+session until the session loses its context. A prompt without work in it (an assent, "commit and
+push", a command of ours, a notification) gets none. After a failed tool call, what resolved the
+same error before, or what is known of the rule that a linter names, or the program that works in
+place of the one that failed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _LOOKED_AT = 8  # hits, some of which may be withheld
 _LESSONS = 2  # after a failure
 _RULES = 4  # of a linter's output that are looked up: one line each
 _CHANCE = 0.15  # that a line is relevant: below it three of four prompts of other projects lie
+_LONG_NAME = 6  # letters of a name of code that tells one thing from another
 _ASKED = 2_000  # characters of a prompt: the rest is pasted
 
 
@@ -36,12 +38,31 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
         return ""
     options = RecallOptions(asked, _LOOKED_AT, session=session)
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
-    gate = Gate(workspace, least=0.0 if hits.in_few else _CHANCE)
-    nearest = islice(told_lines(gate, hits), _LINES)
+    named = _naming(workspace, asked)
+    near = [hit for hit in hits if hits.in_few or hit.score >= _CHANCE]
+    every = {hit.id: hit for hit in (*named, *near)}
+    at_place = {hit.id for hit in named}
+    nearest = islice(told_lines(Gate(workspace), every.values(), at_place), _LINES)
     known = told_before(workspace, session)
     fresh = [told for told in nearest if told.id not in known]
     note_told(workspace, fresh, surface, asked, session)
     return _text(fresh)
+
+
+def _naming(workspace: Workspace, prompt: str) -> list[Recollection]:
+    """The lessons that name code which a prompt names too."""
+    if prompt.islower() and prompt.replace(" ", "").isalnum():
+        return []
+    from loki_memory.index.gate import lessons_naming
+    from loki_memory.models.text import symbols
+
+    names = [name for name in symbols(prompt) if len(name) >= _LONG_NAME]
+    if not names:
+        return []
+    return [
+        Recollection(lesson.id, kind, lesson.title, evidence=lesson.evidence, status=lesson.status)
+        for kind, lesson in lessons_naming(workspace.index, names)
+    ]
 
 
 def states_goal(prompt: str) -> bool:

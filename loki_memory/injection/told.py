@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.injection.line import bullet, gist, line, line_of_hit, tellable
@@ -21,9 +21,11 @@ class ToldLine(NamedTuple):
     text: str
 
 
-def told_lines(gate: Gate, hits: Iterable[Recollection]) -> Iterator[ToldLine]:
+def told_lines(
+    gate: Gate, hits: Iterable[Recollection], at_place: Container[str] = ()
+) -> Iterator[ToldLine]:
     """The lines of memories that pass the gate; the others are left out."""
-    for hit, record in gate.passed(hits):
+    for hit, record in gate.passed(hits, at_place):
         text = tellable(hit.kind, record, gist(hit.kind, hit.title, record))
         told = bullet(line(line_of_hit(hit, text)))
         if told:

@@ -16,11 +16,14 @@ Rules = tuple[tuple[str, Callable[[str], bool]], ...]
 USERS_WORDS = frozenset({"preference", "rule"})  # types of what a user said
 _MOST_NAMES = 4  # of code: more are a description of one place
 _STARTS_BADLY = re.compile(
-    r"(?:\d+\s*[.)\u2013\u2014-]|(?:but|and|so|also|then|now|next|however|additionally|therefore"
+    r"(?:\d+\s*[.)\u2013\u2014-]|[a-d]\)|first, "
+    r"|(?:but|and|so|also|then|now|next|however|additionally|therefore"
     r"|otherwise|later|result|after that|optional|additional|given|task|step|bug|fix|issue|todo"
     r"|note|good|missing|(?:before|after) (?:the|this) (?:fix|change)|according to"
     r"|based on (?:the|my)|test (?:that|edge|case|with|for|if)|bottom line"
     r"|primary request|looking at|regression test|not an?|why"
+    r"|user (?:asked|identified|requested|wants)"
+    r"|the (?:next|proposed|simpler) (?:file|fix|approach)"
     r"|without the fix|(?:two|three|four|five|several) [\w -]{0,20}bugs|unlike|first|manual(?:ly)?"
     r"|unfortunately|fortunately|interestingly|apparently|essentially|basically|notable"
     r"|check (?:if|that|whether|for)|set to|(?:build|collect|compute|determine|find|get|iterate"
@@ -34,9 +37,9 @@ _STARTS_BADLY = re.compile(
     re.IGNORECASE,
 )
 _DONE = (  # verbs that tell what a session did to the code
-    r"add|chang|clean|convert|creat|defin|delet|drop|extract|fix|implement|introduc|keep"
-    r"|kept|merg|migrat|modif|mov|refactor|remov|renam|replac|resolv|restructur|simplif|split|switch"
-    r"|updat|wir"
+    r"add|chang|clean|convert|creat|declin|defin|delet|design|drop|extract|fix|implement|introduc"
+    r"|keep|kept|merg|migrat|modif|mov|refactor|remov|renam|replac|resolv|restructur|simplif|skip"
+    r"|split|switch|updat|wir"
 )
 _REPORTS = re.compile(
     rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|i?e?d|i?e?s|ped|ted|ing|y)?\b"
@@ -138,11 +141,12 @@ _NAME = re.compile(r"`[^`]+`|\b\w*[a-z][A-Z]\w*\b(?:\(\))?|\b\w+_\w+\b(?:\(\))?|
 _CALL = re.compile(r"\b\w+(?:\.\w+)*\([^)]*\)|\b[a-z]\w*\.[A-Z]\w*")
 
 
-def objection(text: str, *, is_stated: bool = False) -> str:
+def objection(text: str, *, is_stated: bool = False, is_at_place: bool = False) -> str:
     """Why a statement does not read as a lesson; empty if it does.
 
     A user's own words (`is_stated`) are a rule however they are put, if they ask for something and
-    do not point elsewhere.
+    do not point elsewhere. To somebody who works at the very place that a statement is about
+    (`is_at_place`) a description of it is a lesson too.
 
     >>> objection("Every test calls `t.Parallel()`, unless it changes the folder of the process.")
     ''
@@ -150,6 +154,8 @@ def objection(text: str, *, is_stated: bool = False) -> str:
     'tells what was done'
     """
     rules = (*_OF_ALL, *(_OF_USERS if is_stated else _OF_AGENTS))
+    if not (is_stated or is_at_place):
+        rules += _ELSEWHERE
     return next((reason for reason, holds in rules if holds(text)), "")
 
 
@@ -212,6 +218,8 @@ _OF_AGENTS: Rules = (
     ("speaks for those who worked on it", lambda text: bool(_WE.search(text))),
     ("tells what a test expects", lambda text: bool(_EXPECTS.search(text))),
     ("tells of a defect", lambda text: bool(_DEFECT.match(text) and not _FORBIDS.search(text))),
+)
+_ELSEWHERE: Rules = (  # to somebody who does not work there
     ("describes one place in the code", lambda text: bool(_ONE_PLACE.match(text))),
     ("describes one place in the code", lambda text: len(_NAME.findall(text)) > _MOST_NAMES),
     ("does not say what to do or why", lambda text: not _GUIDES.search(text)),
