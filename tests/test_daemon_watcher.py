@@ -209,7 +209,7 @@ def test_continuity_is_left_alone_where_nobody_uses_it(ws: Workspace, rounds: Ro
     assert not (ws.layout.loki / "CONTINUITY.md").exists()
 
 
-def test_a_folder_without_git_is_consolidated_when_it_is_idle(
+def test_a_folder_without_git_gets_candidates_which_a_command_publishes(
     ws: Workspace, rounds: Rounds
 ) -> None:
     for name in ("a", "b"):
@@ -217,7 +217,10 @@ def test_a_folder_without_git_is_consolidated_when_it_is_idle(
     assert not any("consolidated:" in line for line in rounds.after(1))
     told = rounds.after(301)
     assert any("consolidated:" in line for line in told)
-    assert ws.consolidate(plan_only=True).written == 0
+    assert {step.what for step in ws.consolidate(plan_only=True).steps} == {"published"}
+    assert not [*ws.layout.memory.glob("semantic/*/*.json")]
+    ws.consolidate()
+    assert [*ws.layout.memory.glob("semantic/anti-patterns/*.json")]
     assert rounds.after(301) == []
 
 

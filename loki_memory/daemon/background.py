@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import GitFailed, LokiMemoryError, NotFound, TrackedByGit
-from loki_memory.files.layout import PRIVATE, Layout, git_home
+from loki_memory.files.layout import PRIVATE, Layout
 from loki_memory.files.store import Change, Store
 from loki_memory.files.views import edited_views
 from loki_memory.home import Home, user_home
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from loki_memory.ingest.run import Failed
     from loki_memory.models import Episode
 
+_REACH: Reach = "nothing"  # no file that others read: publishing is for commands
 _PASSES = 3  # over new files in one round; later changes cause another round
 _QUIET_SECONDS = 5.0  # without changes, before views are rendered
 _TRANSCRIPTS_SECONDS = 30.0  # between looks at the transcripts: a session rests for minutes
@@ -233,7 +234,7 @@ class Background:
 
         new = self._new_episodes()
         for episode in new:
-            learn(self.workspace, [episode], self._reach())
+            learn(self.workspace, [episode], _REACH)
         if new:
             self._log(f"learned from {_counted(len(new), 'episode')}")
         self._note(learned=self.standing.learned + len(new))
@@ -272,12 +273,12 @@ class Background:
     def _consolidate(self, clock: float) -> None:
         """Consolidate once there is enough that is new, or once memory is quiet.
 
-        In a git repository it makes and renews candidates, and changes no file that git tracks.
+        It makes and renews candidates; publishing is left to commands, with git or without.
         """
         if not self._is_consolidation_due(clock):
             return
         self._fresh = 0
-        report = self.workspace.consolidate(reach=self._reach(), commit=False)
+        report = self.workspace.consolidate(reach=_REACH, commit=False)
         found = report.written + report.archived
         if found:
             self._work_on_news(clock)
@@ -289,11 +290,6 @@ class Background:
             return False
         is_idle = clock - self._changed >= config.get("watch.idle_seconds")
         return is_idle or self._fresh >= config.get("watch.episodes")
-
-    def _reach(self) -> Reach:
-        """In a git repository, files that git may track are left to commands."""
-        is_off = self.workspace.config.text("git.mode") == "off"
-        return "news" if is_off or git_home(self.workspace.layout.root) is None else "nothing"
 
 
 def _counted(number: int, noun: str) -> str:
