@@ -1,6 +1,9 @@
 """How long a session waits for a hook, beside the least that a hook could take.
 
     python benchmarks/hooks.py [--memories 10000] [--rounds 15] [--daemon] [--json FILE]
+    python benchmarks/hooks.py --cpu [--memories 10000] [--rounds 25]
+
+`--cpu` prints CPU times beside their bars (`hook_cpu.py`); the rest is about the clock.
 
 `UserPromptSubmit` runs before every prompt: a process is started, recalls among so many memories,
 and prints a few lines. Its floor is a Python that imports numpy, which recall needs, and does
@@ -23,6 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import hook_cpu
 from foundation import Stores
 from table import Row, Task, compared, in_turns, limited, machine, print_table, say, write_json
 
@@ -36,6 +40,7 @@ PROMPT = "The billing export fails with a timeout, find out why and fix it"
 ERROR = "HTTP 409: the record was changed by another request"
 AT_MOST, WITH_DAEMON = 1.5, 2.0  # times the floor
 PATIENCE_SECONDS = 60
+SMALL = 30  # memories of a project that has just begun
 END_SECONDS = 0.75  # half of what Claude Code gives a plugin's SessionEnd
 
 
@@ -142,6 +147,8 @@ def main() -> int:
     compileall.compile_dir(Path(loki_memory.__file__).parent, quiet=1)
     with tempfile.TemporaryDirectory(prefix="loki-memory-", dir=given.folder) as name:
         os.environ["LOKI_HOME"] = f"{name}/home/.loki"
+        if given.cpu:
+            return int(not _cpu(Path(name), given.memories, given.rounds))
         workspace = prepared(Path(name), given.memories)
         session = Session(workspace.layout.root)
         if "additionalContext" not in session.fire("UserPromptSubmit", 0, prompt=PROMPT):
@@ -158,11 +165,26 @@ def main() -> int:
     return int(any(row.ok is False for row in rows))
 
 
+def _cpu(folder: Path, size: int, rounds: int) -> bool:
+    """CPU times without memory, with a small memory and with a large one."""
+    folders = {"none": folder / "none"}
+    folders["none"].mkdir()
+    for memories in (SMALL, size):
+        say(f"a store of {memories:,} memories …")
+        place = folder / str(memories)
+        place.mkdir()
+        workspace = prepared(place, memories)
+        folders[f"{memories:,}"] = workspace.layout.root
+        workspace.close()
+    return hook_cpu.measure(folders, rounds, environment)
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--daemon", action="store_true", help="also with a daemon")
+    parser.add_argument("--cpu", action="store_true", help="CPU times beside their bars")
     parser.add_argument("--json", type=Path, default=HERE / "results" / "hooks.json")
     parser.add_argument("--folder", type=Path, default=HERE.parent.parent)
     return parser.parse_args()

@@ -220,6 +220,18 @@ def test_a_prompt_is_told_what_its_own_session_remembered_for_itself(
     assert line.startswith(f"- [{own.id}]")
 
 
+def test_a_prompt_that_names_code_is_told_what_is_known_of_it(ws: Workspace, project: Path) -> None:
+    said = "`load_cart` reads `cart_items`, `cart_prices`, `cart_taxes` and `cart_rebates` at once."
+    statement = {"text": said, "type": "fact", "score": 0.9}
+    ws.record({"goal": "Read", "statements": [statement]})
+    for number in range(60):  # as many others as make a chance mean something
+        ws.remember(f"Order {number} of the shop was shipped to warehouse {number}", scope="local")
+    ws.consolidate()
+    told = fire(project, "UserPromptSubmit", prompt="Could you make load_cart faster, please?")
+    assert "`load_cart` reads" in told
+    assert fire(project, "UserPromptSubmit", prompt="Make it faster") == ""
+
+
 def test_a_prompt_that_nothing_bears_on_is_told_nothing(ws: Workspace, project: Path) -> None:
     ws.remember(RULE, kind="pattern")
     assert fire(project, "UserPromptSubmit", prompt="What is the weather in Lisbon?") == ""

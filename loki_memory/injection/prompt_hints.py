@@ -28,13 +28,15 @@ _LESSONS = 2  # after a failure
 _RULES = 4  # of a linter's output that are looked up: one line each
 _CHANCE = 0.15  # that a line is relevant: below it three of four prompts of other projects lie
 _LONG_NAME = 6  # letters of a name of code that tells one thing from another
+_BEGINNING = 300  # characters in which a long prompt says what it is about; plans name all code
+_CONTENT = 2  # words that say something: "fix it up" has one
 _ASKED = 2_000  # characters of a prompt: the rest is pasted
 
 
 def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> str:
     """Lines that are relevant to a prompt; empty where nothing is relevant enough."""
     asked = _beginning(without_private(prompt))
-    if not asked or not states_goal(asked) or is_silent(workspace):
+    if not asked or not states_goal(asked) or not _has_content(asked) or is_silent(workspace):
         return ""
     options = RecallOptions(asked, _LOOKED_AT, session=session)
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
@@ -49,14 +51,21 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
     return _text(fresh)
 
 
+def _has_content(prompt: str) -> bool:
+    """Check if a prompt says enough that something could be about it."""
+    from loki_memory.recall.question import ask
+
+    return len(ask(prompt).words) >= _CONTENT
+
+
 def _naming(workspace: Workspace, prompt: str) -> list[Recollection]:
-    """The lessons that name code which a prompt names too."""
+    """The lessons that name code which a prompt names where it says what it is about."""
     if prompt.islower() and prompt.replace(" ", "").isalnum():
         return []
     from loki_memory.index.gate import lessons_naming
     from loki_memory.models.text import symbols
 
-    names = [name for name in symbols(prompt) if len(name) >= _LONG_NAME]
+    names = [name for name in symbols(prompt[:_BEGINNING]) if len(name) >= _LONG_NAME]
     if not names:
         return []
     return [
