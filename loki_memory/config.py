@@ -141,6 +141,7 @@ SETTINGS = (
         "how long `gc` leaves what was forgotten, or read of told sessions, on this machine",
         "decision: a month to change one's mind",
         stricter="lower",
+        asks=True,
     ),
     Setting(
         "prune.days",
@@ -173,12 +174,16 @@ SETTINGS = (
         60,
         "how certain recall must be of its best answer to answer at all, in hundredths",
         "benchmarks/recall/silence.py: silent on 3 of 10 questions of others, on 2 % of its own",
+        stricter="higher",
+        asks=True,
     ),
     Setting(
         "continuity.budget",
         1000,
         "up to how many tokens CONTINUITY.md says",
         "decision: what an agent reads at every start must be short",
+        stricter="lower",
+        asks=True,
     ),
     Setting(
         "memory.enabled",
@@ -324,6 +329,8 @@ SETTINGS = (
         "whether beliefs are told unasked although code that they cite has changed since",
         "decision: what was true of the old code may mislead",
         is_switch=True,
+        stricter="lower",
+        asks=True,
     ),
     Setting(
         "trust.branch",
@@ -347,6 +354,7 @@ SETTINGS = (
         "decision: it changes with every task",
         is_switch=True,
         stricter="lower",
+        asks=True,
     ),
     _consolidation(
         "cluster",

@@ -129,7 +129,7 @@ def test_a_measurement_that_a_default_comes_from_is_there(setting: Setting) -> N
     ("value", "track"), [("true", 1), ("false", 0), ("1", 1), ("0", 0), ('"true"', 1)]
 )
 def test_a_switch_is_true_or_false_or_a_digit(tmp_path: Path, value: str, track: int) -> None:
-    assert read(tmp_path, f"continuity.track = {value}\n").get(TRACK) == track
+    assert read(tmp_path, "", f"continuity.track = {value}\n").get(TRACK) == track
     assert read(tmp_path, LOKI_CONTINUITY_TRACK=value.strip('"')).get(TRACK) == track
 
 
@@ -221,6 +221,9 @@ NARROWING = [
     ("daemon.autostart", True, False),
     ("capture.ask", "always", "never"),
     ("local.place", "home", "here"),
+    ("continuity.budget", 9000, 100),
+    ("memory.stale", True, False),
+    ("recall.floor", 10, 90),
 ]
 # Of these, what a workspace cannot widen beyond the default by itself.
 CONFIRMED = {
@@ -229,6 +232,11 @@ CONFIRMED = {
     "git.commit": "ask",
     "capture.ask": "eventful",
     "local.place": "here",
+    "continuity.budget": 1000,
+    "continuity.track": False,
+    "gc.keep_days": 30,
+    "memory.stale": False,
+    "recall.floor": 60,
 }
 
 
@@ -279,8 +287,9 @@ def test_what_a_clone_widens_counts_once_its_user_has_set_it_here(project: Path,
         config.write_text(config.read_text() + line(name, wide))
     with Workspace.open(project) as ws:
         assert ws.config.values[name].value == CONFIRMED[name]
-        assert any(f"loki-mem config {name} {wide}" in notice for notice in ws.notices)
-        ws.home.set_config(name, str(wide))
+        said = f"loki-mem config {name} {_written(wide)}"
+        assert any(said in notice for notice in ws.notices)
+        ws.home.set_config(name, _written(wide))
     with Workspace.open(project) as ws:
         assert (ws.config.values[name].value, ws.notices) == (wide, [])
 

@@ -72,7 +72,10 @@ def test_a_clone_is_told_in_one_line_and_nothing_else(clone: Path) -> None:
 
 def test_a_clone_is_put_into_no_context_and_no_working_memory(clone: Path) -> None:
     with Workspace.open(clone) as workspace:
-        assert workspace.context(PROMPT).text("detailed") == ""
+        said = workspace.context(PROMPT).text("detailed")
+        assert said.startswith("2 memories came with this clone. None is told")
+        assert len(said.splitlines()) == 1
+        assert "`loki-mem trust`" in said
         assert FACT not in workspace.browse.continuity_block(PROMPT)
         assert any("loki-mem trust" in notice for notice in workspace.notices)
         assert workspace.recall(PROMPT)[0].title == FACT, "who asks is told"

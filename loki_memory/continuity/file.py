@@ -16,6 +16,8 @@ from loki_memory.continuity.harvest import harvest
 from loki_memory.continuity.render import Now, render
 from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
+from loki_memory.files.git_files import is_shared
+from loki_memory.files.layout import may_be_tracked
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import latest_episodes, standing
@@ -62,7 +64,7 @@ def continuity(
     with failures_named(path):
         disk.refuse_links(path)
         if workspace.home.trust().is_trusted:  # else a clone may have brought the file
-            take_notes(workspace, disk.read_bytes(path) or b"", agent)
+            _take_own_and_brought(workspace, path, agent)
     goal = redact(goal) if goal is not None else last_goal(workspace, agent)
     now = what_matters(workspace, goal, agent, files, reader)
     block = render(now, _limit(workspace, budget))
@@ -230,22 +232,44 @@ def _stand(record: dict[str, Any]) -> list[tuple[str, str]]:
 # -- notes of the agent --------------------------------------------------------------------------
 
 
-def take_notes(workspace: Workspace, text: bytes, agent: str) -> int:
+def _take_own_and_brought(workspace: Workspace, path: Path, agent: str) -> None:
+    """Take notes; those that git brought from elsewhere are imported, and not this agent's.
+
+    Where git may track the file and a hook must not ask it, notes wait for the next command.
+    """
+    home, name = workspace.home, path.relative_to(workspace.layout.loki).as_posix()
+    brought = b""
+    if is_shared(home.layout.root) and may_be_tracked(home.layout.root, [f".loki/{name}"]):
+        if not home.starts_git:
+            return
+        from loki_memory.history.reviewed_contents import brought_content
+
+        brought = brought_content(home, name, review_counts=False)
+    take_notes(workspace, disk.read_bytes(path) or b"", agent, brought=brought)
+
+
+def take_notes(workspace: Workspace, text: bytes, agent: str, *, brought: bytes = b"") -> int:
     """Remember what an agent noted under its own headings, each note once.
 
-    Secrets are replaced first, because a long note is cut.
+    `brought` is the file as somebody else committed it: its notes have the origin `import`.
     """
-    clean = redact(text.decode("utf-8", "surrogateescape"))
-    notes = harvest(clean.encode("utf-8", "surrogateescape"))
     path = workspace.layout.local / "harvested"
     known = set((disk.read_bytes(path) or b"").decode("ascii", "ignore").split())
-    fresh = {digest("note", note.kind, note.text): note for note in notes}
-    fresh = {name: note for name, note in fresh.items() if name not in known}
-    for note in fresh.values():
-        _keep(workspace, note, agent)
+    fresh = {name: note for name, note in _notes(text).items() if name not in known}
+    foreign = _notes(brought) if fresh and brought else {}
+    for name, note in fresh.items():
+        writer = type(workspace)(workspace.home, origin="import") if name in foreign else workspace
+        _keep(writer, note, agent)
     if fresh:
         disk.write_bytes(path, ("\n".join(sorted(known | fresh.keys())) + "\n").encode())
     return len(fresh)
+
+
+def _notes(text: bytes) -> dict[str, Noted]:
+    """The notes of a file by their digests. Secrets go first, because a long note is cut."""
+    clean = redact(text.decode("utf-8", "surrogateescape"))
+    found = harvest(clean.encode("utf-8", "surrogateescape"))
+    return {digest("note", note.kind, note.text): note for note in found}
 
 
 def _keep(workspace: Workspace, note: Noted, agent: str) -> None:

@@ -82,14 +82,21 @@ class Layout(NamedTuple):
 
 
 def layout(root: Path) -> Layout:
-    """The layout of the workspace whose `.loki` folder is (or will be) in `root`."""
+    """The layout of the workspace whose `.loki` folder is (or will be) in `root`.
+
+    Where git tracks a file in `.loki/cache`, that folder is a clone's, and ours is in the local
+    zone: else a commit of all changes would publish an index with private memory in it.
+    """
     loki = root / ".loki"
     for folder in (loki, loki / "memory"):
         if folder.is_symlink():
             raise SymlinkedRoot(folder, folder.resolve())
     local = local_zone(root, loki)
     key = key_in_home(local)
-    return Layout(root, loki, loki / "memory", home_zone(key) if key else local, loki / "cache")
+    cache = loki / "cache"
+    if is_tracked(root, ".loki/cache/"):  # worktrees share the local zone, and have a cache each
+        cache = local / f"cache-{_place_name(str(loki))}"
+    return Layout(root, loki, loki / "memory", home_zone(key) if key else local, cache)
 
 
 def find_workspace(start: Path, homes: Iterable[Path]) -> Path:
@@ -203,37 +210,61 @@ def git_home(root: Path) -> tuple[Path, Path] | None:
 
 
 def may_be_tracked(root: Path, folders: Iterable[str]) -> bool:
-    """Check if git may track files in folders of a workspace, without starting git.
-
-    Git's index has the full path of every file that it tracks, up to its version 3.
-    """
+    """Check if git may track files in folders of a workspace, without starting git."""
     found = git_home(root)
     if found is None:
         return False
     top, common = found
+    if common.parent != top:
+        return True
+    return any(_is_in_index(common / "index", root, top, folder) for folder in folders)
+
+
+def is_tracked(root: Path, folder: str) -> bool:
+    """The same for one folder, in a linked worktree too: each has an index of its own."""
+    found = git_home(root)
+    if found is None:
+        return False
+    top, _ = found
+    entry = top / ".git"
+    return _is_in_index(
+        (entry if entry.is_dir() else _named_by(entry)) / "index", root, top, folder
+    )
+
+
+def _is_in_index(index: Path, root: Path, top: Path, folder: str) -> bool:
+    """Look for a path in git's index, which has all of them in full, up to its version 3.
+
+    An index of another version says nothing; then a path counts as tracked.
+    """
     try:
-        index = (common / "index").read_bytes() if common.parent == top else b""
+        data = index.read_bytes()
     except FileNotFoundError:  # nothing was ever added
         return False
     except OSError:
         return True
     inside = root.relative_to(top).as_posix()
     prefix = "" if inside == "." else f"{inside}/"
-    is_plain = index[:7] == b"DIRC\0\0\0" and index[7] in {2, 3}
-    return not is_plain or any(os.fsencode(f"{prefix}{folder}") in index for folder in folders)
+    is_plain = data[:7] == b"DIRC\0\0\0" and data[7] in {2, 3}
+    return not is_plain or os.fsencode(f"{prefix}{folder}") in data
 
 
 def _linked(folder: Path, entry: Path) -> tuple[Path, Path] | None:
     """Follow the `.git` file of a worktree or submodule to its directory and the common one."""
     try:
-        named = entry.read_text(encoding="utf-8").strip().removeprefix("gitdir:").strip()
-        directory = (folder / named).resolve()
+        directory = _named_by(entry)
         pointer = directory / "commondir"
         if pointer.is_file():
             directory = (directory / pointer.read_text(encoding="utf-8").strip()).resolve()
     except (OSError, UnicodeDecodeError):
         return None
     return (folder, directory) if directory.is_dir() else None
+
+
+def _named_by(entry: Path) -> Path:
+    """The git directory that the `.git` file of a worktree or submodule names."""
+    named = entry.read_text(encoding="utf-8").strip().removeprefix("gitdir:").strip()
+    return (entry.parent / named).resolve()
 
 
 def place(record: Memory) -> str:

@@ -77,3 +77,14 @@ def other_kind(view: str, memory_id: str, path: str) -> Problem:
         field="id",
         advice="Give the entry another id, or leave it out and one is made.",
     )
+
+
+def not_ours(view: str, memory_id: str) -> Problem:
+    """The problem of an entry that git brought, and that would change a record."""
+    return Problem(
+        view,
+        f"came with git, and its entry {memory_id} differs from the record, which stays",
+        field=memory_id,
+        advice=f"If the entry is right, `loki-mem correct {memory_id} FIELD=VALUE`; views are "
+        "rendered, so take the file out of git with `git rm --cached`.",
+    )

@@ -33,10 +33,11 @@ from loki_memory.errors import InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import codec, scan
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import VIEW_BASES, Layout, date_in, kind_of, place, view_kind
-from loki_memory.files.problem import Problem, both_changed, other_kind
+from loki_memory.files.problem import Problem, both_changed, not_ours, other_kind
 from loki_memory.files.store import Change, Store, sealed
 from loki_memory.files.view_base import Base, base_path, etag_in
 from loki_memory.models import Episode, Learning, Memory
+from loki_memory.models.base import least_trusted_origin
 from loki_memory.models.kinds import Kind
 
 LISTS: dict[Kind, str] = {
@@ -65,6 +66,23 @@ class ViewEdit(NamedTuple):
     view: str
     entry: dict[str, Any]
     record: Memory  # the entry by itself, as a record
+
+
+class Brought(NamedTuple):
+    """The entries of a view that somebody else wrote: all, or those of a committed version."""
+
+    is_all: bool = False
+    committed: bytes = b""
+
+    def has(self, edit: ViewEdit) -> bool:
+        if self.is_all or not self.committed:
+            return self.is_all
+        kind = edit.record.kind
+        try:
+            entries = _entries(kind, codec.read_json(self.committed, _MAX_VIEW_BYTES))
+            return any(_edit(edit.view, kind, entry).entry == edit.entry for entry in entries)
+        except InvalidRecord:
+            return True
 
 
 class Takeover(NamedTuple):
@@ -272,17 +290,23 @@ def hash_of(entry: dict[str, Any]) -> str:
 
 
 def take_over(
-    store: Store, change: Change, views: Iterable[str], path_of: Callable[[str], str | None]
+    store: Store,
+    change: Change,
+    views: Iterable[str],
+    path_of: Callable[[str], str | None],
+    brought: Callable[[str], Brought],
 ) -> Takeover:
     """Write edits of views into record files. The caller holds the store.
 
-    `path_of` gives the path of the record with an id, which need not be the default one.
+    `path_of` gives the path of the record with an id, which need not be the default one; `brought`
+    gives the entries of a view that others wrote: new ones are imported, and none changes a record.
     """
     done = Takeover([], [])
     for view in views:
         base = read_base(store, view)
         found, unread = edits(store, view)
         done.told.extend(unread)
+        theirs = brought(view) if found else Brought()
         for edit in found:
             known = base.shown(edit.record.id)
             path = path_of(edit.record.id) or _believed(known.path, view) or place(edit.record)
@@ -292,7 +316,7 @@ def take_over(
                 done.told.append(other_kind(view, edit.record.id, path))
                 continue
             try:
-                _adopt(change, edit, path, known.hash, done)
+                _adopt(change, edit, path, known.hash, done, is_theirs=theirs.has(edit))
             except InvalidRecord as error:
                 done.told.append(Problem.of(error.at(view)))
             except RejectedValue as error:
@@ -314,16 +338,22 @@ def _believed(path: str, view: str) -> str:
     return path if kind_of(path) == view_kind(view) else ""
 
 
-def _adopt(change: Change, edit: ViewEdit, path: str, before: str, done: Takeover) -> None:
+def _adopt(
+    change: Change, edit: ViewEdit, path: str, before: str, done: Takeover, *, is_theirs: bool
+) -> None:
     current = change.record(path)
     if current is None:
-        new = edit.record.changed(origin="agent")
-        change.put(new, path)
+        claimed = getattr(edit.record, "origin", None)
+        origin = least_trusted_origin(("import" if is_theirs else "agent", claimed))
+        change.put(edit.record.changed(origin=origin), path)
         done.written.append(path)
         return
     there = current.document()
     wanted = merged(there, edit.entry)
     if wanted == there:
+        return
+    if is_theirs:
+        done.told.append(not_ours(edit.view, edit.record.id))
         return
     if before != hash_of(entry_of(current)):
         wanted = {**there, "conflicts": [*there.get("conflicts", []), _given(edit.entry)]}

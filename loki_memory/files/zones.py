@@ -42,6 +42,8 @@ _STAYS = frozenset({MADE_HERE, IN_HOME, CONFIRMED, "watch"})
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OWN = stat.S_IRWXU
 _SHOWN = 20  # links that are named in a report
+_ZONES = frozenset({"cache", "continuity", LOCAL})
+_DEEP = 6  # down to the vectors of a past state in the cache; nothing of ours lies deeper
 
 
 def close_to_others(zone: Path) -> None:
@@ -234,9 +236,23 @@ def _names(place: Layout) -> Iterator[str]:
     """Paths that may be links and are no records: links among records are reported on reading."""
     yield from (name for name in _listed(place.loki) if name != "memory")
     yield from (f"memory/{name}" for name in sorted({*TOP_FOLDERS, *FOLDERS}))
-    for folder in ("cache", "cache/views", "continuity", "memory", "memory/.txn"):
-        names = _listed(place.loki / folder)
-        yield from (f"{folder}/{name}" for name in names if name[0] == "." or folder != "memory")
+    for name in _listed(place.loki / "memory"):
+        if name[0] == "." or name in TOP_FOLDERS:
+            yield from _below(place.loki, f"memory/{name}", depth=1)
+    zones = (name for name in _listed(place.loki) if name.partition("-")[0] in _ZONES)
+    for name in zones:
+        yield from _below(place.loki, name, depth=_DEEP)
+
+
+def _below(loki: Path, folder: str, depth: int) -> Iterator[str]:
+    """A folder and what is in it, down to a depth; no link is entered."""
+    yield folder
+    for name in _listed(loki / folder):
+        inside = f"{folder}/{name}"
+        if depth > 1 and os.path.isdir(loki / inside):
+            yield from _below(loki, inside, depth - 1)
+        else:
+            yield inside
 
 
 def _listed(folder: Path) -> list[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from loki_memory.errors import GitFailed, ReadOnlyPast
 from loki_memory.files import disk
-from loki_memory.files.layout import Layout, kind_of, view_kind
+from loki_memory.files.layout import Layout, kind_of, made_here, view_kind
 from loki_memory.files.store import failures_named
 from loki_memory.history.repository import repository
 from loki_memory.home import Home
@@ -62,16 +62,24 @@ def as_of(workspace: Workspace, rev: str) -> Past:
     past.commit_id, past.progress = commit, workspace.home.progress
     with failures_named(place.root):
         disk.refuse_links(place.root)
-    if (place.root / _COMPLETE).exists():
+    if _is_complete(place.root):
         os.utime(place.root)
         return past
     shutil.rmtree(place.root, ignore_errors=True)
     workspace.home.ensure("current")
     _make(workspace, past, repo)
     _lay_out_cited(past, repo)
-    disk.write_bytes(place.root / _COMPLETE, b"")
+    disk.write_bytes(place.root / _COMPLETE, made_here(os.lstat(place.root)))
     _drop_oldest(place.root.parent)
     return past
+
+
+def _is_complete(root: Path) -> bool:
+    """Check for a state that this machine made: a clone may bring a cache, but not its inode."""
+    try:
+        return disk.read_bytes(root / _COMPLETE) == made_here(os.lstat(root))
+    except OSError:
+        return False
 
 
 def _layout(root: Path) -> Layout:
@@ -86,8 +94,8 @@ def _make(workspace: Workspace, past: Past, repo: Repository) -> None:
     place = past.layout
     files = _files(repo, past.commit_id)
     for path in ("episodic", "semantic", "learnings"):
-        os.makedirs(place.memory / path)
-    os.makedirs(place.local)
+        disk.make_folder(place.memory / path)
+    disk.make_folder(place.local)
     for path, data in files.items():
         if view_kind(path):  # in an old layout its entries are memory
             _write(place.file(path), data)
@@ -107,8 +115,7 @@ def _files(repo: Repository, commit: str) -> dict[str, bytes]:
 
 def _write(target: str, data: bytes) -> None:
     """Write a file without a flush: after a crash it is made again."""
-    with open(target, "wb") as file:
-        file.write(data)
+    disk.replace_plainly(target, data)
 
 
 def _content(repo: Repository, commit: str, path: str) -> bytes | None:
@@ -126,7 +133,6 @@ def _lay_out_cited(past: Past, repo: Repository) -> None:
         if target.startswith(f"{root}{os.sep}") and not target.startswith(f"{past.layout.loki}"):
             data = _content(repo, past.commit_id, inside + path)
             if data is not None:
-                os.makedirs(os.path.dirname(target), exist_ok=True)
                 _write(target, data)
 
 

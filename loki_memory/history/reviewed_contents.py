@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.errors import GitFailed
 from loki_memory.files.etag import etag
 from loki_memory.history.repository import repository_if_any
 from loki_memory.history.trusted_branch import trusted_branch
@@ -108,18 +109,18 @@ def _mainline(repository: Repository, ref: str) -> Iterator[Blob]:
     """Every content that memory ever had on a branch."""
     asked = ("log", "--first-parent", "-m", *_RAW, "--format=", "--no-color", "--no-notes")
     where = ("--end-of-options", ref, "--", repository.memory)
-    yield from _brought(repository, repository.run(*asked, *where))
+    yield from _brought(repository.memory, repository.run(*asked, *where))
     yield from repository.tree(repository.commit_of(ref)).items()
 
 
-def _brought(repository: Repository, raw: bytes) -> Iterator[Blob]:
+def _brought(folder: str, raw: bytes) -> Iterator[Blob]:
     """Parse `:100644 100644 OLD NEW M` and a path, repeatedly."""
     words = iter(os.fsdecode(raw).split("\0"))
     for word in words:
         if word.startswith(":"):
             path = next(words, "")
-            if path.startswith(f"{repository.memory}/"):
-                yield path.removeprefix(f"{repository.memory}/"), word.split()[3]
+            if path.startswith(f"{folder}/"):
+                yield path.removeprefix(f"{folder}/"), word.split()[3]
 
 
 def _texts(repository: Repository, ref: str, left: Sequence[_Row]) -> dict[str, ReviewedText]:
@@ -143,6 +144,30 @@ def _texts(repository: Repository, ref: str, left: Sequence[_Row]) -> dict[str, 
     passed = tellable_ids(index)
     index.close()
     return {name: text for name, text in found.items() if name in passed}
+
+
+def brought_content(home: Home, path: str, *, review_counts: bool) -> bytes:
+    """What the last commit has of a file below `.loki` that git brought from elsewhere.
+
+    Empty if there is nothing of it, if it was committed here or, where a review counts, if the
+    trusted branch has had it.
+    """
+    repository = repository_if_any(home)
+    tip = repository.tip() if repository else None
+    if repository is None or tip is None:
+        return b""
+    try:
+        blob = repository.run("rev-parse", "--verify", "-q", f"{tip}:{repository.prefix}/{path}")
+    except GitFailed:  # git does not track it
+        return b""
+    content = path, os.fsdecode(blob).strip()
+    ref = trusted_branch(home, repository) if review_counts else ""
+    in_memory = path.removeprefix("memory/"), content[1]
+    if ref and in_memory in set(_mainline(repository, ref)):
+        return b""
+    if content in set(_committed_here(repository, repository.prefix)):
+        return b""
+    return next(data for _, data in repository.blobs([content[1]]))
 
 
 # -- what was written here, or signed --------------------------------------------------------------
@@ -214,8 +239,12 @@ def _on_remote_branches(repository: Repository, rows: Sequence[_Row]) -> Iterato
         yield paths[number % len(paths)], line.split(" ")[0]
 
 
-def _committed_here(repository: Repository) -> Iterator[Blob]:
-    """The contents of commits that were made in this clone, and not taken from elsewhere."""
+def _committed_here(repository: Repository, folder: str = "") -> Iterator[Blob]:
+    """The contents of commits that were made in this clone, and not taken from elsewhere.
+
+    Of memory, or of another folder; paths are from there.
+    """
+    folder = folder or repository.memory
     pairs = list(dict.fromkeys(_reflog(repository)))
     there = _present(repository, {name for pair in pairs for name in pair})
     lines = [
@@ -226,8 +255,8 @@ def _committed_here(repository: Repository) -> Iterator[Blob]:
     if lines:
         asked = ("diff-tree", "--stdin", "--root", *_RAW, "--no-commit-id")
         given = "\n".join([*lines, ""]).encode()
-        raw = repository.run(*asked, "--", repository.memory, input=given)
-        yield from _brought(repository, raw)
+        raw = repository.run(*asked, "--", folder, input=given)
+        yield from _brought(folder, raw)
 
 
 def _reflog(repository: Repository) -> Iterator[tuple[str, str]]:

@@ -35,7 +35,7 @@ from loki_memory.errors import (
     StoreFailed,
 )
 from loki_memory.files import transaction
-from loki_memory.files.layout import PRIVATE, view_kind
+from loki_memory.files.layout import PRIVATE, may_be_tracked, view_kind
 from loki_memory.home.lookup import parsed
 from loki_memory.index.database import BUSY_SECONDS
 from loki_memory.models.kinds import Kind
@@ -52,6 +52,7 @@ from loki_memory.sync import (
 
 if TYPE_CHECKING:
     from loki_memory.files.view_rendering import Listed, RecordOf
+    from loki_memory.files.views import Brought
     from loki_memory.home.home import Home
     from loki_memory.models import Memory
 
@@ -323,11 +324,33 @@ class Upkeep:
         if not edited:
             return Changes([], [], [])
         with self._home.store.change() as change:
-            done = views.take_over(self._home.store, change, edited, self._home.record_path)
+            done = views.take_over(
+                self._home.store, change, edited, self._home.record_path, self._brought
+            )
         self._home.notices += [str(problem) for problem in done.told]
         changes = self._sync(full=True)
         self._render_views()  # else these views would look edited once their records change
         return changes
+
+    def _brought(self, view: str) -> Brought:
+        """The entries of a view that came with a clone or a branch, and that nobody reviewed."""
+        from loki_memory.files.git_files import is_shared
+        from loki_memory.files.views import Brought
+
+        home = self._home
+        if home.is_user or home.stands_alone:
+            return Brought()
+        if not home.trust().is_trusted:
+            return Brought(is_all=True)
+        if not is_shared(home.layout.root):
+            return Brought()
+        if not may_be_tracked(home.layout.root, [f".loki/memory/{view}"]):
+            return Brought()
+        if not home.starts_git:
+            return Brought(is_all=True)
+        from loki_memory.history.reviewed_contents import brought_content
+
+        return Brought(committed=brought_content(home, f"memory/{view}", review_counts=True))
 
     def _render_views(self) -> None:
         """Render the views of the kinds that changed since they were rendered last."""

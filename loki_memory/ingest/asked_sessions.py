@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ def note_asked(workspace: Workspace, session: str) -> bool:
     note = _note(workspace, session)
     disk.make_folder(note.parent)
     try:
-        os.close(os.open(note, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        disk.write_new(note, b"", durable=False, private=True)
     except FileExistsError:
         return False
     notes = sorted(note.parent.iterdir(), key=lambda path: path.stat().st_mtime_ns)

@@ -17,6 +17,7 @@ from loki_memory.injection.fence import fenced
 from loki_memory.injection.gate import Gate, is_silent
 from loki_memory.injection.line import InjectedLine, bullet, injected_line, line, line_of_hit
 from loki_memory.injection.mistakes import mistakes
+from loki_memory.injection.trust_notice import clone_line
 from loki_memory.models.text import tokens
 from loki_memory.recall.recall import RecallOptions, note_shown, recall
 from loki_memory.recall.result import Recollection
@@ -49,6 +50,7 @@ class TaskContext(NamedTuple):
     episodes: list[InjectedLine]
     tokens: int  # of all lines, estimated as bytes / 4
     filtered: int  # withheld because their scores were too low
+    withheld: str = ""  # why nothing is told: the memories came with a clone that nobody trusts
 
     def groups(self) -> dict[str, list[InjectedLine]]:
         return {
@@ -68,7 +70,7 @@ class TaskContext(NamedTuple):
             for name in _HEADINGS
         }
         if not any(groups.values()):
-            return ""
+            return self.withheld
         if form == "compact":
             every_line = chain.from_iterable(groups.values())
             return fenced("\n".join(["# Context", *every_line])) + "\n"
@@ -117,7 +119,16 @@ def context(
     hits = [hit for group in found.values() for hit, _ in group]
     note_shown(workspace, "context", goal, hits, session)
     groups = {name: sorted(lines, key=lambda line: line.id) for name, lines in kept.items()}
-    return TaskContext(goal, task, **groups, tokens=used, filtered=filtered)
+    why = _why_withheld(workspace)
+    return TaskContext(goal, task, **groups, tokens=used, filtered=filtered, withheld=why)
+
+
+def _why_withheld(workspace: Workspace) -> str:
+    """One line about memories that came with an untrusted clone; empty in a trusted one."""
+    if workspace.home.trust().is_trusted:
+        return ""
+    workspace.home.ensure("folders")
+    return clone_line(workspace)
 
 
 def found_for(

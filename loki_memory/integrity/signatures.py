@@ -99,15 +99,15 @@ class BroughtContents(NamedTuple):
 def vouched_blobs(repository: Repository, trusted: str) -> dict[str, str]:
     """The files of memory in the last commit that are vouched for: path -> blob id.
 
-    A commit says itself that it was reviewed, so that counts only if the trusted commit has it
-    among its ancestors: there others have looked at it.
+    A commit says itself that it was reviewed, so that counts only on the trusted branch itself:
+    of what was merged, the merge must say it, for on their own branch authors write what they like.
     """
     tip = repository.tip()
     if tip is None:
         return {}
     pending = set(repository.tree(tip).items())
     found: dict[str, str] = {}
-    reviewed = _ancestors(repository, trusted)
+    reviewed = _own_commits(repository, trusted)
     for brought in memory_commits(repository, tip):
         contents = brought.contents & pending
         is_reviewed = brought.is_reviewed and brought.commit in reviewed
@@ -119,23 +119,34 @@ def vouched_blobs(repository: Repository, trusted: str) -> dict[str, str]:
     return found
 
 
-def _ancestors(repository: Repository, commit: str) -> set[str]:
+def _own_commits(repository: Repository, commit: str) -> set[str]:
+    """The commits of a branch, without those that merges brought to it."""
     if not commit:
         return set()
-    return set(os.fsdecode(repository.run("rev-list", "--end-of-options", commit)).split())
+    asked = ("rev-list", "--first-parent", "--end-of-options", commit)
+    return set(os.fsdecode(repository.run(*asked)).split())
 
 
 def memory_commits(
     repository: Repository, tip: str, without: str = ""
 ) -> Iterator[BroughtContents]:
-    """Yield the commits that changed memory, newest first; a merge against each of its parents.
+    """Yield the commits that changed memory, newest first; a merge by what it brought in.
 
     Commits that another branch has too can be left out.
 
     Git prints `<id>`, the reviewers, and then `:100644 100644 OLD NEW M` and a path, repeatedly.
     The words are consumed in turn, because a path may look like anything.
     """
-    asked = ("log", "-z", "--raw", "-m", "--no-renames", "--no-abbrev", "--no-color", "--no-notes")
+    asked = (
+        "log",
+        "-z",
+        "--raw",
+        "--diff-merges=first-parent",
+        "--no-renames",
+        "--no-abbrev",
+        "--no-color",
+        "--no-notes",
+    )
     range_ = (tip, f"^{without}") if without else (tip,)
     where = ("--end-of-options", *range_, "--", repository.memory)
     words = iter(os.fsdecode(repository.run(*asked, f"--format={_FORMAT}", *where)).split("\0"))
