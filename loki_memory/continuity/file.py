@@ -16,8 +16,6 @@ from loki_memory.continuity.harvest import harvest
 from loki_memory.continuity.render import Now, render
 from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
-from loki_memory.files.git_files import is_shared
-from loki_memory.files.layout import may_be_tracked
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import latest_episodes, standing
@@ -237,15 +235,10 @@ def _take_own_and_brought(workspace: Workspace, path: Path, agent: str) -> None:
 
     Where git may track the file and a hook must not ask it, notes wait for the next command.
     """
-    home, name = workspace.home, path.relative_to(workspace.layout.loki).as_posix()
-    brought = b""
-    if is_shared(home.layout.root) and may_be_tracked(home.layout.root, [f".loki/{name}"]):
-        if not home.starts_git:
-            return
-        from loki_memory.history.reviewed_contents import brought_content
-
-        brought = brought_content(home, name, review_counts=False)
-    take_notes(workspace, disk.read_bytes(path) or b"", agent, brought=brought)
+    name = path.relative_to(workspace.layout.loki).as_posix()
+    brought = workspace.home.brought_content(name, review_counts=False)
+    if brought is not None:
+        take_notes(workspace, disk.read_bytes(path) or b"", agent, brought=brought)
 
 
 def take_notes(workspace: Workspace, text: bytes, agent: str, *, brought: bytes = b"") -> int:

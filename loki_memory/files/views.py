@@ -79,8 +79,8 @@ class Brought(NamedTuple):
             return self.is_all
         kind = edit.record.kind
         try:
-            entries = _entries(kind, codec.read_json(self.committed, _MAX_VIEW_BYTES))
-            return any(_edit(edit.view, kind, entry).entry == edit.entry for entry in entries)
+            found = list_in(kind, codec.read_json(self.committed, _MAX_VIEW_BYTES))
+            return any(_edit(edit.view, kind, entry).entry == edit.entry for entry in found)
         except InvalidRecord:
             return True
 

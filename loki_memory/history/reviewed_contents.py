@@ -147,7 +147,7 @@ def _texts(repository: Repository, ref: str, left: Sequence[_Row]) -> dict[str, 
 
 
 def brought_content(home: Home, path: str, *, review_counts: bool) -> bytes:
-    """What the last commit has of a file below `.loki` that git brought from elsewhere.
+    """The content in the last commit of a file below `.loki` that git brought from elsewhere.
 
     Empty if there is nothing of it, if it was committed here or, where a review counts, if the
     trusted branch has had it.

@@ -126,6 +126,22 @@ class Home:
 
         renew(self)
 
+    def brought_content(self, path: str, *, review_counts: bool) -> bytes | None:
+        """The content of a file below `.loki` that git brought; None where git must be asked.
+
+        A hook must not ask. Empty if nobody else can have a part in it.
+        """
+        from loki_memory.files.git_files import is_shared
+
+        root = self.layout.root
+        if not is_shared(root) or not may_be_tracked(root, [f".loki/{path}"]):
+            return b""
+        if not self.starts_git:
+            return None
+        from loki_memory.history.reviewed_contents import brought_content
+
+        return brought_content(self, path, review_counts=review_counts)
+
     # -- its folder ----------------------------------------------------------------------------
 
     def settle_in(self) -> None:

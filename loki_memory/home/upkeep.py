@@ -35,7 +35,7 @@ from loki_memory.errors import (
     StoreFailed,
 )
 from loki_memory.files import transaction
-from loki_memory.files.layout import PRIVATE, may_be_tracked, view_kind
+from loki_memory.files.layout import PRIVATE, view_kind
 from loki_memory.home.lookup import parsed
 from loki_memory.index.database import BUSY_SECONDS
 from loki_memory.models.kinds import Kind
@@ -334,7 +334,6 @@ class Upkeep:
 
     def _brought(self, view: str) -> Brought:
         """The entries of a view that came with a clone or a branch, and that nobody reviewed."""
-        from loki_memory.files.git_files import is_shared
         from loki_memory.files.views import Brought
 
         home = self._home
@@ -342,15 +341,8 @@ class Upkeep:
             return Brought()
         if not home.trust().is_trusted:
             return Brought(is_all=True)
-        if not is_shared(home.layout.root):
-            return Brought()
-        if not may_be_tracked(home.layout.root, [f".loki/memory/{view}"]):
-            return Brought()
-        if not home.starts_git:
-            return Brought(is_all=True)
-        from loki_memory.history.reviewed_contents import brought_content
-
-        return Brought(committed=brought_content(home, f"memory/{view}", review_counts=True))
+        content = home.brought_content(f"memory/{view}", review_counts=True)
+        return Brought(is_all=content is None, committed=content or b"")
 
     def _render_views(self) -> None:
         """Render the views of the kinds that changed since they were rendered last."""

@@ -15,6 +15,7 @@ from test_cli import run
 from loki_memory import Workspace
 from loki_memory.config import SETTINGS, Setting
 from loki_memory.config_file import load
+from loki_memory.errors import LokiMemoryError
 from loki_memory.hooks.response import respond
 
 LINKED = "symbolic link"
@@ -160,8 +161,11 @@ def put_back(place: Path, aside: Path, outside: Path) -> None:
 
 
 def problems(work: Path) -> list[str]:
-    with Workspace.open(work) as workspace:
-        return [str(problem) for problem in workspace.care.problems()]
+    try:
+        with Workspace.open(work) as workspace:
+            return [str(problem) for problem in workspace.care.problems()]
+    except LokiMemoryError as error:  # the folder of memory itself is a link
+        return [str(error)]
 
 
 def told_by_everything(work: Path) -> list[str]:
