@@ -55,7 +55,14 @@ class ClientConfiguration(NamedTuple):
     metavar="[PORT]",
     help="Serve over HTTP on this machine; without PORT, on a free one.",
 )
-def mcp_command(session: Session, tool_set: str, port: int | None) -> None:
+@click.option(
+    "--within",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="Let calls name projects in this folder too; may be repeated.",
+)
+def mcp_command(session: Session, tool_set: str, port: int | None, within: tuple[str, ...]) -> None:
     """Serve memory to agents over the Model Context Protocol.
 
     The server talks over standard input and output or, with --http, to several clients at once.
@@ -66,7 +73,7 @@ def mcp_command(session: Session, tool_set: str, port: int | None) -> None:
       loki-mem mcp --tools lore
     """
     if session.json:
-        entry = _entry(session.directory, tool_set, port)
+        entry = _entry(session.directory, tool_set, port, within)
         print_json(ClientConfiguration({"loki": entry}))
         return
     if find_spec("mcp") is None:
@@ -75,12 +82,14 @@ def mcp_command(session: Session, tool_set: str, port: int | None) -> None:
         gc.disable()  # the SDK makes thousands of classes that stay: saves a seventh of the start
         from loki_memory.mcp.server import serve_stdio
 
-        serve_stdio(tool_set, session.directory)
+        serve_stdio(tool_set, session.directory, within)
     else:
-        _serve_http(tool_set, session.directory, port)
+        _serve_http(tool_set, session.directory, port, within)
 
 
-def _entry(project: str | None, tool_set: str, port: int | None) -> StdioEntry | HttpEntry:
+def _entry(
+    project: str | None, tool_set: str, port: int | None, within: tuple[str, ...]
+) -> StdioEntry | HttpEntry:
     """Return the entry of a client's configuration that reaches the server."""
     if port == _ANY_PORT:
         raise click.UsageError("Name the port for clients: --http PORT.")
@@ -88,10 +97,11 @@ def _entry(project: str | None, tool_set: str, port: int | None) -> StdioEntry |
         return HttpEntry("http", f"http://127.0.0.1:{port}/mcp")
     place = [] if project is None else ["-C", os.path.abspath(project)]
     tools = [] if tool_set == TOOL_SETS[0] else ["--tools", tool_set]
-    return StdioEntry("loki-mem", [*place, "mcp", *tools])
+    added = [word for folder in within for word in ("--within", os.path.abspath(folder))]
+    return StdioEntry("loki-mem", [*place, "mcp", *tools, *added])
 
 
-def _serve_http(tool_set: str, project: str | None, port: int) -> None:
+def _serve_http(tool_set: str, project: str | None, port: int, within: tuple[str, ...]) -> None:
     from loki_memory.mcp.http import listen, serve_http
 
     try:
@@ -99,4 +109,5 @@ def _serve_http(tool_set: str, project: str | None, port: int) -> None:
     except OSError as error:
         raise click.UsageError(f"Port {port} cannot be used: {error.strerror}.") from None
     with listening:
-        serve_http(listening, tool_set, project, Workspace.user().layout.loki / "mcp-token", note)
+        token = Workspace.user().layout.loki / "mcp-token"
+        serve_http(listening, tool_set, project, token, note, within)

@@ -30,6 +30,7 @@ from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
 from loki_memory.home import parsed
 from loki_memory.index import queries
+from loki_memory.index.gate import rejected_values
 from loki_memory.index.revision import FeatureRow
 from loki_memory.models import Belief, Episode, Memory
 from loki_memory.models.kinds import KINDS
@@ -78,7 +79,7 @@ def read_input(workspace: Workspace, day: str, *, leave_tracked: bool = True) ->
     files = files._replace(
         private=files.private.union(private), declined=frozenset(_declined(workspace, files))
     )
-    stones = (row.id for row in rows if row.kind == "tombstone")
+    stones = rejected_values(workspace.index)
     episodes = [record for record in live.values() if isinstance(record, EpisodeFeatures)]
     shared = [episode.id for episode in episodes if episode.id in files.shared]
     tracked = shared if leave_tracked else []

@@ -31,16 +31,19 @@ def learn(workspace: Workspace, new: Sequence[Episode], reach: Reach = "news") -
     from loki_memory.consolidation.first_phases import EARLY
     from loki_memory.consolidation.pipeline import consolidate as run
     from loki_memory.consolidation.snapshot import Snapshot
+    from loki_memory.index.gate import rejected_values
 
     known = _Known(workspace)
     limits = thresholds(workspace.config)
     ids = frozenset(episode.id for episode in new)
-    first = run(Snapshot(new, thresholds=limits), EARLY, ids)
+    rejected = rejected_values(workspace.index)
+    first = run(Snapshot(new, rejected=rejected, thresholds=limits), EARLY, ids)
     beliefs = known.all(sorted({memory.id for memory in first.put} | _named(new)))
     beliefs += known.all(known.merged_into(belief.id for belief in beliefs))
     cited = {name for belief in beliefs for name in _sources(belief)} - ids
     sources = known.episodes(sorted(cited), version(repr(limits)))
-    snapshot = Snapshot([*new, *beliefs, *sources], thresholds=limits)
+    records = [*new, *beliefs, *sources]
+    snapshot = Snapshot(records, rejected=rejected, thresholds=limits)
     plan = run(snapshot, EARLY, ids)._replace(archive=())
     private = frozenset(episode.id for episode in (*new, *sources) if known.is_private(episode))
     files = known.files._replace(private=private)

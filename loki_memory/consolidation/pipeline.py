@@ -13,7 +13,8 @@ from typing import NamedTuple
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.provenance import differs
 from loki_memory.consolidation.snapshot import BeliefChange, Memory, PhaseChanges, Snapshot, Touched
-from loki_memory.models import Belief, Episode, Link, Skill
+from loki_memory.models import Belief, Episode, Link, Skill, parse
+from loki_memory.models.rejected import value_id, without_rejected
 
 _WEIGHED = frozenset({"strengthened", "weakened"})
 
@@ -66,12 +67,29 @@ def _reached(changes: PhaseChanges, before: Snapshot) -> Iterator[str]:
 
 def _sound(changes: PhaseChanges, snapshot: Snapshot) -> PhaseChanges:
     """Without records that say nothing specific, or that were taken out before."""
+    changes = _unrejected(changes, snapshot)
     refused = {memory.id for memory in changes.put if _is_refused(memory, snapshot)}
     if not refused:
         return changes
     put = tuple(memory for memory in changes.put if memory.id not in refused)
     told = tuple(step for step in changes.steps if step.id not in refused)
     return changes._replace(put=put, steps=told)
+
+
+def _unrejected(changes: PhaseChanges, snapshot: Snapshot) -> PhaseChanges:
+    """Without records that say what a person rejected, and without remedies that do."""
+    if not snapshot.rejected:
+        return changes
+    put: list[Memory] = []
+    for memory in changes.put:
+        document = memory.document()
+        if getattr(memory, "status", "") == "rejected" or isinstance(memory, Episode):
+            put.append(memory)
+            continue
+        kept = without_rejected(document, lambda text: value_id(text) in snapshot.rejected)
+        if kept is not None:
+            put.append(memory if kept is document else parse(type(memory), kept))
+    return changes._replace(put=tuple(put))
 
 
 def _is_refused(record: Memory, snapshot: Snapshot) -> bool:

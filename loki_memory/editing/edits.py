@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from loki_memory.editing import removal, statements
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.layout import place
-from loki_memory.models import RELATIONS, Belief, Link, Memory, parse, tombstone_id
+from loki_memory.models import RELATIONS, Belief, Link, Memory, parse
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import FACT_TYPES
+from loki_memory.models.rejected import value_id
 
 if TYPE_CHECKING:
     from loki_memory.editing.removal import Forgotten
@@ -31,7 +32,7 @@ def remember(workspace: Workspace, text: str, kind: str, fields: Mapping[str, An
     record = statements.statement(text, kind, given, now=workspace.now(), origin=workspace.origin)
     home = workspace.homes.prepare(str(fields.get("scope") or "project"), place(record))
     with home.store.change() as change:
-        elsewhere = home.index.paths_saying(kind, tombstone_id(record.value()))
+        elsewhere = home.index.paths_saying(kind, value_id(record.value()))
         return statements.remember(change, record, elsewhere)
 
 

@@ -32,9 +32,12 @@ from loki_memory.files.lock import locked_folder
 from loki_memory.files.personal_data import impersonal_value, may_hold_personal_data
 from loki_memory.files.redaction import may_hold_secret, redact_value
 from loki_memory.integrity import write_log
-from loki_memory.models import Memory, Tombstone, parse, tombstone_id
+from loki_memory.models import Memory, Tombstone, parse
+from loki_memory.models.rejected import parts, value_id, without_rejected
 
 _MINTED = re.compile(r"-[0-9a-hjkmnp-tv-z]{10}\Z")  # as ids of ours end, in small letters
+# Kinds that say something; an episode tells what happened.
+_ADMITTED = frozenset({"fact", "pattern", "anti-pattern", "learning", "skill"})
 _STONE_FOLDERS = ("semantic/rejected", PRIVATE + "semantic/rejected")
 
 
@@ -60,7 +63,7 @@ class Store:
     def __init__(self, layout: Layout, lock_seconds: float = 10) -> None:
         self.layout = layout
         self.lock_seconds = lock_seconds
-        self._stones: dict[str, tuple[int, list[Tombstone]]] = {}
+        self._stones: dict[str, tuple[int, dict[str, Tombstone]]] = {}
         self.rendered: dict[str, list[int]] = {}  # stamps of views that are known to be as rendered
         self.written: set[str] = set()  # paths, since a caller last took them
         self.fresh: dict[str, Fresh] = {}  # by path, the records of the last change
@@ -89,9 +92,9 @@ class Store:
         found = self.read(path)
         return None if found is None else decode(path, found.data)
 
-    def foreign_stones(self) -> list[Tombstone]:
-        """Tombstones in files with other names than ours; cached until their folder changes."""
-        found: list[Tombstone] = []
+    def stones(self) -> dict[str, Tombstone]:
+        """Tombstones by the paths of their files; cached until their folder changes."""
+        found: dict[str, Tombstone] = {}
         for folder in _STONE_FOLDERS:
             path = self.layout.file(folder)
             try:
@@ -101,17 +104,17 @@ class Store:
             known = self._stones.get(folder)
             if known is None or known[0] != mtime:
                 known = self._stones[folder] = (mtime, self._read_stones(folder))
-            found += known[1]
+            found |= known[1]
         return found
 
-    def _read_stones(self, folder: str) -> list[Tombstone]:
-        stones = []
+    def _read_stones(self, folder: str) -> dict[str, Tombstone]:
+        stones: dict[str, Tombstone] = {}
         for name in sorted(os.listdir(self.layout.file(folder))):
-            if name.endswith(".json") and name[0] != "." and not name.startswith("tomb-"):
+            if name.endswith(".json") and name[0] != ".":
                 with suppress(InvalidRecord, StoreFailed):
                     stone = self.record(f"{folder}/{name}")
                     if isinstance(stone, Tombstone):
-                        stones.append(stone)
+                        stones[f"{folder}/{name}"] = stone
         return stones
 
     @contextmanager
@@ -271,13 +274,21 @@ class Change:
 
     def admit(self, record: Memory) -> None:
         """Refuse a value that a person rejected, from any writer and in any spelling."""
-        value = record.value()
-        if not value or getattr(record, "status", None) == "rejected" or not self._are_stones:
+        if record.kind not in _ADMITTED or not self._are_stones:
             return
-        stone = tombstone_id(value)
-        found = self._stone(stone)
-        if found is not None:
-            raise RejectedValue(value, found.why or "", stone)
+        if getattr(record, "status", None) == "rejected":
+            return
+        document = record.document()
+        if without_rejected(document, self._is_rejected) is document:
+            return
+        for value in filter(None, (record.value(), record.title(), *_texts(document))):
+            for part in parts(value):
+                found = self._stone(part)
+                if found is not None:
+                    raise RejectedValue(part, found.why or "", found.id)
+
+    def _is_rejected(self, value: str) -> bool:
+        return self._stone(value) is not None
 
     @cached_property
     def _are_stones(self) -> bool:
@@ -285,13 +296,16 @@ class Change:
         folders = (self._store.layout.file(folder) for folder in _STONE_FOLDERS)
         return any(os.path.isdir(folder) and os.listdir(folder) for folder in folders)
 
-    def _stone(self, stone: str) -> Tombstone | None:
-        """The tombstone with this id, in a file with our name or another one."""
-        for folder in _STONE_FOLDERS:
-            found = self.record(f"{folder}/{stone}.json")
-            if isinstance(found, Tombstone):
-                return found
-        return next((s for s in self._store.foreign_stones() if s.id == stone), None)
+    def _stone(self, value: str) -> Tombstone | None:
+        """The tombstone of a value, as it will be after the changes so far."""
+        return self._rejected().get(value_id(value))
+
+    def _rejected(self) -> dict[str, Tombstone]:
+        """Tombstones by the ids of their values."""
+        written = [path for path in self._writes if path.startswith(_STONE_FOLDERS)]
+        kept = {path: stone for path, stone in self._store.stones().items() if path not in written}
+        ours = (stone for path in written if isinstance(stone := self.record(path), Tombstone))
+        return {value_id(stone.title()): stone for stone in (*kept.values(), *ours)}
 
     def commit(self) -> None:
         """Make the changes. Files that would not change are left alone, without file events."""
@@ -338,6 +352,15 @@ class Change:
                 disk.remove(target)
             else:
                 disk.write_bytes(target, data)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def sealed(record: Memory) -> tuple[Memory, bytes]:

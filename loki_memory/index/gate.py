@@ -116,6 +116,12 @@ class GateEpisode(NamedTuple):
     gate: str
 
 
+def rejected_values(index: Index) -> frozenset[str]:
+    """Values that a person rejected: the ids of their tombstones, and those of the values."""
+    rows = index.ask("SELECT id, tombstone FROM memories WHERE kind = 'tombstone'")
+    return frozenset(name for row in rows for name in row)
+
+
 def tellable_ids(index: Index) -> set[str]:
     """The memories that may be told unasked."""
     sql = f"SELECT m.id FROM live AS m WHERE {TRUSTED} AND {PROVEN}"  # noqa: S608 - constants

@@ -147,8 +147,12 @@ def origin(index: Index, memory_id: str) -> str:
 
 
 def tombstone_of(index: Index, memory_id: str) -> str:
-    """The id that a tombstone of a memory's value has, or would have."""
-    return index.one("SELECT tombstone FROM memories WHERE id = ?", memory_id) or ""
+    """The id of the tombstone of a memory's value; empty if there is none."""
+    sql = (
+        "SELECT t.id FROM memories AS m JOIN memories AS t ON t.tombstone = m.tombstone "
+        "AND t.kind = 'tombstone' WHERE m.id = ? ORDER BY t.id"
+    )
+    return index.one(sql, memory_id) or ""
 
 
 def tokens_of(index: Index, memory_id: str) -> int:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from loki_memory.index.passages import pieces
-from loki_memory.models import Edge, Handoff, Link, Memory, tombstone_id
+from loki_memory.models import Edge, Handoff, Link, Memory
 from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_signature import signature
 from loki_memory.models.kinds import Kind
+from loki_memory.models.rejected import value_id
 from loki_memory.models.text import symbols
 
 
@@ -78,7 +79,9 @@ def entry_of(
         importance=_number(given, "importance"),
         pinned=int(given.get("pinned") is True),
         parent=_text(given, "parent"),
-        tombstone=tombstone_id(value) if value and record.kind != "tombstone" else "",
+        tombstone=value_id(record.title() if record.kind == "tombstone" else value)
+        if value or record.kind == "tombstone"
+        else "",
         title=_line(record.title()),
         size=len(body),
         body=body.decode(),

@@ -164,8 +164,8 @@ CREATE VIEW judged AS
   SELECT
     m.row, m.id, m.kind, m.path, m.etag, m.scope, m.origin, m.at, m.agent, m.session, m.category, m.outcome,
     m.confidence, m.importance, m.pinned, m.parent, m.title, m.size, m.body,
-    CASE WHEN m.tombstone <> '' AND EXISTS (
-      SELECT 1 FROM memories AS t WHERE t.id = m.tombstone AND t.kind = 'tombstone'
+    CASE WHEN m.tombstone <> '' AND m.kind <> 'tombstone' AND EXISTS (
+      SELECT 1 FROM memories AS t WHERE t.kind = 'tombstone' AND t.tombstone = m.tombstone
     ) THEN 'rejected' ELSE m.status END AS status
   FROM memories AS m;
 

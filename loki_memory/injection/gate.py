@@ -184,6 +184,7 @@ class Gate:
         self._workspace = workspace
         self._least = least
         self._told = told_before(workspace, session) | _unhelpful(workspace)
+        self._rejected: frozenset[str] | None = None  # not looked up yet
         self.held = withheld(workspace.home)
 
     def passed(
@@ -195,15 +196,30 @@ class Gate:
         """
         for hit in self.held.passing(hits):
             if hit.score >= self._least and hit.id not in self._told:
-                record = self.held.record(self._workspace, hit.id)
-                if not self.refusal(hit, record, is_at_place=hit.id in at_place):
+                record = self._unrejected(self.held.record(self._workspace, hit.id))
+                is_at_place = hit.id in at_place
+                if record is not None and not self.refusal(hit, record, is_at_place=is_at_place):
                     yield PassedMemory(hit, record)
+
+    def _unrejected(self, record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """A record without what a person rejected; None if it says nothing else."""
+        if self._rejected is None:
+            from loki_memory.index.gate import rejected_values
+
+            self._rejected = rejected_values(self._workspace.index)
+        rejected = self._rejected
+        if not rejected:
+            return record
+        from loki_memory.models.rejected import value_id, without_rejected
+
+        return without_rejected(record, lambda text: value_id(text) in rejected)
 
     def admits(self, hit: Recollection) -> bool:
         """Check if what a memory says may be told."""
-        return hit.id not in self._told and not self.refusal(
-            hit, self.held.record(self._workspace, hit.id)
-        )
+        if hit.id in self._told:
+            return False
+        record = self._unrejected(self.held.record(self._workspace, hit.id))
+        return record is not None and not self.refusal(hit, record)
 
     def refusal(
         self, hit: Recollection, record: Mapping[str, Any], *, is_at_place: bool = False

@@ -203,7 +203,7 @@ class _Taking:
 
     def _is_known(self, change: Change, record: Memory, path: str) -> bool:
         """Check if a record is stored already, in any file, or was removed."""
-        from loki_memory.models import tombstone_id
+        from loki_memory.models.rejected import value_id
 
         is_here = change.read(path) or change.read(place(record))
         if is_here or (record.id in self._taken_out and not self.options.as_is):
@@ -213,7 +213,7 @@ class _Taking:
             return True
         if record.kind in {"episode", "tombstone"} or not record.value():
             return False
-        return bool(index.paths_saying(record.kind, tombstone_id(record.value())))
+        return bool(index.paths_saying(record.kind, value_id(record.value())))
 
     def _record(self, found: FoundMemory) -> Memory | None:
         from loki_memory.files.store import sealed

@@ -21,7 +21,7 @@ Project = Annotated[
     str | None,
     Field(
         description="Folder of the project whose memory is meant, or any folder below it. "
-        "Default: the project that the server was started for."
+        "Default: the project that the server was started for; others must lie below it."
     ),
 ]
 Cursor = Annotated[

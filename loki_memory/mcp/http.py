@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hmac import compare_digest
 from pathlib import Path
 
@@ -36,10 +36,11 @@ def serve_http(
     project: str | None,
     token_path: Path,
     log: Callable[[str], None],
+    within: Sequence[str] = (),
 ) -> None:
     """Serve until the process is stopped."""
     port: int = listening.getsockname()[1]
-    app = application(tool_set, project, port, token(token_path))
+    app = application(tool_set, project, port, token(token_path), within)
     log(f"http://{HOST}:{port}{_PATH}, with the bearer token in {token_path}")
     config = uvicorn.Config(
         app,
@@ -55,13 +56,15 @@ def listen(port: int) -> socket.socket:
     return socket.create_server((HOST, port))
 
 
-def application(tool_set: str, project: str | None, port: int, secret: str) -> ASGIApp:
+def application(
+    tool_set: str, project: str | None, port: int, secret: str, within: Sequence[str] = ()
+) -> ASGIApp:
     """The server as a web application that refuses clients without the token.
 
     No call depends on an earlier one, so there are no sessions that a killed client could leave.
     """
     names = [f"{HOST}:{port}", f"localhost:{port}"]
-    server = make_server(tool_set, project).streamable_http_app(
+    server = make_server(tool_set, project, within).streamable_http_app(
         streamable_http_path=_PATH,
         json_response=True,
         stateless_http=True,

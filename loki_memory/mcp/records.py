@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from loki_memory.browse.topics import line
-from loki_memory.errors import InvalidRecord, LokiMemoryError
+from loki_memory.errors import InvalidRecord, LokiMemoryError, NotFound
 from loki_memory.mcp.answers import Hit, Linked, Opened, Stored
 from loki_memory.mcp.paging import fits, piece
 from loki_memory.models.kinds import article
@@ -57,7 +57,7 @@ def opened(
 ) -> Opened:
     """Return a memory in full, and note that as a use of it."""
     memory_id = workspace.resolve(memory_id)
-    record = workspace.get(memory_id)
+    record = reached(workspace, memory_id, session)
     out, back = workspace.browse.edges(memory_id)
     whole = Opened(
         id=record.id,
@@ -79,6 +79,15 @@ def opened(
         if fits(whole):
             return whole
     return _in_parts(whole, cursor)
+
+
+def reached(workspace: Workspace, memory_id: str, session: str | None = None) -> Memory:
+    """A memory that this caller may open: one of a session only from that session."""
+    record = workspace.get(memory_id)
+    own = getattr(record, "session", None) or (record.model_extra or {}).get("session")
+    if getattr(record, "scope", "") == "session" and (not session or session != own):
+        raise NotFound(memory_id)
+    return record
 
 
 def _in_parts(whole: Opened, cursor: str | None) -> Opened:
@@ -116,7 +125,7 @@ def _path(workspace: Workspace, memory_id: str) -> str:
 def reworded(workspace: Workspace, memory_id: str, text: str) -> Stored:
     """Change the text of a statement; its earlier text stays in its history."""
     refuse_long(statement=text)
-    record = workspace.get(workspace.resolve(memory_id))
+    record = reached(workspace, workspace.resolve(memory_id))
     if record.kind not in _SAYS:
         raise InvalidRecord(
             f"{article(record.kind)} is not one statement",
@@ -128,5 +137,6 @@ def reworded(workspace: Workspace, memory_id: str, text: str) -> Stored:
 
 def forgotten(workspace: Workspace, memory_id: str) -> list[str]:
     """Forget a memory, and return all ids that went with it. `loki-mem restore` undoes it."""
-    gone = workspace.forget(workspace.resolve(memory_id), why="an agent asked for it")
+    found = reached(workspace, workspace.resolve(memory_id))
+    gone = workspace.forget(found.id, why="an agent asked for it")
     return gone.removed

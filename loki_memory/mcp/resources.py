@@ -17,6 +17,7 @@ from mcp.server.mcpserver.resources import ResourceSecurity
 from loki_memory.errors import LokiMemoryError, NotFound
 from loki_memory.injection.fence import defused_value, fenced, inert_json
 from loki_memory.mcp.projects import Projects
+from loki_memory.mcp.records import reached
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -112,7 +113,7 @@ def _add(server: MCPServer[Any], projects: Projects, resource: Resource) -> None
 
 def _record(workspace: Workspace, memory_id: str) -> str:
     memory_id = workspace.resolve(memory_id)
-    record = workspace.get(memory_id)
+    record = reached(workspace, memory_id)
     workspace.browse.opened(memory_id)
     return _json({"kind": record.kind, "id": record.id, **record.document()})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -31,12 +32,15 @@ _SETS = {
 }
 
 
-def make_server(tool_set: str = "core", project: str | None = None) -> MCPServer[Any]:
+def make_server(
+    tool_set: str = "core", project: str | None = None, within: Sequence[str] = ()
+) -> MCPServer[Any]:
     """Build a server with one set of tools: `core`, or the names of another system.
 
-    `project` is the default for calls that name none.
+    `project` is the default for calls that name none; they may name others that lie below it or
+    `within` one of these folders.
     """
-    projects = Projects(project)
+    projects = Projects(project, within)
     server: MCPServer[Any] = MCPServer(
         "loki-memory",
         title="Project memory",
@@ -55,11 +59,11 @@ def tools_of(tool_set: str) -> tuple[Tool, ...]:
     return found
 
 
-def serve_stdio(tool_set: str, project: str | None = None) -> None:
+def serve_stdio(tool_set: str, project: str | None = None, within: Sequence[str] = ()) -> None:
     """Serve one client until it closes our standard input."""
     # The thread that waits for input cannot be cancelled; every write is atomic.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    server = make_server(tool_set, project)
+    server = make_server(tool_set, project, within)
     gc.freeze()  # what was loaded stays, and needs no look by the collector
     gc.enable()
     server.run("stdio")

@@ -24,7 +24,7 @@ from loki_memory.mcp.answers import (
 )
 from loki_memory.mcp.evidence_tools import blame, feedback, verify
 from loki_memory.mcp.paging import page
-from loki_memory.mcp.records import WIDTH, in_a_line, opened, stored
+from loki_memory.mcp.records import WIDTH, in_a_line, opened, reached, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, Tool
 from loki_memory.models.worded_lesson import lesson as worded_lesson
 from loki_memory.models.worded_lesson import refuse_long
@@ -194,7 +194,7 @@ def correct(
             field="memory_correct",
             advice="Give one of the three.",
         )
-    memory_id = workspace.resolve(memory_id)
+    memory_id = reached(workspace, workspace.resolve(memory_id)).id
     if superseded_by:
         return stored(workspace, workspace.supersede(memory_id, superseded_by))
     if fields:

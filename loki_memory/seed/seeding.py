@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.editing.removal import archived, forgotten_files
 from loki_memory.errors import GitFailed, RejectedValue
 from loki_memory.files.layout import place
-from loki_memory.models import Fact, parse, tombstone_id
+from loki_memory.models import Fact, parse
+from loki_memory.models.rejected import value_id
 from loki_memory.seed import git_history
 from loki_memory.seed.git_history import HistoryCommit
 from loki_memory.seed.plan import Sources, plan
@@ -189,7 +190,7 @@ class _Keeping:
             return "accepted"
         if change.read(place(fact.changed(scope="local"))):
             return "candidate"
-        said = self._workspace.index.paths_saying("fact", tombstone_id(fact.value()))
+        said = self._workspace.index.paths_saying("fact", value_id(fact.value()))
         return "known" if said else "new"
 
 
