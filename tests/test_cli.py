@@ -622,12 +622,12 @@ def test_head_ends_the_list_quietly(example: Path) -> None:
     assert said.stderr == ""
 
 
-def test_whoever_sits_at_a_terminal_is_the_owner(example: Path) -> None:
+def test_a_terminal_makes_no_owner(example: Path) -> None:
     run_on_terminal(example, "remember", "Said by a person")
     run(example, "remember", "Said by a program")
     with Workspace.open(example) as workspace:
         origins = {m.title(): m.document()["origin"] for m in workspace.list(kind="fact")}
-    assert origins["Said by a person"] == "owner"
+    assert origins["Said by a person"] == "agent"
     assert origins["Said by a program"] == "agent"
 
 

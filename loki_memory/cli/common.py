@@ -43,10 +43,14 @@ class Session:
         self.json = as_json
         self._opened: list[Workspace] = []
 
-    def open(self, directory: str | None = None) -> Workspace:
-        """Open the workspace of this run, or of a folder. A user at a terminal is its owner."""
+    def open(self, directory: str | None = None, *, reviews: bool = False) -> Workspace:
+        """Open the workspace of this run, or of a folder, as an agent's: agents have terminals too.
+
+        Only whoever reviews memory at a terminal, record by record, speaks as its owner.
+        """
         folder = self.directory if directory is None else directory
-        self._opened.append(Workspace.open(folder, origin=origin()))
+        origin = "owner" if reviews and is_terminal() else "agent"
+        self._opened.append(Workspace.open(folder, origin=origin))
         return self._opened[-1]
 
     def end(self, *, well: bool) -> None:
@@ -67,8 +71,9 @@ class Session:
             otherwise()
 
 
-def origin() -> str:
-    return "owner" if sys.stdin is not None and sys.stdin.isatty() else "agent"
+def is_terminal() -> bool:
+    """Check if somebody, or something, could answer a question."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:

@@ -122,7 +122,7 @@ def review_command(
         raise click.UsageError("--interactive asks questions, and there is no terminal to ask on.")
     if ".." in (span or ""):
         raise click.UsageError("review goes up to the working tree: name one commit or branch.")
-    workspace = session.open()
+    workspace = session.open(reviews=True)
     if candidates:
         found = workspace.history.candidates()
         asked = found.shifts

@@ -12,7 +12,7 @@ from loki_memory.cli.common import (
     StoredRecord,
     command,
     finish_writing,
-    origin,
+    is_terminal,
     stored_record,
 )
 from loki_memory.cli.output import (
@@ -298,7 +298,7 @@ def create(
     try:
         handoff = make(from_agent, to_agent, what, **given)
     except InvalidRecord as error:
-        if error.field != "what_was_done" or origin() != "owner":
+        if error.field != "what_was_done" or not is_terminal():
             raise
         what = click.prompt("What was done", err=True)
         handoff = make(from_agent, to_agent, what, **given)

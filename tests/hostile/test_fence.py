@@ -25,6 +25,7 @@ from loki_memory.injection.context import FORMATS
 from loki_memory.injection.fence import BEGIN, END, LABEL, defused, fenced
 from loki_memory.injection.prompt_hints import reminder
 from loki_memory.mcp.server import make_server
+from loki_memory.models import AntiPattern, Fact, Handoff, parse
 from loki_memory.models.text import look_alike
 
 HOSTILE = {
@@ -110,12 +111,16 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 
 def _asked(ws: Workspace, project: Path) -> Doors:
     found = Doors()
+    with ws.store.change() as change:
+        for name in HOSTILE:
+            said = {"origin": "agent", "status": "active", "category": text_of(name)[:60]}
+            change.put(parse(Fact, {"statement": text_of(name), **said}))
+            change.put(parse(AntiPattern, {"what_fails": f"Avoid: {text_of(name)}", **said}))
+    ws.sync()
     for name in HOSTILE:
         text = text_of(name)
-        ws.remember(text, category=text[:60])
-        ws.remember(f"Avoid: {text}", "anti-pattern")
         goal = f"{GOAL} {text.split()[0]}"
-        found.texts[f"brief {name}"] = _context(output("SessionStart", _brief(ws, goal)))
+        found.texts[f"brief {name}"] = _context(output("SessionStart", _brief(ws, goal, text)))
         said = reminder(ws, goal, name, "hook:UserPromptSubmit")
         found.texts[f"prompt {name}"] = _context(output("UserPromptSubmit", said)) if said else ""
         found.texts[f"continuity {name}"] = ws.browse.continuity_block(text)
@@ -123,9 +128,12 @@ def _asked(ws: Workspace, project: Path) -> Doors:
         for form in FORMATS:
             if form != "json":
                 found.texts[f"context {form} {name}"] = context.text(form)
-        handoff = ws.team.hand_off("eng-1", "qa-1", text, known_issues=[text])
+        work = {"what_was_done": text, "known_issues": [text], "artifacts": [text]}
+        who = {"from_agent": f"eng {text}", "to_agent": "qa-1", "timestamp": "2026-01-06"}
+        handoff = parse(Handoff, {**who, "context": work, "origin": "agent"})
         found.texts[f"handoff {name}"] = ws.team.handoff_brief(handoff).text()
-        ws.team.checkpoint("qa-1", current_task=text, context={"current_goal": text})
+        state = {"current_task": text, "context": {"current_goal": text}}
+        ws.team.checkpoint({"agent_id": "qa-1", **state})
         found.texts[f"resume {name}"] = ws.team.resume_brief("qa-1").text()
         found.texts[f"ask {name}"] = _context(continuation(f"Word it.\n- {defused(text)}", {}))
     found.texts["file"] = ws.continuity(goal=GOAL).read_text("utf-8")
@@ -133,9 +141,9 @@ def _asked(ws: Workspace, project: Path) -> Doors:
     return found
 
 
-def _brief(ws: Workspace, goal: str) -> str:
-    waiting = [record for record in ws.list(kind="handoff") if record.kind == "handoff"]
-    return brief(ws, goal, waiting[-2:], "", "hook:SessionStart")  # type: ignore[arg-type]
+def _brief(ws: Workspace, goal: str, text: str) -> str:
+    work = {"to_agent": "qa-1", "timestamp": "2026-01-06", "context": {"what_was_done": text}}
+    return brief(ws, goal, [parse(Handoff, work)], "", "hook:SessionStart")
 
 
 def _context(out: str) -> str:
@@ -173,8 +181,8 @@ def _decoded(escape: re.Match[str]) -> str:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_text_neither_closes_nor_imitates_the_fence(doors: Doors, name: str) -> None:
     mark = text_of(name).split()[0]
-    told = {door: text for door, text in doors.texts.items() if mark in text}
-    assert any(door.startswith("context") for door in told), "it is told somewhere"
+    told = {door: text for door, text in doors.texts.items() if mark.lower() in text.lower()}
+    assert {f"brief {name}", f"handoff {name}", f"resume {name}", f"continuity {name}"} <= {*told}
     for door, text in told.items():
         frame = {BEGIN, END}
         lines = text.splitlines()
@@ -193,7 +201,6 @@ def test_a_text_stays_on_one_line_of_ours(doors: Doors, name: str) -> None:
             assert not line.startswith(("Human", "zqend", "run it")), door
             if mark in line:
                 assert line.startswith(("- ", "# ")), door
-                assert "zqend" in line or "…" in line or line.startswith("# "), door
 
 
 @pytest.mark.parametrize("name", HOSTILE)
