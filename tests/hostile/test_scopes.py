@@ -1,0 +1,168 @@
+"""A caller cannot widen its reach: other projects, other sessions, somebody else's authority."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import pytest
+from conftest import git
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from loki_memory import Workspace
+from loki_memory.mcp.server import make_server
+
+VAULT = "The vault of the other project opens with zqsecret"
+PRIVATE = "The session keeps zqsession to itself"
+REFUSED = "lies outside the folders that this server was started for"
+
+
+class Place(NamedTuple):
+    """A server's project, one inside it, one beside it, and a worktree of it."""
+
+    top: Path
+    own: Path
+    inner: Path
+    other: Path
+    tree: Path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    top = tmp_path_factory.mktemp("scopes")
+    found = Place(top, top / "own", top / "own/inner", top / "other", top / "tree")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOKI_HOME", str(top / "home"))
+        for folder in (found.own, found.inner, found.other):
+            folder.mkdir(parents=True)
+        git(found.own, "init", "-q", "-b", "main")
+        for folder in (found.own, found.inner, found.other):
+            with Workspace.init(folder) as ws:
+                for scope in ("project", "local"):
+                    ws.remember(f"{VAULT} in {folder.name}, {scope}", scope=scope)
+        git(found.own, "add", ".loki")
+        git(found.own, "commit", "-q", "-m", "memory")
+        git(found.own, "worktree", "add", "-q", str(found.tree))
+        (found.own / "link").symlink_to(found.other)
+        yield found
+
+
+def call(server_for: Path, tool: str, within: tuple[str, ...] = (), **given: Any) -> str:
+    async def main() -> str:
+        async with Client(make_server("core", str(server_for), within)) as client:
+            answer = await client.call_tool(tool, given)
+            return str(answer.content[0].text)  # type: ignore[union-attr]
+
+    return anyio.run(main)
+
+
+def read(server_for: Path, address: str) -> str:
+    async def main() -> str:
+        async with Client(make_server("core", str(server_for))) as client:
+            found = await client.read_resource(address)
+            return str(found.contents[0])
+
+    return anyio.run(main)
+
+
+SPELLINGS: dict[str, Callable[[Place], str]] = {
+    "path": lambda place: str(place.other),
+    "slash": lambda place: f"{place.other}/",
+    "way up": lambda place: f"{place.own}/../other",
+    "way up twice": lambda place: f"{place.own}/inner/../../other",
+    "link": lambda place: f"{place.own}/link",
+    "memory folder": lambda place: f"{place.other}/.loki/memory",
+    "relative": lambda place: os.path.relpath(place.other),
+    "double slash": lambda place: f"/{place.other}",
+    "same beginning": lambda place: str(place.other),
+}
+TOOLS: dict[str, dict[str, Any]] = {
+    "memory_recall": {"query": "how does the vault open"},
+    "memory_context": {"goal": "open the vault"},
+    "memory_status": {},
+    "memory_remember": {"text": "Planted from elsewhere zqplanted"},
+    "memory_lesson": {"when": "you open the vault", "do": "ask zqplanted"},
+    "memory_record_episode": {"goal": "Plant zqplanted"},
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("tool", TOOLS)
+def test_another_project_is_out_of_reach(place: Place, tool: str, spelling: str) -> None:
+    named = SPELLINGS[spelling](place)
+    said = call(place.own, tool, project=named, **TOOLS[tool])
+    assert REFUSED in said or "is not" in said
+    assert "zqsecret" not in said
+    files = (path.read_text() for path in place.other.rglob("*.json"))
+    assert not any("zqplanted" in text for text in files)
+
+
+@pytest.mark.parametrize("address", ["state/continuity", "memory/index", "queue/pending"])
+def test_resources_of_another_project_are_out_of_reach(place: Place, address: str) -> None:
+    with pytest.raises(MCPError):
+        read(place.own, f"loki://{address}?project={place.other}")
+
+
+def test_a_project_inside_is_within_reach(place: Place) -> None:
+    assert "zqsecret in inner" in call(
+        place.own, "memory_recall", project=str(place.inner), query="how does the vault open"
+    )
+
+
+def test_a_worktree_is_within_reach(place: Place) -> None:
+    assert "zqsecret in own" in call(
+        place.own, "memory_recall", project=str(place.tree), query="how does the vault open"
+    )
+
+
+def test_whoever_starts_the_server_may_add_a_folder(place: Place) -> None:
+    asked = {"project": str(place.other), "query": "how does the vault open"}
+    assert "zqsecret in other" in call(place.own, "memory_recall", (str(place.other),), **asked)
+
+
+def test_a_server_started_nowhere_reaches_nothing(place: Place) -> None:
+    said = call(Path("/"), "memory_recall", project=str(place.other), query="the vault")
+    assert REFUSED in said
+
+
+@pytest.mark.parametrize("session", [None, "", "another", "OWN", "own "])
+def test_a_memory_of_a_session_is_opened_from_that_session_only(
+    place: Place, session: str | None
+) -> None:
+    with Workspace.open(place.own) as ws:
+        record = ws.remember(PRIVATE, scope="session", session="own")
+    given = {} if session is None else {"session": session}
+    assert "zqsession" not in call(place.own, "memory_get", memory_id=record.id, **given)
+    asked = call(place.own, "memory_recall", query="what does the session keep", **given)
+    assert "zqsession" not in asked
+    assert "zqsession" not in call(place.own, "memory_blame", memory_id=record.id)
+    changed = call(place.own, "memory_correct", memory_id=record.id, reject="mine now")
+    assert "zqsession" not in changed
+    assert "zqsession" in call(place.own, "memory_get", memory_id=record.id, session="own")
+
+
+def test_five_sessions_of_one_caller_within_a_minute_are_one(tmp_path: Path) -> None:
+    error = {"type": "make", "message": "error: zqlink is broken", "resolution": "Use zqfix"}
+    with Workspace.init(tmp_path / "minute") as ws:
+        for number in range(5):
+            at = f"2026-01-20T09:00:{number:02}Z"
+            session = {"session": f"made-up-{number}", "agent": f"agent-{number}", "timestamp": at}
+            ws.record({"goal": "Build it", "errors_encountered": [error], **session})
+        ws.consolidate()
+        statuses = {record.document().get("status") for record in ws.list(kind="anti-pattern")}
+    assert statuses == {"candidate"}
+
+
+def test_five_sessions_on_five_days_are_five(tmp_path: Path) -> None:
+    error = {"type": "make", "message": "error: zqlink is broken", "resolution": "Use zqfix"}
+    with Workspace.init(tmp_path / "days") as ws:
+        for number in range(1, 6):
+            at = {"session": f"s{number}", "timestamp": f"2026-01-2{number}T09:00:00Z"}
+            ws.record({"goal": "Build it", "errors_encountered": [error], **at})
+        ws.consolidate()
+        statuses = {record.document().get("status") for record in ws.list(kind="anti-pattern")}
+    assert statuses == {"active"}
