@@ -74,13 +74,28 @@ def without_rejected(
     kept = (
         [each for each in remedies if not says(_done(each))] if isinstance(remedies, list) else []
     )
+    errors = record.get("errors_encountered")
+    met = [each for each in errors if not says(_mended(each))] if isinstance(errors, list) else []
     conditions = record.get("conditions")
     held = [each for each in conditions if not says(each)] if isinstance(conditions, list) else []
-    if not gone and kept == (remedies or []) and held == (conditions or []):
+    if (
+        not gone
+        and kept == (remedies or [])
+        and held == (conditions or [])
+        and met == (errors or [])
+    ):
         return record
     found = {name: value for name, value in record.items() if name not in gone}
-    lists = (("resolutions", remedies, kept), ("conditions", conditions, held))
+    lists = (
+        ("resolutions", remedies, kept),
+        ("conditions", conditions, held),
+        ("errors_encountered", errors, met),
+    )
     return {**found, **{name: new for name, old, new in lists if old}}
+
+
+def _mended(error: object) -> object:
+    return error.get("resolution") if isinstance(error, Mapping) else None
 
 
 def _done(resolution: object) -> object:
