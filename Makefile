@@ -2,7 +2,7 @@
 BIN := .venv/bin
 
 # Tests that start many processes, make many commits or try thousands of cases. All others are fast.
-SLOW := cli concurrency consolidation consolidation_branches consolidation_cost \
+SLOW := cli cli_odd_arguments concurrency consolidation consolidation_branches consolidation_cost \
   consolidation_feedback consolidation_machine consolidation_input continuity_file \
   continuity_harvest continuity_render crash daemon daemon_watcher docs embedding example \
   files_redaction files_view_rendering files_views files_zones history_as_of history_belief_diff \
