@@ -33,7 +33,7 @@ class Agent:
     """A client of one server; calls name the project that it works in."""
 
     def __init__(self, project: Path | None, tool_set: str = "core") -> None:
-        self.server = make_server(tool_set)
+        self.server = make_server(tool_set, within=("/",))
         self.project = project
 
     def ask(self, question: Callable[[Client], Awaitable[Any]]) -> Any:
@@ -438,7 +438,7 @@ def test_a_server_that_runs_sees_what_others_write(agent: Agent, ws: Workspace) 
 
 
 def test_few_workspaces_are_kept_open(tmp_path: Path) -> None:
-    projects = Projects()
+    projects = Projects(within=["/"])
     seen = []
     for number in range(20):
         Workspace.init(tmp_path / str(number))

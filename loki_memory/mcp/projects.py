@@ -49,6 +49,8 @@ class Projects:
             yield held.workspace
 
     def _hold(self, project: str | None) -> _Held:
+        if project and "\0" in project:
+            raise InvalidRecord("is no path", field="project", advice="Name a folder.")
         workspace = _open(folder(project or self._default))
         if project and not self._may_reach(workspace, project):
             raise InvalidRecord(
