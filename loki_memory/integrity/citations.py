@@ -45,14 +45,14 @@ def has_changed(root: Path, cited: object) -> bool:
 
 def content(root: Path, path: str) -> bytes | None:
     """Read a file of the project; None if there is no such file in the project."""
-    real = os.path.realpath(root / path)
-    is_inside = real.startswith(os.path.realpath(root) + os.sep)
-    if not is_inside or not os.path.isfile(real):  # to open a pipe would be to wait for its writer
-        return None
     try:
+        real = os.path.realpath(root / path)
+        is_inside = real.startswith(os.path.realpath(root) + os.sep)
+        if not is_inside or not os.path.isfile(real):  # opening a pipe waits for its writer
+            return None
         with open(real, "rb") as file:
             return file.read()
-    except OSError:
+    except (OSError, ValueError):  # no file, or no name that a file could have
         return None
 
 
