@@ -111,6 +111,18 @@ def test_only_trusted_origins_are_told(ws: Workspace, project: Path, origin: str
     assert "STAGING_TOKEN" not in everywhere(project)
 
 
+def test_what_did_not_help_here_is_not_told_again(ws: Workspace, project: Path) -> None:
+    rule = ws.remember(RULE)
+    ws.feedback(rule.id, helpful=False)
+    assert "STAGING_TOKEN" not in everywhere(project)
+
+
+def test_what_a_person_stands_for_cannot_be_silenced(ws: Workspace, project: Path) -> None:
+    rule = Workspace.open(project, origin="owner").remember(RULE)
+    ws.feedback(rule.id, helpful=False)
+    assert "STAGING_TOKEN" in started(project)
+
+
 def test_only_a_trusted_workspace_is_told(ws: Workspace, project: Path) -> None:
     ws.remember(RULE)
     ws.home.note_trust(is_trusted=False)

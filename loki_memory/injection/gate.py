@@ -183,7 +183,8 @@ class Gate:
         """`session` is the one that must not hear anything twice; `least` the lowest score."""
         self._workspace = workspace
         self._least = least
-        self._told = told_before(workspace, session) | _unhelpful(workspace)
+        self._told = told_before(workspace, session)
+        self._unhelpful = _unhelpful(workspace)
         self._rejected: frozenset[str] | None = None  # not looked up yet
         self.held = withheld(workspace.home)
 
@@ -216,8 +217,6 @@ class Gate:
 
     def admits(self, hit: Recollection) -> bool:
         """Check if what a memory says may be told."""
-        if hit.id in self._told:
-            return False
         record = self._unrejected(self.held.record(self._workspace, hit.id))
         return record is not None and not self.refusal(hit, record)
 
@@ -225,6 +224,8 @@ class Gate:
         self, hit: Recollection, record: Mapping[str, Any], *, is_at_place: bool = False
     ) -> str:
         """The reason why a memory is not told, by what it says; empty if it may be."""
+        if hit.id in self._unhelpful and record.get("origin") != "owner":
+            return "did not help here"  # an agent cannot silence what a person stands for
         if _is_about_client(hit):
             return "is about the client's own tools"
         if not reads_as_lesson(hit.kind, record, is_at_place=is_at_place):
