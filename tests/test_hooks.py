@@ -223,7 +223,8 @@ def test_a_prompt_is_told_what_its_own_session_remembered_for_itself(
 def test_a_prompt_that_names_code_is_told_what_is_known_of_it(ws: Workspace, project: Path) -> None:
     said = "`load_cart` reads `cart_items`, `cart_prices`, `cart_taxes` and `cart_rebates` at once."
     statement = {"text": said, "type": "fact", "score": 0.9}
-    ws.record({"goal": "Read", "statements": [statement]})
+    for day in ("2026-03-01", "2026-03-02"):
+        ws.record({"goal": f"Read on {day}", "timestamp": day, "statements": [statement]})
     for number in range(60):  # as many others as make a chance mean something
         ws.remember(f"Order {number} of the shop was shipped to warehouse {number}", scope="local")
     ws.consolidate()
@@ -501,7 +502,9 @@ def test_a_session_that_was_compacted_is_told_of_the_files_it_works_on(
 ) -> None:
     said = "`load_cart` reads `cart_items`, `cart_prices`, `cart_taxes` and `cart_rebates` at once."
     statement = {"text": said, "type": "fact", "score": 0.9}
-    ws.record({"goal": "Read", "files_modified": ["shop/cart.py"], "statements": [statement]})
+    work = {"files_modified": ["shop/cart.py"], "statements": [statement]}
+    for day in ("2026-03-01", "2026-03-02"):
+        ws.record({"goal": f"Read on {day}", "timestamp": day, **work})
     ws.consolidate()
     file = str(project / "shop/cart.py")
     told = Transcript(cwd=str(project)).say("Go on").call("Read", "text", file_path=file)
@@ -680,10 +683,10 @@ def test_a_memory_cannot_end_the_marks_around_it() -> None:
 
 
 def test_an_answer_has_whole_lines_within_the_limit() -> None:
-    told = fenced("\n".join(f"- line {number} {'x' * 90}" for number in range(500)))
+    told = fenced("\n".join(f"- line {number} {'x' * 90}" for number in range(500)), LIMIT)
     assert LIMIT - 110 < len(told) <= LIMIT
     assert all(len(line) > 90 for line in told.splitlines()[2:-1])
-    assert len(fenced("x" * LIMIT)) < LIMIT
+    assert len(fenced("x" * LIMIT, LIMIT)) < LIMIT
 
 
 def test_what_hooks_say_is_not_remembered_again(ws: Workspace, project: Path) -> None:

@@ -126,7 +126,7 @@ def test_one_bad_file_does_not_keep_others_out(ws: Workspace, tmp_path: Path) ->
     mixed.write_text("nonsense\n" + json.dumps({"type": "new-thing"}) + "\n" + shop().text())
     done = ingest(ws, [broken, tmp_path / "missing.jsonl", mixed])
     assert [(Path(r.path).name, r.line) for r in done.reasons] == [
-        ("broken.jsonl.gz", 0),
+        ("broken.jsonl.gz", 1),
         ("missing.jsonl", 0),
         ("mixed.jsonl", 1),
     ]

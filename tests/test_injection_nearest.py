@@ -63,10 +63,10 @@ def test_a_lesson_that_was_learned_on_a_file_is_near_to_it(ws: Workspace) -> Non
 
 
 def test_a_description_of_a_place_is_told_to_who_works_there(ws: Workspace) -> None:
-    learned(ws, session(1, PLACE, ("shop/cart.py",)))
+    files = ("shop/cart.py",)
+    learned(ws, session(1, PLACE, files), session(2, PLACE, files))
     assert "load_cart" in brief(ws, "Make `load_cart` faster", (), "one", "hook:SessionStart")
     assert "load_cart" not in brief(ws, "Make the search faster", (), "two", "hook:SessionStart")
-    files = ["shop/cart.py"]
     told = brief(ws, "Make it faster", (), "three", "hook:SessionStart", files=files)
     assert "load_cart" in told
 

@@ -225,7 +225,7 @@ def test_handoffs_episodes_and_patterns_as_a_real_tool_writes_them(project: Path
         assert ws.care.problems() == []
         view = json.loads((project / ".loki/memory/semantic/patterns.json").read_text("utf-8"))
         assert view["version"] == "1.1.0"
-        assert view["patterns"][0] == pattern | {"origin": "agent"}
+        assert view["patterns"][0] == pattern | {"origin": "import"}
 
 
 def test_a_file_named_loki_is_said(project: Path) -> None:

@@ -126,11 +126,14 @@ class Memories(RuleBasedStateMachine):
         self.files = there
 
     def assert_views_taken_over(self) -> None:
-        """What was written into a view is in a record, or still where it was written."""
+        """What was written into a view is in a record, was forgotten, or is still there."""
         for word, view in self.in_views.items():
             written = word.encode()
-            assert any(written in data for data in self.files.values()) or (
-                written in self.view(view).read_bytes()
+            forgotten = self.ws.layout.local.rglob(".forgotten/*")
+            assert (
+                any(written in data for data in self.files.values())
+                or written in self.view(view).read_bytes()
+                or any(written in path.read_bytes() for path in forgotten if path.is_file())
             ), f"{word} is lost"
         self.in_views = {}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from loki_memory.cli.common import Session, command
+from loki_memory.cli.common import Session, command, is_terminal
 from loki_memory.cli.output import (
     note,
     one_line,
@@ -107,7 +107,8 @@ def init_command(
     where = folder or session.directory or "."
     if os.path.isdir(os.path.join(where, ".loki", "memory")) and not session.json:
         note_what_came(Workspace.open(where))
-    workspace = Workspace.init(where, adopt_local=adopt_local)
+    origin = "owner" if seed and not yes and is_terminal() else "agent"
+    workspace = Workspace.init(where, origin=origin, adopt_local=adopt_local)
     if mode:
         workspace.home.set_config("git.mode", mode)
     changes = workspace.sync()

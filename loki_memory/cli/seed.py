@@ -38,7 +38,7 @@ def seed_command(session: Session, plan_only: bool, yes: bool, sessions: bool) -
       loki-mem seed --plan
     """
     try:
-        workspace = session.open()
+        workspace = session.open(reviews=not yes)
     except NotAWorkspace as error:
         if not plan_only or isinstance(error, NotAFolder):
             raise

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-_MINUTE = len("2026-01-20T09:00")
-
-
 class Thresholds(NamedTuple):
     """Thresholds of likeness, of how often is often enough, and of age.
 
@@ -153,7 +150,7 @@ class Snapshot:
                 known = first.setdefault((episode.timestamp, episode.goal), found.get(mark, mark))
                 if known != mark:
                     found.setdefault(mark, known)
-        return {**_bursts(self.episodes), **found}
+        return found
 
     def outcome_of(self, name: str) -> str:
         """The outcome of an episode; empty if nobody here knows it."""
@@ -183,27 +180,6 @@ class Snapshot:
         if EpisodeFeatures in kinds:
             after.derived = {}
         return after
-
-
-def _bursts(episodes: Iterable[EpisodeFeatures]) -> dict[str, str]:
-    """Sessions that one caller claims within a minute, each with the first of them.
-
-    Whoever records an episode chooses the name of its session and of its agent. A session that was
-    captured has work of its own, and one that began a minute later is another one.
-    """
-    found: dict[str, str] = {}
-    first, last = "", ""
-    for episode in episodes:
-        if episode.captured or not episode.session:
-            continue
-        mark = session_mark(episode)
-        if last and episode.timestamp[:_MINUTE] == last[:_MINUTE] and len(last) > _MINUTE:
-            if mark != first:
-                found.setdefault(mark, first)
-        else:
-            first = mark
-        last = episode.timestamp
-    return found
 
 
 def session_mark(episode: EpisodeFeatures) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -32,7 +33,7 @@ from loki_memory.files.lock import locked_folder
 from loki_memory.files.personal_data import impersonal_value, may_hold_personal_data
 from loki_memory.files.redaction import may_hold_secret, redact_value
 from loki_memory.integrity import write_log
-from loki_memory.models import Memory, Tombstone, parse
+from loki_memory.models import Memory, Tombstone, parse, tombstone_id
 from loki_memory.models.rejected import parts, value_id, without_rejected
 
 _MINTED = re.compile(r"-[0-9a-hjkmnp-tv-z]{10}\Z")  # as ids of ours end, in small letters
@@ -298,14 +299,18 @@ class Change:
 
     def _stone(self, value: str) -> Tombstone | None:
         """The tombstone of a value, as it will be after the changes so far."""
-        return self._rejected().get(value_id(value))
+        rejected = self._rejected()
+        return rejected.get(value_id(value)) or rejected.get(tombstone_id(value))
 
     def _rejected(self) -> dict[str, Tombstone]:
-        """Tombstones by the ids of their values."""
+        """Tombstones by the ids of their values, and by their files: a purged one has no value."""
         written = [path for path in self._writes if path.startswith(_STONE_FOLDERS)]
-        kept = {path: stone for path, stone in self._store.stones().items() if path not in written}
-        ours = (stone for path in written if isinstance(stone := self.record(path), Tombstone))
-        return {value_id(stone.title()): stone for stone in (*kept.values(), *ours)}
+        stones = {path: it for path, it in self._store.stones().items() if path not in written}
+        for path in written:
+            if isinstance(stone := self.record(path), Tombstone):
+                stones[path] = stone
+        by_file = {posixpath.basename(path)[:-5]: stone for path, stone in stones.items()}
+        return by_file | {value_id(stone.title()): stone for stone in stones.values()}
 
     def commit(self) -> None:
         """Make the changes. Files that would not change are left alone, without file events."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -246,7 +247,7 @@ def test_what_is_forgotten_or_rejected_is_not_told_any_more(ws: Workspace, how: 
 
 def test_the_commands_work_as_processes(project: Path) -> None:
     def run(*arguments: str) -> str:
-        command = ["loki-mem", *arguments]
+        command = [sys.executable, "-m", "loki_memory", *arguments]
         done = subprocess.run(command, cwd=project, check=True, capture_output=True, text=True)
         return done.stdout
 

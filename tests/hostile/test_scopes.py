@@ -149,18 +149,6 @@ def test_a_memory_of_a_session_is_opened_from_that_session_only(
     assert "zqsession" in call(place.own, "memory_get", memory_id=record.id, session="own")
 
 
-def test_five_sessions_of_one_caller_within_a_minute_are_one(tmp_path: Path) -> None:
-    error = {"type": "make", "message": "error: zqlink is broken", "resolution": "Use zqfix"}
-    with Workspace.init(tmp_path / "minute") as ws:
-        for number in range(5):
-            at = f"2026-01-20T09:00:{number:02}Z"
-            session = {"session": f"made-up-{number}", "agent": f"agent-{number}", "timestamp": at}
-            ws.record({"goal": "Build it", "errors_encountered": [error], **session})
-        ws.consolidate()
-        statuses = {record.document().get("status") for record in ws.list(kind="anti-pattern")}
-    assert statuses == {"candidate"}
-
-
 def test_five_sessions_on_five_days_are_five(tmp_path: Path) -> None:
     error = {"type": "make", "message": "error: zqlink is broken", "resolution": "Use zqfix"}
     with Workspace.init(tmp_path / "days") as ws:

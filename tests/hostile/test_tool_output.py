@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 from claude_lines import Transcript
-from poisoned import HOME, sessions, shared, take_in, told
 
+from hostile.poisoned import HOME, sessions, shared, take_in, told
 from loki_memory import Workspace
 
 GOAL = "Fix the total of the cart in {}"
