@@ -25,7 +25,7 @@ ODD = {
     "one dash": "-",
     "bytes that are no UTF-8": "\udcff\udcfe",
     "an id with such a byte": "fact-\udcff",
-    "a folder with such a byte": "/\udcc3(",
+    "a folder with such a byte": "sub/\udcc3(",
     "control characters": "a\x01\x1b[31m\x7f\r\n",
     "turned text": "\u202e\u2066x\u200b",
     "5,000 letters": "a" * 5000,

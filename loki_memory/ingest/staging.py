@@ -299,7 +299,9 @@ class Watermarks:
         return Watermark(found.path, sessions=found.sessions, refused=found.refused)
 
     def set(self, mark: Watermark) -> None:
-        disk.write_bytes(self._place(Path(mark.path)), orjson.dumps(mark._asdict()))
+        path = mark.path.encode("utf-8", "backslashreplace").decode()  # a name may be any bytes
+        named = mark._replace(path=path)
+        disk.write_bytes(self._place(Path(mark.path)), orjson.dumps(named._asdict()))
 
     def all(self) -> list[Watermark]:
         places = sorted(self._folder.glob("*.json"))
