@@ -180,7 +180,7 @@ def test_whatever_stands_in_the_file_stays(todo: Workspace, before: bytes) -> No
     path.write_bytes(before)
     after = todo.continuity(goal=GOAL).read_bytes()
     assert b"loki-memory:begin" in after
-    start = after.rindex(b"<!-- loki-memory:begin ", 0, after.index(b"Recalled from memory"))
+    start = after.rindex(b"<!-- loki-memory:begin ", 0, after.index(b"Recalled from this"))
     end = after.index(b"<!-- loki-memory:end -->", start) + len(b"<!-- loki-memory:end -->")
     around = after[:start] + after[end:]
     for line in before.splitlines():

@@ -18,6 +18,7 @@ LESSONS = [
     "macOS resolves `/var` to `/private/var`, so compare paths only after `realpath`.",
 ]
 REPORTS = {
+    "`go build ./... && mise run lint`": "is code without a sentence",
     "Added a helper for the date.": "tells what was done",
     "`setup.go` - Removed the second call of `EnsureIgnore()`.": "tells what was done",
     "The fix was to pass the type as the second argument.": "tells what was done",

@@ -138,6 +138,7 @@ _GUIDES = re.compile(  # it says what to do, why, or what not to rely on
 )
 _NAME = re.compile(r"`[^`]+`|\b\w*[a-z][A-Z]\w*\b(?:\(\))?|\b\w+_\w+\b(?:\(\))?|\b\w+\(\)")
 
+_ONLY_CODE = re.compile(r"`[^`]*`[.:;]?")
 _CALL = re.compile(r"\b\w+(?:\.\w+)*\([^)]*\)|\b[a-z]\w*\.[A-Z]\w*")
 
 
@@ -204,6 +205,7 @@ _OF_TYPE = {"gotcha": 1.5, "convention": 0.5, "rule": 0.5, "preference": 0.5}
 _OF_ALL: Rules = (
     ("orders one piece of work", lambda text: bool(_ORDERS.match(text))),
     ("is a question", lambda text: text.rstrip().endswith("?")),
+    ("is code without a sentence", lambda text: bool(_ONLY_CODE.fullmatch(text.strip()))),
     ("points to something that is not said", lambda text: bool(_POINTS.search(text))),
 )
 _OF_USERS: Rules = (
