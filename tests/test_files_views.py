@@ -692,3 +692,16 @@ def test_a_record_from_before_learnings_were_a_view_is_shown_once(ws: Workspace)
     ws.sync()
     assert [entry["id"] for entry in shown(ws, LEARNINGS)["learnings"]] == [name]
     assert [line.id for line in ws.browse.learnings()] == [name]
+
+
+def test_a_view_without_its_base_is_no_edit_of_what_it_shows(ws: Workspace) -> None:
+    """The index of episodes shows an outcome where the record has none."""
+    ws.record({"goal": "Build the parser"})
+    ws.sync()
+    [path] = ws.layout.memory.glob("episodic/*/*.json")
+    before = path.read_bytes()
+    shutil.rmtree(ws.layout.cache)
+    with Workspace.open(ws.layout.root) as again:
+        again.remember("Something else")
+        again.sync()
+    assert path.read_bytes() == before

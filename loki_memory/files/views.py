@@ -348,14 +348,15 @@ def _adopt(
         change.put(edit.record.changed(origin=origin), path)
         done.written.append(path)
         return
-    there = current.document()
+    there, shown = current.document(), entry_of(current)
     wanted = merged(there, edit.entry)
-    if wanted == there:
+    is_as_shown = all(shown.get(name) == value for name, value in _given(edit.entry).items())
+    if wanted == there or is_as_shown:  # a view shows defaults that a record leaves out
         return
     if is_theirs:
         done.told.append(not_ours(edit.view, edit.record.id))
         return
-    if before != hash_of(entry_of(current)):
+    if before != hash_of(shown):
         wanted = {**there, "conflicts": [*there.get("conflicts", []), _given(edit.entry)]}
         done.told.append(both_changed(path, edit.view))
     change.put(type(current).model_validate(wanted), path)
