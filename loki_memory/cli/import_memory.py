@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from loki_memory.install.edits import InstallStep
     from loki_memory.interop.import_memory import Imported
     from loki_memory.interop.sources.source import RefusedMemory
+    from loki_memory.workspace import Workspace
 
 _SHOWN = 40  # lines, about a screen; --json has all
 _SAMPLES = 3  # records that a plan shows
@@ -89,25 +90,34 @@ def import_command(
       loki-mem import rules README.md --plan
     """
     from loki_memory.interop.import_memory import ImportOptions
-    from loki_memory.interop.sources import SOURCES
 
-    if source in SOURCES and not name:
-        name = source
-    elif not os.path.exists(source):
-        raise click.UsageError(
-            f"{source!r} is no file, and not one of: {', '.join(sorted(SOURCES))}."
-        )
-    else:
-        path = Path(source)
-    if name is None and path is not None and _is_local_archive(path):
+    name, path = _place(source, path, name or "")
+    if not name and path is not None and _is_local_archive(path):
         _import_file(session, str(path), other_project, plan)
         return
     workspace = session.open()
     options = ImportOptions(scope or "", plan, other_project, as_is)
-    found = workspace.interop.import_memory(name or "", path, options)
+    found = workspace.interop.import_memory(name, path, options)
     step = workspace.interop.write_back(found.source, path, plan) if write_back else None
+    session.show(_output(workspace, found, step), lambda: _print(found, step))
+    remarks(workspace)
+
+
+def _place(source: str, path: Path | None, name: str) -> tuple[str, Path | None]:
+    """The name of the system, empty if PATH has to tell, and its file or folder."""
+    from loki_memory.interop.sources import SOURCES
+
+    if source in SOURCES and not name:
+        return source, path
+    if not os.path.exists(source):
+        known = ", ".join(sorted(SOURCES))
+        raise click.UsageError(f"{source!r} is no file, and not one of: {known}.")
+    return name, Path(source)
+
+
+def _output(workspace: Workspace, found: Imported, step: InstallStep | None) -> ImportOutput:
     records = [stored_record(workspace, record) for record in found.records]
-    result = ImportOutput(
+    return ImportOutput(
         found.source,
         found.planned,
         found.files,
@@ -117,8 +127,6 @@ def import_command(
         found.left_out,
         step,
     )
-    session.show(result, lambda: _print(found, step))
-    remarks(workspace)
 
 
 def _is_local_archive(path: Path) -> bool:
