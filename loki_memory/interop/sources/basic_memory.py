@@ -52,12 +52,7 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
 
 def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
-    for file in _files(path):
-        reading.files.append(str(file))
-        try:
-            _read_note(file, reading)
-        except InvalidRecord as error:
-            reading.refuse(file.name, "the file", str(error))
+    reading.read_each(_files(path), _read_note)
     return reading
 
 

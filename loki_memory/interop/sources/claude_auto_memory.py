@@ -6,7 +6,6 @@ import os
 import re
 from pathlib import Path
 
-from loki_memory.errors import InvalidConfig, InvalidRecord
 from loki_memory.interop.claude_memory import INDEX, files_in, statements
 from loki_memory.interop.sources.source import FoundMemory, ImportRequest, SourceReading, filled
 
@@ -31,14 +30,8 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - asked 
 def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
     inside = path / _INSIDE
-    for file in files_in(inside if (inside / INDEX).is_file() else path):
-        reading.files.append(str(file))
-        try:
-            _read_file(file, reading)
-        except (InvalidRecord, InvalidConfig) as error:
-            reading.refuse(file.name, "the file", str(error))
-        except OSError as error:
-            reading.refuse(file.name, "the file", error.strerror or str(error))
+    files = files_in(inside if (inside / INDEX).is_file() else path)
+    reading.read_each(files, _read_file)
     return reading
 
 

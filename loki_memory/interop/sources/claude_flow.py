@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from loki_memory.errors import InvalidRecord
 from loki_memory.interop.sources.foreign_database import has_tables, rows, tables
 from loki_memory.interop.sources.source import (
     FoundMemory,
@@ -65,12 +64,7 @@ def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 -
     database = path if path.is_file() and path.suffix != ".json" else _database(path)
     if database is not None:
         _read_database(database, reading)
-    for file in _json_files(path):
-        reading.files.append(str(file))
-        try:
-            _read_json(file, reading)
-        except InvalidRecord as error:
-            reading.refuse(file.name, "the file", str(error))
+    reading.read_each(_json_files(path), _read_json)
     return reading
 
 

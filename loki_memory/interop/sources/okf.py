@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from loki_memory.errors import InvalidRecord
 from loki_memory.interop.record_block import record_in
 from loki_memory.interop.sources.markdown_notes import Page, page_of, read_page, topic_fields
 from loki_memory.interop.sources.source import (
@@ -42,12 +41,8 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
 
 def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
-    for file in [path] if path.is_file() else files_below(path, "**/*.md"):
-        reading.files.append(str(file))
-        try:
-            _read_page(file, reading)
-        except InvalidRecord as error:
-            reading.refuse(file.name, "the page", str(error))
+    files = [path] if path.is_file() else files_below(path, "**/*.md")
+    reading.read_each(files, _read_page)
     return reading
 
 

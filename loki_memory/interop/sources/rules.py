@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loki_memory.errors import InvalidRecord
 from loki_memory.interop.sources.markdown_notes import page_of, read_page, topic_fields
 from loki_memory.interop.sources.source import (
     ImportRequest,
@@ -38,12 +37,8 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
 
 def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
-    for file in [path] if path.is_file() else _files(path):  # a file that is named is meant
-        reading.files.append(str(file))
-        try:
-            _read_file(file, reading)
-        except InvalidRecord as error:
-            reading.refuse(file.name, "the file", str(error))
+    files = [path] if path.is_file() else _files(path)  # a file that is named is meant
+    reading.read_each(files, _read_file)
     return reading
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loki_memory.errors import InvalidRecord
 from loki_memory.interop.sources.markdown_notes import page_of, read_page, topic_fields
 from loki_memory.interop.sources.source import ImportRequest, SourceReading, files_below
 
@@ -21,13 +20,13 @@ def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the pr
 
 def read(path: Path, request: ImportRequest) -> SourceReading:  # noqa: ARG001 - the protocol's signature
     reading = SourceReading.empty()
-    for file in [path] if path.is_file() else _files(path):  # a file that is named is meant
-        reading.files.append(str(file))
-        try:
-            read_page(file, page_of(file).body, reading, topic_fields(file))
-        except InvalidRecord as error:
-            reading.refuse(file.name, "the file", str(error))
+    files = [path] if path.is_file() else _files(path)  # a file that is named is meant
+    reading.read_each(files, _read_note)
     return reading
+
+
+def _read_note(path: Path, reading: SourceReading) -> None:
+    read_page(path, page_of(path).body, reading, topic_fields(path))
 
 
 def _files(path: Path) -> list[Path]:

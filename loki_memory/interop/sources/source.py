@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from loki_memory.errors import InvalidRecord
+from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.models.kinds import Kind
 from loki_memory.models.text import moment
 
@@ -60,6 +60,17 @@ class SourceReading(NamedTuple):
 
     def refuse(self, where: str, what: str, why: str, entries: int = 1) -> None:
         self.refused.append(RefusedMemory(where, what, why, entries))
+
+    def read_each(self, files: Iterable[Path], read: Callable[[Path, SourceReading], None]) -> None:
+        """Read files one by one; one that cannot be read is refused, and the others go on."""
+        for file in files:
+            self.files.append(str(file))
+            try:
+                read(file, self)
+            except LokiMemoryError as error:
+                self.refuse(file.name, "the file", str(error))
+            except OSError as error:
+                self.refuse(file.name, "the file", error.strerror or str(error))
 
 
 class ImportRequest(NamedTuple):
