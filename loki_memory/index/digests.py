@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 import sqlite3
 from collections import Counter
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
 
@@ -27,7 +28,7 @@ class Digests:
 
     def follow(self) -> None:
         """Have the connection tell of each row that comes or goes from here on."""
-        self._db.create_function("row_changed", -1, self._note)
+        self._db.create_function("row_changed", -1, _noting(self._rows, self._values))
         for table in TABLES:
             columns = _columns(self._db, table)
             for event, parts in _events(table):
@@ -39,10 +40,6 @@ class Digests:
                     f"CREATE TEMP TRIGGER IF NOT EXISTS {table}_{event} AFTER {event} "
                     f"ON main.{table} BEGIN {calls}; END"
                 )
-
-    def _note(self, table: str, sign: int, *values: object) -> None:
-        self._rows[table] += sign
-        self._values[table] ^= _hash(values)
 
     def store(self) -> None:
         """Apply the changes to what is stored."""
@@ -57,6 +54,16 @@ class Digests:
 
     def _put(self, table: str, rows: int, value: int) -> None:
         self._db.execute("INSERT OR REPLACE INTO digests VALUES (?, ?, ?)", (table, rows, value))
+
+
+def _noting(rows: Counter[str], values: Counter[str]) -> Callable[..., None]:
+    """The function that triggers call. It holds no connection, else the two never went away."""
+
+    def note(table: str, sign: int, *row: object) -> None:
+        rows[table] += sign
+        values[table] ^= _hash(row)
+
+    return note
 
 
 def damage(database: sqlite3.Connection) -> str:
