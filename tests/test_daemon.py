@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
 import signal
 import socket
@@ -13,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +152,7 @@ def test_a_signal_ends_it_and_leaves_nothing(
     assert children.split() == []
     handle = os.pidfd_open(watched)
     signal.pidfd_send_signal(handle, how)
-    ended, _, _ = select.select([handle], [], [], PATIENCE)
+    ended = wait([handle], PATIENCE)
     os.close(handle)
     assert ended
     assert not is_watched(ws.layout)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +155,7 @@ def test_a_killed_client_leaves_no_server(ws: Workspace, project: Path) -> None:
         assert client.stdout is not None
         left = os.pidfd_open(int(client.stdout.readline()))
         client.send_signal(signal.SIGKILL)
-        ended, _, _ = select.select([left], [], [], LONG)
+        ended = wait([left], LONG)
         os.close(left)
     assert ended
 
