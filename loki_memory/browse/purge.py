@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.editing import purge as records
 from loki_memory.errors import NotFound
 from loki_memory.files import disk
+from loki_memory.files.exports import exported_paths
 from loki_memory.files.lock import locked
 from loki_memory.files.store import failures_named
 from loki_memory.files.traces import files_below, is_traced, purge_file, spellings
-from loki_memory.ingest.local_archive import exported_paths
 from loki_memory.models.ids import ID, file_stem
 
 if TYPE_CHECKING:

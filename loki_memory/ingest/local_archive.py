@@ -22,19 +22,18 @@ from loki_memory.consolidation.publish import joined
 from loki_memory.errors import BadArchive, InvalidRecord, RejectedValue
 from loki_memory.files import disk
 from loki_memory.files.codec import MAX_BYTES, decode
+from loki_memory.files.exports import note_exports
 from loki_memory.files.layout import ARCHIVE, PRIVATE, archived_path, kind_of
 from loki_memory.files.project_key import has_remote, project_key
 from loki_memory.files.store import failures_named
 from loki_memory.models import Belief, Memory
 
 if TYPE_CHECKING:
-    from loki_memory.files.layout import Layout
     from loki_memory.files.store import Change
     from loki_memory.workspace import Workspace
 
 _FORMAT = "loki-memory local"
 _VERSION = 1
-_EXPORTS = "exports.json"  # in the local zone: where exports lie
 _MOST_LINE = 4 * MAX_BYTES  # a record whose characters are all escaped
 _MOST_BYTES = 1 << 29  # 10,000 sessions have some 100 MB
 _HEAD = 60  # bytes, in which the name of the format ends
@@ -79,26 +78,8 @@ def export_local(workspace: Workspace, path: Path) -> Exported:
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
-        _note_export(workspace.layout, path)
+        note_exports(workspace.layout, [path])
     return Exported(str(path), dict(sorted(counts.items())), len(uses), size)
-
-
-def _note_export(layout: Layout, path: Path) -> None:
-    """Note where an export lies, so that `purge` finds it."""
-    known = {*map(str, exported_paths(layout)), os.path.abspath(path)}
-    disk.write_bytes(layout.local / _EXPORTS, _line(sorted(known)))
-
-
-def exported_paths(layout: Layout) -> list[Path]:
-    """The places to which exports were written from here."""
-    data = disk.read_bytes(layout.local / _EXPORTS)
-    try:
-        found = orjson.loads(data) if data else []
-    except ValueError:
-        return []
-    return (
-        [Path(name) for name in found if isinstance(name, str)] if isinstance(found, list) else []
-    )
 
 
 def _project(workspace: Workspace) -> dict[str, str]:

@@ -17,6 +17,7 @@ import orjson
 from loki_memory.errors import BadArchive, InvalidRecord
 from loki_memory.files import disk, front_matter
 from loki_memory.files.codec import decode
+from loki_memory.files.exports import note_exports
 from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of
 from loki_memory.files.store import failures_named
 from loki_memory.interop.record_block import block_of, header, line_of
@@ -60,10 +61,12 @@ def export_memory(workspace: Workspace, path: Path, format_: str) -> ExportedMem
     files = sorted(stored_files(workspace.layout, unread), key=_order)
     with failures_named(path):
         if format_ == "okf":
-            _write_bundle(path, files, workspace.now())
+            written = _write_bundle(path, files, workspace.now())
         else:
             text = _lines(files) if format_ == "jsonl" else _page(files)
             write_new(path, text)
+            written = [path]
+        note_exports(workspace.layout, written)
     return ExportedMemory(str(path), format_, counts(files), unread)
 
 
@@ -78,6 +81,7 @@ def backup(workspace: Workspace, path: Path, unread: list[str]) -> list[StoredFi
     with failures_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_new(path, _lines(files), mode=0o600)
+        note_exports(workspace.layout, [path])
     return files
 
 
@@ -191,11 +195,11 @@ def _value(value: Any) -> str:
 # -- OKF ------------------------------------------------------------------------------------------
 
 
-def _write_bundle(top: Path, files: list[StoredFile], now: str) -> None:
-    """Write a folder of pages by kind, and an index that names each of them."""
+def _write_bundle(top: Path, files: list[StoredFile], now: str) -> list[Path]:
+    """Write a folder of pages by kind, and an index that names each of them; returns the files."""
     top.mkdir(parents=True)
     index = [f'---\nokf_version: "{_OKF}"\n---\n# Memory\n']
-    kind = ""
+    kind, written = "", [top / "index.md"]
     for record, path in files:
         if record.kind != kind:
             kind = record.kind
@@ -203,8 +207,10 @@ def _write_bundle(top: Path, files: list[StoredFile], now: str) -> None:
             index.append(f"\n## {_heading(kind)}\n\n")
         name = f"{kind}s/{_file_name(record, top)}"
         write_new(top / name, [_okf_page(record, path, now).encode()])
+        written.append(top / name)
         index.append(f"* [{_link_text(record.title())}]({name})\n")
-    write_new(top / "index.md", [line.encode() for line in index])
+    write_new(written[0], [line.encode() for line in index])
+    return written
 
 
 def _file_name(record: Memory, top: Path) -> str:

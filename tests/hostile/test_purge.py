@@ -16,7 +16,9 @@ from conftest import git
 
 from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord, NotFound
+from loki_memory.ingest.local_archive import export_local
 from loki_memory.ingest.run import ingest
+from loki_memory.interop.export_memory import FORMATS, backup, export_memory
 
 SAYING = "the heron sleeps at " + "quay forty-one"
 
@@ -78,8 +80,6 @@ def test_a_purged_text_is_gone_from_every_byte(ws: Workspace, tmp_path: Path) ->
     spread(ws)
     told = Transcript("s-2").say(f"Is it true that {SAYING}?").reply(f"Yes: {SAYING}.")
     ingest(ws, [told.call("Bash", "ok", command="ls").write(tmp_path / "a.jsonl")])
-    from loki_memory.ingest.local_archive import export_local
-
     export_local(ws, tmp_path / "local.jsonl")
     assert len(traces(ws, SAYING)) > 10
     done = ws.care.purge(SAYING)
@@ -89,6 +89,20 @@ def test_a_purged_text_is_gone_from_every_byte(ws: Workspace, tmp_path: Path) ->
     assert any("[PURGED]" in memory.title() for memory in ws.list())
     assert "[PURGED]" in (ws.layout.loki / "CONTINUITY.md").read_text(encoding="utf-8")
     assert ws.care.problems() == []
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_purged_text_is_gone_from_what_was_exported(
+    ws: Workspace, tmp_path: Path, format_: str
+) -> None:
+    ws.remember(SAYING)
+    there = tmp_path / "exported"
+    export_memory(ws, there, format_)
+    backup(ws, tmp_path / "backup.jsonl", [])
+    ws.care.purge(SAYING)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert there in [*files, *(path.parent for path in files)]
+    assert [path for path in files if SAYING.encode() in path.read_bytes()] == []
 
 
 def test_a_purged_memory_takes_along_what_was_derived_from_it_alone(ws: Workspace) -> None:
