@@ -15,14 +15,13 @@ from loki_memory.browse.topics import (
     Timeline,
     Topic,
     grouped,
-    line,
     overview,
     timeline,
     topics,
     within,
 )
 from loki_memory.index.queries import TopicMember
-from loki_memory.models.text import tokens
+from loki_memory.models.text import printable_line, tokens
 
 NOW = "2026-01-17T09:00:00Z"
 
@@ -261,6 +260,6 @@ def test_timelines_of_several_indexes_are_one_newest_first() -> None:
 
 @given(st.text(max_size=50), st.integers(2, 40))
 def test_a_line_is_one_line_of_harmless_characters(text: str, width: int) -> None:
-    shown = line(text, width)
+    shown = printable_line(text, width)
     assert len(shown) <= width
     assert shown.isprintable()

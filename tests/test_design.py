@@ -187,7 +187,7 @@ NOT_YET: dict[str, set[str]] = {
     "hooks": {"daemon", "history", "ingest", "injection", "team"},
     "injection": {"ingest"},
     "integrity": {"editing", "history"},
-    "mcp": {"browse", "home", "injection"},
+    "mcp": {"home"},
     "team": {"continuity", "history", "ingest"},
 }
 # Parts that are imported for annotations only, besides Workspace, Home and Homes.
@@ -206,7 +206,7 @@ FOR_TYPES: dict[str, set[str]] = {
         "sync",
     },
     "consolidation": {"config"},
-    "mcp": {"history", "recall"},
+    "mcp": {"browse", "history", "recall"},
 }
 FACE = 40  # public names of a workspace, sub-faces and parts among them; may only get smaller
 HEAVY = {"sklearn", "scipy", "git", "mcp", "jinja2", "watchdog", "model2vec", "numpy"}

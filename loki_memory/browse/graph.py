@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from loki_memory.browse.topics import line
 from loki_memory.index.graph import relations_at, source_of_link
 from loki_memory.index.index import Index
 from loki_memory.index.queries import heading
+from loki_memory.models.text import printable_line
 
 _NODES = 40  # more do not fit on a screen
 _NAME, _LABEL = 90, 60  # characters
@@ -32,8 +32,10 @@ class Node(NamedTuple):
     def lines(self) -> list[str]:
         """The name, and the title if there is one."""
         state = "" if self.status in {"active", ""} else f" ({self.status})"
-        title = line(self.title, _LABEL) + state
-        return [line(self.id, _NAME), title] if title else [line(self.id, _NAME)]
+        title = printable_line(self.title, _LABEL) + state
+        return (
+            [printable_line(self.id, _NAME), title] if title else [printable_line(self.id, _NAME)]
+        )
 
 
 class GraphEdge(NamedTuple):
@@ -45,6 +47,9 @@ class GraphEdge(NamedTuple):
 
     def other(self, end: str) -> str:
         return self.target if end == self.source else self.source
+
+    def label(self) -> str:
+        return printable_line(self.relation, _LABEL)
 
 
 class Graph(NamedTuple):
@@ -118,7 +123,7 @@ def draw(graph: Graph) -> str:
 
 
 def _branch(edge: GraphEdge, end: str) -> str:
-    return f"{line(edge.relation, _LABEL)} {'→' if edge.source == end else '←'}"
+    return f"{edge.label()} {'→' if edge.source == end else '←'}"
 
 
 def _node_text(node: Node, *, again: bool) -> str:
@@ -140,7 +145,7 @@ def dot(graph: Graph) -> str:
             ),
             *(
                 f"  {numbers[edge.source]} -> {numbers[edge.target]} "
-                f'[label="{_dot_text(line(edge.relation, _LABEL))}"];'
+                f'[label="{_dot_text(edge.label())}"];'
                 for edge in graph.edges
             ),
             "}",
@@ -163,7 +168,7 @@ def mermaid(graph: Graph) -> str:
                 for node in graph.nodes
             ),
             *(
-                f'  {numbers[edge.source]} -->|"{_mermaid_text(line(edge.relation, _LABEL))}"| '
+                f'  {numbers[edge.source]} -->|"{_mermaid_text(edge.label())}"| '
                 f"{numbers[edge.target]}"
                 for edge in graph.edges
             ),

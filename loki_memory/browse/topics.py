@@ -17,20 +17,12 @@ from loki_memory.index import queries
 from loki_memory.index.graph import associations
 from loki_memory.index.index import Index
 from loki_memory.index.queries import TopicMember
-from loki_memory.models.text import shorten, tokens
+from loki_memory.models.text import printable_line, tokens
 
 TOPICS_BUDGET, TIMELINE_BUDGET = 100, 500
 DECISIONS = ("decision", "decisions", "architecture", "adr")
 _ACTIONS, _DECISIONS = 100, 50  # as many as Loki Mode keeps in its timeline
 _TITLE = 90  # characters
-
-
-def line(text: str, width: int) -> str:
-    """Put text on one line, without control characters, cut to a width."""
-    text = "".join(
-        c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split())
-    )
-    return shorten(text, width)
 
 
 # -- topics ----------------------------------------------------------------------------------------
@@ -49,7 +41,7 @@ class Topic(NamedTuple):
     def line(self) -> str:
         name = self.title if ":" in self.id else f"[{self.id}] {self.title}"
         number = "1 memory" if self.memories == 1 else f"{self.memories:,} memories"
-        return f"{line(name, _TITLE)}: {number}, {self.tokens:,} tokens"
+        return f"{printable_line(name, _TITLE)}: {number}, {self.tokens:,} tokens"
 
 
 class Topics(NamedTuple):
@@ -159,7 +151,13 @@ class Item(NamedTuple):
 
     def line(self) -> str:
         outcome = self.outcome and f"({self.outcome})"
-        parts = (self.at[:10], self.agent, line(self.text, _TITLE), outcome, f"[{self.id}]")
+        parts = (
+            self.at[:10],
+            self.agent,
+            printable_line(self.text, _TITLE),
+            outcome,
+            f"[{self.id}]",
+        )
         return " ".join(part for part in parts if part)
 
 

@@ -7,7 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.continuity.block import sealed
-from loki_memory.injection.fence import fenced
 from loki_memory.injection.line import (
     GOAL_LIMIT,
     TEXT_LIMIT,
@@ -16,6 +15,7 @@ from loki_memory.injection.line import (
     labelled,
     one_line,
 )
+from loki_memory.models.fence import fenced
 from loki_memory.models.text import BYTES_PER_TOKEN
 from loki_memory.resources import template
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from loki_memory import __version__
 from loki_memory.errors import LokiMemoryError
 from loki_memory.hooks.event import COMMAND_TOOLS, FILE_TOOLS, Event, parsed
-from loki_memory.injection.fence import BEGIN, END, defused, fenced
+from loki_memory.models.fence import BEGIN, END, defused, fenced
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.injection.fence import defused
 from loki_memory.models.diagnostics import rule
+from loki_memory.models.fence import defused
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import KINDS
 from loki_memory.models.prompt_injection import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from loki_memory.browse.topics import line
 from loki_memory.mcp import arguments as given
 from loki_memory.mcp.answers import Blamed, Checked, Finding, Noted, Source, Step
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, reached
+from loki_memory.models.text import printable_line
 
 if TYPE_CHECKING:
     from loki_memory.history import blame as tracing
@@ -29,7 +29,7 @@ def blame(workspace: Workspace, memory_id: given.MemoryId, cursor: given.Cursor 
     return Blamed(
         id=found.id,
         kind=found.kind,
-        title=line(found.title, WIDTH),
+        title=printable_line(found.title, WIDTH),
         status=found.status,
         confidence=found.confidence,
         stated_by=found.stated_by,
@@ -44,7 +44,7 @@ def _source(source: tracing.BlameSource) -> Source:
     return Source(
         id=source.id,
         speaks=source.speaks,
-        goal=line(source.goal, WIDTH),
+        goal=printable_line(source.goal, WIDTH),
         outcome=source.outcome,
         agent=source.agent,
         commit=source.commit,
@@ -54,7 +54,7 @@ def _source(source: tracing.BlameSource) -> Source:
 
 
 def _step(step: tracing.BlameStep) -> Step:
-    changes = [line(text, WIDTH) for text, _ in step.lines()]
+    changes = [printable_line(text, WIDTH) for text, _ in step.lines()]
     return Step(commit=step.commit, at=step.at, by=step.agent or step.author, changes=changes)
 
 
@@ -93,4 +93,4 @@ def verify(workspace: Workspace, cursor: given.Cursor = None) -> Checked:
 
 
 def _cited(paths: Iterable[str]) -> str:
-    return line(f"cites {', '.join(paths)}, changed since", WIDTH)
+    return printable_line(f"cites {', '.join(paths)}, changed since", WIDTH)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from loki_memory.browse.topics import line
 from loki_memory.errors import InvalidRecord, LokiMemoryError, NotFound
 from loki_memory.mcp.answers import Hit, Linked, Opened, Stored
 from loki_memory.mcp.paging import fits, piece
 from loki_memory.models.kinds import article
+from loki_memory.models.text import printable_line
 from loki_memory.models.worded_lesson import refuse_long
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def in_a_line(found: Recollection) -> Hit:
     return Hit(
         id=found.id,
         kind=found.kind,
-        title=line(found.title, WIDTH),
-        remedy=line(found.remedy, WIDTH),
-        why=[line(reason, WIDTH) for reason in found.why],
+        title=printable_line(found.title, WIDTH),
+        remedy=printable_line(found.remedy, WIDTH),
+        why=[printable_line(reason, WIDTH) for reason in found.why],
         score=round(found.score, 3),
         confidence=found.confidence,
         evidence=found.evidence,
@@ -62,7 +62,7 @@ def opened(
     whole = Opened(
         id=record.id,
         kind=record.kind,
-        title=line(record.title(), WIDTH),
+        title=printable_line(record.title(), WIDTH),
         path=str(workspace.browse.where(memory_id)),
         record=record.document(),
         links=[Linked(relation=relation, id=other) for relation, other in out],
@@ -109,7 +109,7 @@ def stored(workspace: Workspace, record: Memory) -> Stored:
     return Stored(
         id=record.id,
         kind=record.kind,
-        title=line(record.title(), WIDTH),
+        title=printable_line(record.title(), WIDTH),
         path=_path(workspace, record.id),
         status=getattr(record, "status", None) or "",
     )

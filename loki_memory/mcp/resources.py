@@ -15,9 +15,9 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resources import ResourceSecurity
 
 from loki_memory.errors import LokiMemoryError, NotFound
-from loki_memory.injection.fence import defused_value, fenced, inert_json
 from loki_memory.mcp.projects import Projects
 from loki_memory.mcp.records import reached
+from loki_memory.models.fence import defused_value, fenced, inert_json
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace

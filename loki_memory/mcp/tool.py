@@ -17,11 +17,11 @@ from mcp.server.mcpserver.tools import Tool as SdkTool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from loki_memory.errors import LokiMemoryError
-from loki_memory.injection.fence import defused, defused_value, inert_json
 from loki_memory.mcp.arguments import Project
 from loki_memory.mcp.checked_tool import CheckedTool
 from loki_memory.mcp.paging import ANSWER_TOKENS
 from loki_memory.mcp.projects import Projects
+from loki_memory.models.fence import defused, defused_value, inert_json
 from loki_memory.models.text import BYTES_PER_TOKEN
 from loki_memory.workspace import quotable
 

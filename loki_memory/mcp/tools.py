@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from loki_memory.browse.topics import line
 from loki_memory.errors import InvalidRecord
 from loki_memory.mcp import arguments as given
 from loki_memory.mcp.answers import (
@@ -26,6 +25,7 @@ from loki_memory.mcp.evidence_tools import blame, feedback, verify
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, in_a_line, opened, reached, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, Tool
+from loki_memory.models.text import printable_line
 from loki_memory.models.worded_lesson import lesson as worded_lesson
 from loki_memory.models.worded_lesson import refuse_long
 
@@ -317,7 +317,7 @@ def status(workspace: Workspace) -> State:
         topics=[
             TopicLine(
                 id=topic.id,
-                title=line(topic.title, WIDTH),
+                title=printable_line(topic.title, WIDTH),
                 memories=topic.memories,
                 tokens=topic.tokens,
             )
@@ -325,7 +325,7 @@ def status(workspace: Workspace) -> State:
         ],
         more_topics=topics.more,
         open_handoffs=[
-            Named(id=handoff.id, title=line(handoff.title, WIDTH)) for handoff in handoffs
+            Named(id=handoff.id, title=printable_line(handoff.title, WIDTH)) for handoff in handoffs
         ],
     )
 

@@ -133,6 +133,13 @@ def shorten(text: str, width: int, *, at_word: bool = False) -> str:
     return ((kept.rpartition(" ")[0] or kept) if at_word else kept).rstrip() + "…"
 
 
+def printable_line(text: str, width: int) -> str:
+    """Put text on one line, without control characters, cut to a width."""
+    line = " ".join(text.split())
+    shown = (c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return shorten("".join(shown), width)
+
+
 # -- What a text says of places and of cases ------------------------------------------------------
 
 

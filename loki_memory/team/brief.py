@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import GitFailed, NoLedger, NotFound
 from loki_memory.index.gate import UNTRUSTED
-from loki_memory.injection.fence import fenced
 from loki_memory.injection.gate import withheld
 from loki_memory.injection.line import TEXT_LIMIT, BulletLine, bullet, gist, one_line
 from loki_memory.integrity.citations import has_changed
+from loki_memory.models.fence import fenced
 from loki_memory.models.text import BYTES_PER_TOKEN, tokens
 from loki_memory.team.ledgers import handoffs_to, ledger_of
 

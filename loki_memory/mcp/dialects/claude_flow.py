@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from loki_memory.browse.topics import line
 from loki_memory.errors import InvalidRecord, LokiMemoryError, NotFound
 from loki_memory.mcp.answers import Answer, Named, Opened, Paged, Removed, Stored
 from loki_memory.mcp.arguments import Actions, Cursor, HowMany, Outcome, Query, Score, Text
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, opened, reworded, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, REMOVES, Tool
+from loki_memory.models.text import printable_line
 from loki_memory.models.worded_lesson import refuse_long
 
 if TYPE_CHECKING:
@@ -165,9 +165,9 @@ def _entry(memory: Memory, score: float) -> Entry:
     key, colon, value = memory.title().partition(_COLON)
     return Entry(
         id=memory.id,
-        key=line(key, WIDTH) if colon else memory.id,
-        namespace=line(_namespace(memory), WIDTH),
-        value=line(value or key, WIDTH),
+        key=printable_line(key, WIDTH) if colon else memory.id,
+        namespace=printable_line(_namespace(memory), WIDTH),
+        value=printable_line(value or key, WIDTH),
         score=score,
     )
 
@@ -201,7 +201,7 @@ def store_pattern(
     learned = _derived(workspace, episode.id)
     if not learned and outcome == "success":
         learned = [_as_worded(workspace, pattern, type, confidence, episode.id)]
-    names = [Named(id=memory.id, title=line(memory.title(), WIDTH)) for memory in learned]
+    names = [Named(id=memory.id, title=printable_line(memory.title(), WIDTH)) for memory in learned]
     return Distilled(episode=episode.id, patterns=names)
 
 
@@ -262,7 +262,7 @@ def _learned(hit: Recollection, speak_for: int, against: int) -> LearnedPattern:
     return LearnedPattern(
         id=hit.id,
         kind=hit.kind,
-        pattern=line(hit.title, WIDTH),
+        pattern=printable_line(hit.title, WIDTH),
         score=round(hit.score * (0.5 + rate), 3),
         success_rate=round(rate, 3),
         evidence=speak_for + against,

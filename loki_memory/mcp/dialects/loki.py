@@ -9,7 +9,6 @@ import orjson
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from loki_memory.browse.topics import line
 from loki_memory.mcp.answers import Paged, Recalled, Removed, Stored
 from loki_memory.mcp.arguments import (
     Cursor,
@@ -27,6 +26,7 @@ from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, REMOVES, Tool
 from loki_memory.mcp.tools import recall
+from loki_memory.models.text import printable_line
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -131,7 +131,8 @@ def consolidate(
     since = f"{now - timedelta(hours=since_hours):%Y-%m-%dT%H:%M:%SZ}"
     report = workspace.consolidate(since=since)
     steps = [
-        Step(what=step.what, id=step.id, title=line(step.title, WIDTH)) for step in report.steps
+        Step(what=step.what, id=step.id, title=printable_line(step.title, WIDTH))
+        for step in report.steps
     ]
     shown = page(steps, cursor, str(since_hours))
     return Consolidated(
@@ -146,7 +147,7 @@ def learnings(workspace: Workspace, limit: HowMany = 50, cursor: Cursor = None) 
     """List what was learned from errors, newest first."""
     found = workspace.browse.learnings()[:limit]
     lessons = [
-        Lesson(id=learning.id, at=learning.at, lesson=line(learning.title, WIDTH))
+        Lesson(id=learning.id, at=learning.at, lesson=printable_line(learning.title, WIDTH))
         for learning in found
     ]
     shown = page(lessons, cursor, str(limit))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from loki_memory.browse.topics import line
 from loki_memory.mcp.answers import Answer, Named, Paged, Removed, Stored, TopicLine
 from loki_memory.mcp.arguments import Cursor, Deep, HowMany, MemoryId, Parent, Query, Text, Topic
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, opened, reworded, stored
 from loki_memory.mcp.tool import ADDS, READS, REMOVES, Tool
+from loki_memory.models.text import printable_line
 from loki_memory.models.worded_lesson import refuse_long
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def query_memory(
     for hit in workspace.recall(topic, _LOOKED_AT):
         level = depth_of(workspace.get(hit.id))
         if level == depth or level >= _DETAIL <= depth:
-            summary = line(hit.title, WIDTH)
+            summary = printable_line(hit.title, WIDTH)
             found.append(
                 Summary(id=hit.id, depth=level, summary=summary, score=round(hit.score, 3))
             )
@@ -233,7 +233,9 @@ def _top(workspace: Workspace, memory_id: str) -> str:
 
 
 def _drawn(branch: Branch, level: int = 0) -> list[str]:
-    own = f"{'  ' * level}[{branch.id}] {line(branch.title, WIDTH)} ({branch.below} below)"
+    own = (
+        f"{'  ' * level}[{branch.id}] {printable_line(branch.title, WIDTH)} ({branch.below} below)"
+    )
     return [own, *(drawn for child in branch.children for drawn in _drawn(child, level + 1))]
 
 
@@ -247,7 +249,7 @@ def traverse_memory(
 
 def _neighbours(workspace: Workspace, memory_id: str, way: str) -> list[Named]:
     found = workspace.browse.traverse(memory_id, way)
-    return [Named(id=memory.id, title=line(memory.title, WIDTH)) for memory in found]
+    return [Named(id=memory.id, title=printable_line(memory.title, WIDTH)) for memory in found]
 
 
 def store_memory(
@@ -267,7 +269,7 @@ def list_topics(workspace: Workspace) -> Topics:
     topics = [
         TopicLine(
             id=topic.id,
-            title=line(topic.title, WIDTH),
+            title=printable_line(topic.title, WIDTH),
             memories=topic.memories,
             tokens=topic.tokens,
         )

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from loki_memory.browse.topics import line
 from loki_memory.mcp.answers import Answer, Named, Paged, Stored
 from loki_memory.mcp.arguments import Cursor, HowMany, Importance, Query
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, stored
 from loki_memory.mcp.tool import ADDS, READS, REMOVES, Tool
+from loki_memory.models.text import printable_line
 
 if TYPE_CHECKING:
     from loki_memory.models import Memory
@@ -82,7 +82,7 @@ def search(
         Remembered(
             id=hit.id,
             type=_type(workspace.get(hit.id)),
-            content=line(hit.title, WIDTH),
+            content=printable_line(hit.title, WIDTH),
             score=round(hit.score, 3),
         )
         for hit in workspace.recall(query, wanted, scope=scope)
@@ -131,7 +131,10 @@ def forget(workspace: Workspace, query: Query, confirm: Confirm = False) -> Forg
     gone = [name for hit in matching for name in forgotten(workspace, hit.id)] if confirm else []
     return Forgotten(
         matches=len(matching),
-        preview=[Named(id=hit.id, title=line(hit.title, WIDTH)) for hit in matching[:_PREVIEWED]],
+        preview=[
+            Named(id=hit.id, title=printable_line(hit.title, WIDTH))
+            for hit in matching[:_PREVIEWED]
+        ],
         forgotten=gone,
     )
 
