@@ -21,6 +21,7 @@ from test_daemon_watcher import FAILED, PATIENCE, wait_for, write_episode
 
 import loki_memory
 from loki_memory import Workspace
+from loki_memory.cli import run as run_command_line
 from loki_memory.daemon import client, protocol, server
 from loki_memory.daemon.process import is_watched, place
 from loki_memory.daemon.run_command import CommandRunner
@@ -316,13 +317,13 @@ def request(folder: Path, *words: str, variables: Mapping[str, str] | None = Non
     ids=" ".join,
 )
 def test_only_commands_that_read_are_done(ws: Workspace, project: Path, words: list[str]) -> None:
-    assert CommandRunner(ws).answer(request(project, *words), False) is None
+    assert CommandRunner(ws, run_command_line).answer(request(project, *words), False) is None
 
 
 def test_another_workspace_is_refused(ws: Workspace, project: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     Workspace.init(other)
-    desk = CommandRunner(ws)
+    desk = CommandRunner(ws, run_command_line)
     assert desk.answer(request(other, "status"), False) is None
     assert desk.answer(request(project, "-C", str(other), "status"), False) is None
     assert desk.answer(request(tmp_path / "gone", "status"), False) is None
@@ -334,7 +335,9 @@ def test_another_workspace_is_refused(ws: Workspace, project: Path, tmp_path: Pa
 def test_a_request_leaves_the_process_as_it_was(ws: Workspace, project: Path) -> None:
     before = dict(os.environ), Path.cwd(), sys.argv, sys.stdin, sys.stdout, sys.stderr
     variables = {"LOKI_RECALL_FLOOR": "0", "CLAUDE_PROJECT_DIR": "/x"}
-    answer = CommandRunner(ws).answer(request(project, "status", variables=variables), False)
+    answer = CommandRunner(ws, run_command_line).answer(
+        request(project, "status", variables=variables), False
+    )
     assert answer is not None
     assert answer.code == 0
     assert (dict(os.environ), Path.cwd(), sys.argv, sys.stdin, sys.stdout, sys.stderr) == before

@@ -174,7 +174,6 @@ MAY_IMPORT: dict[str, set[str]] = {
 NOT_YET: dict[str, set[str]] = {
     "cli": {"browse", "history", "ingest", "install", "interop", "team"},
     "daemon": {
-        "cli",
         "consolidation",
         "continuity",
         "files",
@@ -187,7 +186,6 @@ NOT_YET: dict[str, set[str]] = {
     "hooks": {"daemon", "history", "ingest", "injection", "team"},
     "injection": {"ingest"},
     "integrity": {"editing", "history"},
-    "mcp": {"home"},
     "team": {"continuity", "history", "ingest"},
 }
 # Parts that are imported for annotations only, besides Workspace, Home and Homes.
@@ -206,7 +204,7 @@ FOR_TYPES: dict[str, set[str]] = {
         "sync",
     },
     "consolidation": {"config"},
-    "mcp": {"browse", "history", "recall"},
+    "mcp": {"browse", "history", "injection", "recall"},
 }
 FACE = 40  # public names of a workspace, sub-faces and parts among them; may only get smaller
 HEAVY = {"sklearn", "scipy", "git", "mcp", "jinja2", "watchdog", "model2vec", "numpy"}

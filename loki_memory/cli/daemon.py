@@ -91,11 +91,12 @@ def _look_once(session: Session, workspace: Workspace, log: Callable[[str], None
 
 
 def _watch(workspace: Workspace, log: Callable[[str], None], *, until_idle: bool) -> None:
+    from loki_memory.cli import run
     from loki_memory.daemon.run_command import CommandRunner
     from loki_memory.daemon.server import watch
 
     idle_minutes = workspace.config.get("daemon.idle_minutes") if until_idle else 0
-    watch(workspace, CommandRunner(workspace).answer, log, idle_minutes)
+    watch(workspace, CommandRunner(workspace, run).answer, log, idle_minutes)
 
 
 @command("daemon")

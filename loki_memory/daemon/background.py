@@ -21,7 +21,7 @@ from loki_memory.errors import GitFailed, LokiMemoryError, NotFound, TrackedByGi
 from loki_memory.files.layout import PRIVATE, Layout
 from loki_memory.files.store import Change, Store
 from loki_memory.files.views import edited_views
-from loki_memory.home import Home, user_home
+from loki_memory.home import Home
 from loki_memory.ingest.record import FEW
 from loki_memory.workspace import Workspace
 
@@ -101,7 +101,7 @@ class Background:
         self.standing = BackgroundState()
         self._log = log
         self._known: set[str] | None = None  # episodes; None before the first round
-        self._settings = settings_stamp(workspace.layout)
+        self._settings = workspace.home.settings_stamp()
         self._last: _Look | None = None
         self._transcripts: set[tuple[str, int, int]] = set()
         self._looked_for_transcripts = float("-inf")
@@ -169,7 +169,7 @@ class Background:
 
     def _read_settings(self) -> None:
         """Apply settings that were changed since they were read."""
-        stamps = settings_stamp(self.workspace.layout)
+        stamps = self.workspace.home.settings_stamp()
         if stamps != self._settings:
             self.workspace.home.__dict__.pop("config", None)
         self._settings = stamps
@@ -294,16 +294,6 @@ class Background:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def settings_stamp(layout: Layout) -> list[tuple[int, int]]:
-    """The stamps of the workspace's and the user's settings, which change with every edit."""
-    found = []
-    for path in (layout.loki / "config.toml", user_home() / "config.toml"):
-        with suppress(OSError):
-            status = os.stat(path)
-            found.append((status.st_mtime_ns, status.st_ino))
-    return found
 
 
 def _transcripts() -> Iterator[tuple[str, int, int]]:

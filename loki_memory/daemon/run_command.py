@@ -9,15 +9,13 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
-from loki_memory.cli import run
 from loki_memory.daemon import client, protocol
-from loki_memory.daemon.background import settings_stamp
 from loki_memory.daemon.server import Reply, Request
 from loki_memory.errors import LokiMemoryError
-from loki_memory.home import Home
 from loki_memory.workspace import Workspace, kept
 
 _UNKNOWN = 1
@@ -26,8 +24,10 @@ _UNKNOWN = 1
 class CommandRunner:
     """A runner of commands for one workspace, which it keeps open in between."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._layout = workspace.layout
+    def __init__(self, workspace: Workspace, program: Callable[[], NoReturn]) -> None:
+        """`program` runs the command line of this process, and exits."""
+        self._home = workspace.home
+        self._program = program
         self._name = protocol.name_of(workspace.layout.loki)
         self._open: Workspace | None = None
         self._opened_with: object = None
@@ -51,18 +51,24 @@ class CommandRunner:
         if is_current:
             workspace.home.assume_scanned()
         with kept(workspace):
-            code = _exit_code()
+            code = self._exit_code()
         return Reply(code, streams.out.getvalue(), streams.complaints.getvalue())
 
     def _workspace(self, environment: dict[str, str]) -> Workspace:
         """The workspace, opened anew if settings or the client's variables changed."""
         variables = {n: v for n, v in environment.items() if n.startswith(("LOKI_", "HOME"))}
-        now = (settings_stamp(self._layout), variables)
+        now = (self._home.settings_stamp(), variables)
         if self._open is None or now != self._opened_with:
             if self._open is not None:
                 self._open.close()
-            self._open, self._opened_with = Workspace(Home(self._layout)), now
+            self._open, self._opened_with = Workspace(self._home.opened_anew()), now
         return self._open
+
+    def _exit_code(self) -> int:
+        try:
+            self._program()
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else _UNKNOWN
 
 
 class Streams:
@@ -103,10 +109,3 @@ def _exchange(old: dict[str, str], new: dict[str, str]) -> None:
     for name in old.keys() - new.keys():
         del os.environ[name]
     os.environ.update({name: value for name, value in new.items() if old.get(name) != value})
-
-
-def _exit_code() -> int:
-    try:
-        run()
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else _UNKNOWN

@@ -12,7 +12,7 @@ from loki_memory.errors import StoreFailed
 from loki_memory.files import workspace_trust, zones
 from loki_memory.files.layout import Layout, git_home, may_be_tracked, view_kind
 from loki_memory.home import lookup
-from loki_memory.home.place import confirmed_settings, settings_of, user_layout
+from loki_memory.home.place import confirmed_settings, settings_of, user_home, user_layout
 from loki_memory.home.upkeep import Fresh, Upkeep
 from loki_memory.index.index import Index, Summary
 from loki_memory.sync import Changes, Progress
@@ -48,6 +48,10 @@ class Home:
     def of_user(cls) -> Self:
         """The user's own folder: `~/.loki`, or the one that LOKI_HOME names."""
         return cls(user_layout(), is_user=True)
+
+    def opened_anew(self) -> Home:
+        """The same folder, without anything that this process keeps of it."""
+        return Home(self.layout, is_user=self.is_user)
 
     # -- its parts -----------------------------------------------------------------------------
 
@@ -143,6 +147,12 @@ class Home:
         return brought_content(self, path, review_counts=review_counts)
 
     # -- its folder ----------------------------------------------------------------------------
+
+    def settings_stamp(self) -> tuple[object, ...]:
+        """Stamps of what a home reads once: its settings, the user's, and the user's memory."""
+        user = user_home()
+        files = (self.layout.loki / "config.toml", user / "config.toml")
+        return (*map(_stamp, files), (user / "memory").is_dir())
 
     def settle_in(self) -> None:
         """Make the folders, the settings file and the .gitignore, unless they are there."""
@@ -295,3 +305,11 @@ class Home:
         if self.is_user and getattr(record, "scope", "user") != "user":
             return record.changed(scope="user")
         return record
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -13,7 +13,6 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,7 +57,7 @@ class Projects:
                 field="project",
                 advice="Whoever starts the server can add folders: loki-mem mcp --within DIR.",
             )
-        settings = _settings(workspace)
+        settings = workspace.home.settings_stamp()
         with self._lock:
             held = self._held.get(workspace.layout)
             if held is None or held.settings != settings:
@@ -120,19 +119,3 @@ def folder(project: str | None) -> str | None:
         return os.path.expanduser(project)
     environment = os.environ
     return environment.get("LOKI_WORKSPACE") or environment.get("CLAUDE_PROJECT_DIR") or None
-
-
-def _settings(workspace: Workspace) -> tuple[object, ...]:
-    """Stamps of what a workspace reads once: its settings, the user's, and the user's memory."""
-    from loki_memory.home import user_home
-
-    files = (workspace.layout.loki / "config.toml", user_home() / "config.toml")
-    return (*map(_stamp, files), (user_home() / "memory").is_dir())
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
