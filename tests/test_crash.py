@@ -1,7 +1,7 @@
 """kill -9 at random moments: what was acknowledged is there, what was not is there wholly or not.
 
-LOKI_TEST_LONG=1 kills ten times as often. The moments come from a fixed seed, and what they hit
-depends on the machine all the same.
+LOKI_TEST_LONG=1 kills ten times as often, LOKI_TEST_KILLS says how often. The moments come from a
+fixed seed, and what they hit depends on the machine all the same.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from conftest import git
 from processes import LONG, crash, hear, leftovers, rebuilt_digest, record_files, start, tell
 from processes.victim import ACTIONS, BULK, COUNTER
 
@@ -30,8 +31,9 @@ from loki_memory.files.layout import place
 from loki_memory.index.revision import Revision
 from loki_memory.models import parse
 
-KILLS = 100 if LONG else 10  # of each action
+KILLS = int(os.environ.get("LOKI_TEST_KILLS", "100" if LONG else "10"))  # of each action
 _LONGEST_DELAY = 0.03  # seconds; most calls take less
+_LONGER_DELAYS = {"consolidate": 0.6, "ingest": 0.2, "commit": 0.2, "publish": 0.1, "gc": 0.1}
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def _killed(
     pid = int(hear(victim))
     said = [hear(victim) for _ in range(dice.randint(0, 3))]
     assert "dead" not in said, said
-    time.sleep(dice.uniform(0, _LONGEST_DELAY))
+    time.sleep(dice.uniform(0, _LONGER_DELAYS.get(action, _LONGEST_DELAY)))
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     while (line := hear(victim)) != "dead":
@@ -80,6 +82,10 @@ def _assert_sound(ws: Workspace) -> None:
 def test_kill_loses_nothing_acknowledged_and_the_next_open_heals(
     ws: Workspace, project: Path, victim: subprocess.Popen[str], action: str
 ) -> None:
+    if action == "commit":
+        git(project, "init", "-q", "-b", "main")
+        git(project, "config", "user.name", "ana")
+        git(project, "config", "user.email", "ana@example.org")
     dice = random.Random(action)  # noqa: S311 - the same moments every time
     acknowledged: list[str] = []
     for n in range(KILLS):
@@ -143,6 +149,33 @@ def _forgotten_together(ws: Workspace, acknowledged: list[str]) -> None:
             assert (ws.layout.resolve(f"local/.forgotten/{episode}.json")).exists()
 
 
+def _lessons_are_there(ws: Workspace, acknowledged: list[str]) -> None:
+    _ids_are_there(ws, [name for line in acknowledged for name in line.split()])
+
+
+def _sessions_are_told_once(ws: Workspace, acknowledged: list[str]) -> None:
+    ws.ingest([ws.layout.root / "transcripts"])
+    goals = Counter(episode.title() for episode in ws.list(kind="episode"))
+    assert {f"Fix the cart of {session}" for session in acknowledged} <= set(goals)
+    assert set(goals.values()) <= {1}
+
+
+def _commits_are_whole(ws: Workspace, acknowledged: list[str]) -> None:
+    _ids_are_there(ws, acknowledged)
+    git(ws.layout.root, "fsck", "--strict", "--no-dangling")
+    paths = git(ws.layout.root, "ls-tree", "-r", "--name-only", "HEAD") if acknowledged else ""
+    committed = {Path(path).stem for path in paths.splitlines()}
+    assert set(acknowledged) <= committed
+
+
+def _copies_are_whole(ws: Workspace, acknowledged: list[str]) -> None:
+    _ids_are_there(ws, acknowledged)
+    copies = ws.layout.root / ".claude/skills"
+    for name in acknowledged:
+        text = (copies / name.removeprefix("skill-") / "SKILL.md").read_text("utf-8")
+        assert "Read the log" in text
+
+
 _CHECKS = {
     "record": _ids_are_there,
     "bulk": _bulks_are_whole,
@@ -150,6 +183,11 @@ _CHECKS = {
     "take_over": _edits_are_taken_over_together,
     "forget": _forgotten_together,
     "rebuild": _ids_are_there,
+    "consolidate": _lessons_are_there,
+    "ingest": _sessions_are_told_once,
+    "commit": _commits_are_whole,
+    "publish": _copies_are_whole,
+    "gc": _ids_are_there,
 }
 
 

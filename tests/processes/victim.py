@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
+from claude_lines import Transcript
+
 from loki_memory import Workspace
-from loki_memory.models import Fact, Pattern, parse
+from loki_memory.models import Fact, Pattern, Skill, parse
 
 BULK = 50
 COUNTER = "sem-counter"  # the pattern that every edit of the view changes beside adding another
@@ -77,8 +79,65 @@ def rebuild(workspace: Workspace, name: str) -> Iterator[str]:
         yield memory_id
 
 
+def consolidate(workspace: Workspace, name: str) -> Iterator[str]:
+    """Record the same error twice, with what mended it, and learn from it."""
+    for n in count():
+        episodes = [_failed(f"{name}{n}", f"{name}-{n}-{day}", day) for day in (1, 2)]
+        ids = [episode.id for episode in workspace.record(episodes)]
+        yield " ".join(ids)
+        workspace.consolidate()
+        lessons = workspace.list(kind="anti-pattern", status="all")
+        yield " ".join([*ids, *(lesson.id for lesson in lessons)])
+
+
+def _failed(what: str, session: str, day: int) -> dict[str, object]:
+    error = {"type": "make", "message": f"error: {what} is broken", "resolution": f"Mend {what}"}
+    work = {"goal": f"Build it, {session}", "session": session, "outcome": "success"}
+    return {**work, "timestamp": f"2026-01-0{day}T09:00:00Z", "errors_encountered": [error]}
+
+
+def ingest(workspace: Workspace, name: str) -> Iterator[str]:
+    """Take in a session of a client."""
+    for n in count():
+        session = f"{name}-{n}"
+        said = Transcript(session).say(f"Fix the cart of {session}").call("Bash", command="ls")
+        path = said.write(workspace.layout.root / "transcripts" / f"{session}.jsonl")
+        workspace.ingest([path])
+        yield session
+
+
+def commit(workspace: Workspace, name: str) -> Iterator[str]:
+    for n in count():
+        memory_id = workspace.remember(f"Committed {n} of {name}").id
+        workspace.history.commit()
+        yield memory_id
+
+
+def publish(workspace: Workspace, name: str) -> Iterator[str]:
+    """Write a skill and put its copy where agents look."""
+    for n in count():
+        steps = ["Run the tests", "Read the log"]
+        skill = Skill.from_sections(f"{name}-{n}", f"Do {n} of {name}.", steps=steps)
+        memory_id = workspace.skills.add(skill).id
+        workspace.skills.publish("claude")
+        yield memory_id
+
+
+def gc(workspace: Workspace, name: str) -> Iterator[str]:
+    """Clear up beside a memory that stays and one that was forgotten."""
+    for n in count():
+        kept = workspace.remember(f"Kept {n} of {name}").id
+        workspace.forget(workspace.remember(f"Forgotten {n} of {name}").id)
+        workspace.care.gc()
+        yield kept
+
+
 ACTIONS: dict[str, Callable[[Workspace, str], Iterator[str]]] = {
-    act.__name__: act for act in (record, bulk, correct, take_over, forget, rebuild)
+    act.__name__: act
+    for act in (
+        *(record, bulk, correct, take_over, forget, rebuild),
+        *(consolidate, ingest, commit, publish, gc),
+    )
 }
 
 
