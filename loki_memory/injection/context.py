@@ -155,7 +155,7 @@ def found_for(
     hits, _ = recall(workspace, asked, phase=phase)
     least = _NEAR * hits[0].score if hits and not hits.in_few else 0.0
     above = [hit for hit in hits if hit.score >= least]
-    near = [hit for hit, _ in gate.passed(above)] if unasked else list(gate.held.passing(above))
+    near = [hit for hit, _ in gate.passed(above)] if unasked else gate.asked(above)
     groups: dict[str, list[tuple[Recollection, InjectedLine]]] = {}
     for name, group in _GROUPS.items():
         chosen = [hit for hit in near if hit.kind in group.kinds][: group.most]

@@ -68,17 +68,22 @@ def is_silent(workspace: Workspace) -> bool:
 
 
 class Withheld:
-    """Memories that must not be told unasked; some are told in the trusted branch's words."""
+    """Memories that must not be told unasked; some are told in the trusted branch's words.
+
+    What a person rejected is left out of every record.
+    """
 
     def __init__(
         self,
         ids: frozenset[str] = frozenset(),
         texts: Mapping[str, ReviewedText] | None = None,
         *,
+        rejected: frozenset[str] = frozenset(),
         is_all: bool = False,
     ) -> None:
         self.ids = ids
         self._texts = texts or {}
+        self._rejected = rejected
         self._is_all = is_all
 
     def __contains__(self, name: object) -> bool:
@@ -98,14 +103,25 @@ class Withheld:
                 yield hit
 
     def record(self, workspace: Workspace, name: str) -> Mapping[str, Any]:
-        """The record of a memory with the words that may be told; empty if it is gone."""
+        """The record of a memory with the words that may be told; empty if there are none."""
         text = self.text(name)
         if text is None:
-            return record_of(workspace, name)
+            return self._unrejected(record_of(workspace, name))
         import json
 
-        record: Mapping[str, Any] = json.loads(text.body)
-        return record
+        return self._unrejected(json.loads(text.body))
+
+    def _unrejected(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A record without what a person rejected; empty if it says nothing else."""
+        if not self._rejected:
+            return record
+        from loki_memory.models.rejected import value_id, without_rejected
+
+        return without_rejected(record, lambda text: value_id(text) in self._rejected) or {}
+
+    def is_rejected(self, workspace: Workspace, name: str) -> bool:
+        """Check if a memory says what a person rejected; no record is read where nobody did."""
+        return bool(self._rejected) and not self.record(workspace, name)
 
 
 def withheld(home: Home) -> Withheld:
@@ -114,23 +130,27 @@ def withheld(home: Home) -> Withheld:
         return Withheld()
     if not home.trust().is_trusted:
         return Withheld(is_all=True)
-    if home.config.get("trust.require_signature"):
-        return Withheld(_unsigned(home))
-    return _unreviewed(home)
-
-
-def _unreviewed(home: Home) -> Withheld:
-    from loki_memory.integrity.unreviewed import unreviewed
+    from loki_memory.index.gate import rejected_values
 
     home.ensure("folders")
+    rejected = rejected_values(home.index)
+    if home.config.get("trust.require_signature"):
+        return Withheld(_unsigned(home), rejected=rejected)
+    return Withheld(*_unreviewed(home), rejected=rejected)
+
+
+def _unreviewed(home: Home) -> tuple[frozenset[str], Mapping[str, ReviewedText]]:
+    """The memories that nobody reviewed, and the trusted branch's words for some of them."""
+    from loki_memory.integrity.unreviewed import unreviewed
+
     if home.starts_git:
         _renew(home)
     ids = unreviewed(home)
     if not ids:
-        return Withheld()
+        return ids, {}
     from loki_memory.integrity.reviewed import reviewed_texts
 
-    return Withheld(ids, reviewed_texts(home))
+    return ids, reviewed_texts(home)
 
 
 def _renew(home: Home) -> None:
@@ -143,7 +163,6 @@ def _renew(home: Home) -> None:
 def _unsigned(home: Home) -> frozenset[str]:
     from loki_memory.index.queries import versions
 
-    home.ensure("folders")
     ours = [record for record in versions(home.index) if not record.path.startswith(PRIVATE)]
     signed = _signed(home)
     unsigned = {record.id for record in ours if signed.get(record.path) != record.etag}
@@ -185,7 +204,6 @@ class Gate:
         self._least = least
         self._told = told_before(workspace, session)
         self._unhelpful = _unhelpful(workspace)
-        self._rejected: frozenset[str] | None = None  # not looked up yet
         self.held = withheld(workspace.home)
 
     def passed(
@@ -197,28 +215,22 @@ class Gate:
         """
         for hit in self.held.passing(hits):
             if hit.score >= self._least and hit.id not in self._told:
-                record = self._unrejected(self.held.record(self._workspace, hit.id))
+                record = self.held.record(self._workspace, hit.id)
                 is_at_place = hit.id in at_place
-                if record is not None and not self.refusal(hit, record, is_at_place=is_at_place):
+                is_rejected = self.held.is_rejected(self._workspace, hit.id)
+                if not is_rejected and not self.refusal(hit, record, is_at_place=is_at_place):
                     yield PassedMemory(hit, record)
 
-    def _unrejected(self, record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """A record without what a person rejected; None if it says nothing else."""
-        if self._rejected is None:
-            from loki_memory.index.gate import rejected_values
-
-            self._rejected = rejected_values(self._workspace.index)
-        rejected = self._rejected
-        if not rejected:
-            return record
-        from loki_memory.models.rejected import value_id, without_rejected
-
-        return without_rejected(record, lambda text: value_id(text) in rejected)
+    def asked(self, hits: Iterable[Recollection]) -> list[Recollection]:
+        """The memories that are shown to somebody who asked for all that fits a task."""
+        shown = self.held.passing(hits)
+        return [hit for hit in shown if not self.held.is_rejected(self._workspace, hit.id)]
 
     def admits(self, hit: Recollection) -> bool:
         """Check if what a memory says may be told."""
-        record = self._unrejected(self.held.record(self._workspace, hit.id))
-        return record is not None and not self.refusal(hit, record)
+        record = self.held.record(self._workspace, hit.id)
+        is_rejected = self.held.is_rejected(self._workspace, hit.id)
+        return not is_rejected and not self.refusal(hit, record)
 
     def refusal(
         self, hit: Recollection, record: Mapping[str, Any], *, is_at_place: bool = False

@@ -206,6 +206,8 @@ def _near(hits: Iterable[Recollection]) -> dict[str, int]:
 
 def _may_be_injected(workspace: Workspace, member: FamilyMember, held: Withheld) -> bool:
     """Check if a warning may be injected; its record is read only if its words are suspicious."""
+    if held.is_rejected(workspace, member.id):
+        return False
     if without_instructions(member.text) == member.text:
         return True
     return bool(tellable(member.kind, held.record(workspace, member.id), member.text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
+from typing import Any
 
 import orjson
 import pytest
@@ -152,6 +153,34 @@ def test_a_file_that_a_merge_brings_does_not_speak(project_ws: Workspace, text: 
     (folder / "sem-merged.json").write_bytes(orjson.dumps(record))
     project_ws.sync()
     assert "Fridays" not in project_ws.browse.continuity_block("deploy with ansible")
+
+
+@pytest.mark.parametrize("text", JOINED.values(), ids=JOINED)
+@pytest.mark.parametrize("name", ["semantic/patterns/sem-m", "semantic/anti-patterns/anti-m"])
+def test_a_context_that_is_asked_for_holds_no_rejected_value(
+    project_ws: Workspace, name: str, text: str
+) -> None:
+    _bring(project_ws, name, pattern=text, what_fails=text)
+    for form in ("compact", "detailed", "system", "preamble"):
+        assert "Fridays" not in project_ws.context("deploy with ansible").text(form)
+
+
+def test_a_context_leaves_a_rejected_remedy_out_and_tells_the_rest(project_ws: Workspace) -> None:
+    remedies = [{"do": VALUE, "for": [EP], "against": []}]
+    fields = {"what_fails": "The deploy with ansible hangs", "prevention": f"{VALUE}."}
+    _bring(project_ws, "semantic/anti-patterns/anti-m", **fields, resolutions=remedies)
+    said = project_ws.context("deploy with ansible").text("detailed")
+    assert "The deploy with ansible hangs" in said
+    assert "Fridays" not in said
+
+
+def _bring(ws: Workspace, name: str, **fields: Any) -> None:
+    """A record that a merge brings: nobody asked the store."""
+    path = ws.layout.memory / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {"id": path.stem, "status": "active", "origin": "agent", **fields}
+    path.write_bytes(orjson.dumps(record))
+    ws.sync()
 
 
 def test_a_rejected_remedy_is_not_told_again(project_ws: Workspace) -> None:
