@@ -1,6 +1,5 @@
 """How soon the MCP server is ready, how fast it answers, and what killed clients leave.
 
-    pip install -e '.[mcp]'
     python benchmarks/mcp.py [--memories 1000] [--rounds 10] [--kills 100] [--json FILE]
 
 Ready: from the start of `loki-mem mcp` until a client has its list of tools. The floor is a Python

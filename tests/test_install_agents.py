@@ -368,7 +368,7 @@ def test_a_program_of_uvx_will_be_gone_and_that_is_said(
     monkeypatch.setenv("PATH", os.pathsep.join(paths))
     told = run(install_command, project, name).output
     assert "note: this loki-mem runs in a temporary environment of uvx" in told
-    assert "`uv tool install 'loki-memory[mcp]'`" in told
+    assert "`uv tool install loki-memory`" in told
     assert "not on PATH" not in told
     written = tree(project, Path.home()).values()
     assert not any(str(program).encode() in data for data in written)

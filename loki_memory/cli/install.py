@@ -144,7 +144,7 @@ def _warn(workspace: Workspace, target: Target) -> None:
     if is_temporary():
         workspace.notices.append(
             "this loki-mem runs in a temporary environment of uvx and will not be found later; "
-            "`uv tool install 'loki-memory[mcp]'` installs it for good"
+            "`uv tool install loki-memory` installs it for good"
         )
     elif target.has_scopes and not is_found():
         workspace.notices.append("loki-mem is not on PATH, where agents look for it")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import click
@@ -76,8 +75,6 @@ def mcp_command(session: Session, tool_set: str, port: int | None, within: tuple
         entry = _entry(session.directory, tool_set, port, within)
         print_json(ClientConfiguration({"loki": entry}))
         return
-    if find_spec("mcp") is None:
-        raise click.UsageError("The server needs the package mcp: pip install 'loki-memory[mcp]'.")
     if port is None:
         gc.disable()  # the SDK makes thousands of classes that stay: saves a seventh of the start
         from loki_memory.mcp.server import serve_stdio
