@@ -137,6 +137,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "interop",
         "models",
         "seed",
+        "ui",
     },
     "faces": {"browse", "history", "ingest", "interop", "team"},
     "workspace": {
@@ -166,7 +167,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "mcp": {"config", "errors", "models", "resources", "workspace"},
     "hooks": {"config", "errors", "models", "resources", "workspace"},
     "daemon": {"config", "errors", "models", "resources", "workspace"},
-    "cli": {"config", "daemon", "errors", "hooks", "mcp", "models", "resources", "workspace"},
+    "ui": {"config", "errors", "models", "resources", "workspace"},
+    "cli": {"config", "daemon", "errors", "hooks", "mcp", "models", "resources", "ui", "workspace"},
     "__main__": {"cli"},
     "__init__": {"errors", "models", "workspace"},
 }
@@ -207,7 +209,18 @@ FOR_TYPES: dict[str, set[str]] = {
     "mcp": {"browse", "history", "injection", "recall"},
 }
 FACE = 40  # public names of a workspace, sub-faces and parts among them; may only get smaller
-HEAVY = {"sklearn", "scipy", "git", "mcp", "jinja2", "watchdog", "model2vec", "numpy"}
+HEAVY = {
+    "git",
+    "jinja2",
+    "mcp",
+    "model2vec",
+    "numpy",
+    "scipy",
+    "sklearn",
+    "starlette",
+    "uvicorn",
+    "watchdog",
+}
 
 
 class Import(NamedTuple):

@@ -141,7 +141,9 @@ OTHERS = [
     ["daemon", "logs"],
     ["export", "memory.jsonl"],
 ]
-ALL = [[name, *COMMANDS.get(name, [])] for name in sorted(set(OUTPUTS) - {"error"})] + OTHERS
+# `ui` serves until it is stopped: tests/test_ui_cli.py
+ENDING = sorted(set(OUTPUTS) - {"error", "ui"})
+ALL = [[name, *COMMANDS.get(name, [])] for name in ENDING] + OTHERS
 
 
 @pytest.mark.parametrize("arguments", ALL, ids=lambda arguments: " ".join(arguments)[:40])

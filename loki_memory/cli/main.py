@@ -23,6 +23,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "seed": "seed",
         "ingest": "ingest",
         "status": "read",
+        "ui": "ui",
         "demo": "demo",
     },
     "Remember": {"remember": "write", "lesson": "write", "record": "write"},

@@ -81,6 +81,7 @@ class BackgroundState(NamedTuple):
     learned: int = 0  # episodes
     ingested: int = 0  # episodes
     trouble: str = ""  # the last error; empty once a round succeeded
+    doing: str = "idle"  # idle, ingesting, consolidating
 
 
 class _Look(NamedTuple):
@@ -137,6 +138,7 @@ class Background:
                 self._log(f"trouble: {error}")
             return str(error)
         finally:
+            self._note(doing="idle")
             self._say_notices()
         return ""
 
@@ -184,6 +186,7 @@ class Background:
         there = set(_transcripts())
         if there == self._transcripts and not staged(self.workspace):
             return
+        self._note(doing="ingesting")
         done = ingest(self.workspace, only_add=True)
         self._transcripts = there
         for failed in sorted(set(done.failed) - self._failed):
@@ -278,6 +281,7 @@ class Background:
         if not self._is_consolidation_due(clock):
             return
         self._fresh = 0
+        self._note(doing="consolidating")
         report = self.workspace.consolidate(reach=_REACH, commit=False)
         found = report.written + report.archived
         if found:

@@ -69,7 +69,7 @@ class Watcher:
         self._pauses = Pauses.of(workspace)
         is_deaf = bool(workspace.config.get("watch.poll"))
         self._listener = EventListener(
-            self._file_events, _folders(workspace.layout), is_deaf=is_deaf
+            self._file_events, memory_folders(workspace.layout), is_deaf=is_deaf
         )
         self._ended, self.has_failed = ended, False
         self._thread = Thread(target=self._watch, name="watch", daemon=True)
@@ -127,6 +127,6 @@ class Watcher:
             self._pauses = Pauses.of(self._workspace)
 
 
-def _folders(layout: Layout) -> list[tuple[Path, bool]]:
+def memory_folders(layout: Layout) -> list[tuple[Path, bool]]:
     """The folders to listen to: memory, private memory, and `.loki` itself without its folders."""
     return [(layout.memory, True), (layout.local / "memory", True), (layout.loki, False)]

@@ -2,7 +2,8 @@
 
     python -m loki_memory.schema schemas/
 
-One per kind, one per view, one per `--json` output. A test compares them with what is committed.
+One per kind, one per view, one per `--json` output, one per page of `loki-mem ui`.
+A test compares them with what is committed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from loki_memory.files.codec import dump
 from loki_memory.models import MODELS, Episode
 from loki_memory.schema.outputs import OUTPUTS, output_schema
+from loki_memory.ui.pages import SHAPES
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VIEWS = {
@@ -36,6 +38,8 @@ def schemas() -> dict[str, dict[str, Any]]:
     found["view-index.schema.json"] = _headed(_episode_index())
     for command, printed in OUTPUTS.items():
         found[f"output-{command}.schema.json"] = _headed(output_schema(printed))
+    for page, shape in SHAPES.items():
+        found[f"ui-{page}.schema.json"] = _headed(output_schema(shape))
     return found
 
 

@@ -57,6 +57,7 @@ from loki_memory.cli import (
     sessions,
     skills,
     team,
+    ui,
     write,
 )
 from loki_memory.consolidation.dedupe import Deduplicated
@@ -154,6 +155,7 @@ OUTPUTS: dict[str, Any] = {
     "install": install.InstallOutput,
     "uninstall": install.InstallOutput,
     "config": maintain.ConfigOutput,
+    "ui": ui.UiAddress,
     "demo": demo.DemoOutput,
     "completion": maintain.CompletionScript,
     "version": maintain.VersionOutput,
