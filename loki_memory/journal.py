@@ -30,7 +30,7 @@ from loki_memory.files import disk
 from loki_memory.files.lock import locked
 
 if TYPE_CHECKING:  # only statistics ask for it
-    from loki_memory.economics import Economics
+    from loki_memory.economics import Economics, Total
 
 _DAY = 86_400
 _HALF_LIFE = 30 * _DAY  # of 7, 14, 30 and 90 days, 14 and 30 predicted the next need best
@@ -171,6 +171,12 @@ class Journal:
                 opened.add(day.opens, day.tokens, day.outcomes)
         lines = list(_lines(_content(self._shown)))
         return economics(lines, first, opened.opens, opened.tokens, opened.outcomes)
+
+    def totals(self) -> list[Total]:
+        """Sum what was offered, by day and surface."""
+        from loki_memory.economics import totals
+
+        return totals(_lines(_content(self._shown)))
 
     def _tallied(self) -> _Tally:
         """The sums of uses.jsonl; of a file that only grew, only the new lines are read."""

@@ -13,6 +13,7 @@ from loki_memory.models.text import moment
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from loki_memory.browse.activity import Activity
     from loki_memory.browse.graph import Graph
     from loki_memory.browse.status import Stats
     from loki_memory.browse.topics import Branch, Timeline, Topics
@@ -73,6 +74,15 @@ class Browse:
             for home in self._workspace.homes.fresh()
         )
         return within(found, budget)
+
+    def activity(self) -> Activity:
+        """Show sessions by day, errors that repeat or stopped after a lesson, and tokens by day.
+
+        >>> [found.line for found in ws.browse.activity().prevention.stopped]  # doctest: +SKIP
+        """
+        from loki_memory.browse.activity import activity
+
+        return activity(self._workspace)
 
     def learnings(self, since: str | None = None) -> list[Summary]:
         """List what each day taught, newest first: notes, and anti-patterns by day.
