@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loki_memory.browse.activity import Activity
+    from loki_memory.browse.file_memory import FileMemory, KnownFiles
     from loki_memory.browse.graph import Graph
+    from loki_memory.browse.memory_map import Layout, MemoryMap
     from loki_memory.browse.status import Stats
     from loki_memory.browse.topics import Branch, Timeline, Topics
     from loki_memory.browse.trust import BroughtMemories
@@ -112,6 +114,36 @@ class Browse:
         else:
             home = self._workspace.homes.up_to_date(memory_id)
         return home.answer(partial(neighbourhood, home.index, memory_id, depth))
+
+    def neighbours(self, name: str, depth: int = 1) -> MemoryMap:
+        """Lay out the neighbourhood of a memory, a file (`file:…`) or a topic (`topic:…`)."""
+        from loki_memory.browse.memory_map import around
+
+        return around(self._workspace, name, depth)
+
+    def memory_map(self, layout: Layout = "links", *, with_episodes: bool = False) -> MemoryMap:
+        """Lay out all beliefs by their links, or by `meaning`, the same at every run.
+
+        >>> ws.browse.memory_map().communities  # doctest: +SKIP
+        """
+        from loki_memory.browse.memory_map import whole_map
+
+        return whole_map(self._workspace, layout, with_episodes=with_episodes)
+
+    def files(self, containing: str = "") -> KnownFiles:
+        """List the files of the project that memories name."""
+        from loki_memory.browse.file_memory import files_known
+
+        return files_known(self._workspace, containing)
+
+    def file(self, path: str) -> FileMemory:
+        """Show what memory knows about a file of the project.
+
+        >>> [belief.title for belief in ws.browse.file("src/app.ts").beliefs]  # doctest: +SKIP
+        """
+        from loki_memory.browse.file_memory import file_memory
+
+        return file_memory(self._workspace, path)
 
     def explore(self, topic: str, depth: int = 2) -> Branch:
         """A topic, by its id or its category, with what stands below it, down to a depth.

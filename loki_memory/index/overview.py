@@ -108,3 +108,12 @@ def about_file(index: Index, path: str) -> list[AboutRow]:
           AND m.id NOT IN (SELECT source FROM edges WHERE target = ?1)
         ORDER BY 1, 6 DESC, 2"""
     return [AboutRow(*row) for row in index.ask(sql, f"file:{path}")]
+
+
+def categories(index: Index) -> dict[str, list[str]]:
+    """The memories of each category."""
+    sql = "SELECT category, id FROM live WHERE category <> '' AND kind <> 'link' ORDER BY 1, 2"
+    found: dict[str, list[str]] = {}
+    for category, memory_id in index.ask(sql):
+        found.setdefault(category, []).append(memory_id)
+    return found

@@ -1,0 +1,201 @@
+"""The map of memory: beliefs, topics and files with positions, or the neighbourhood of one.
+
+Beliefs that were learned from the same episode are joined directly, so that a map need not show
+every episode. A topic is a category that two memories share, as the node `topic:NAME`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from loki_memory.browse.communities import communities
+from loki_memory.browse.graph import Graph, GraphEdge, Node, neighbourhood
+from loki_memory.browse.layout import Point, place, rings
+from loki_memory.errors import NotFound
+from loki_memory.index.overview import MapRow, categories, map_rows, relations
+from loki_memory.models.text import shorten
+
+if TYPE_CHECKING:
+    from loki_memory.index.graph import Relation
+    from loki_memory.workspace import Workspace
+
+Layout = Literal["links", "meaning"]
+LAYOUTS: tuple[Layout, ...] = ("links", "meaning")
+TOPIC = "topic:"
+_MOST = 5_000  # memories on one map
+_LABEL = 80  # characters
+_LARGE = 2  # nodes of a community that has a name
+
+
+class MapNode(NamedTuple):
+    """A memory, a topic or a file, and where it stands."""
+
+    id: str
+    kind: str
+    title: str
+    status: str
+    at: str
+    community: int  # its place among the communities; -1 if it has no edge
+    degree: int
+    x: float
+    y: float
+
+
+class Community(NamedTuple):
+    """Nodes that are linked with each other more than with others."""
+
+    label: str  # the title of its best linked node
+    size: int
+
+
+class MemoryMap(NamedTuple):
+    """Nodes with positions, and the edges between them."""
+
+    root: str  # of a neighbourhood; empty for the whole map
+    layout: Layout
+    nodes: list[MapNode]
+    edges: list[GraphEdge]
+    communities: list[Community]
+    more: int  # neighbours or memories that were left out
+
+
+def whole_map(
+    workspace: Workspace, layout: Layout = "links", *, with_episodes: bool = False
+) -> MemoryMap:
+    """The map of all beliefs, or of the newest five thousand memories."""
+    workspace.home.ensure("read")
+    home = workspace.home
+    rows = home.answer(partial(map_rows, home.index, with_episodes=with_episodes, limit=_MOST))
+    stated = home.answer(partial(relations, home.index))
+    nodes, edges = assembled(rows, stated, home.answer(partial(categories, home.index)))
+    pairs = [(edge.source, edge.target) for edge in edges]
+    groups = communities(nodes, pairs)
+    points = place(groups, pairs) if layout == "links" else _by_meaning(workspace, rows, nodes)
+    shown = [name for name in nodes if name in points]
+    return _map("", layout, nodes, edges, groups, {name: points[name] for name in shown})
+
+
+def around(workspace: Workspace, name: str, depth: int) -> MemoryMap:
+    """The neighbourhood of a memory, a file (`file:PATH`) or a topic (`topic:NAME`)."""
+    found = (
+        _around_topic(workspace, name) if name.startswith(TOPIC) else _near(workspace, name, depth)
+    )
+    nodes = {
+        node.id: MapRow(0, node.id, node.kind, node.title or node.id, node.status, "")
+        for node in found.nodes
+    }
+    points = rings(found.root, {node.id: node.distance for node in found.nodes})
+    groups = communities(nodes, [(edge.source, edge.target) for edge in found.edges])
+    made = _map(found.root, "links", nodes, found.edges, groups, points)
+    return made._replace(more=found.more)
+
+
+def _near(workspace: Workspace, name: str, depth: int) -> Graph:
+    return workspace.browse.graph(
+        name if name.startswith("file:") else workspace.resolve(name), depth
+    )
+
+
+def _around_topic(workspace: Workspace, name: str) -> Graph:
+    workspace.home.ensure("read")
+    index = workspace.index
+    members = categories(index).get(name.removeprefix(TOPIC), [])
+    if not members:
+        raise NotFound(name)
+    rows = {row.id: row for row in map_rows(index, with_episodes=True, limit=_MOST)}
+    known = [rows[member] for member in members if member in rows]
+    nodes = [Node(name, "topic", name.removeprefix(TOPIC), "", 0)]
+    nodes += [Node(row.id, row.kind, row.title, row.status, 1) for row in known]
+    edges = [GraphEdge(row.id, "is about", name) for row in known]
+    inside = {row.id for row in known}
+    between = {
+        edge
+        for row in known
+        for edge in neighbourhood(index, row.id).edges
+        if {*edge[::2]} <= inside
+    }
+    return Graph(name, nodes, [*edges, *sorted(between)], len(members) - len(known))
+
+
+def assembled(
+    rows: Sequence[MapRow], stated: Iterable[Relation], topics: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, MapRow], list[GraphEdge]]:
+    """The nodes and edges of a map from what the index says."""
+    nodes = {row.id: row for row in rows}
+    together: dict[str, list[str]] = defaultdict(list)
+    edges: list[GraphEdge] = []
+    for source, relation, target in stated:
+        if source in nodes and (target in nodes or relation == "cites"):
+            edges.append(GraphEdge(source, relation, target))
+        elif source in nodes and relation == "derived_from":
+            together[target].append(source)
+    for learned in together.values():
+        edges += [GraphEdge(a, "learned together", b) for a, b in pairwise(sorted(learned))]
+    for topic, members in topics.items():
+        shown = [member for member in members if member in nodes]
+        if len(shown) >= _LARGE:
+            edges += [GraphEdge(member, "is about", f"{TOPIC}{topic}") for member in shown]
+    for edge in edges:
+        if edge.target not in nodes:
+            nodes[edge.target] = _thing(edge.target)
+    return nodes, sorted(set(edges))
+
+
+def _thing(name: str) -> MapRow:
+    kind, _, title = name.partition(":")
+    return MapRow(0, name, kind, title, "", "")
+
+
+def _map(
+    root: str,
+    layout: Layout,
+    nodes: Mapping[str, MapRow],
+    edges: Sequence[GraphEdge],
+    groups: Sequence[Sequence[str]],
+    points: Mapping[str, Point],
+) -> MemoryMap:
+    shown = [edge for edge in edges if edge.source in points and edge.target in points]
+    degree = Counter(end for edge in shown for end in (edge.source, edge.target))
+    named = [group for group in groups if len(group) >= _LARGE]
+    home = {name: number for number, group in enumerate(named) for name in group}
+    return MemoryMap(
+        root=root,
+        layout=layout,
+        nodes=[
+            MapNode(
+                id=name,
+                kind=nodes[name].kind,
+                title=shorten(nodes[name].title, _LABEL),
+                status=nodes[name].status,
+                at=nodes[name].at[:10],
+                community=home.get(name, -1),
+                degree=degree[name],
+                x=point.x,
+                y=point.y,
+            )
+            for name, point in points.items()
+        ],
+        edges=list(shown),
+        communities=[_community(group, nodes, degree) for group in named],
+        more=0,
+    )
+
+
+def _community(
+    group: Sequence[str], nodes: Mapping[str, MapRow], degree: Mapping[str, int]
+) -> Community:
+    best = max(group, key=lambda name: (degree.get(name, 0), nodes[name].kind == "topic", name))
+    return Community(shorten(nodes[best].title, _LABEL), len(group))
+
+
+def _by_meaning(
+    workspace: Workspace, rows: Sequence[MapRow], nodes: Mapping[str, MapRow]
+) -> dict[str, Point]:
+    """Positions of memories by their vectors; topics and files have none and are left out."""
+    from loki_memory.browse.meaning import positions
+
+    return {name: point for name, point in positions(workspace.home, rows).items() if name in nodes}
