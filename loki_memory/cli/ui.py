@@ -5,7 +5,6 @@ from __future__ import annotations
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -47,8 +46,6 @@ def ui_command(session: Session, port: int, no_open: bool, read_only: bool) -> N
     Example:
       loki-mem ui --read-only
     """
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise click.UsageError("The page needs more packages: pip install 'loki-memory[ui]'.")
     from loki_memory.ui.server import listen, make_site, serve
 
     workspace = session.open(reviews=True)
