@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -326,6 +328,41 @@ def test_two_who_learned_apart_end_with_the_same(
             document = workspace.get(shared.id).document()
             assert (document["importance"], document["category"]) == (0.9, "testing")
     assert git(remote, "log", "--format=%s", "main").count("\n") == 2, "the code has not moved"
+
+
+class Killed(BaseException):
+    """The process ends here, as by `kill -9`: nothing may catch it."""
+
+
+def test_a_pull_that_is_killed_at_any_call_of_git_is_completed_by_the_next(
+    ana: Workspace, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, left = Repository.run, 0
+
+    def cut_off(self: Repository, *args: str, **options: Any) -> bytes:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise Killed
+        return run(self, *args, **options)
+
+    with clone(remote, tmp_path / "ben", "Ben") as ben:
+        for number in range(1, 100):
+            ana.remember(f"The first thing of round {number}")
+            push(ana)
+            left = number
+            with monkeypatch.context() as patched:
+                patched.setattr(Repository, "run", cut_off)
+                with suppress(Killed):
+                    pull(ben)
+            ana.remember(f"The second thing of round {number}")
+            push(ana)
+            pull(ben)
+            assert statements(ben) == statements(ana), f"killed at call {number}"
+            if left > 0:
+                break
+        else:
+            raise AssertionError("a pull that is not killed was never tried")
 
 
 def test_histories_that_began_apart_are_joined(

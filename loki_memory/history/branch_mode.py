@@ -209,7 +209,7 @@ def _bring_in_step(workspace: Home, repository: Repository, mine: str, new: str)
     differing = {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
     try:
         with workspace.store.change() as change:
-            _refuse_edited(repository, change, {path: old for path, (old, _) in differing.items()})
+            _refuse_edited(repository, change, differing)
             _write(repository, change, {path: entry for path, (_, entry) in differing.items()})
     except FileChanged:
         advice = f"what others changed waits in {NAME} for the next commit or pull"
@@ -221,11 +221,17 @@ def _bring_in_step(workspace: Home, repository: Repository, mine: str, new: str)
     in_step(repository, new)
 
 
-def _refuse_edited(repository: Repository, change: Change, known: Mapping[str, TreeEntry]) -> None:
-    """Raise FileChanged if a file differs from the commit."""
-    for path, entry in known.items():
+def _refuse_edited(
+    repository: Repository, change: Change, known: Mapping[str, tuple[TreeEntry, TreeEntry]]
+) -> None:
+    """Raise FileChanged if a file is neither that of the old commit nor that of the new one.
+
+    A pull that was killed has written those of the new one already.
+    """
+    for path, entries in known.items():
         there = change.read(path.removeprefix(f"{repository.memory}/"))
-        if (repository.blob_id(there.data) if there else "") != entry.blob:
+        found = repository.blob_id(there.data) if there else ""
+        if found not in {entry.blob for entry in entries}:
             raise FileChanged(path)
 
 
@@ -303,11 +309,14 @@ def changed(repository: Repository) -> list[str]:
 
 
 def in_step(repository: Repository, commit: str) -> None:
-    """Note that the files of this worktree are those of a commit, except for later edits."""
+    """Note that the files of this worktree are those of a commit, except for later edits.
+
+    The index comes last: if a kill leaves an old one, it lists more paths that may differ.
+    """
+    repository.run("update-ref", _BASE, commit)
     env = _own_index(repository)
     repository.run("read-tree", "-i", "-m", commit, env=env)
     repository.run("update-index", "-q", "--refresh", env=env)
-    repository.run("update-ref", _BASE, commit)
 
 
 def _own_index(repository: Repository) -> dict[str, str]:
