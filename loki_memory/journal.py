@@ -17,6 +17,7 @@ journal is folded into one line per record and day, which gives exactly the same
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -44,6 +45,7 @@ _HEAD_BYTES = 96  # enough to distinguish two foldings
 _WAIT_SECONDS = 1.0  # the lock is held for microseconds, while folding for milliseconds
 _TAIL_BYTES = 64_000  # a hundred recalls with all that they showed, or 600 uses
 _QUERY_LENGTH = 200
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # a session, no secret
 _SHORT = 20  # letters of a word of prose
 _NAME_LENGTH = 100
 
@@ -364,7 +366,7 @@ def _clean(text: str | None, length: int) -> str:
     """Text as it may be kept: redacted, then cut (half a secret is not recognised)."""
     if not text:
         return ""
-    if all(word.isalpha() and len(word) < _SHORT for word in text.split()):
+    if _UUID.fullmatch(text) or all(word.isalpha() and len(word) < _SHORT for word in text.split()):
         return text[:length]  # too plain for a secret, and the patterns for those cost 3 ms
     from loki_memory.files.redaction import redact
 

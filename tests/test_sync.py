@@ -417,6 +417,14 @@ def test_above_the_limit_added_and_removed_files_are_seen_at_once(large: Workspa
     assert "New" not in titles(large)
 
 
+def test_within_one_look_files_are_compared_once(large: Workspace) -> None:
+    with large.home.one_look():
+        assert not large.home.ensure("folders")
+        write(large, "new", statement="New")
+        assert not large.home.ensure("folders")
+    assert large.home.ensure("folders").added == ["semantic/facts/new.json"]
+
+
 def test_above_the_limit_replaced_files_are_seen_at_once(large: Workspace) -> None:
     codec_bytes = codec.encode(parse(Fact, {"id": "fact-a0", "statement": "Replaced"}))
     temporary = facts(large) / ".tmp-by-an-editor"

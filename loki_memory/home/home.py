@@ -18,6 +18,8 @@ from loki_memory.index.index import Index, Summary
 from loki_memory.sync import Changes, Progress
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write records pay for it
+    from contextlib import AbstractContextManager
+
     from loki_memory.config import Config
     from loki_memory.files.problem import Problem
     from loki_memory.files.store import Store
@@ -224,6 +226,10 @@ class Home:
         question is one of many.
         """
         self._upkeep.assume_scanned()
+
+    def one_look(self) -> AbstractContextManager[None]:
+        """Answer from one look at the files while this lasts, however many parts ask for one."""
+        return self._upkeep.one_look()
 
     def before_write(self, *paths: str) -> None:
         """Get ready for a write, so that it overtakes no edit of a view.

@@ -21,8 +21,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -77,6 +77,8 @@ class Upkeep:
             str, tuple[int, float]
         ] = {}  # folders: their mtime, when they were listed
         self._views_are_due = False
+        self._looks_once = False
+        self._looked: Changes | None = None  # what the one look at the files found
 
     # -- before reading ------------------------------------------------------------------------
 
@@ -92,11 +94,12 @@ class Upkeep:
             if level == "shown":
                 return check(self._home.layout, self._home.index, paths, time.time_ns())
             if level == "folders":
-                return self._scan_sometimes()
+                return self._look_once() if self._looks_once else self._scan_sometimes()
             if level in {"read", "current"}:
                 return self._scan_to_read(wait=level == "current")
             self._heal()
             changes = self._sync(full=True, progress=progress)
+            self._looked = Changes([], [], [], is_complete=True)
             if level != "files":
                 changes = _joined(changes, self._take_over_edits())
             if level == "views":
@@ -106,6 +109,22 @@ class Upkeep:
     def assume_scanned(self) -> None:
         """Take for granted that every file was compared just now."""
         self._scanned = time.monotonic()
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Look at the folders once at most while this lasts."""
+        self._looks_once, self._looked = True, None
+        try:
+            yield
+        finally:
+            self._looks_once = False
+
+    def _look_once(self) -> Changes:
+        if self._looked is None:
+            found = self._scan_sometimes()
+            self._looked = Changes([], [], [], found.stale, found.is_complete)
+            return found
+        return self._looked
 
     def _scan_sometimes(self) -> Changes:
         now = time.monotonic()

@@ -196,7 +196,8 @@ def _answered(
     name = event.name.lower() + ("_afterwards" if wait and event.name in HANDED_OVER else "")
     listener: EventFunction = getattr(module, name)
     try:
-        done = listener(workspace, event)
+        with workspace.home.one_look():
+            done = listener(workspace, event)
     finally:
         workspace.home.starts_git = True  # a watcher keeps it open for other questions
     workspace.flush()

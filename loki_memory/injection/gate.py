@@ -30,7 +30,6 @@ from loki_memory.errors import GitFailed
 from loki_memory.files.layout import PRIVATE
 from loki_memory.files.off_switches import switched_off
 from loki_memory.injection.line import record_of
-from loki_memory.models.lesson_text import USERS_WORDS, objection
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
@@ -274,6 +273,8 @@ def reads_as_lesson(kind: str, record: Mapping[str, Any], *, is_at_place: bool =
     """
     if not _is_extracted(kind, record):
         return True
+    from loki_memory.models.lesson_text import USERS_WORDS, objection  # 10 ms to compile
+
     statement = str(record.get("statement") or "")
     is_stated = record.get("type") in USERS_WORDS
     return not objection(statement, is_stated=is_stated, is_at_place=is_at_place)

@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.models.diagnostics import rule
 from loki_memory.models.fence import defused
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import KINDS
@@ -207,9 +206,15 @@ def _anti_pattern(record: Mapping[str, Any]) -> str:
 def _complained(text: str) -> str:
     """A printed error as it is told, with the command that met it; a linter's rule as it is."""
     said, by, command = text.partition(_RUNNING)
-    if rule(text):
+    if _names_rule(text):
         return text
     return f"{without_advice(said) or 'an error'}{by}{command}"
+
+
+def _names_rule(text: str) -> bool:
+    from loki_memory.models.diagnostics import rule  # 2 ms to compile, for warnings only
+
+    return bool(rule(text))
 
 
 def family_gist(
@@ -218,7 +223,7 @@ def family_gist(
     """Summarise several complaints of one command in a line, the first ones with their remedy."""
     parts = [_short(without_advice(announcement), _SYMPTOM)] if announcement else []
     for number, (printed, record) in enumerate(members):
-        complaint = printed if rule(printed) else without_advice(printed)
+        complaint = printed if _names_rule(printed) else without_advice(printed)
         helped = _short(_best(record), _REMEDY) if number < _REMEDIES else ""
         parts.append(_with_remedy(_short(complaint, _SYMPTOM), helped))
     return f"{head}: {'; '.join(dict.fromkeys(filter(None, parts)))}"

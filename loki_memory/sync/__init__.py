@@ -218,6 +218,7 @@ def _unpacked(folder: tuple[int, bytes] | None) -> Stamps:
 def _look_at_folders(layout: Layout, known: Known) -> ScanResult:
     """Scan only folders whose own mtime changed, and what is new below them."""
     found: dict[str, ScannedFolder] = {}
+    unchanged: set[str] = set()
     waiting = sorted({*known, *tops(layout)})
     while waiting:
         path = waiting.pop()
@@ -225,14 +226,15 @@ def _look_at_folders(layout: Layout, known: Known) -> ScanResult:
         where = layout.file(path)
         with suppress(OSError):
             if before and before[0] and os.lstat(where).st_mtime_ns == before[0]:
+                unchanged.add(path)
                 continue
         folder = scan_folder(where)
         if folder is not None:
             found[path] = folder
             below = (f"{path}/{name}" for name in folder.folders)
             waiting += [name for name in below if name not in known]
-    unchanged = {path: seen for path, seen in known.items() if path not in found}
-    gone = {path for path in unchanged if not os.path.isdir(layout.file(path))}
+    unseen = known.keys() - found.keys() - unchanged
+    gone = {path for path in unseen if not os.path.isdir(layout.file(path))}
     relevant = {path: seen for path, seen in known.items() if path in found or path in gone}
     return _compare(found, relevant)
 
