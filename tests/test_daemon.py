@@ -234,6 +234,12 @@ def test_the_daemon_says_what_the_command_says(
     assert settled(answer.complaints) == settled(done.stderr)
 
 
+def test_a_daemon_counts_what_it_answered(asked: Path) -> None:
+    before = told(asked, "status")["state"]["answered"]
+    assert answered(asked, "recall", "contract tests")
+    assert told(asked, "status")["state"]["answered"] == before + 1
+
+
 def test_a_command_that_is_answered_loads_nothing_of_its_own(asked: Path) -> None:
     code = (
         "import sys, os\nfrom loki_memory.daemon import client\n"

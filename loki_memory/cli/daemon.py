@@ -158,6 +158,7 @@ def _print_state(state: WatcherState) -> None:
         else "started by hand"
     )
     _print_standing(state.standing)
+    say(f"answered {plural(state.answered, 'command')}")
 
 
 def _print_standing(standing: BackgroundState) -> None:

@@ -237,6 +237,7 @@ class Server:
             return [BUSY]
         try:
             answer = self._answering(request, self._watcher.is_current())
+            self._watcher.answered += answer is not None
         finally:
             self._watcher.turn.release()
         if answer is None:

@@ -33,6 +33,7 @@ class WatcherState(NamedTuple):
     hears: bool  # of changes by the kernel; if not, it looks at intervals
     idle_minutes: int  # after which it ends by itself; 0: a user started it, and ends it
     standing: BackgroundState
+    answered: int = 0  # commands and hooks of others
 
 
 class Pauses(NamedTuple):
@@ -72,6 +73,7 @@ class Watcher:
             self._file_events, memory_folders(workspace.layout), is_deaf=is_deaf
         )
         self._ended, self.has_failed = ended, False
+        self.answered = 0
         self._thread = Thread(target=self._watch, name="watch", daemon=True)
 
     def start(self) -> None:
@@ -91,6 +93,7 @@ class Watcher:
             self._listener.hears,
             self._idle_minutes,
             self._background.standing,
+            self.answered,
         )
 
     def is_current(self) -> bool:
