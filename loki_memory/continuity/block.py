@@ -88,6 +88,11 @@ def place(existing: bytes | None, block: str) -> bytes:
     return bom + (_replaced(found, block) if found else _added(text, block))
 
 
+def has_block(text: bytes | None) -> bool:
+    """Check if a file has a block of ours."""
+    return text is not None and _find(_lines(text.removeprefix(_BOM))) is not None
+
+
 def outside(text: bytes) -> bytes:
     """The text of a file that is not in a block of ours."""
     kept: list[bytes] = []

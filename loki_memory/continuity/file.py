@@ -11,11 +11,12 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.continuity.block import place
+from loki_memory.continuity.block import has_block, place
 from loki_memory.continuity.harvest import harvest
 from loki_memory.continuity.render import Now, render
 from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
+from loki_memory.files.layout import may_be_tracked
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import latest_episodes, standing
@@ -37,6 +38,10 @@ _TRIES = 3  # at writing a file that another process writes at the same time
 _STANDING = "standing"  # the group of what holds whatever the goal is
 _RULES = 4  # of these
 _STANDINGS = 12  # lines about the state of agents
+_TRACKED = (
+    "git tracks {0}, so memory of this machine is kept out of it: `git rm --cached {0}`, or "
+    "`loki-mem config continuity.track true` to share it"
+)
 
 
 class Reader(NamedTuple):
@@ -64,21 +69,44 @@ def continuity(
         if workspace.home.trust().is_trusted:  # else a clone may have brought the file
             _take_own_and_brought(workspace, path, agent)
     goal = redact(goal) if goal is not None else last_goal(workspace, agent)
-    now = what_matters(workspace, goal, agent, files, reader)
+    is_kept_out = _is_kept_out(workspace, path)
+    now = Now("", (), ()) if is_kept_out else what_matters(workspace, goal, agent, files, reader)
     block = render(now, _limit(workspace, budget))
-    changed = False
+    changed = _replace_block(path, block, add=not is_kept_out)
+    note_goal(workspace, agent, goal)
+    return path, changed
+
+
+def _is_kept_out(workspace: Workspace, path: Path) -> bool:
+    """Check if a branch brought the file: the next commit of all changes would publish the block.
+
+    Where only git knows and a hook must not ask it, the file counts as tracked.
+    """
+    root = workspace.layout.root
+    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else ""
+    if workspace.config.get("continuity.track") or not may_be_tracked(root, [name]):
+        return False
+    if not workspace.home.starts_git:
+        return True
+    from loki_memory.history.repository import tracked
+
+    is_tracked = bool(tracked(root, [name]))
+    workspace.notices += [_TRACKED.format(name)] if is_tracked else []
+    return is_tracked
+
+
+def _replace_block(path: Path, block: str, *, add: bool) -> bool:
+    """Put the block into the file, or only in place of one; tells whether bytes changed."""
     for _ in range(_TRIES):
         with failures_named(path):
             before = disk.read_bytes(path)
-            after = place(before, block)
-            changed = after != before
-            if not changed:
-                break
+            after = place(before, block) if add or has_block(before) else before
+            if after is None or after == before:
+                return False
             if disk.read_bytes(path) == before:  # an agent may write in between
                 disk.write_bytes(path, after)
-                break
-    note_goal(workspace, agent, goal)
-    return path, changed
+                return True
+    return True
 
 
 def refresh(workspace: Workspace) -> bool:

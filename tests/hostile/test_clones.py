@@ -351,6 +351,29 @@ def test_git_add_never_picks_up_what_is_private_whatever_a_branch_ignores(
     assert [path for path in staged if path != ".loki/.gitignore"] == []
 
 
+@pytest.mark.parametrize("name", ["CONTINUITY.md", "continuity/eng-001.md"])
+@pytest.mark.parametrize("has_block", [False, True], ids=["notes", "block"])
+def test_a_tracked_continuity_file_holds_no_memory_of_this_machine(
+    remote: Path, clone: Path, name: str, has_block: bool
+) -> None:
+    """A branch that tracks the file must not make `commit -a` publish what is private."""
+    block = Workspace.open(clone).browse.continuity_block("deploy") if has_block else ""
+    bring(remote, clone, {name: f"# Notes\n\nours\n\n{block}"})
+    goal = "deploy the shop with zqprivate zquser"
+    for scope in ("local", "user"):
+        said = run(clone, "remember", f"Deploy the shop with zq{scope}", "--scope", scope)
+        assert said.code == 0
+    agent = ("--agent", "eng-001") if "/" in name else ()
+    said = run(clone, "continuity", "--goal", goal, *agent)
+    assert said.code == 0
+    assert "git tracks" in said.err
+    fire_all(clone)
+    assert run(clone, "consolidate").code == 0
+    text = (clone / ".loki" / name).read_text("utf-8")
+    assert "ours" in text
+    assert not [mark for mark in ("zqlocal", "zquser", "Fridays") if mark in text]
+
+
 # -- settings --------------------------------------------------------------------------------------
 
 # Settings that a clone may set as it likes, and the reason why that widens nothing.
