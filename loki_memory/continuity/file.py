@@ -104,7 +104,7 @@ def _replace_block(path: Path, block: str, *, add: bool) -> bool:
             if after is None or after == before:
                 return False
             if disk.read_bytes(path) == before:  # an agent may write in between
-                disk.write_bytes(path, after)
+                disk.write_bytes(path, after, private=True)
                 return True
     return True
 

@@ -258,21 +258,26 @@ def read_derived(path: Place) -> bytes | None:
         raise
 
 
-def write_bytes(path: Place, data: bytes) -> None:
+def write_bytes(path: Place, data: bytes, *, private: bool = False) -> None:
     """Replace the file atomically; after a crash it has the old content or the new one.
 
-    After an error it has the old one: a hard link keeps it until all is done.
+    After an error it has the old one: a hard link keeps it until all is done. `private` is for a
+    file that only its user may read in a folder that others may.
     """
     with _folder_of(path, create=True) as (inside, name):
         inside.refuse_link(name)
-        _replace(inside, name, data)
+        _replace(inside, name, data, _mode(private=private))
 
 
-def _replace(inside: Folder, name: str, data: bytes) -> None:
+def _mode(*, private: bool) -> int:
+    return 0o600 if private else 0o666
+
+
+def _replace(inside: Folder, name: str, data: bytes, mode: int) -> None:
     new, old = _temporary(), _temporary()
     linked = replaced = False
     try:
-        inode = _create(inside, new, data, durable=True)
+        inode = _create(inside, new, data, durable=True, mode=mode)
         linked = inside.link(name, old)
         inside.rename(new, name)
         replaced = True
@@ -327,7 +332,7 @@ def write_new(path: Place, data: bytes, *, durable: bool, private: bool = False)
     `private` is for a file that will be moved to a zone that only its user may read.
     """
     with _folder_of(path) as (inside, name):
-        return _create(inside, name, data, durable=durable, mode=0o600 if private else 0o666)
+        return _create(inside, name, data, durable=durable, mode=_mode(private=private))
 
 
 def _create(inside: Folder, name: str, data: bytes, *, durable: bool, mode: int = 0o666) -> int:

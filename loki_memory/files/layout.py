@@ -49,9 +49,9 @@ _VIEWS: dict[str, Kind] = {
     "episodic/index.json": "episode",
 }
 _DATED = re.compile(_DATE)
-# The zones that only their user may read: local, and the cache derived from it.
+# The zones that only their user may read: local, what is derived from it, and working memory.
 _OWN = re.compile(
-    r"/\.loki/(?:local(?:-\d+)?|cache|projects)(?:/|\Z)|/loki-memory/(?:root|[0-9a-z]{10})(?:/|\Z)"
+    r"/\.loki/(?:local(?:-\d+)?|cache|continuity)(?:/|\Z)|/loki-memory/(?:root|[0-9a-z]{10})(?:/|\Z)"
 )
 _KEY = re.compile(r"[0-9a-z][0-9a-z-]{0,60}")
 _DAY_VIEW = re.compile(rf"learnings/{_DATE}\.json")
@@ -184,8 +184,15 @@ def _place_name(memory: str) -> str:
 
 
 def is_private(path: str) -> bool:
-    """Check if a path is in a zone that only this machine's user may read."""
-    return _OWN.search(path) is not None
+    """Check if only this machine's user may read a path: in a zone of this machine, or at home."""
+    environment = os.environ.get("LOKI_HOME"), os.environ.get("HOME")
+    return _OWN.search(path) is not None or f"{path}/".startswith(_user_prefix(*environment))
+
+
+@cache
+def _user_prefix(*_environment: str | None) -> str:
+    """The user's folder as the beginning of a path; looked up once for each environment."""
+    return f"{os.path.abspath(user_folder())}/"
 
 
 def zone_in_git(root: Path) -> Path | None:

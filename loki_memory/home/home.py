@@ -40,8 +40,8 @@ class Home:
     def __init__(self, place: Layout, *, is_user: bool = False) -> None:
         self.layout = place
         self.is_user = is_user
-        zones.close_to_others(place.local)
-        zones.close_to_others(place.cache)
+        for zone in [place.loki] if is_user else [place.local, place.cache]:
+            zones.close_to_others(zone)
         self.notices: list[str] = []
         self.progress: Progress | None = None  # called with the number of texts embedded
         self._upkeep = Upkeep(self)

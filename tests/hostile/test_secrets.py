@@ -124,6 +124,32 @@ def test_everything_in_the_local_zone_is_its_users_alone(repo: Workspace) -> Non
             assert mode & 0o077 == 0, path
 
 
+@pytest.mark.parametrize("name", [".loki", "memory-of-mine"])
+def test_the_users_own_memory_is_read_by_nobody_else(
+    repo: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whatever its folder is called, and though it was open to others before."""
+    top = tmp_path / "user" / name
+    (top / "memory/semantic/facts").mkdir(parents=True)
+    before = top / "memory/semantic/facts/fact-by-hand.json"
+    before.write_text('{"statement": "I work at night"}', encoding="utf-8")
+    monkeypatch.setenv("LOKI_HOME", str(top))
+    with Workspace.open(repo.layout.root) as workspace:
+        workspace.remember("I prefer tabs", scope="user")
+        workspace.reject(workspace.remember("I prefer four spaces", scope="user").id)
+        workspace.recall("what do I prefer")
+    open_to_others = [path for path in [top, *top.rglob("*")] if os.lstat(path).st_mode & 0o077]
+    assert open_to_others == []
+
+
+def test_working_memory_is_read_by_nobody_else(repo: Workspace) -> None:
+    repo.remember("Deploys need the staging token", scope="local")
+    for agent in (None, "eng-001"):
+        path = repo.continuity("deploy with the staging token", agent=agent)
+        assert "staging token" in path.read_text("utf-8")
+        assert stat.S_IMODE(os.lstat(path).st_mode) == 0o600
+
+
 def test_an_error_does_not_repeat_a_secret(
     repo: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
