@@ -151,6 +151,7 @@ _FILLER = re.compile(
 )
 _EVERYWHERE = re.compile(r"\b(?:everywhere|throughout|in (?:all|every) cases?)\b")
 _FIRST_PERSON = re.compile(r"\b(?:i|i'd|my|me)\b")
+_LABEL = re.compile(r"\s*(?:[:|\u2013\u2014]|-\s)")  # behind the name of an entry of a list
 _LONGEST = 200  # characters: more is no plain statement
 _SHORT = 6  # words of a choice without a verb: "dark mode in the docs, please"
 _NAMED = 3  # words of a choice that is in no list
@@ -327,6 +328,8 @@ def _choice(said: str) -> Position | None:
     if chosen is None:
         return None
     group, value, rest = chosen
+    if not (frame or moved) and _LABEL.match(rest):
+        return None  # "Ruby - Solargraph" is about Ruby and does not choose it
     is_wish = frame is None or bool(_WISH.match(said, start))
     clause = f"{_CLAUSES.split(before)[-1]} {_CLAUSES.split(rest)[0]}"
     about = _about(_NEGATED.sub(" ", clause))
