@@ -96,6 +96,7 @@ CALLS = {
     "import": "import claude-memory README.md",
     "export": "export --local mine.jsonl",
     "clear": "clear --yes",
+    "audit": "audit",
     "dedupe": "dedupe --plan",
     "copy": "copy sem-001 --scope user",
     "move": "move sem-001 --scope local",

@@ -118,6 +118,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "integrity",
         "models",
         "recall",
+        "seed",
         "sync",
     },
     "seed": {"editing", "errors", "files", "history", "ingest", "install", "models"},

@@ -37,11 +37,11 @@ class Browse:
         self._workspace = workspace
 
     def stats(self) -> Stats:
-        """Count the memories of each kind."""
+        """Count the memories of each kind, and the share of junk among them."""
         from loki_memory.browse.status import stats
 
         self._workspace.home.ensure("read")
-        return stats(self._workspace)
+        return stats(self._workspace, self._workspace.care.audit().rate)
 
     def brought(self) -> BroughtMemories:
         """List what came with this clone, and tell whether its user trusts it."""

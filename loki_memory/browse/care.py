@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loki_memory.browse.audit import Audit
     from loki_memory.browse.doctor import Diagnosis
     from loki_memory.browse.purge import Purged
     from loki_memory.browse.status import Garbage
@@ -34,6 +35,15 @@ class Care:
         from loki_memory.browse.doctor import examine
 
         return examine(self._workspace, deep=deep, fix=fix)
+
+    def audit(self) -> Audit:
+        """Count the memories that are junk or contradict each other, by class, with examples.
+
+        >>> ws.care.audit().rate  # doctest: +SKIP
+        """
+        from loki_memory.browse.audit import audit
+
+        return audit(self._workspace, self._workspace.layout.root)
 
     def dedupe(self, *, plan_only: bool = False) -> Deduplicated:
         """Merge patterns and facts that say the same; the others are kept, superseded."""

@@ -115,9 +115,10 @@ class Stats(NamedTuple):
     files: int
     memory_bytes: int
     index_bytes: int
+    junk_rate: float  # as `audit` counts it
 
 
-def stats(workspace: Workspace) -> Stats:
+def stats(workspace: Workspace, junk_rate: float) -> Stats:
     from loki_memory.index import queries
     from loki_memory.index.graph import edge_count
 
@@ -136,6 +137,7 @@ def stats(workspace: Workspace) -> Stats:
         files=len(found),
         memory_bytes=sum(stamp[2] for stamp in found),
         index_bytes=_size(index.path),
+        junk_rate=junk_rate,
     )
 
 

@@ -83,6 +83,7 @@ FURTHER: dict[str, dict[str, str]] = {
         "archive": "write",
         "copy": "transfer",
         "move": "transfer",
+        "audit": "audit",
         "dedupe": "dedupe",
         "clear": "export_memory",
         "sync": "maintain",

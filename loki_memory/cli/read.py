@@ -320,5 +320,12 @@ def _print_stats(found: Stats) -> None:
             pairs = "  ".join(f"{safe(key)} {number:,}" for key, number in value.items())
             say(f"{click.style(name.ljust(12), bold=True)}  {pairs or '-'}")
         else:
-            shown = size(value) if name.endswith("bytes") else f"{value:,}"
-            say(f"{click.style(name.replace('_', ' ').ljust(12), bold=True)}  {shown}")
+            say(
+                f"{click.style(name.replace('_', ' ').ljust(12), bold=True)}  {_shown(name, value)}"
+            )
+
+
+def _shown(name: str, value: float) -> str:
+    if name.endswith("rate"):
+        return f"{value:.1%} (`loki-mem audit` names them)"
+    return size(int(value)) if name.endswith("bytes") else f"{value:,}"

@@ -69,20 +69,26 @@ def is_platitude(text: str) -> str:
 
 def lint(record: Memory) -> list[str]:
     """Return what is wrong with a produced record, in words; empty if it is worth keeping."""
-    found = [reason] if (reason := is_platitude(record.title())) else []
+    found = vacuous(record)
     if len(record.title()) > LONGEST:
         found.append(f"is longer than {LONGEST} characters")
+    if isinstance(record, Belief) and is_unfounded(record):
+        found.append("names no episode that it was learned from")
+    return found + _planted(record)
+
+
+def vacuous(record: Memory) -> list[str]:
+    """Return why a record tells its reader nothing to act on; empty if it does."""
+    found = [reason] if (reason := is_platitude(record.title())) else []
     if GAP in record.title() and not isinstance(record, AntiPattern | Episode):
         found.append(f"has {GAP} where a reader expects words")  # only errors are quoted masked
-    if isinstance(record, Belief):
-        found += _unfounded(record)
     if isinstance(record, Pattern):
         found += _unusable(record)
     if isinstance(record, AntiPattern) and any(
         not resolution.do.strip() for resolution in record.resolutions
     ):
         found.append("has an empty resolution")
-    return found + _planted(record)
+    return found
 
 
 def _planted(record: Memory) -> list[str]:
@@ -97,12 +103,12 @@ def _planted(record: Memory) -> list[str]:
     return found
 
 
-def _unfounded(belief: Belief) -> list[str]:
+def is_unfounded(belief: Belief) -> bool:
+    """Check whether a belief names no episode; a topic rests on its members."""
     key = (belief.model_extra or {}).get("key")
-    if isinstance(key, dict) and "topic" in key:  # it rests on its members
-        return []
-    evidence = {*belief.episodes_for(), *belief.episodes_against()}
-    return [] if evidence else ["names no episode that it was learned from"]
+    if isinstance(key, dict) and "topic" in key:
+        return False
+    return not (belief.episodes_for() or belief.episodes_against())
 
 
 def _unusable(pattern: Pattern) -> list[str]:

@@ -15,7 +15,7 @@ its resolution gives way: to what somebody wrote, else to the first of its kind.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from loki_memory.consolidation.clustering import clusters, same
 from loki_memory.consolidation.features import EpisodeFeatures, statement_features
@@ -31,7 +31,15 @@ from loki_memory.consolidation.provenance import (
     replaced_because,
     standing,
 )
-from loki_memory.consolidation.similarity import NameMarks, marks, sameness
+from loki_memory.consolidation.similarity import (
+    NameMarks,
+    covers,
+    differ,
+    grams,
+    jaccard,
+    marks,
+    sameness,
+)
 from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
 from loki_memory.models import Belief, Fact, Learning, Pattern, parse
 from loki_memory.models.base import ORIGINS
@@ -39,6 +47,7 @@ from loki_memory.models.confidence import confidence
 
 Prose = Pattern | Fact  # anti-patterns are merged by their key, which is their id
 _OURS = frozenset({SAME, LATER})
+_FEW = 300  # beliefs that are compared with each other sooner than scikit-learn is loaded
 _SUPPOSED = 0.80  # how sure somebody is taken to be who told a belief and did not say
 
 
@@ -71,6 +80,51 @@ def _duplicates(snapshot: Snapshot, touched: Touched | None) -> Iterator[list[Pr
     for beliefs in shelves.values():
         if any(is_touched(known_belief, touched) for known_belief in beliefs):
             yield from _same(beliefs, snapshot.thresholds.merge)
+
+
+def repeated_statements(
+    beliefs: Iterable[Prose], threshold: float
+) -> Iterator[tuple[Prose, Prose]]:
+    """Beliefs that say nothing that another does not say, each with that other one.
+
+    Unlike a merge, it does not matter when and in which category they were stated.
+    """
+    shelves: dict[tuple[object, ...], list[Prose]] = defaultdict(list)
+    for belief in beliefs:
+        said = statement_features(belief)
+        slot = (belief.subject, belief.attribute) if isinstance(belief, Fact) else ()
+        shelves[belief.kind, slot, said.is_negated, said.marks].append(belief)
+    for shelf in shelves.values():
+        for group in _near(shelf, threshold):
+            yield from _covered(group, threshold)
+
+
+def _near(shelf: list[Prose], threshold: float) -> list[list[Prose]]:
+    """The groups within which beliefs are compared one by one: a small shelf is one group."""
+    if len(shelf) <= _FEW:
+        return [shelf]
+    found = clusters([belief.value() for belief in shelf], threshold, same)
+    return [[shelf[at] for at in places] for places in found]
+
+
+def _covered(group: Iterable[Prose], threshold: float) -> Iterator[tuple[Prose, Prose]]:
+    kept: list[Prose] = []
+    for belief in sorted(group, key=lambda entry: (-_said_words(entry), _rank(entry))):
+        text = belief.value()
+        alike = (other for other in kept if jaccard(grams(other.value()), grams(text)) >= threshold)
+        holder = next((other for other in alike if _says_all(other.value(), text)), None)
+        if holder is None:
+            kept.append(belief)
+        else:
+            yield belief, holder
+
+
+def _says_all(text: str, other: str) -> bool:
+    return text == other or (covers(text, other) and not differ(text, other))
+
+
+def _said_words(belief: Prose) -> int:
+    return len(statement_features(belief).words)
 
 
 def _same(beliefs: Sequence[Prose], threshold: float) -> Iterator[list[Prose]]:

@@ -215,6 +215,11 @@ def adds(text: str, other: str) -> bool:
     return len(more) > _MORE * len(first | second)
 
 
+def covers(text: str, other: str) -> bool:
+    """Check whether a text speaks of everything that another one speaks of."""
+    return not _missing(_said(other), _said(text))
+
+
 @lru_cache(maxsize=65536)
 def _said(text: str) -> frozenset[str]:
     return frozenset(content(text)) - _told()

@@ -27,6 +27,7 @@ from typing import (
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict  # which pydantic wants before Python 3.12
 
+from loki_memory.browse.audit import Audit
 from loki_memory.browse.doctor import Diagnosis
 from loki_memory.browse.graph import Graph
 from loki_memory.browse.purge import Purged
@@ -150,6 +151,7 @@ OUTPUTS: dict[str, Any] = {
     "doctor": Diagnosis,
     "trust": BroughtMemories,
     "gc": Garbage,
+    "audit": Audit,
     "dedupe": Deduplicated,
     "clear": ClearedMemory,
     "install": install.InstallOutput,

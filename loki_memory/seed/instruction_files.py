@@ -45,7 +45,7 @@ _MOST = 6  # rules of a plan: the file itself has them all
 def facts(files: ProjectFiles) -> list[Proposal]:
     """The rules of the files that agents load, each once."""
     found: dict[str, Proposal] = {}
-    for path in _paths(files):
+    for path in instruction_paths(files):
         for text in rules(files.text(path)):
             known = found.get(text)
             sources = (*known.sources, path) if known else (path,)
@@ -53,7 +53,7 @@ def facts(files: ProjectFiles) -> list[Proposal]:
     return list(found.values())[:_MOST]
 
 
-def _paths(files: ProjectFiles) -> Iterator[str]:
+def instruction_paths(files: ProjectFiles) -> Iterator[str]:
     yield from filter(files.has, _FILES)
     for folder in _FOLDERS:
         names = [name for name in files.names(folder) if name.endswith((".md", ".mdc"))]
