@@ -88,9 +88,7 @@ def _is_kept_out(workspace: Workspace, path: Path) -> bool:
         return False
     if not workspace.home.starts_git:
         return True
-    from loki_memory.history.repository import tracked
-
-    is_tracked = bool(tracked(root, [name]))
+    is_tracked = bool(workspace.home.tracked([name]))
     workspace.notices += [_TRACKED.format(name)] if is_tracked else []
     return is_tracked
 

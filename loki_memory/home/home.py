@@ -182,12 +182,16 @@ class Home:
 
     def zone_problems(self) -> list[Problem]:
         """List links, and files that a clone put into the zones of this machine."""
-        paths: list[str] = []
-        if not self.is_user and may_be_tracked(self.layout.root, zones.NEVER_TRACKED):
-            from loki_memory.history.repository import tracked
-
-            paths = [file.path for file in tracked(self.layout.root, zones.NEVER_TRACKED)]
+        paths = [] if self.is_user else self.tracked(zones.NEVER_TRACKED)
         return zones.problems(self.layout, paths)
+
+    def tracked(self, paths: Sequence[str]) -> list[str]:
+        """The files below some paths of the project that git tracks."""
+        if not may_be_tracked(self.layout.root, paths):
+            return []
+        from loki_memory.history.repository import tracked
+
+        return [file.path for file in tracked(self.layout.root, paths)]
 
     def deleted(self, paths: Sequence[str]) -> set[str]:
         """The missing record files that somebody deleted.
