@@ -17,11 +17,12 @@ from claude_lines import Transcript
 from conftest import git
 
 from loki_memory import Workspace
-from loki_memory.daemon.background import Adding, Background, tracked_by_git
+from loki_memory.daemon.background import Background
 from loki_memory.daemon.file_events import EventListener, FileEvents, file_system, is_noise
 from loki_memory.daemon.process import is_watched, leading
 from loki_memory.daemon.watcher import Watcher
 from loki_memory.errors import AlreadyWatched, TrackedByGit
+from loki_memory.home.background_store import tracked_by_git
 from loki_memory.models import AntiPattern
 
 PATIENCE = 300.0  # seconds until a test gives up: far more than anything takes
@@ -67,7 +68,7 @@ class Rounds:
     def __init__(self, ws: Workspace) -> None:
         self.told: list[str] = []
         self.clock = 1000.0
-        self.workspace = Workspace(Adding(ws.layout))
+        self.workspace = Workspace(ws.home.in_background())
         self.background = Background(self.workspace, self.told.append, self.clock)
 
     def after(self, seconds: float) -> list[str]:
@@ -122,7 +123,7 @@ def test_an_episode_that_another_process_indexed_first_is_learned_from_too(
 
 
 def test_an_episode_that_comes_in_the_middle_of_a_round_is_not_passed_over(ws: Workspace) -> None:
-    workspace, told = Workspace(Adding(ws.layout)), list[str]()
+    workspace, told = Workspace(ws.home.in_background()), list[str]()
 
     def tell(text: str) -> None:
         if text == "learned from 1 episode" and len(told) < 2:
@@ -289,7 +290,7 @@ def test_a_workspace_that_only_adds_refuses_to_change_what_git_tracks(project: P
     in_git(project)
     ws = Workspace.init(project)
     fact = ws.remember("Deploys are on Fridays")
-    adding = Workspace(Adding(ws.layout))
+    adding = Workspace(ws.home.in_background())
     adding.pin(fact.id)
     git(project, "add", "-A")
     git(project, "commit", "-qm", "a fact")
@@ -445,7 +446,7 @@ def test_the_file_system_of_a_path_is_that_of_the_nearest_mount(path: str, kind:
 
 @contextmanager
 def watching(ws: Workspace) -> Iterator[Watcher]:
-    workspace = Workspace(Adding(ws.layout))
+    workspace = Workspace(ws.home.in_background())
     watcher = Watcher(workspace, lambda _: None, lambda: None)
     watcher.start()
     try:
@@ -477,7 +478,7 @@ def test_a_watcher_that_fails_says_that_it_ended(ws: Workspace) -> None:
 
     ended = Event()
     ws.remember("Something to tell of")
-    watcher = Watcher(Workspace(Adding(ws.layout)), tell, ended.set)
+    watcher = Watcher(Workspace(ws.home.in_background()), tell, ended.set)
     watcher.start()
     assert ended.wait(PATIENCE)
     assert watcher.has_failed

@@ -14,6 +14,7 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.errors import GitFailed, NotOnABranch
+from loki_memory.git_repository import Repository
 from loki_memory.history import branch_mode
 from loki_memory.history.branch_mode import REF, Tree, chosen, joined, pull, push, restore
 from loki_memory.history.commit import commit
@@ -26,7 +27,6 @@ from loki_memory.history.plumbing_commit import (
     TreeEntry,
     written,
 )
-from loki_memory.history.repository import Repository
 
 NOW = "2026-01-20T10:00:00Z"
 SEAL = Seal(NOW)

@@ -13,11 +13,11 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.errors import InvalidConfig
+from loki_memory.git_repository import Repository
 from loki_memory.history import plumbing_commit as history
 from loki_memory.history.commit import commit
 from loki_memory.history.inline_commit import Committed
 from loki_memory.history.plumbing_commit import FILE, File, Message, Seal, stage, standing, written
-from loki_memory.history.repository import Repository
 
 Act = Callable[["Project"], object]
 NOW = "2026-01-20T10:00:00Z"

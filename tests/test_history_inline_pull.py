@@ -10,9 +10,9 @@ from test_consolidation_publish import session
 
 from loki_memory import Workspace
 from loki_memory.errors import GitFailed, PullStopped
+from loki_memory.git_repository import Repository
 from loki_memory.history import set_aside as set_aside_module
 from loki_memory.history.refusals import would_be_refused
-from loki_memory.history.repository import Repository
 from loki_memory.models import Belief, Fact
 from tests.conftest import git
 

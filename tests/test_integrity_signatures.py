@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from loki_memory import Workspace
+from loki_memory.git_repository import Repository
 from loki_memory.history.commit import commit
-from loki_memory.history.repository import Repository
 from loki_memory.integrity.signatures import is_signed, signing_key
 
 UNSIGNED = "the commit is not signed: "

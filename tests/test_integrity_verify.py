@@ -17,7 +17,7 @@ from loki_memory import Memory, Workspace
 from loki_memory.cli.main import cli
 from loki_memory.errors import NotFound
 from loki_memory.files.layout import place
-from loki_memory.history.repository import Repository
+from loki_memory.git_repository import Repository
 from loki_memory.integrity import hash_chain, write_log
 from loki_memory.integrity.anchors import AnchoredPast
 from loki_memory.integrity.citations import blob_id, is_stale, still_stands

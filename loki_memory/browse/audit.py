@@ -111,7 +111,7 @@ def audit(workspace: Workspace, root: Path | None, *, repeats: int = 0) -> Audit
 
 
 def _archived_ids(workspace: Workspace) -> Iterator[str]:
-    from loki_memory.editing.removal import archived
+    from loki_memory.files.scan import archived
 
     return (Path(path).stem for path in archived(workspace.layout))
 

@@ -55,11 +55,10 @@ def watch_command(session: Session, once: bool, to_log: bool, until_idle: bool) 
     Example:
       loki-mem watch --once
     """
-    from loki_memory.daemon.background import Adding
     from loki_memory.daemon.server import log_to_file
     from loki_memory.workspace import Workspace
 
-    workspace = Workspace(Adding(session.open().layout))
+    workspace = Workspace(session.open().home.in_background())
     log = log_to_file(workspace.layout) if to_log else _printer(session)
     if once:
         _look_once(session, workspace, log)

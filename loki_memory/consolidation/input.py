@@ -24,10 +24,10 @@ from loki_memory.consolidation.provenance import day_before, extra
 from loki_memory.consolidation.publish import Files, Rewritten, candidate, joined
 from loki_memory.consolidation.settings import thresholds
 from loki_memory.consolidation.snapshot import Record, Snapshot, Touched
-from loki_memory.editing.removal import archived
 from loki_memory.errors import InvalidRecord
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
+from loki_memory.files.scan import archived
 from loki_memory.home import parsed
 from loki_memory.index import queries
 from loki_memory.index.gate import rejected_values

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.consolidation.features import episode_features
 from loki_memory.consolidation.publish import mark
-from loki_memory.editing.removal import archived
 from loki_memory.errors import InvalidRecord
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, archived_path, place
+from loki_memory.files.scan import archived
 from loki_memory.index import queries
 from loki_memory.models import Belief, Episode
 

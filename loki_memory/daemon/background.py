@@ -12,16 +12,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import GitFailed, LokiMemoryError, NotFound, TrackedByGit
-from loki_memory.files.layout import PRIVATE, Layout
-from loki_memory.files.store import Change, Store
-from loki_memory.files.views import edited_views
-from loki_memory.home import Home
+from loki_memory.errors import LokiMemoryError, NotFound
 from loki_memory.ingest.record import FEW
 from loki_memory.workspace import Workspace
 
@@ -34,44 +29,6 @@ _REACH: Reach = "nothing"  # no file that others read: publishing is for command
 _PASSES = 3  # over new files in one round; later changes cause another round
 _QUIET_SECONDS = 5.0  # without changes, before views are rendered
 _TRANSCRIPTS_SECONDS = 30.0  # between looks at the transcripts: a session rests for minutes
-
-
-class Adding(Home):
-    """A home that may be written to, as long as no file that git tracks changes."""
-
-    may_change_gitignore = False  # git tracks it: the next command keeps it right
-
-    @cached_property
-    def store(self) -> Store:
-        return _AddingStore(self.layout, self.config.get("store.lock_seconds"))
-
-
-class _AddingStore(Store):
-    @contextmanager
-    def change(self, seconds: float | None = None) -> Iterator[Change]:
-        with super().change(seconds) as change:
-            yield change
-            tracked = tracked_by_git(self.layout, change.overwritten())
-            if tracked:
-                raise TrackedByGit(tracked[0])
-
-
-def tracked_by_git(layout: Layout, paths: Iterable[str]) -> list[str]:
-    """Return those of the record files that git tracks; all, if git cannot say."""
-    asked = [path for path in paths if not path.startswith(PRIVATE)]
-    return [path for path in asked if path in _known_to_git(layout, asked)] if asked else []
-
-
-def _known_to_git(layout: Layout, paths: Sequence[str]) -> set[str]:
-    from loki_memory.history.repository import NO_GIT, NO_REPOSITORY, Repository
-
-    try:
-        repository = Repository.open(layout.root)
-        places = (f"{repository.memory}/{path}" for path in paths)
-        listed = os.fsdecode(repository.run("ls-files", "-z", "--", *places)).split("\0")
-    except GitFailed as error:
-        return set() if error.reason in {NO_REPOSITORY, NO_GIT} else set(paths)
-    return {path.removeprefix(f"{repository.memory}/") for path in listed}
 
 
 class BackgroundState(NamedTuple):
@@ -164,7 +121,7 @@ class Background:
             self._changed = clock
         self._views_wait = self._views_wait or bool(changes)
         is_quiet = clock - self._changed >= _QUIET_SECONDS
-        if edited_views(self.workspace.store) or (self._views_wait and is_quiet):
+        if self.workspace.home.has_edited_views() or (self._views_wait and is_quiet):
             self._views_wait = False
             self.workspace.sync()
             self.workspace.home.embed()

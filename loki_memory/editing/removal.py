@@ -7,7 +7,6 @@ until `gc` clears it.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from loki_memory.files.codec import MAX_BYTES, decode, read_json
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, archived_path
 from loki_memory.files.redaction import redact
+from loki_memory.files.scan import archived
 from loki_memory.files.store import Change, Store, sealed
 from loki_memory.index import graph, queries
 from loki_memory.index.index import Index
@@ -254,15 +254,6 @@ def lift(store: Store, index: Index, memory_id: str) -> Memory:
         if isinstance(belief, Belief) and belief.status == "rejected":
             return change.put(belief.changed(status="active"), belief_path)
         return stone
-
-
-def archived(layout: Layout) -> Iterator[str]:
-    """The paths of all archived files."""
-    for zone, top in (("", layout.memory), (PRIVATE, layout.local / "memory")):
-        for folder, folders, names in os.walk(top / ARCHIVE):
-            folders.sort()
-            inside = Path(folder).relative_to(top).as_posix()
-            yield from (f"{zone}{inside}/{name}" for name in sorted(names) if name[0] != ".")
 
 
 def _ids_in(path: str, data: bytes) -> set[str]:

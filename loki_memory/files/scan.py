@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
-from loki_memory.files.layout import PRIVATE, TOP_FOLDERS, Layout
+from loki_memory.files.layout import ARCHIVE, PRIVATE, TOP_FOLDERS, Layout
 
 # (mtime_ns, ctime_ns, size): plain tuples, because there are 100,000. A change of content
 # that keeps all three would have to set the clock back.
@@ -128,3 +129,12 @@ def settled(stamp: Stamp, now_ns: int) -> Stamp:
         return stamp
     grain = _GRAIN_NS if newest % _SECOND_NS else _COARSE_GRAIN_NS
     return UNSETTLED if age < grain else stamp
+
+
+def archived(layout: Layout) -> Iterator[str]:
+    """The paths of all archived files."""
+    for zone, top in (("", layout.memory), (PRIVATE, layout.local / "memory")):
+        for folder, folders, names in os.walk(top / ARCHIVE):
+            folders.sort()
+            inside = Path(folder).relative_to(top).as_posix()
+            yield from (f"{zone}{inside}/{name}" for name in sorted(names) if name[0] != ".")

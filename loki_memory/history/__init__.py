@@ -215,7 +215,7 @@ class History:
 
     def renew_review(self) -> None:
         """Find out from git who answers for what memory says: see docs/trust.md."""
-        from loki_memory.history.reviewed_contents import renew
+        from loki_memory.integrity.reviewed_contents import renew
 
         renew(self._workspace.home)
 

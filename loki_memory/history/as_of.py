@@ -18,13 +18,13 @@ from loki_memory.errors import GitFailed, ReadOnlyPast
 from loki_memory.files import disk
 from loki_memory.files.layout import Layout, kind_of, made_here, view_kind
 from loki_memory.files.store import failures_named
-from loki_memory.history.repository import repository
+from loki_memory.git_repository import repository
 from loki_memory.home import Home
 from loki_memory.index.graph import cited_files
 from loki_memory.sync.changes import Changes
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.workspace import Workspace
 
 _FOLDER = "as-of"

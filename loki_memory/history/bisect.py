@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import NoChange, UnknownRevision
+from loki_memory.git_repository import repository
 from loki_memory.history.blame import MEMORY, BlameStep, step
-from loki_memory.history.repository import repository
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Commit, Repository
+    from loki_memory.git_repository import Commit, Repository
     from loki_memory.workspace import Workspace
 
 

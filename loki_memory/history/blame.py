@@ -6,20 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.editing.removal import archived
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of
+from loki_memory.files.scan import archived
+from loki_memory.git_repository import repository, repository_if_any
 from loki_memory.history.belief_diff import Shift, evidence_of
 from loki_memory.history.commit_message import line
-from loki_memory.history.repository import repository, repository_if_any
 from loki_memory.history.review import private_session, shifts
 from loki_memory.history.tree import TreeEdit, edits, records_in
 from loki_memory.models import Belief, Episode, Memory, Skill
 from loki_memory.models.base import EpisodeMark
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Commit, Repository
+    from loki_memory.git_repository import Commit, Repository
     from loki_memory.workspace import Workspace
 
 MEMORY = ("",)  # all of the memory folder

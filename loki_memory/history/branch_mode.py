@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.errors import FileChanged, GitFailed, NotOnABranch
 from loki_memory.files.layout import view_kind
 from loki_memory.files.scan import scan
+from loki_memory.git_repository import BRANCH as NAME
+from loki_memory.git_repository import BRANCH_BASE, Repository
 from loki_memory.history.inline_commit import (
     CommitOptions,
     Committed,
@@ -35,8 +37,6 @@ from loki_memory.history.plumbing_commit import (
     advance,
     written,
 )
-from loki_memory.history.repository import BRANCH as NAME
-from loki_memory.history.repository import Repository
 from loki_memory.history.resolve import merge_files
 from loki_memory.integrity.write_log import publish
 
@@ -64,7 +64,7 @@ def commit_to_branch(
     """Commit this worktree's changes of memory onto the branch, merged with what is there."""
     kept_off(repository)
     _restored(workspace.home, repository)
-    start = base(repository)
+    start = repository.branch_base()
     anchor = ""
     known, (files, kept) = _differences(workspace, repository, start)
     result = Committed(branch=NAME, kept_out=kept, notes=_tracked_twice(repository, start))
@@ -173,7 +173,7 @@ def _tracked_twice(repository: Repository, base: str) -> tuple[str, ...]:
 def _pulled(workspace: Workspace, repository: Repository, remote: str) -> Joined:
     commit_to_branch(workspace, repository, CommitOptions())
     theirs = fetched(repository, remote)
-    return _land(workspace, repository, base(repository), theirs)
+    return _land(workspace, repository, repository.branch_base(), theirs)
 
 
 def _land(workspace: Workspace, repository: Repository, mine: str, theirs: str = "") -> Joined:
@@ -249,7 +249,6 @@ def _write(repository: Repository, change: Change, wanted: Mapping[str, TreeEntr
 
 
 REF = f"refs/heads/{NAME}"
-_BASE = "refs/worktree/loki-memory"
 _INDEX = "loki-memory.index"
 _ARCHIVE = "/memory/archive/"
 _ONLY_THIS = ("--no-recurse-submodules", "--end-of-options")  # and a remote is never an option
@@ -287,11 +286,6 @@ def begin(repository: Repository) -> str:
     return here or ""
 
 
-def base(repository: Repository) -> str:
-    """The commit that this worktree's files were last in step with; empty if none was."""
-    return repository.resolve(_BASE) or ""
-
-
 def tree(repository: Repository, commit: str) -> Tree:
     """All files of a commit of the branch, of every workspace in the repository."""
     if not commit:
@@ -313,7 +307,7 @@ def in_step(repository: Repository, commit: str) -> None:
 
     The index comes last: if a kill leaves an old one, it lists more paths that may differ.
     """
-    repository.run("update-ref", _BASE, commit)
+    repository.run("update-ref", BRANCH_BASE, commit)
     env = _own_index(repository)
     repository.run("read-tree", "-i", "-m", commit, env=env)
     repository.run("update-index", "-q", "--refresh", env=env)

@@ -16,6 +16,7 @@ from loki_memory.files import disk
 from loki_memory.files.codec import decode_with_document
 from loki_memory.files.problem import secret_problems
 from loki_memory.files.redaction import find_secrets, may_hold_secret, redact_value
+from loki_memory.git_repository import repository, repository_if_any
 from loki_memory.history.belief_diff import DEAD, contradicted, status
 from loki_memory.history.field_changes import record_changes
 from loki_memory.history.person_needed import (
@@ -26,7 +27,6 @@ from loki_memory.history.person_needed import (
     doubts_about_stones,
     doubts_about_text,
 )
-from loki_memory.history.repository import repository, repository_if_any
 from loki_memory.history.review import (
     Comparison,
     compare,
@@ -41,7 +41,7 @@ from loki_memory.models import RELATIONS, Belief, Citation, Link, Memory, tombst
 from loki_memory.models.text import tokens
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.workspace import Workspace
 
 # The gravest first: it decides the exit code.

@@ -18,7 +18,7 @@ from loki_memory.history.tree import empty_tree
 
 if TYPE_CHECKING:
     from loki_memory.files.layout import Layout
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
 
 PLAIN = "100644"  # git's modes
 LINK = "120000"

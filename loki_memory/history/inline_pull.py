@@ -10,16 +10,16 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from loki_memory.errors import GitFailed, PullStopped
+from loki_memory.git_repository import elsewhere
 from loki_memory.history.branch_mode import Exchanged
 from loki_memory.history.inline_commit import one_at_a_time, opened
-from loki_memory.history.repository import elsewhere
 from loki_memory.history.resolve import resolve
 from loki_memory.history.review import diff
 from loki_memory.history.set_aside import MergedBack, merge_back, set_aside, waiting
 from loki_memory.index.queries import problem_paths
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.workspace import Workspace
 
 

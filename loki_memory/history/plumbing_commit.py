@@ -20,7 +20,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from loki_memory.errors import GitFailed
-from loki_memory.history.repository import Repository, configured
+from loki_memory.git_repository import Repository, configured
 from loki_memory.integrity.signatures import signed
 from loki_memory.models.ids import digest
 

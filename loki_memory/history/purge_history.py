@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import GitFailed
 from loki_memory.files.traces import is_traced, without_traces
-from loki_memory.history.repository import BRANCH, repository_if_any
+from loki_memory.git_repository import BRANCH, BRANCH_BASE, repository_if_any
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.home import Home
 
-_BASE = "refs/worktree/loki-memory"
 _LONGEST_LIST = 20  # commits that are named
 _SIGNATURE = re.compile(rb"\ngpgsig(?:-sha256)? .*(?:\n .*)*")
 _COMMANDS = (
@@ -186,7 +185,7 @@ def _clean_entry(entry: str, clean: dict[str, str]) -> str:
 
 
 def _move_refs(repository: Repository, new: dict[str, str]) -> None:
-    for ref in (BRANCH, _BASE):
+    for ref in (BRANCH, BRANCH_BASE):
         name = ref if ref.startswith("refs/") else f"refs/heads/{ref}"
         there = repository.resolve(name)
         if there and new.get(there, there) != there:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from loki_memory.files.layout import git_home, view_kind
-from loki_memory.history.repository import listing
+from loki_memory.git_repository import listing
 
 _MEMORY = ".loki/memory"
 

@@ -25,7 +25,7 @@ from loki_memory.integrity import write_log
 from loki_memory.models import Belief, Memory, parse
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.workspace import Workspace
 
 How = Literal["merged", "kept", "removed", "told apart", "taken over", "left"]
@@ -139,7 +139,7 @@ def resolve(workspace: Workspace, *, plan_only: bool = False) -> list[Resolved]:
     Files that are unmerged in git's index are marked as resolved there; nothing else is staged,
     and nothing is committed.
     """
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
 
     repository = Repository.find(workspace.layout.root, workspace.layout.loki.name)
     unmerged = _unmerged(repository) if repository else {}

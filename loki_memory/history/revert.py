@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import RejectedValue
 from loki_memory.files.layout import ARCHIVE
+from loki_memory.git_repository import repository
 from loki_memory.history.blame import MEMORY, blobs, decoded
 from loki_memory.history.commit import commit as make_commit
 from loki_memory.history.inline_commit import Committed
-from loki_memory.history.repository import repository
 from loki_memory.history.tree import TreeEdit, edits
 from loki_memory.models import Belief, Learning, Link, Memory, Skill, parse
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
-    from loki_memory.history.repository import Commit, Repository
+    from loki_memory.git_repository import Commit, Repository
     from loki_memory.workspace import Workspace
 
 _MADE = (Belief, Skill, Learning, Link)  # consolidation makes these; episodes and rejections stay

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.errors import InvalidRecord, NotFound, UnknownRevision
 from loki_memory.files import zones
 from loki_memory.files.layout import kind_of
+from loki_memory.git_repository import repository, repository_if_any, tracked
 from loki_memory.history.belief_diff import Shift, confidence, differences, evidence_of, reviews
 from loki_memory.history.field_changes import record_changes
 from loki_memory.history.file_changes import FileChange, file_change, file_edits
-from loki_memory.history.repository import repository, repository_if_any, tracked
 from loki_memory.history.review_result import Cause, Review, Unreadable
 from loki_memory.history.tree import (
     MemoryTree,
@@ -45,7 +45,7 @@ from loki_memory.models.lesson_text import USERS_WORDS, objection, worth
 
 if TYPE_CHECKING:
     from loki_memory.files.problem import Problem
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.workspace import Workspace
 
 # Changes that a person reviews: beliefs that are new, or say something else than before.

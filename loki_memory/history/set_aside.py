@@ -22,7 +22,7 @@ from loki_memory.history.resolve import merge_files
 from loki_memory.models.ids import file_stem
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.workspace import Workspace
 
 _FILE = "set-aside.json"

@@ -13,19 +13,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.editing.removal import archived
 from loki_memory.errors import InvalidRecord
 from loki_memory.files import disk
 from loki_memory.files.codec import build, decode, read_json
 from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of, likely_places, view_kind
 from loki_memory.files.redaction import may_hold_secret, redact
-from loki_memory.files.scan import scan
+from loki_memory.files.scan import archived, scan
 from loki_memory.files.store import sealed
 from loki_memory.models import Memory
 
 if TYPE_CHECKING:
     from loki_memory.files.layout import Layout
-    from loki_memory.history.repository import Commit, Repository
+    from loki_memory.git_repository import Commit, Repository
 
 _AGAIN = re.compile(r"~\d+(?=\.\w+$)")  # a second file of one name in the archive
 _ID = re.compile(rb"\b[a-z]{2,8}-[0-9A-Za-z][0-9A-Za-z_-]{0,79}")

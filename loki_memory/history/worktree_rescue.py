@@ -22,7 +22,7 @@ from loki_memory.files import disk
 from loki_memory.files.layout import PRIVATE, Layout, git_home, kind_of, layout
 from loki_memory.files.scan import scan
 from loki_memory.files.store import failures_named
-from loki_memory.history.repository import Repository
+from loki_memory.git_repository import Repository
 from loki_memory.models.ids import digest, file_stem
 
 if TYPE_CHECKING:

@@ -35,11 +35,14 @@ class Home:
 
     stands_alone = False  # True: the user's memory is not read beside it
     starts_git = True  # hooks must not: they run before every prompt and tool call
-    may_change_gitignore = True
 
-    def __init__(self, place: Layout, *, is_user: bool = False) -> None:
+    def __init__(
+        self, place: Layout, *, is_user: bool = False, is_in_background: bool = False
+    ) -> None:
+        """`is_in_background`: no file that git tracks is changed."""
         self.layout = place
         self.is_user = is_user
+        self.is_in_background = is_in_background
         for zone in [place.loki] if is_user else [place.local, place.cache]:
             zones.close_to_others(zone)
         self.notices: list[str] = []
@@ -54,6 +57,10 @@ class Home:
     def opened_anew(self) -> Home:
         """The same folder, without anything that this process keeps of it."""
         return Home(self.layout, is_user=self.is_user)
+
+    def in_background(self) -> Home:
+        """The same folder, for work that changes no file that git tracks."""
+        return Home(self.layout, is_in_background=True)
 
     # -- its parts -----------------------------------------------------------------------------
 
@@ -74,9 +81,14 @@ class Home:
 
     @cached_property
     def store(self) -> Store:
+        seconds = self.config.get("store.lock_seconds")
+        if self.is_in_background:
+            from loki_memory.home.background_store import BackgroundStore
+
+            return BackgroundStore(self.layout, seconds)
         from loki_memory.files.store import Store
 
-        return Store(self.layout, self.config.get("store.lock_seconds"))
+        return Store(self.layout, seconds)
 
     @property
     def opened_store(self) -> Store | None:
@@ -103,6 +115,12 @@ class Home:
             return None
         return self.layout.cache / f"vectors-{device}-{rest.partition(':')[0]}"
 
+    def has_edited_views(self) -> bool:
+        """Check if somebody edited a view since it was rendered."""
+        from loki_memory.files.views import edited_views
+
+        return bool(edited_views(self.store))
+
     def _report(self, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(done, total)
@@ -128,7 +146,7 @@ class Home:
 
     def renew_review(self) -> None:
         """Ask git again which memory was reviewed, if git or memory moved since."""
-        from loki_memory.history.reviewed_contents import renew
+        from loki_memory.integrity.reviewed_contents import renew
 
         renew(self)
 
@@ -144,7 +162,7 @@ class Home:
             return b""
         if not self.starts_git:
             return None
-        from loki_memory.history.reviewed_contents import brought_content
+        from loki_memory.integrity.reviewed_contents import brought_content
 
         return brought_content(self, path, review_counts=review_counts)
 
@@ -189,7 +207,7 @@ class Home:
         """The files below some paths of the project that git tracks."""
         if not may_be_tracked(self.layout.root, paths):
             return []
-        from loki_memory.history.repository import tracked
+        from loki_memory.git_repository import tracked
 
         return [file.path for file in tracked(self.layout.root, paths)]
 
@@ -200,7 +218,7 @@ class Home:
         """
         if git_home(self.layout.root) is None:
             return set(paths)
-        from loki_memory.history.repository import deleted
+        from loki_memory.git_repository import deleted
 
         places = {f".loki/memory/{path}": path for path in paths}
         return {places[name] for name in deleted(self.layout.root, [*places]) if name in places}
@@ -244,7 +262,7 @@ class Home:
         _ = self.config  # a workspace of a newer format is not written to
         if not os.path.lexists(self.layout.loki / ".gitignore"):
             self.settle_in()
-        if self.may_change_gitignore:
+        if not self.is_in_background:
             self._keep_gitignore()
         self._upkeep.take_over_before(paths)
 

@@ -101,7 +101,7 @@ def _adopted(root: Path) -> Layout:
     if beside is None or place.local.exists() or not _is_of_this_machine(place, beside):
         return place
     if git_home(root) is not None:
-        from loki_memory.history.repository import tracked
+        from loki_memory.git_repository import tracked
 
         if tracked(root, [f".loki/{LOCAL}"]):
             return place

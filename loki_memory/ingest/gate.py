@@ -24,7 +24,7 @@ from loki_memory.models.ids import digest
 from loki_memory.models.text import moment
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.models.episode import ErrorMet
     from loki_memory.workspace import Workspace
 
@@ -120,7 +120,7 @@ def _check(found: Verdict) -> None:
 
 
 def _document(workspace: Workspace, found: Verdict, told: GateOptions) -> dict[str, Any]:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
 
     repository = Repository.find(workspace.layout.root, workspace.layout.loki.name)
     head = (repository.head() if repository else None) or ""
@@ -203,7 +203,7 @@ def _failed_before(workspace: Workspace, found: Verdict) -> list[tuple[ErrorMet,
 
 def _between(repository: Repository, first: str, last: str) -> str:
     """The messages of the commits between two, without memory's own; empty if there are none."""
-    from loki_memory.history.repository import PATTERNS
+    from loki_memory.git_repository import PATTERNS
 
     start = repository.resolve(first) if first else None
     if start is None:

@@ -13,7 +13,7 @@ from loki_memory.errors import GitFailed, NotFound
 from loki_memory.models import Episode
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.models.episode import Action
     from loki_memory.workspace import Workspace
 
@@ -49,7 +49,7 @@ class Replay(NamedTuple):
 
 def replay(workspace: Workspace, memory_id: str) -> Replay:
     """The actions of an episode in time; raises NotFound if the id names no episode."""
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
 
     episode = workspace.get(memory_id)
     if not isinstance(episode, Episode):

@@ -26,7 +26,7 @@ from loki_memory.install.site import Site, program
 from loki_memory.resources import resource
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.workspace import Workspace
 
 _ATTRIBUTES = """\
@@ -91,7 +91,7 @@ def _unset(repository: Repository, name: str, options: InstallOptions) -> Instal
 
 
 def _repository(workspace: Workspace) -> Repository | None:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
 
     return Repository.find(workspace.layout.root, workspace.layout.loki.name)
 

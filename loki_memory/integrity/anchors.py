@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from loki_memory.errors import GitFailed
-from loki_memory.history import branch_mode
-from loki_memory.history.repository import Repository
+from loki_memory.git_repository import Repository
 
 TRAILER = "Loki-Head"
 _HEAD = re.compile(r"(w-[0-9a-z]{10}):(\d+):([0-9a-f]{64})")
@@ -35,7 +34,7 @@ class AnchoredPast:
 
     def __init__(self, repository: Repository) -> None:
         self._git = repository
-        self._tips = [tip for tip in (branch_mode.base(repository), repository.head()) if tip]
+        self._tips = [tip for tip in (repository.branch_base(), repository.head()) if tip]
         self._tip = self._tips[0] if self._tips else ""
 
     @cached_property

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from loki_memory.editing.removal import archived
 from loki_memory.errors import InvalidRecord, StoreFailed
 from loki_memory.files import disk
 from loki_memory.files.codec import decode
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, stem_in
-from loki_memory.files.scan import ODD, UNREADABLE, scan
+from loki_memory.files.scan import ODD, UNREADABLE, archived, scan
 from loki_memory.integrity import write_log
 from loki_memory.integrity.citations import is_blob
 from loki_memory.integrity.hash_chain import PUBLISHED, LogLine, Testimony, content_hash

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.errors import GitFailed
 from loki_memory.files import disk
 from loki_memory.files.etag import etag
-from loki_memory.history.repository import Repository, configured, repository_if_any
+from loki_memory.git_repository import Repository, configured, repository_if_any
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.home import Home
 
 _NAME = "vouched.json"
@@ -48,7 +48,7 @@ def vouched_before(workspace: Home) -> dict[str, str]:
 
 def _trusted_commit(workspace: Home, repository: Repository) -> str:
     """The last commit whose review counts: of the trusted branch, or without a remote our own."""
-    from loki_memory.history.trusted_branch import trusted_branch
+    from loki_memory.integrity.trusted_branch import trusted_branch
     from loki_memory.integrity.verdict_file import is_judged
 
     if not is_judged(workspace):

@@ -97,7 +97,7 @@ def verify_news(workspace: Workspace, most: int) -> Verified | None:
 
 
 def _past(layout: Layout) -> AnchoredPast | None:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.integrity.anchors import AnchoredPast
 
     repository = Repository.find(layout.root, layout.loki.name)

@@ -15,9 +15,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.editing.removal import archived, forgotten_files
+from loki_memory.editing.removal import forgotten_files
 from loki_memory.errors import InvalidRecord, LokiMemoryError, RejectedValue
 from loki_memory.files.layout import ARCHIVE, PRIVATE, place
+from loki_memory.files.scan import archived
 from loki_memory.install.edits import InstallStep, carry_out
 from loki_memory.interop import claude_memory
 from loki_memory.interop.sources import SOURCES, detected

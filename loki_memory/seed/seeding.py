@@ -12,9 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.editing.removal import archived, forgotten_files
+from loki_memory.editing.removal import forgotten_files
 from loki_memory.errors import GitFailed, RejectedValue
 from loki_memory.files.layout import place
+from loki_memory.files.scan import archived
 from loki_memory.models import Fact, parse
 from loki_memory.models.rejected import value_id
 from loki_memory.seed import git_history
@@ -64,7 +65,7 @@ def _history(root: Path) -> tuple[list[HistoryCommit], str]:
 
     Only commits of an ordinary size are read: a message can be as long as its author likes.
     """
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
 
     repo = Repository.find(root)
     with suppress(GitFailed):

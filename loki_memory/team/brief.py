@@ -23,7 +23,7 @@ from loki_memory.models.text import BYTES_PER_TOKEN, tokens
 from loki_memory.team.ledgers import handoffs_to, ledger_of
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.models import Handoff, Ledger, Memory
     from loki_memory.workspace import Workspace
 
@@ -196,7 +196,7 @@ def _line(record: Memory, note: str = "") -> BulletLine:
 
 def _git(workspace: Workspace, state: str) -> Iterator[str]:
     """The state of git at the handoff, and the changes of HEAD since."""
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
 
     yield from _bullets([state])
     named = _COMMIT.search(state)
@@ -222,7 +222,7 @@ def _moved(repository: Repository, name: str, head: str) -> str:
 
 def _between(repository: Repository, first: str, last: str) -> int:
     """Count the commits of the second that the first has not, except those of memory alone."""
-    from loki_memory.history.repository import PATTERNS
+    from loki_memory.git_repository import PATTERNS
 
     places = ("--", ":(top)", f":(top,exclude){repository.prefix}")
     return int(repository.run("rev-list", "--count", f"{first}..{last}", *places, env=PATTERNS))

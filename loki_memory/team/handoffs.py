@@ -294,7 +294,7 @@ def _helpful(workspace: Workspace, work: Work) -> list[str]:
 
 def git_state(workspace: Workspace) -> str:
     """`main at 0893e9f1ab, 2 files not committed`; empty outside of git."""
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
 
     repository = Repository.find(workspace.layout.root, workspace.layout.loki.name)
     head = repository.head() if repository else None

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import GitFailed
 from loki_memory.files.etag import etag
-from loki_memory.history.repository import repository_if_any
-from loki_memory.history.trusted_branch import trusted_branch
+from loki_memory.git_repository import repository_if_any
 from loki_memory.integrity.hash_chain import content_hash
 from loki_memory.integrity.reviewed import (
     NO_VERDICTS,
@@ -33,9 +32,10 @@ from loki_memory.integrity.reviewed import (
     state_of,
     verdicts,
 )
+from loki_memory.integrity.trusted_branch import trusted_branch
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.home import Home
     from loki_memory.index.queries import RecordVersion
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from loki_memory.errors import GitFailed, UnknownRevision
-from loki_memory.history.repository import Repository
+from loki_memory.git_repository import Repository
 
 Git = Callable[..., str]
 

@@ -11,7 +11,7 @@ from loki_memory.errors import GitFailed
 from loki_memory.files.git_files import git_folders, remote_of
 
 if TYPE_CHECKING:
-    from loki_memory.history.repository import Repository
+    from loki_memory.git_repository import Repository
     from loki_memory.home import Home
 
 _USUAL = ("main", "master")  # where the remote does not say which branch is its default

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from loki_memory.home import Home
 
 BRANCH = "loki-memory"  # memory is on it, if `git.mode` is `branch`
+BRANCH_BASE = "refs/worktree/loki-memory"  # the commit of it that the files here are in step with
 NO_REPOSITORY, NO_GIT = "there is no git repository here", "git is not installed"
 _QUIET = (
     "core.hooksPath=/dev/null",
@@ -246,6 +247,10 @@ class Repository:
     def tip(self) -> str | None:
         """The last commit of memory's branch; None before the first."""
         return self.resolve(self.line)
+
+    def branch_base(self) -> str:
+        """The commit that this worktree's files were last in step with; empty if none was."""
+        return self.resolve(BRANCH_BASE) or ""
 
     def resolve(self, rev: str) -> str | None:
         """The commit id that a revision names; None if it names none."""
