@@ -185,6 +185,13 @@ def test_a_long_memory_is_one_hit_and_found_by_its_end(ws: Workspace) -> None:
     assert len(set(ids(hits))) == len(hits)
 
 
+def test_a_long_text_is_answered_where_its_title_alone_is(full: Workspace) -> None:
+    title = "Deployments happen on Fridays"
+    rest = "\n".join(f"0x{n:04x} mov rax rbx cmp jne xor shl" for n in range(20))
+    assert full.recall(title)[0].title == FACTS[1]
+    assert FACTS[1] in titles(full.recall(f"{title}\n\n{rest}"))
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_order_of_writing_does_not_matter(ws: Workspace, order: int) -> None:
     for statement in FACTS[::order]:

@@ -154,6 +154,14 @@ def test_the_document_with_the_words_comes_first() -> None:
     assert store.ask("stale cache").documents.tolist() == [1, 2, 0]
 
 
+def test_the_words_of_a_long_text_count_though_no_memory_has_most_of_them() -> None:
+    store = Store(["tea is ready", "the cache is stale", "a stale bun"])
+    rest = " ".join(f"word{n}" for n in range(60))
+    short, long = store.ask("stale cache tin"), store.ask(f"stale cache\n{rest}")
+    assert long.documents[0] == 1
+    assert _of(long, "bm25")[1] >= _of(short, "bm25")[1]
+
+
 def test_a_missing_word_is_lent_by_a_neighbour_of_the_same_session() -> None:
     store = Store(["about the cache", "it was stale", "it was stale"], sessions=[0, 0, 1])
     words = _of(store.ask("stale cache"), "bm25")

@@ -110,7 +110,7 @@ def rank(corpus: Corpus, question: Question, signals: Signals, limit: int = 200)
     if not len(region.documents):
         return _nothing()
     found = _closely(corpus, signals, region)
-    parts = _fused(region, found, _trust(signals, found))
+    parts = _fused(region, found, _trust(question, signals, found))
     parts["length"] = _length(corpus, region.documents)
     parts["bonus"] = _bonus(corpus, signals, region, found.tokens)
     if hopes is not None:
@@ -328,11 +328,14 @@ def _best_passage(region: Region, score: Floats) -> Ints:
 # -- the sum --------------------------------------------------------------------------------------
 
 
-def _trust(signals: Signals, found: _Found) -> float:
+def _trust(question: Question, signals: Signals, found: _Found) -> float:
     """The weight of words: 1 if the best match has most of what was asked for.
 
-    Where a question is put in other words than the memory, the best match is an accident.
+    Where a question is put in other words than the memory, the best match is an accident. A long
+    text has so many words that no memory has most of them, and that accidents even out.
     """
+    if question.title:
+        return 1.0
     asked = sum(word.rarity for word in signals.words)
     return min(1.0, float(found.words.max()) / (_RELIABLE * asked)) if asked > 0 else 1.0
 

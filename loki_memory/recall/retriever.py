@@ -53,6 +53,7 @@ _SESSION = SCOPES.index("session")
 _FEW = 10  # memories: among fewer nothing is rare, so a word that matches is reason to answer
 _MANY = 1000  # texts from which on model2vec embeds them: it takes 0.3 s to start
 _POOL = 30  # candidates that are looked at closely, at least
+_CERTAIN = 1.0  # from which on no floor that somebody would set keeps an answer back
 _ESSAY = 400  # tokens: a longer text mentions many values and states none
 
 
@@ -185,9 +186,7 @@ class Retriever:
         hits = explained(store, words, ranked, chosen, reasons, sure)
         in_few = len(store.corpus.row) < _FEW and _has_words(ranked)
         exact = bool(sure) or way.rows is not None or is_dated(store.corpus, question)
-        # Of a long text's many tokens few are like those of any one memory.
-        closest = float(ranked.cosine.max(initial=0))
-        certainty = 2 * closest if question.title else float(ranked.certainty)
+        certainty = self._certainty(store, question, ranked, searched)
         found = RetrieverAnswer(hits, len(ranked.documents), certainty, exact, task, in_few)
         return found._replace(counts=counts)
 
@@ -224,6 +223,23 @@ class Retriever:
             asking=self._tokens("?"),
         )
         return rank(store.corpus, question, signals)
+
+    def _certainty(
+        self, store: Catalogue, question: Question, ranked: Ranked, allowed: Mask
+    ) -> float:
+        """How certain it is that the store knows anything about a question.
+
+        Of a long text's many tokens few are like those of any one memory, so its cosine decides;
+        or its title, which would be answered if it were asked alone.
+        """
+        whole = 2 * float(ranked.cosine.max(initial=0))
+        if not question.title:
+            return float(ranked.certainty)
+        if whole >= _CERTAIN:
+            return whole
+        title = ask(" ".join(word for word in question.words if word in question.title))
+        words = self._lexicon.words(title.words)
+        return max(whole, float(self._ranked(store, title, words, allowed, None).certainty))
 
     def _tokens(self, text: str) -> NDArray[np.int32]:
         """Token ids of a text that comes again with every question of its kind."""
