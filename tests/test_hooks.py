@@ -225,12 +225,34 @@ def test_a_prompt_that_names_code_is_told_what_is_known_of_it(ws: Workspace, pro
     statement = {"text": said, "type": "fact", "score": 0.9}
     for day in ("2026-03-01", "2026-03-02"):
         ws.record({"goal": f"Read on {day}", "timestamp": day, "statements": [statement]})
-    for number in range(60):  # as many others as make a chance mean something
-        ws.remember(f"Order {number} of the shop was shipped to warehouse {number}", scope="local")
+    fill(ws)
     ws.consolidate()
     told = fire(project, "UserPromptSubmit", prompt="Could you make load_cart faster, please?")
     assert "`load_cart` reads" in told
     assert fire(project, "UserPromptSubmit", prompt="Make it faster") == ""
+
+
+def fill(ws: Workspace) -> None:
+    """Remember as many other things as make a chance mean something."""
+    for number in range(60):
+        ws.remember(f"Order {number} of the shop was shipped to warehouse {number}", scope="local")
+
+
+def test_a_prompt_that_quotes_an_error_is_told_what_mended_it(ws: Workspace, project: Path) -> None:
+    learn(ws)
+    fill(ws)
+    prompt = "CI is red since this morning, see for yourself:\n\nKeyError: 'SHOP_ENV'"
+    assert "Set SHOP_ENV=test" in fire(project, "UserPromptSubmit", prompt=prompt)
+    assert fire(project, "UserPromptSubmit", prompt="CI is red since this morning") == ""
+
+
+def test_a_prompt_that_names_a_file_is_told_what_is_known_of_it(
+    ws: Workspace, project: Path
+) -> None:
+    ws.remember("A price in prices.astro is in cents, so divide it before it is shown")
+    fill(ws)
+    told = fire(project, "UserPromptSubmit", prompt="Have a look at src/prices.astro, please")
+    assert "is in cents" in told
 
 
 def test_a_prompt_that_nothing_bears_on_is_told_nothing(ws: Workspace, project: Path) -> None:
