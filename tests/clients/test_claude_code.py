@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import select
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk, open_desk
+from desk import Desk, Outcome, open_desk
 
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.skipif(not shutil.which("claude"), reason="claude is not on PATH"),
 ]
+HOOKS_OF_SECOND = 5  # a prompt, and before each of its four calls
 CORRECTION = "No, use pnpm instead of npm in this repository"
 
 
@@ -34,9 +37,10 @@ def hooked(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
     return desk
 
 
-def test_the_second_session_is_told_what_mended_the_error_of_the_first(hooked: Desk) -> None:
-    login, logout = hooked.project / "src/login.ts", hooked.project / "src/logout.ts"
-    first = hooked.claude(
+def fix_login(hooked: Desk) -> Outcome:
+    """The first session: it meets the error and mends it."""
+    login = hooked.project / "src/login.ts"
+    return hooked.claude(
         "Fix the failing login tests",
         [
             bash("npm test", "I run the tests first."),
@@ -46,10 +50,13 @@ def test_the_second_session_is_told_what_mended_the_error_of_the_first(hooked: D
             {"say": "The tests pass: the function returned nothing on one path (TS7030)."},
         ],
     )
-    assert "The tests pass" in first.out
-    hooked.run("loki-mem", "ingest")
+
+
+def add_logout(hooked: Desk) -> Outcome:
+    """The second session: it meets the error again."""
+    login, logout = hooked.project / "src/login.ts", hooked.project / "src/logout.ts"
     text = login.read_text().replace("login", "logout").replace("  return undefined;\n", "")
-    second = hooked.claude(
+    return hooked.claude(
         "Add a logout function with tests like login",
         [
             {"call": ["Write", {"file_path": str(logout), "content": text}]},
@@ -59,10 +66,43 @@ def test_the_second_session_is_told_what_mended_the_error_of_the_first(hooked: D
             {"say": "Logout is there."},
         ],
     )
+
+
+def test_the_second_session_is_told_what_mended_the_error_of_the_first(hooked: Desk) -> None:
+    first = fix_login(hooked)
+    assert "The tests pass" in first.out
+    hooked.run("loki-mem", "ingest")
+    second = add_logout(hooked)
     assert any("return undefined" in told for told in second.received("<loki-memory>"))
     for session in (first, second):
         assert "validation failed" not in session.debug
         assert "hook error" not in session.debug.lower()
+
+
+def test_a_session_starts_a_daemon_that_answers_later_hooks_and_ends_by_itself(
+    hooked: Desk,
+) -> None:
+    hooked.environment |= {"LOKI_DAEMON_AUTOSTART": "true", "LOKI_DAEMON_IDLE_MINUTES": "1"}
+    fix_login(hooked)
+    hooked.run("loki-mem", "ingest")
+    first = hooked.memory("daemon", "status")["state"]
+    assert first["idle_minutes"] == 1
+    second = add_logout(hooked)
+    assert any("return undefined" in told for told in second.received("<loki-memory>"))
+    state = hooked.memory("daemon", "status")["state"]
+    assert state["process"] == first["process"]
+    assert state["answered"] >= first["answered"] + HOOKS_OF_SECOND
+    wait_for_end(state["process"])
+    assert hooked.memory("daemon", "status")["running"] is False
+
+
+def wait_for_end(process: int) -> None:
+    """Wait until a process that is no child of ours has ended."""
+    ended = os.pidfd_open(process)
+    try:
+        select.select([ended], [], [])
+    finally:
+        os.close(ended)
 
 
 def corrected(hooked: Desk, *options: str) -> Any:
