@@ -62,12 +62,13 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serving(top: Path) -> Iterator[Served]:
-    Workspace.init(top / "project")
+def serving(top: Path, project: Path | None = None) -> Iterator[Served]:
+    """Run a server in a project, by default a new one; `top` is the user's home."""
+    project = project or Workspace.init(top / "project").layout.root
     home = {"HOME": str(top), "LOKI_HOME": str(top / "home")}
     with subprocess.Popen(
         [*PROGRAM, "--http"],
-        cwd=top / "project",
+        cwd=project,
         env={**os.environ, **home},
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -77,7 +78,7 @@ def serving(top: Path) -> Iterator[Served]:
         said = process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, with the bearer token in (.+)", said)
         assert found, said
-        yield Served(process, int(found[1]), Path(found[2]), top / "project")
+        yield Served(process, int(found[1]), Path(found[2]), project)
         process.kill()
 
 
