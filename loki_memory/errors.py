@@ -128,7 +128,7 @@ class InvalidRecord(LokiMemoryError):
             field,
             path,
             line,
-            advice or "See the file format in the README.",
+            advice or "See docs/format.md.",
         )
         super().__init__(f"{self._where()}{reason}. {self.advice}")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from loki_memory.browse.status import collect_garbage
 from loki_memory.errors import GitFailed, LokiMemoryError
 from loki_memory.files import transaction
-from loki_memory.files.layout import kind_of, view_kind
+from loki_memory.files.layout import is_misplaced, kind_of, view_kind
 from loki_memory.files.problem import Problem
 from loki_memory.files.scan import scan
 from loki_memory.index import graph, queries
@@ -46,8 +46,13 @@ def examine(workspace: Workspace, *, deep: bool, fix: bool) -> Diagnosis:
         findings += _mend(workspace)
     findings += [_unfinished(workspace), _index(workspace, deep=deep, fix=fix), _foreign(workspace)]
     findings += [_dangling(workspace), _hidden(workspace), _trust(workspace), *_pull(workspace)]
-    findings += [Finding("note", "ok", notice) for notice in workspace.notices]
     problems = workspace.care.problems()
+    told = {*map(str, problems)}
+    findings += [
+        Finding("note", "ok", notice)
+        for notice in workspace.notices
+        if notice not in told and not notice.endswith(": loki-mem doctor")
+    ]
     well = not problems and all(finding.verdict in {"ok", "mended"} for finding in findings)
     return Diagnosis(well, findings, problems)
 
@@ -168,6 +173,7 @@ def _foreign(workspace: Workspace) -> Finding:
         for name in folder.files
         if not kind_of(f"{path}/{name}")
         and not view_kind(f"{path}/{name}")
+        and not is_misplaced(f"{path}/{name}")
         and not (path.count("/") and path.startswith("skills/"))
     ]
     if not files:

@@ -16,8 +16,9 @@ import orjson
 from loki_memory.errors import InvalidRecord
 from loki_memory.files import front_matter, layout
 from loki_memory.models import MODELS, Memory, Skill, parse
+from loki_memory.models.field_slips import misread_kind, nearest
 from loki_memory.models.ids import slug
-from loki_memory.models.kinds import Kind
+from loki_memory.models.kinds import Kind, article
 from loki_memory.models.text import nfc
 
 MAX_BYTES = 1 << 20  # a record is a page or two; a megabyte is a stray log
@@ -79,9 +80,28 @@ def decode_with_document(path: str, data: bytes) -> tuple[Memory, dict[str, Any]
         document = dated(kind, document, layout.date_in(path))
         if path.startswith(layout.PRIVATE) and "scope" in MODELS[kind].model_fields:
             document = {"scope": "local", **document} if isinstance(document, dict) else document
-        return build(kind, document), document
     except InvalidRecord as error:
         raise error.at(path, error.line or _line_of(error.field, data)) from None
+    try:
+        return build(kind, document), document
+    except InvalidRecord as error:
+        told = _told_apart(error, kind, document)
+        raise told.at(path, _line_of(error.field, data)) from None
+
+
+def _told_apart(error: InvalidRecord, kind: Kind, document: Any) -> InvalidRecord:
+    """The same error; where the main field is missing, with what was meant instead."""
+    if error.reason != "is missing" or not isinstance(document, dict):
+        return error
+    other = misread_kind(document, kind)
+    meant = next((name for name in document if nearest(name, (error.field,))), "")
+    if other is not None:
+        advice = f"It reads like {article(other)}; those belong in {layout.folder_of(other)}."
+    elif meant:
+        advice = f"Did you mean it by {meant!r}?"
+    else:
+        return error
+    return InvalidRecord(error.reason, field=error.field, advice=advice)
 
 
 def build(kind: Kind, document: Any) -> Memory:

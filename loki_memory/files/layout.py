@@ -292,6 +292,13 @@ def _place_by_kind(record: Memory) -> str:
     return f"{_FOLDER_OF[record.kind]}/{record.id}.json"
 
 
+def folder_of(kind: Kind) -> str:
+    """The folder where people put a record of a kind, below `memory/`."""
+    return {"episode": "episodic/<day>/", "skill": "skills/", "learning": "learnings/<day>/"}.get(
+        kind, f"{_FOLDER_OF.get(kind, '')}/"
+    )
+
+
 def _episode_name(record: Memory) -> str:
     """`task-042-k7f3q2m9ab`: the task, for people; then the unique part of the id.
 
@@ -327,6 +334,22 @@ def kind_of(path: str) -> Kind | None:
     if top == "learnings":
         return "learning" if folder != top else None
     return FOLDERS.get(folder)
+
+
+def is_misplaced(path: str) -> bool:
+    """Check if a JSON file is beside the folders of facts and patterns, or among skills.
+
+    Nothing reads it there. Deeper folders and those of learnings belong to other programs too.
+    """
+    folder = path.rpartition("/")[0]
+    return folder in {"semantic", "skills"} and path.endswith(".json") and not view_kind(path)
+
+
+def is_lost_record(name: str) -> bool:
+    """Check if a file right below `memory/` has the name of a view or of a record."""
+    stem, dot, suffix = name.rpartition(".")
+    views = {PurePosixPath(view).stem for view in _VIEWS} - {"index"}  # Loki Mode has one there
+    return dot + suffix == ".json" and (stem in views or bool(likely_places(stem)))
 
 
 def _is_skill(folder: str, name: str) -> bool:

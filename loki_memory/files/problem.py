@@ -44,6 +44,18 @@ def secret_problems(path: str, data: bytes) -> list[Problem]:
     ]
 
 
+def misplaced(path: str) -> Problem:
+    """The problem of a JSON file that is not where records are."""
+    if path.startswith("skills/"):
+        advice = f"`loki-mem skills --add .loki/memory/{path}` makes a Markdown file of it."
+    else:
+        advice = (
+            "Facts belong in semantic/facts/, patterns in semantic/patterns/, anti-patterns in "
+            "semantic/anti-patterns/, episodes in episodic/<day>/."
+        )
+    return Problem(path, "is in no folder of records, and nothing reads it", advice=advice)
+
+
 def same_id(path: str, memory_id: str, holder: str, shown: str) -> Problem:
     """The problem of two files with one id."""
     if not shown:

@@ -25,6 +25,7 @@ from loki_memory.files.layout import (
     TOP_FOLDERS,
     Layout,
     home_zone,
+    is_lost_record,
     key_in_home,
     layout,
     local_zone,
@@ -198,7 +199,7 @@ def _discard(path: Path) -> None:
 
 def problems(place: Layout, tracked: Iterable[str]) -> list[Problem]:
     """Find everything in a workspace's zones that this machine did not put there."""
-    return [*map(tracked_problem, tracked), *_stray(place), *_links(place)]
+    return [*map(tracked_problem, tracked), *_stray(place), *_links(place), *_lost(place)]
 
 
 def tracked_problem(path: str) -> Problem:
@@ -225,6 +226,13 @@ def _stray(place: Layout) -> Iterator[Problem]:
             "was not made by this machine and is not read",
             advice="Delete it; if it is yours, `loki-mem init --adopt-local` takes it into use.",
         )
+
+
+def _lost(place: Layout) -> Iterator[Problem]:
+    for name in filter(is_lost_record, _listed(place.memory)):
+        from loki_memory.files.problem import misplaced
+
+        yield misplaced(name)
 
 
 def _links(place: Layout) -> Iterator[Problem]:

@@ -38,6 +38,7 @@ from loki_memory.history.review import (
 from loki_memory.history.tree import MemoryTree, Records, of_folder, original
 from loki_memory.integrity.citations import has_changed
 from loki_memory.models import RELATIONS, Belief, Citation, Link, Memory, tombstone_id
+from loki_memory.models.field_slips import slips
 from loki_memory.models.text import tokens
 
 if TYPE_CHECKING:
@@ -145,8 +146,12 @@ def _is_too_shallow(repo: Repository, spec: str) -> bool:
 
 def _invalid(case: CheckScope) -> Iterator[Fault]:
     for path, reason in case.records.invalid.items():
-        advice = "Mend the file; the README has the format."
+        advice = "Mend the file; docs/format.md has the format."
         yield Fault("invalid", path, "", reason, advice)
+    for record in case.records.known().values():
+        for slip in slips(record):
+            said = f"{slip.field}: {slip.reason}" if slip.field else slip.reason
+            yield case.finding("invalid", record, said, slip.advice)
 
 
 def _zones(case: CheckScope) -> Iterator[Fault]:

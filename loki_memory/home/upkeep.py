@@ -64,6 +64,7 @@ T = TypeVar("T")
 _FULL_SCAN_SECONDS = 2.0
 # A folder of thousands is not listed for every write while other processes write there too.
 _LIST_AGAIN_SECONDS = 0.1
+_TOLD = 3  # new problems that a command names; the doctor names all
 
 
 class Upkeep:
@@ -300,7 +301,23 @@ class Upkeep:
         scan_limit = 0 if folders_only else home.config.get("sync.scan_limit")
         freshness = Freshness(scan_limit, home.config.get("sync.full_scan_seconds"))
         look = Look(full, wait, freshness, progress)
-        return self._guarded(lambda: sync(home.layout, home.index, time.time_ns(), look))
+        return self._guarded(
+            lambda: self._telling(lambda: sync(home.layout, home.index, time.time_ns(), look))
+        )
+
+    def _telling(self, work: Callable[[], Changes]) -> Changes:
+        """Update the index, and say which problems are new: whoever wrote the file is here now."""
+        index = self._home.index
+        before = set(index.problems())
+        changes = work()
+        new = [row for row in index.problems() if row not in before]
+        if new:
+            from loki_memory.files.problem import Problem
+
+            self._home.notices += [str(Problem(*row)) for row in new[:_TOLD]]
+        if len(new) > _TOLD:
+            self._home.notices.append(f"and {len(new) - _TOLD} more of them: loki-mem doctor")
+        return changes
 
     def _guarded(self, work: Callable[[], Changes]) -> Changes:
         """Do work on the index.

@@ -25,10 +25,15 @@ class Skills:
         self._workspace = workspace
 
     def add(self, skill: Skill | str) -> Skill:
-        """Write a skill, given as a Skill or as the Markdown of a SKILL.md."""
+        """Write a skill, given as a Skill, as the text of a SKILL.md, or as Loki Mode's JSON."""
         from loki_memory.editing.statements import complete_skill
         from loki_memory.interop.publish_skills import accept
 
+        if isinstance(skill, str) and skill.lstrip().startswith("{"):
+            from loki_memory.files.codec import read_json
+            from loki_memory.interop.sources.loki_folder import skill_in_json
+
+            skill = skill_in_json("skill", read_json(skill.encode()))
         record = complete_skill(skill, self._workspace.origin)
         self._workspace.home.before_write("skills/")
         path = self._workspace.home.place_of(record.id) or ""

@@ -254,7 +254,9 @@ def _first(error: ValidationError, model: type[Memory]) -> InvalidRecord:
     if field == "context" and first["type"] == "missing":
         field = "goal"
     return InvalidRecord(
-        _in_words(first), field=field, advice=f"The README has the format of {article(model.kind)}."
+        _in_words(first),
+        field=field,
+        advice=f"docs/format.md has the format of {article(model.kind)}.",
     )
 
 

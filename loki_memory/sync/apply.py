@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from loki_memory.files import views
-from loki_memory.files.layout import PRIVATE, kind_of, view_kind
-from loki_memory.files.problem import Problem, other_kind, same_id
+from loki_memory.files.layout import PRIVATE, is_misplaced, kind_of, view_kind
+from loki_memory.files.problem import Problem, misplaced, other_kind, same_id
 from loki_memory.files.scan import ODD, UNREADABLE, Stamp
 from loki_memory.files.store import Store
 from loki_memory.index.revision import Revision
@@ -73,6 +73,8 @@ class Intake:
             self._revision.set_problems(path, [problem])
             self._revision.remove_path(path)
             self._revision.forget_file(path)
+        elif is_misplaced(path):
+            self._revision.set_problems(path, [misplaced(path)])
         return stamp[0] >= 0 and kind_of(path) is not None
 
     def _take_in(self, reading: Reading, changes: Changes) -> None:

@@ -27,6 +27,7 @@ from loki_memory.files.scan import Stamp
 from loki_memory.files.store import Store, Stored, sealed
 from loki_memory.index.row import IndexEntry, Row, entry_of
 from loki_memory.models import Edge, Memory
+from loki_memory.models.field_slips import slips
 
 _MANY = 4000  # from this many files on, a helper saves time; it takes 0.2 s to start
 _CHUNK = 200
@@ -60,7 +61,9 @@ def read_file(store: Store, path: str, stamp: Stamp, known: str = "") -> Reading
 def _entry(record: Memory, path: str, etag: str) -> tuple[IndexEntry, list[Problem]]:
     """The index entry of a record that the store has just written."""
     document = record.document()
-    problems = [both_changed(path, "another place")] if document.get("conflicts") else []
+    problems = _slip_problems(path, record)
+    if document.get("conflicts"):
+        problems.append(both_changed(path, "another place"))
     return entry_of(record, path, document, etag), problems
 
 
@@ -94,8 +97,9 @@ def entry_in(
             record = record.changed(id="")
     except InvalidRecord as error:
         return None, [Problem.of(error.at(path))]
+    problems += _slip_problems(path, record)
     if document.get("conflicts"):
-        problems = [*problems, both_changed(path, "another place")]
+        problems.append(both_changed(path, "another place"))
     if (
         record.kind == "episode" and "goal" in document
     ):  # a short form that code which reads the JSON does not know
@@ -103,6 +107,11 @@ def entry_in(
     if document.get("id") != record.id and record.keeps_id:
         document = {**document, "id": record.id}
     return entry_of(record, path, document, stored.etag), problems
+
+
+def _slip_problems(path: str, record: Memory) -> list[Problem]:
+    """One problem for each field that was probably meant to be another."""
+    return [Problem(path, slip.reason, slip.field, advice=slip.advice) for slip in slips(record)]
 
 
 def read_files(store: Store, items: Sequence[Item]) -> Iterator[Reading]:

@@ -92,7 +92,7 @@ def _records(path: Path, name: str, reading: SourceReading) -> Iterator[tuple[Me
     elif kind_of(name) is not None:
         yield decode(name, data), name
     elif name.startswith("skills/") and name.endswith(".json"):
-        yield _skill(name, read_json(data)), ""
+        yield skill_in_json(name, read_json(data)), ""
     else:
         reading.refuse(name, "the file", "not a record")
 
@@ -110,7 +110,7 @@ def _listed(name: str, data: bytes, reading: SourceReading) -> Iterator[Memory]:
             reading.refuse(f"{name}:{number}", "the entry", str(error))
 
 
-def _skill(name: str, given: Any) -> Skill:
+def skill_in_json(name: str, given: Any) -> Skill:
     """A skill in JSON as Markdown with the same sections."""
     if not isinstance(given, dict):
         raise InvalidRecord("is not a JSON object", advice="A skill is one {…}.")
