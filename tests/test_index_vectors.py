@@ -15,7 +15,7 @@ import pytest
 
 from loki_memory.index.index import Index
 from loki_memory.index.revision import COLUMNS
-from loki_memory.index.vectors import Vectors
+from loki_memory.index.vectors import Vectors, packed, unpacked
 
 SIZE = 4
 MODEL = "tiny-model/1.0"
@@ -60,7 +60,7 @@ def assert_holds(vectors: Vectors, keys: range) -> None:
     assert (entries >= 0).all()
     starts, ends = vectors.spans(entries)
     for key, entry, start, end in zip(keys, entries, starts, ends, strict=True):
-        assert vectors.matrix[entry].tolist() == [key, 0, 0, 1]
+        assert vectors.matrix[entry] == pytest.approx([key, 0, 0, 1], abs=key / 127)
         assert vectors.tokens[start:end].tolist() == sorted(set(tokens_of(key)))
     assert vectors.lengths(entries).tolist() == [len(tokens_of(key)) for key in keys]
 
@@ -248,7 +248,7 @@ def test_entries_that_were_never_committed_are_not_believed(folder: Path) -> Non
     """A process copied its rows to the files and was killed before it committed them."""
     vectors = filled(folder)
     with suppress(KeyboardInterrupt), vectors.index.change() as revision:
-        revision.put_vectors([(MODEL, 9, 0, b"", bytes(4 * SIZE))])
+        revision.put_vectors([(MODEL, 9, 0, b"", bytes(4 + SIZE))])
         vectors._catch_up(vectors.index)
         raise KeyboardInterrupt
     again = opened(folder)
@@ -396,3 +396,27 @@ def test_the_name_of_a_model_is_no_way_out_of_the_folder(folder: Path) -> None:
     filled(folder, model="../../elsewhere/..")
     assert [path.parent for path in folder.iterdir()] == [folder] * 3
     assert_holds(opened(folder, "../../elsewhere/.."), range(1, 6))
+
+
+def test_a_vector_that_is_kept_as_bytes_points_where_it_did() -> None:
+    drawn = np.random.default_rng(7).normal(size=(200, 256)).astype(np.float32)
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    kept = unpacked(packed(drawn))
+    assert np.abs(kept @ drawn.T - drawn @ drawn.T).max() < 0.002
+    assert len(packed(drawn)[0]) == 4 + 256
+
+
+def test_a_vector_of_zeros_stays_one() -> None:
+    assert not unpacked(packed(np.zeros((2, SIZE), np.float32))).any()
+
+
+def test_an_index_of_which_most_was_deleted_becomes_smaller(tmp_path: Path) -> None:
+    index = Index(tmp_path / "index.db")
+    vectors = Opened(tmp_path / "vectors", index=index)
+    add(vectors, range(1, 3000))
+    drop_all_but(vectors, range(1, 5))
+    before = (tmp_path / "index.db").stat().st_size
+    assert index.vacuum() > 0
+    assert (tmp_path / "index.db").stat().st_size < before
+    assert index.vacuum() == 0
+    assert_holds(opened(tmp_path / "vectors"), range(1, 5))

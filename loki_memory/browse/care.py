@@ -94,9 +94,9 @@ class Care:
         Old episodes that git tracks are summarised, and those that nothing rests on archived, as
         of `day` or of the newest episode. `untrack_sessions` moves the episodes of captured
         sessions out of git to this machine; `prune` archives the facts that the settings `prune.*`
-        call dispensable.
+        call dispensable. The index gives unused pages back to the disk.
         """
-        from loki_memory.browse.status import collect_garbage
+        from loki_memory.browse.status import collect_garbage, vacuum
         from loki_memory.consolidation.prune import prune as prune_facts
         from loki_memory.consolidation.retention import retain
 
@@ -107,4 +107,6 @@ class Care:
             garbage = garbage._replace(untracked=done.episodes, completed=done.completed)
         old = retain(workspace, day=day, dry_run=dry_run)
         pruned = prune_facts(workspace, dry_run=dry_run) if prune else ()
-        return garbage._replace(summarised=old.summarised, archived=old.archived, pruned=pruned)
+        freed = 0 if dry_run else vacuum(workspace)
+        changed = garbage._replace(summarised=old.summarised, archived=old.archived)
+        return changed._replace(pruned=pruned, index_bytes=freed)

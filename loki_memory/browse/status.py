@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -155,6 +157,7 @@ class Garbage(NamedTuple):
     summarised: Sequence[str] = ()  # tracked episodes of which a summary is left
     archived: Sequence[str] = ()  # tracked episodes that nothing rests on
     pruned: Sequence[Pruned] = ()  # facts that went to the archive
+    index_bytes: int = 0  # that the index gave back to the disk
 
 
 def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:
@@ -173,6 +176,13 @@ def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:
             for path in found:
                 disk.discard(path)
     return garbage
+
+
+def vacuum(workspace: Workspace) -> int:
+    """Vacuum the index unless another process is at it; returns the bytes that became free."""
+    with suppress(sqlite3.OperationalError):
+        return workspace.index.vacuum()
+    return 0
 
 
 def litter(workspace: Workspace) -> list[Path]:

@@ -239,7 +239,8 @@ def gc_command(session: Session, dry_run: bool, untrack_sessions: bool, prune: b
     """Clear away files that are no longer needed.
 
     That is: temporary files of killed writers, indexes that were set aside, and, after
-    gc.keep_days, forgotten memories and the turns of sessions that have become episodes.
+    gc.keep_days, forgotten memories and the turns of sessions that have become episodes. An index
+    with many unused pages gives them back to the disk.
 
     Episodes under .loki/memory grow old here and nowhere else: after consolidation.summarise_days
     a summary is left of them, after consolidation.archive_days those that nothing rests on are
@@ -278,7 +279,9 @@ def _print_garbage(found: Garbage, dry_run: bool) -> None:
         say(f"{verb}  {safe(path)}")
     if found.files:
         say(f"{plural(len(found.files), 'file')}, {size(found.bytes)}")
-    elif not (found.summarised or found.archived or found.pruned):
+    if found.index_bytes:
+        say(f"made the index smaller by {size(found.index_bytes)}")
+    elif not (found.files or found.summarised or found.archived or found.pruned):
         say("nothing to clear")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loki_memory.files import disk
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 APPLICATION_ID = 0x6C6F6B69  # "loki"
 BUSY_SECONDS = 10.0  # how long to wait for another process's transaction
 # Before 3.51.3 a checkpoint could lose committed pages when the WAL was reset under a reader.

@@ -26,6 +26,7 @@ from loki_memory.index.digests import damage
 from loki_memory.index.revision import COLUMNS, FeatureRow, Rebuilding, Revision, Stamps
 from loki_memory.index.seal import is_whole, seal
 
+_FEW_FREE = 10  # one page of so many may be unused
 _BUSY_MS = int(BUSY_SECONDS * 1000)
 _IGNORED = b"*\n"  # the content of .gitignore in the cache
 _QUEUE = "index.lock"
@@ -406,6 +407,22 @@ class Index:
             except OSError:
                 pass
             yield
+
+    def vacuum(self) -> int:
+        """Give pages that nothing uses back to the disk, if they are many; returns their bytes."""
+        with self._lock, self._turn(wait=False):
+            writer = self.writer()
+            free, pages, size = (
+                writer.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("freelist_count", "page_count", "page_size")
+            )
+            if free * _FEW_FREE < pages:
+                return 0
+            writer.execute("VACUUM")
+            self._changes += 1
+            if self.path is not None:
+                seal(*_sealed(self.path))
+        return int(free * size)
 
     @contextmanager
     def change(self, *, wait: bool = True, anew: bool = False) -> Iterator[Revision]:

@@ -29,8 +29,6 @@ CREATE TABLE memories (
   body       TEXT NOT NULL                  -- the record as JSON, secrets redacted
 ) STRICT;
 CREATE INDEX memories_kind ON memories (kind, at);
--- Which files there are, in which version, without their bodies: asked of all records by every consolidation and view.
-CREATE INDEX memories_listed ON memories (kind, id, path, etag, at, status, tombstone);
 CREATE INDEX memories_path ON memories (path);
 CREATE INDEX memories_value ON memories (tombstone) WHERE tombstone <> '';
 CREATE INDEX memories_session ON memories (session, at) WHERE session <> '';
@@ -54,7 +52,7 @@ CREATE TABLE IF NOT EXISTS vectors (
   key    INTEGER NOT NULL,                  -- of the passages with this text
   length INTEGER NOT NULL,                  -- tokens of the text, repeated ones too
   tokens BLOB NOT NULL,                     -- its distinct token ids in rising order, 4 bytes each
-  vector BLOB NOT NULL,                     -- 4 bytes per dimension; length 1, or zeros for a text without tokens
+  vector BLOB NOT NULL,                     -- 4 bytes: the length of a step, then a signed byte per dimension; length 1, or zeros for a text without tokens
   UNIQUE (model, key)
 ) STRICT;
 
@@ -83,7 +81,8 @@ CREATE TABLE vocabulary (
   uses INTEGER NOT NULL                     -- a word that nobody uses has no row
 ) STRICT;
 CREATE VIRTUAL TABLE parts USING fts5 (
-  word, content = 'vocabulary', content_rowid = 'row', tokenize = 'trigram'
+  word, content = 'vocabulary', content_rowid = 'row', tokenize = 'trigram',
+  columnsize = 0                            -- words are short: their lengths are counted when they are asked for
 );
 CREATE TRIGGER word_added AFTER INSERT ON vocabulary BEGIN
   INSERT INTO parts (rowid, word) VALUES (new.row, new.word);
