@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from loki_memory.browse.topics import Branch, Timeline, Topics
     from loki_memory.browse.trust import BroughtMemories
     from loki_memory.economics import Economics
+    from loki_memory.index.belief_list import BeliefList
     from loki_memory.index.index import Summary
     from loki_memory.injection.log import Injection
     from loki_memory.journal import Uses
+    from loki_memory.recall.result import Recollections
     from loki_memory.workspace import Workspace
 
 
@@ -207,10 +209,57 @@ class Browse:
 
     def explain(self, query: str, k: int = 5, **options: Any) -> list[dict[str, float]]:
         """Show for each hit of `ws.recall` the parts that add up to its score."""
+        return self.search(query, k, **options)[1]
+
+    def search(
+        self, query: str, k: int = 5, **options: Any
+    ) -> tuple[Recollections, list[dict[str, float]]]:
+        """Recall for a person who looks around: with each hit the parts of its score.
+
+        The journal, which tells what agents were shown, does not note it.
+        """
         from loki_memory.recall.recall import RecallOptions, recall
 
         asked = RecallOptions(query, k, **options).asked(self._workspace.now())
-        return recall(self._workspace, asked)[1]
+        return recall(self._workspace, asked)
+
+    def beliefs(self, most: int = 50, **wanted: Any) -> BeliefList:
+        """List the newest beliefs that pass the filters of `BeliefFilter`, such as `category`.
+
+        >>> ws.browse.beliefs(kind="fact", type="decision", least=0.8).total  # doctest: +SKIP
+        """
+        from loki_memory.index.belief_list import BeliefFilter, BeliefList, belief_list
+
+        since = check_filters(wanted.get("kind") or None, None, wanted.get("since") or None)
+        asked = BeliefFilter(**{**wanted, "since": since or ""})
+        homes = self._workspace.homes.fresh()
+        found = [home.answer(partial(belief_list, home.index, asked, most)) for home in homes]
+        lines = sorted((line for part in found for line in part.lines), key=lambda line: line.id)
+        lines.sort(key=lambda line: line.at, reverse=True)
+        return BeliefList(lines[:most], sum(part.total for part in found))
+
+    def belief_ids(self, **wanted: Any) -> set[str]:
+        """The ids of all beliefs that pass the filters of `beliefs`."""
+        from loki_memory.index.belief_list import BeliefFilter, belief_ids
+
+        asked = BeliefFilter(**wanted)
+        homes = self._workspace.homes.fresh()
+        found = (home.answer(partial(belief_ids, home.index, asked)) for home in homes)
+        return set[str]().union(*found)
+
+    def categories(self, most: int = 50) -> list[str]:
+        """The categories of live beliefs, the largest first."""
+        from loki_memory.index.belief_list import categories
+
+        homes = self._workspace.homes.fresh()
+        found = (home.answer(partial(categories, home.index, most)) for home in homes)
+        return list(dict.fromkeys(name for names in found for name in names))
+
+    def last_goal(self, agent: str = "") -> str:
+        """The last goal of an agent; empty if there was none."""
+        from loki_memory.injection.goal import last_goal
+
+        return last_goal(self._workspace, agent)
 
     def continuity_block(
         self,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from loki_memory.consolidation.dedupe import Deduplicated
     from loki_memory.editing.quarantine import QuarantineCase
     from loki_memory.files.problem import Problem
+    from loki_memory.models import Memory
     from loki_memory.workspace import Workspace
 
 
@@ -44,6 +45,12 @@ class Care:
         from loki_memory.browse.audit import audit
 
         return audit(self._workspace, self._workspace.layout.root)
+
+    def put_back(self, record: Memory) -> Memory:
+        """Undo a change: give a memory the content that it had when it was read."""
+        from loki_memory.editing.edits import put_back
+
+        return put_back(self._workspace, record)
 
     def dedupe(self, *, plan_only: bool = False) -> Deduplicated:
         """Merge patterns and facts that say the same; the others are kept, superseded."""

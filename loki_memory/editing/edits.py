@@ -52,6 +52,12 @@ def correct(
         return record, change.put(new, path)
 
 
+def put_back(workspace: Workspace, record: Memory) -> Memory:
+    """Give a memory the content that it had when it was read: the undo of a change."""
+    with workspace.homes.changing(record.id) as (change, path, _):
+        return change.put(record, path)
+
+
 def pin(workspace: Workspace, memory_id: str, pinned: bool) -> tuple[Memory, Memory]:
     """Keep a memory from being forgotten by age, or not; returns it as it was and as it is."""
     with workspace.homes.changing(memory_id) as (change, path, record):

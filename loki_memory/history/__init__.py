@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from loki_memory.history.branch_mode import Exchanged
     from loki_memory.history.check import Fault
     from loki_memory.history.inline_commit import Committed
+    from loki_memory.history.patch import FilePatch
     from loki_memory.history.purge_history import PurgedHistory
     from loki_memory.history.resolve import Resolved
     from loki_memory.history.revert import Reverted
@@ -121,6 +122,24 @@ class History:
         from loki_memory.history.review import accept
 
         return accept(self._workspace, self._workspace.resolve(memory_id))
+
+    def reword(self, memory_id: str, text: str) -> Memory:
+        """Change the words of a belief, and let it stand in that form."""
+        from loki_memory.history.review import reword
+
+        return reword(self._workspace, self._workspace.resolve(memory_id), text)
+
+    def comment(self, review: Review) -> str:
+        """A review as Markdown, made to be a comment on a pull request."""
+        from loki_memory.history.review_markdown import markdown
+
+        return markdown(review)
+
+    def patch(self) -> list[FilePatch]:
+        """The memory files that differ from the last commit, line by line."""
+        from loki_memory.history.patch import patch
+
+        return patch(self._workspace)
 
     def check(
         self, span: str | None = None, *, continuity_budget: int | None = None

@@ -82,7 +82,7 @@ def blame(workspace: Workspace, memory_id: str) -> Blame:
         stated_by=_stated_by(record),
         origin=getattr(record, "origin", None) or "",
         sources=sources(workspace, record),
-        steps=log(workspace, memory_id) if _has_history(workspace) else [],
+        steps=log(workspace, memory_id) if _is_in_history(workspace, memory_id) else [],
         reviewed=_reviews(record),
     )
 
@@ -101,6 +101,12 @@ def _reviews(record: Memory) -> list[dict[str, Any]]:
         if isinstance(reviews, list)
         else []
     )
+
+
+def _is_in_history(workspace: Workspace, memory_id: str) -> bool:
+    """Check if git may know a memory: one of this machine alone has no commits."""
+    path = workspace.home.record_path(memory_id)
+    return path is not None and not path.startswith(PRIVATE) and _has_history(workspace)
 
 
 def _has_history(workspace: Workspace) -> bool:

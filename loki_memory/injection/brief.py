@@ -41,8 +41,21 @@ def brief(
     files: Sequence[str] = (),
 ) -> str:
     """The lines for a session that begins; empty if there is nothing to tell."""
+    lines = brief_lines(workspace, goal, handoffs, session, files)
+    note_told(workspace, lines, surface, goal, session)
+    return "\n".join(told.text for told in lines)
+
+
+def brief_lines(
+    workspace: Workspace,
+    goal: str,
+    handoffs: Iterable[Handoff],
+    session: str = "",
+    files: Sequence[str] = (),
+) -> list[ToldLine]:
+    """The lines of a brief, each with its memory; the journal does not note them."""
     if is_silent(workspace):
-        return ""
+        return []
     workspace.home.ensure("folders")
     passes = Gate(workspace)
     rules = list(islice(told_lines(passes, _rules(workspace)), _RULES))
@@ -55,9 +68,7 @@ def brief(
         if goal.strip()
         else _general(workspace, passes),
     )
-    lines = list(_fitting(_distinct(chain.from_iterable(parts))))
-    note_told(workspace, lines, surface, goal, session)
-    return "\n".join(told.text for told in lines)
+    return list(_fitting(_distinct(chain.from_iterable(parts))))
 
 
 def _distinct(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:

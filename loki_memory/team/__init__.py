@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from loki_memory.injection.told import ToldLine
     from loki_memory.models import Handoff, Ledger
     from loki_memory.team.brief import Brief
     from loki_memory.workspace import Workspace
@@ -92,6 +93,19 @@ class Team:
         from loki_memory.team.brief import resume_brief
 
         return resume_brief(self._workspace, agent, budget)
+
+    def session_brief(self, goal: str | None = None, agent: str = "") -> list[ToldLine]:
+        """Preview what a session is told at its start, for the last goal; nothing is noted."""
+        from loki_memory.injection.brief import brief_lines
+        from loki_memory.injection.gate import withheld
+        from loki_memory.injection.goal import last_goal
+        from loki_memory.team.ledgers import handoffs_to
+
+        workspace = self._workspace
+        found = handoffs_to(workspace, agent, withheld(workspace.home))
+        handoffs = (handoff for handoff in found if handoff.state == "open")
+        goal = last_goal(workspace, agent) if goal is None else goal
+        return brief_lines(workspace, goal, handoffs)
 
     def handoff_brief(self, handoff: Handoff, budget: int = 800) -> Brief:
         """Write the brief for the agent that takes on a handoff, within a budget of tokens."""

@@ -17,4 +17,8 @@ class NavigationEntry(NamedTuple):
         return f"/{self.name}"
 
 
-NAVIGATION = (NavigationEntry("now", "Now", "n"),)
+NAVIGATION = (
+    NavigationEntry("now", "Now", "n"),
+    NavigationEntry("beliefs", "Beliefs", "b"),
+    NavigationEntry("review", "Review", "r"),
+)

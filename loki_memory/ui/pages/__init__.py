@@ -6,9 +6,9 @@ from typing import Any
 
 from starlette.routing import Route
 
-from loki_memory.ui.pages import frame, now
+from loki_memory.ui.pages import belief, belief_edits, beliefs, frame, now, review, review_decisions
 
-MODULES = (now, frame)
+MODULES = (now, beliefs, belief_edits, belief, review_decisions, review, frame)
 ROUTES: list[Route] = [route for module in MODULES for route in module.routes]
 # The types of the data of pages, by their names in `schemas/ui-NAME.schema.json`.
 SHAPES: dict[str, Any] = {

@@ -90,6 +90,15 @@ const help = document.querySelector("[data-help]");
 help.hidden = false;
 help.addEventListener("click", actions["?"]);
 
+// -- copying --------------------------------------------------------------------------------------
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).value);
+  button.textContent = "Copied";
+});
+
 // -- live updates ---------------------------------------------------------------------------------
 
 const badge = document.querySelector("[data-watcher]");

@@ -1,0 +1,311 @@
+"""One memory: what it says, what it rests on, how it changed, and what is linked to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from starlette.responses import Response
+
+from loki_memory.errors import LokiMemoryError, NotFound
+from loki_memory.models import AntiPattern, Episode, Memory
+from loki_memory.models.error_signature import Signature, signature
+from loki_memory.models.text import shorten
+from loki_memory.ui.confidence_curve import ConfidenceCurve, confidence_curve
+from loki_memory.ui.page import Visit, as_json, page, render
+
+if TYPE_CHECKING:
+    from loki_memory.workspace import Workspace
+
+_LONGEST = 20_000  # characters of one text; the file has all of it
+_EPISODES = 3  # of a resolution that are looked at for the change that mended it
+_STEPS = 30  # commits
+# The fields of each kind that a person may edit, with their labels.
+EDITABLE = {
+    "pattern": {
+        "pattern": "Statement",
+        "conditions": "When (one per line)",
+        "correct_approach": "Do",
+        "incorrect_approach": "Don't",
+        "category": "Category",
+    },
+    "anti-pattern": {
+        "what_fails": "What fails",
+        "why": "Because",
+        "prevention": "Do instead",
+        "category": "Category",
+    },
+    "fact": {"statement": "Statement", "category": "Category"},
+}
+_PARTS = {
+    "conditions": "When",
+    "correct_approach": "Do",
+    "prevention": "Do",
+    "incorrect_approach": "Don't",
+    "why": "Because",
+}
+
+
+class BeliefText(NamedTuple):
+    """A labelled part of what a memory says."""
+
+    label: str
+    lines: list[str]
+
+
+class BeliefField(NamedTuple):
+    """A field that can be edited."""
+
+    name: str
+    label: str
+    value: str
+
+
+class Mending(NamedTuple):
+    """The change or the command that mended an error in an episode."""
+
+    episode: str
+    hunk: str
+    command: str
+
+
+class ShownResolution(NamedTuple):
+    """A remedy of an error, and where it did and did not help."""
+
+    do: str
+    worked: int
+    failed: int
+    mendings: list[Mending]
+
+
+class EvidenceLine(NamedTuple):
+    """An episode behind a belief."""
+
+    id: str
+    speaks: str  # for, against
+    goal: str
+    outcome: str
+    agent: str
+    session: str
+    at: str
+    kept: str  # live, archived, history (only in git), private (another machine), or missing
+
+
+class HistoryStep(NamedTuple):
+    """A commit that changed the memory, in words."""
+
+    commit: str
+    at: str
+    author: str
+    subject: str
+    changes: list[str]
+    details: list[str]
+
+
+class NeighbourLine(NamedTuple):
+    """A memory or file that is linked with this one."""
+
+    relation: str
+    id: str
+    kind: str
+    title: str
+    status: str
+
+
+class BeliefPage(NamedTuple):
+    """The data of the page of one memory."""
+
+    id: str
+    kind: str
+    title: str
+    status: str
+    scope: str
+    origin: str
+    at: str
+    confidence: float | None
+    type: str
+    category: str
+    pinned: bool
+    stated_by: str
+    file: str  # relative to the project
+    texts: list[BeliefText]
+    resolutions: list[ShownResolution]
+    citations: list[str]
+    evidence: list[EvidenceLine]
+    steps: list[HistoryStep]
+    links: list[NeighbourLine]
+    dependents: list[NeighbourLine]
+    uses: int
+    last_used: str
+    helpful: int
+    unhelpful: int
+    curve: ConfidenceCurve | None
+    fields: list[BeliefField]
+    seen: str  # the hash of what is shown, which an edit repeats
+    record: str  # the file's JSON
+
+
+def belief_page(workspace: Workspace, memory_id: str) -> BeliefPage:
+    """Collect everything about a memory."""
+    record = workspace.get(workspace.resolve(memory_id))
+    document = record.document()
+    blame = workspace.history.blame(record.id)
+    evidence = [_evidence(source) for source in blame.sources]
+    uses = workspace.browse.uses(record.id)
+    links, dependents = _neighbours(workspace, record.id)
+    return BeliefPage(
+        id=record.id,
+        kind=record.kind,
+        title=shorten(record.title(), _LONGEST),
+        status=str(document.get("status") or "active"),
+        scope=str(document.get("scope") or "project"),
+        origin=blame.origin,
+        at=record.when(),
+        confidence=blame.confidence,
+        type=str(document.get("type") or ""),
+        category=str(document.get("category") or ""),
+        pinned=document.get("pinned") is True,
+        stated_by=blame.stated_by,
+        file=_file(workspace, record.id),
+        texts=list(_texts(record, document)),
+        resolutions=list(_resolutions(workspace, record)),
+        citations=[str(cited.get("path", "")) for cited in document.get("citations") or ()],
+        evidence=evidence,
+        steps=[_step(step) for step in blame.steps[:_STEPS]],
+        links=links,
+        dependents=dependents,
+        uses=uses.times,
+        last_used=uses.last,
+        helpful=uses.helpful,
+        unhelpful=uses.unhelpful,
+        curve=confidence_curve(
+            [(line.at, line.speaks) for line in evidence if line.at], uses.last, workspace.now()
+        ),
+        fields=list(_fields(record.kind, document)),
+        seen=seen(record),
+        record=shorten(as_json(document).decode(), _LONGEST),
+    )
+
+
+def seen(record: Memory) -> str:
+    """A hash of what a page shows of a record, by which an edit finds that it changed since."""
+    import hashlib
+
+    return hashlib.sha256(as_json(record.document())).hexdigest()[:16]
+
+
+def _file(workspace: Workspace, memory_id: str) -> str:
+    path = workspace.browse.where(memory_id)
+    root = workspace.layout.root
+    return str(path.relative_to(root)) if path.is_relative_to(root) else path.name
+
+
+def _texts(record: Memory, document: dict[str, Any]) -> Iterator[BeliefText]:
+    if isinstance(record, Episode):
+        yield from _episode_texts(record)
+        return
+    for name, label in _PARTS.items():
+        given = document.get(name)
+        lines = [given] if isinstance(given, str) else [str(line) for line in given or ()]
+        if any(lines):
+            yield BeliefText(label, [shorten(line, _LONGEST) for line in lines])
+    if isinstance(document.get("body"), str):  # a skill
+        yield BeliefText("Steps", [shorten(document["body"], _LONGEST)])
+
+
+def _episode_texts(episode: Episode) -> Iterator[BeliefText]:
+    errors = [
+        " → ".join(filter(None, (error.message, error.resolution or error.command or "")))
+        for error in episode.errors_encountered
+    ]
+    said = [statement.text for statement in episode.statements]
+    parts = (
+        ("Summary", [episode.summary or ""]),
+        ("Errors", errors),
+        ("Said", said),
+        ("Changed files", list(episode.files_modified)),
+    )
+    for label, lines in parts:
+        if any(lines):
+            yield BeliefText(label, [shorten(line, _LONGEST) for line in lines])
+
+
+def _resolutions(workspace: Workspace, record: Memory) -> Iterator[ShownResolution]:
+    if not isinstance(record, AntiPattern):
+        return
+    signatures = {signature(text) for text in record.errors()}
+    for remedy in record.resolutions:
+        mended = [
+            mending
+            for episode in remedy.for_[:_EPISODES]
+            for mending in _mendings(workspace, episode, signatures)
+        ]
+        yield ShownResolution(remedy.do, len(remedy.for_), len(remedy.against), mended)
+
+
+def _mendings(
+    workspace: Workspace, name: str, signatures: set[Signature | None]
+) -> Iterator[Mending]:
+    """The changes and commands of an episode that mended an error of these."""
+    with suppress(NotFound):
+        episode = workspace.get(name)
+        for error in episode.errors_encountered if isinstance(episode, Episode) else ():
+            is_same = signature(error.message) in signatures
+            if is_same and (error.hunk or error.command):
+                yield Mending(name, error.hunk or "", error.command or "")
+
+
+def _evidence(source: Any) -> EvidenceLine:
+    parts = (source.id, source.speaks, shorten(source.goal, 300), source.outcome, source.agent)
+    return EvidenceLine(*parts, source.session, source.at, source.kept)
+
+
+def _step(step: Any) -> HistoryStep:
+    shifts = [(line, details) for line, details in step.lines()]
+    return HistoryStep(
+        step.commit,
+        step.at,
+        step.agent or step.author,
+        step.subject,
+        [line for line, _ in shifts],
+        [shorten(detail, 600) for _, details in shifts for detail in details],
+    )
+
+
+def _neighbours(
+    workspace: Workspace, memory_id: str
+) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
+    """The links that leave a memory, without its evidence, and those that arrive at it."""
+    try:
+        graph = workspace.browse.graph(memory_id)
+    except LokiMemoryError:
+        return [], []
+    nodes = {node.id: node for node in graph.nodes}
+    out: list[NeighbourLine] = []
+    back: list[NeighbourLine] = []
+    for edge in graph.edges:
+        node = nodes.get(edge.other(memory_id))
+        if node is None or memory_id not in {edge.source, edge.target}:
+            continue
+        line = NeighbourLine(edge.relation, node.id, node.kind, node.title, node.status)
+        if edge.target == memory_id:
+            back.append(line)
+        elif edge.relation not in {"derived_from", "contradicted_by", "cites"}:
+            out.append(line)
+    return out, back
+
+
+def _fields(kind: str, document: dict[str, Any]) -> Iterator[BeliefField]:
+    for name, label in EDITABLE.get(kind, {}).items():
+        given = document.get(name)
+        text = "\n".join(map(str, given)) if isinstance(given, list) else str(given or "")
+        yield BeliefField(name, label, text)
+
+
+def belief(visit: Visit) -> Response:
+    return render(visit, "belief.html", belief_page(visit.workspace, visit.parameter("id")))
+
+
+routes = page("/beliefs/{id}", belief)
+shapes: dict[str, Any] = {"belief": BeliefPage}
