@@ -174,6 +174,11 @@ class Journal:
         lines = list(_lines(_content(self._shown)))
         return economics(lines, first, opened.opens, opened.tokens, opened.outcomes)
 
+    def stamp(self) -> tuple[int, ...]:
+        """A value that changes whenever something is noted."""
+        paths = (path for path in (self._uses, self._shown) if os.path.exists(path))
+        return tuple(number for path in paths for number in _stamp(path))
+
     def totals(self) -> list[Total]:
         """Sum what was offered, by day and surface."""
         from loki_memory.economics import totals
@@ -355,6 +360,11 @@ class _Tally:
 
 
 # -- lines and bytes -------------------------------------------------------------------------------
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    found = os.stat(path, follow_symlinks=False)
+    return found.st_size, found.st_mtime_ns
 
 
 def name_of(text: str | None) -> str:

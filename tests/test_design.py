@@ -215,6 +215,7 @@ FOR_TYPES: dict[str, set[str]] = {
     },
     "consolidation": {"config"},
     "mcp": {"browse", "history", "injection", "recall"},
+    "ui": {"browse", "files", "integrity"},
 }
 FACE = 40  # public names of a workspace, sub-faces and parts among them; may only get smaller
 HEAVY = {

@@ -21,4 +21,9 @@ NAVIGATION = (
     NavigationEntry("now", "Now", "n"),
     NavigationEntry("beliefs", "Beliefs", "b"),
     NavigationEntry("review", "Review", "r"),
+    NavigationEntry("timeline", "Timeline", "t"),
+    NavigationEntry("graph", "Graph", "g"),
+    NavigationEntry("files", "Files", "f"),
+    NavigationEntry("handoffs", "Handoffs", "o"),
+    NavigationEntry("health", "Health", "h"),
 )

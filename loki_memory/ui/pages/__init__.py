@@ -6,9 +6,35 @@ from typing import Any
 
 from starlette.routing import Route
 
-from loki_memory.ui.pages import belief, belief_edits, beliefs, frame, now, review, review_decisions
+from loki_memory.ui.pages import (
+    belief,
+    belief_edits,
+    beliefs,
+    files,
+    frame,
+    graph,
+    handoffs,
+    health,
+    now,
+    review,
+    review_decisions,
+    timeline,
+)
 
-MODULES = (now, beliefs, belief_edits, belief, review_decisions, review, frame)
+MODULES = (
+    now,
+    beliefs,
+    belief_edits,
+    belief,
+    review_decisions,
+    review,
+    timeline,
+    graph,
+    files,
+    handoffs,
+    health,
+    frame,
+)
 ROUTES: list[Route] = [route for module in MODULES for route in module.routes]
 # The types of the data of pages, by their names in `schemas/ui-NAME.schema.json`.
 SHAPES: dict[str, Any] = {

@@ -1,0 +1,113 @@
+// The drawing of the graph. Positions come from the server; the list in the page has the same links.
+
+const MANY = 1500; // edges that are not drawn while the map moves
+const box = document.querySelector("[data-graph]");
+const canvas = box.querySelector(".canvas");
+const inspector = box.querySelector(".inspector");
+const root = box.dataset.root;
+const style = getComputedStyle(document.documentElement);
+const colour = (name) => style.getPropertyValue(name).trim();
+
+const address = new URL(location.href);
+address.pathname += ".json";
+const { map } = await (await fetch(address)).json();
+
+const graph = new graphology.MultiDirectedGraph();
+const byId = new Map(map.nodes.map((node) => [node.id, node]));
+for (const node of map.nodes) {
+  graph.addNode(node.id, {
+    label: node.title,
+    x: node.x,
+    y: -node.y,
+    size: node.id === root ? 11 : Math.min(4 + Math.sqrt(node.degree), 10),
+    color: colour(`--kind-${node.kind}`) || colour("--muted"),
+  });
+}
+for (const edge of map.edges) {
+  graph.addDirectedEdge(edge.source, edge.target, { size: 1, color: colour("--line"), relation: edge.relation });
+}
+
+let chosen = null;
+const isNear = (id) => id === chosen || graph.areNeighbors(id, chosen);
+const isMany = map.edges.length > MANY;
+
+const drawing = new Sigma(graph, canvas, {
+  hideEdgesOnMove: isMany,
+  hideLabelsOnMove: isMany,
+  labelColor: { color: colour("--text") },
+  labelFont: style.fontFamily,
+  labelSize: 12,
+  labelDensity: map.nodes.length > 300 ? 0.6 : 1.5,
+  labelRenderedSizeThreshold: map.nodes.length > 300 ? 7 : 3,
+  zIndex: true,
+  defaultDrawNodeHover: drawHover,
+  nodeReducer: (id, data) => (chosen === null || isNear(id) ? data : { ...data, color: colour("--line"), label: "" }),
+  edgeReducer: (id, data) =>
+    chosen !== null && graph.hasExtremity(id, chosen) ? { ...data, color: colour("--accent"), zIndex: 1 } : data,
+});
+
+function drawHover(context, data, settings) {
+  context.font = `600 ${settings.labelSize}px ${settings.labelFont}`;
+  const width = context.measureText(data.label ?? "").width;
+  context.fillStyle = colour("--surface");
+  context.strokeStyle = colour("--line-strong");
+  context.beginPath();
+  context.roundRect(data.x - data.size - 3, data.y - 11, width + data.size * 2 + 16, 22, 6);
+  context.fill();
+  context.stroke();
+  context.fillStyle = data.color;
+  context.beginPath();
+  context.arc(data.x, data.y, data.size, 0, Math.PI * 2);
+  context.fill();
+  context.fillStyle = colour("--text");
+  context.fillText(data.label ?? "", data.x + data.size + 5, data.y + 4);
+}
+
+drawing.on("clickNode", ({ node }) => inspect(node));
+drawing.on("clickStage", () => inspect(null));
+if (root) inspect(root);
+
+// -- the inspector --------------------------------------------------------------------------------
+
+function inspect(id) {
+  chosen = id;
+  drawing.refresh({ skipIndexation: true });
+  if (id === null) return;
+  const node = byId.get(id);
+  const links = [...new Set(graph.edges(id))].slice(0, 60).map((edge) => linkItem(id, edge));
+  inspector.replaceChildren(
+    element("p", { className: "muted small" }, node.status && node.status !== "active" ? `${node.kind}, ${node.status}` : node.kind),
+    element("h2", {}, node.title),
+    element("p", { className: "row small" }, ...doors(node)),
+    element("ul", { className: "points small" }, ...links),
+  );
+}
+
+function doors(node) {
+  const found = [];
+  if (node.id !== root) found.push(anchor(`/graph?around=${encodeURIComponent(node.id)}`, "neighbourhood"));
+  if (node.kind === "file") found.push(anchor(`/files/${node.id.slice(5).split("/").map(encodeURIComponent).join("/")}`, "file"));
+  else if (node.kind !== "topic" && node.kind !== "missing") found.push(anchor(`/beliefs/${encodeURIComponent(node.id)}`, "open"));
+  return found;
+}
+
+function linkItem(id, edge) {
+  const [source, target] = graph.extremities(edge);
+  const other = source === id ? target : source;
+  const button = element("button", { type: "button", className: "quiet" }, byId.get(other).title);
+  button.addEventListener("click", () => inspect(other));
+  const words = graph.getEdgeAttribute(edge, "relation").replaceAll("_", " ");
+  return element("li", {}, `${words} ${source === id ? "→" : "←"} `, button);
+}
+
+function anchor(href, text) {
+  return element("a", { href }, text);
+}
+
+function element(name, properties, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+window.lokiGraph = drawing; // for tests that pan and zoom
