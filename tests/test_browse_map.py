@@ -61,7 +61,7 @@ def test_communities_do_not_overlap() -> None:
 def test_a_neighbourhood_has_its_root_in_the_middle() -> None:
     points = rings("a", {"a": 0, "b": 1, "c": 1, "d": 2})
     assert points["a"] == (0, 0)
-    assert abs(points["b"].y) == 3.0
+    assert abs(points["b"].y) == 4.0
     assert points["d"].x ** 2 + points["d"].y ** 2 > 30
 
 

@@ -52,7 +52,7 @@ def rings(root: str, distances: Mapping[str, int]) -> dict[str, Point]:
     found = {root: Point(0.0, 0.0)}
     for distance in sorted(set(distances.values()) - {0}):
         names = [name for name, far in distances.items() if far == distance]
-        radius = max(3.0 * distance, len(names) / pi)
+        radius = max(4.0 * distance, 2 * len(names) / pi)
         for number, name in enumerate(names):
             angle = 2 * pi * number / len(names) - pi / 2 + 0.4 * (distance - 1)
             found[name] = Point(round(radius * cos(angle), 3), round(radius * sin(angle), 3))

@@ -67,6 +67,7 @@ class HealthPage(NamedTuple):
     capture: str  # why sessions are not captured; empty if they are
     stats: Stats
     verified: str  # one line about all records
+    by_hand: int  # records that were written or edited by hand, which is no alarm
     lines: list[VerifiedLine]
 
 
@@ -83,6 +84,7 @@ def health_page(workspace: Workspace, watcher: str) -> HealthPage:
         capture=workspace.status().capture,
         stats=workspace.browse.stats(),
         verified=_verified(verified),
+        by_hand=sum(line.is_by_hand for line in verified.findings),
         lines=_lines(verified)[:_SHOWN],
     )
 
@@ -111,7 +113,11 @@ def _verified(found: Verified) -> str:
 
 
 def _lines(found: Verified) -> list[VerifiedLine]:
-    lines = [VerifiedLine(line.path, line.id, line.what, line.said) for line in found.findings]
+    lines = [
+        VerifiedLine(line.path, line.id, line.what, line.said)
+        for line in found.findings
+        if not line.is_by_hand
+    ]
     stale = [
         VerifiedLine("", line.id, "stale", f"cites {', '.join(line.cites)}, changed since")
         for line in found.stale

@@ -1,6 +1,7 @@
 // The drawing of the graph. Positions come from the server; the list in the page has the same links.
 
 const MANY = 1500; // edges that are not drawn while the map moves
+const LABEL = 28; // characters beside a node; the inspector has the whole title
 const box = document.querySelector("[data-graph]");
 const canvas = box.querySelector(".canvas");
 const inspector = box.querySelector(".inspector");
@@ -16,7 +17,7 @@ const graph = new graphology.MultiDirectedGraph();
 const byId = new Map(map.nodes.map((node) => [node.id, node]));
 for (const node of map.nodes) {
   graph.addNode(node.id, {
-    label: node.title,
+    label: node.title.length > LABEL ? `${node.title.slice(0, LABEL - 1).trimEnd()}…` : node.title,
     x: node.x,
     y: -node.y,
     size: node.id === root ? 11 : Math.min(4 + Math.sqrt(node.degree), 10),
@@ -24,7 +25,7 @@ for (const node of map.nodes) {
   });
 }
 for (const edge of map.edges) {
-  graph.addDirectedEdge(edge.source, edge.target, { size: 1, color: colour("--line"), relation: edge.relation });
+  graph.addDirectedEdge(edge.source, edge.target, { size: 1, color: colour("--edge"), relation: edge.relation });
 }
 
 let chosen = null;
@@ -37,7 +38,8 @@ const drawing = new Sigma(graph, canvas, {
   labelColor: { color: colour("--text") },
   labelFont: style.fontFamily,
   labelSize: 12,
-  labelDensity: map.nodes.length > 300 ? 0.6 : 1.5,
+  labelDensity: 0.7,
+  labelGridCellSize: 140,
   labelRenderedSizeThreshold: map.nodes.length > 300 ? 7 : 3,
   zIndex: true,
   defaultDrawNodeHover: drawHover,
