@@ -215,7 +215,7 @@ FOR_TYPES: dict[str, set[str]] = {
     },
     "consolidation": {"config"},
     "mcp": {"browse", "history", "injection", "recall"},
-    "ui": {"browse", "files", "integrity"},
+    "ui": {"browse", "files", "integrity", "interop"},
 }
 FACE = 40  # public names of a workspace, sub-faces and parts among them; may only get smaller
 HEAVY = {

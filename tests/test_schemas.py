@@ -140,6 +140,7 @@ OTHERS = [
     ["mcp", "--http", "8123"],
     ["daemon", "logs"],
     ["export", "memory.jsonl"],
+    ["export", "--html", "memory.html"],
 ]
 # `ui` serves until it is stopped: tests/test_ui_cli.py
 ENDING = sorted(set(OUTPUTS) - {"error", "ui"})

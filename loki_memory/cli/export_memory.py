@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from loki_memory.ingest.local_archive import Exported
     from loki_memory.interop.clear_memory import ClearedMemory
     from loki_memory.interop.export_memory import ExportedMemory
+    from loki_memory.workspace import Workspace
 
 _FORMATS = ("jsonl", "markdown", "okf")
 
@@ -27,13 +28,19 @@ _FORMATS = ("jsonl", "markdown", "okf")
     type=click.Choice(_FORMATS),
     help="By default by the name: FILE.md, a folder (OKF) without a suffix, else JSON lines.",
 )
+@click.option("--html", is_flag=True, help="One page for a browser, which needs nothing else.")
 @click.option("--local", is_flag=True, help="What exists on this machine only, instead.")
-def export_command(session: Session, file: Path, format_: str | None, local: bool) -> None:
+def export_command(
+    session: Session, file: Path, format_: str | None, html: bool, local: bool
+) -> None:
     """Write the shared memory to FILE, in a format that others read.
 
     JSON lines, a Markdown page, or a bundle of the Open Knowledge Format 0.2 (a new folder). Each
     holds the records word for word: `loki-mem import FILE --as-is` gives them back as they were.
     Archived and private memory is left out.
+
+    With --html: the beliefs with evidence, history and links as one page of at most 5 MB, for
+    people; it asks for nothing from the network, and secrets in known formats are replaced.
 
     With --local: captured sessions, candidates, private notes, and how often memories were used.
     `loki-mem import FILE` merges them on another machine or into another clone. That file holds
@@ -42,12 +49,18 @@ def export_command(session: Session, file: Path, format_: str | None, local: boo
     \b
     Example:
       loki-mem export ../memory.md
+      loki-mem export --html ../memory.html
       loki-mem export --local ../todo-api.jsonl
     """
     if local and format_ not in {None, "jsonl"}:
         raise click.UsageError("--local writes JSON lines; leave --format out.")
+    if html and (local or format_):
+        raise click.UsageError("--html is a format of its own; leave --local and --format out.")
     workspace = session.open()
-    if local:
+    if html:
+        shown = _export_html(workspace, file)
+        session.show(shown, lambda: _print_html(shown))
+    elif local:
         done = workspace.sessions.export_local(file)
         session.show(done, lambda: _print_local(done))
         note("the file holds private text of your sessions; keep it to yourself")
@@ -55,6 +68,35 @@ def export_command(session: Session, file: Path, format_: str | None, local: boo
         written = workspace.interop.export_memory(file, format_ or _format_of(file))
         session.show(written, lambda: _print_exported(written))
     remarks(workspace)
+
+
+class ExportedHtml(NamedTuple):
+    """Printed by `export --html`."""
+
+    path: str
+    format: Literal["html"]
+    beliefs: int
+    left_out: int  # beliefs that did not fit into the file
+    bytes: int
+    unread: list[str]  # files that hold no readable record, and are left out
+
+
+def _export_html(workspace: Workspace, path: Path) -> ExportedHtml:
+    from loki_memory.ui.export_page import export_page
+
+    made = export_page(workspace)
+    workspace.interop.write_page(path, made.html)
+    counted = (made.beliefs, made.left_out, len(made.html), made.unread)
+    return ExportedHtml(str(path), "html", *counted)
+
+
+def _print_html(done: ExportedHtml) -> None:
+    say(f"{plural(done.beliefs, 'belief')}  (html)")
+    say(f"{safe(done.path)}  {size(done.bytes)}")
+    if done.left_out:
+        note(f"{plural(done.left_out, 'belief')} did not fit into 5 MB")
+    for line in done.unread:
+        note(f"left out: {line}")
 
 
 def _format_of(path: Path) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from loki_memory.interop.clear_memory import ClearedMemory
     from loki_memory.interop.export_memory import ExportedMemory
     from loki_memory.interop.import_memory import Imported, ImportOptions
+    from loki_memory.interop.shared_memory import SharedMemory
     from loki_memory.interop.transfer import Transferred
     from loki_memory.models import Memory, Skill
     from loki_memory.seed.seeding import SeedPlan
@@ -117,6 +118,18 @@ class Interop:
         from loki_memory.interop.export_memory import export_memory
 
         return export_memory(self._workspace, Path(path), format_)
+
+    def shared_memory(self) -> SharedMemory:
+        """Collect the shared beliefs with evidence, history and links, for a page to pass on."""
+        from loki_memory.interop.shared_memory import shared_memory
+
+        return shared_memory(self._workspace)
+
+    def write_page(self, path: str | os.PathLike[str], html: bytes) -> None:
+        """Write a page of shared memory to a new file, and note it for `purge`."""
+        from loki_memory.interop.export_memory import write_page
+
+        write_page(self._workspace, Path(path), html)
 
     def clear_memory(
         self, backup: str | os.PathLike[str] | None = None, plan_only: bool = False

@@ -70,6 +70,14 @@ def export_memory(workspace: Workspace, path: Path, format_: str) -> ExportedMem
     return ExportedMemory(str(path), format_, counts(files), unread)
 
 
+def write_page(workspace: Workspace, path: Path, html: bytes) -> None:
+    """Write a page to a new file, and note it as an export."""
+    refuse_existing(path)
+    with failures_named(path):
+        write_new(path, [html])
+        note_exports(workspace.layout, [path])
+
+
 def refuse_existing(path: Path) -> None:
     if os.path.lexists(path):
         raise BadArchive(path, "exists already", "Choose another name; nothing was written.")
