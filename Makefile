@@ -11,7 +11,8 @@ SLOW := cli cli_odd_arguments concurrency consolidation consolidation_branches c
   install_agents install_json_text install_settings integrity_reviewed integrity_verify \
   interop_publish_skills journal links \
   mcp_dialects mcp_http mcp_stdio mcp_tools recall recall_field_filters index_gate schemas \
-  secrets seed_seeding state_machine sync sync_own_writes team team_cli transcripts workspace workspace_scopes
+  secrets seed_seeding state_machine sync sync_own_writes team team_cli transcripts ui_browser ui_cli ui_pages workspace \
+  workspace_scopes
 FAST := $(filter-out $(SLOW:%=tests/test_%.py),$(wildcard tests/test_*.py))
 
 .PHONY: dev test test-fast lint bench docs

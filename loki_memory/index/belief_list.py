@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
 
-_TITLE = 400  # characters: a page shows lines, not texts
+_TITLE, _NAME = 400, 100  # characters: a page shows lines, not texts
 _BELIEFS = "kind IN ('pattern', 'anti-pattern', 'fact')"
 
 
@@ -67,8 +67,9 @@ def belief_list(index: Index, wanted: BeliefFilter, most: int) -> BeliefList:
     """The newest beliefs that pass a filter."""
     conditions, values = wanted.where()
     columns = (
-        f"id, kind, substr(title, 1, {_TITLE}), status, scope, at, confidence, pinned, category, "
-        "coalesce(json_extract(body, '$.type'), '')"
+        f"id, kind, substr(title, 1, {_TITLE}), status, scope, at, confidence, pinned, "
+        f"substr(category, 1, {_NAME}), "
+        "substr(coalesce(json_extract(body, '$.type'), ''), 1, 40)"
     )
     sql = f"SELECT {columns} {conditions} ORDER BY at DESC, id LIMIT ?"
     lines = [BeliefLine(*row) for row in index.ask(sql, *values, most)]
@@ -86,6 +87,7 @@ def categories(index: Index, most: int) -> list[str]:
     sql = (
         "SELECT category FROM live "
         "WHERE kind IN ('pattern', 'anti-pattern', 'fact') AND category != '' "
+        "AND length(category) <= 100 "
         "GROUP BY category ORDER BY count(*) DESC, category LIMIT ?"
     )
     return [row[0] for row in index.ask(sql, most)]

@@ -38,6 +38,7 @@ _HEADERS = {
 # A page of our own leads on: the browser sends a strict cookie with a request that it starts.
 _OPENED = """\
 <!doctype html><html lang="en"><head><meta charset="utf-8"><title>loki-mem</title>
+<link rel="icon" href="/static/icon.svg">
 <meta http-equiv="refresh" content="0; url=/now"></head>
 <body><p><a href="/now">Go on to the page</a></p></body></html>
 """

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _LONGEST = 20_000  # characters of one text; the file has all of it
 _EPISODES = 3  # of a resolution that are looked at for the change that mended it
 _STEPS = 30  # commits
+_NAME = 200  # characters of a name: of an agent, a category, a path
 # The fields of each kind that a person may edit, with their labels.
 EDITABLE = {
     "pattern": {
@@ -38,6 +39,7 @@ EDITABLE = {
     },
     "fact": {"statement": "Statement", "category": "Category"},
 }
+_INVERSE = {"supersedes": "superseded_by", "superseded_by": "supersedes"}
 _PARTS = {
     "conditions": "When",
     "correct_approach": "Do",
@@ -155,22 +157,13 @@ def belief_page(workspace: Workspace, memory_id: str) -> BeliefPage:
     uses = workspace.browse.uses(record.id)
     links, dependents = _neighbours(workspace, record.id)
     return BeliefPage(
-        id=record.id,
-        kind=record.kind,
-        title=shorten(record.title(), _LONGEST),
-        status=str(document.get("status") or "active"),
-        scope=str(document.get("scope") or "project"),
-        origin=blame.origin,
-        at=record.when(),
-        confidence=blame.confidence,
-        type=str(document.get("type") or ""),
-        category=str(document.get("category") or ""),
-        pinned=document.get("pinned") is True,
-        stated_by=blame.stated_by,
+        **_description(record, document, blame),
         file=_file(workspace, record.id),
         texts=list(_texts(record, document)),
         resolutions=list(_resolutions(workspace, record)),
-        citations=[str(cited.get("path", "")) for cited in document.get("citations") or ()],
+        citations=[
+            shorten(str(cited.get("path", "")), _NAME) for cited in document.get("citations") or ()
+        ],
         evidence=evidence,
         steps=[_step(step) for step in blame.steps[:_STEPS]],
         links=links,
@@ -186,6 +179,24 @@ def belief_page(workspace: Workspace, memory_id: str) -> BeliefPage:
         seen=seen(record),
         record=shorten(as_json(document).decode(), _LONGEST),
     )
+
+
+def _description(record: Memory, document: dict[str, Any], blame: Any) -> dict[str, Any]:
+    """The fields that describe a memory in a line."""
+    return {
+        "id": record.id,
+        "kind": record.kind,
+        "title": shorten(record.title(), _LONGEST),
+        "status": str(document.get("status") or "active"),
+        "scope": str(document.get("scope") or "project"),
+        "origin": blame.origin,
+        "at": record.when(),
+        "confidence": blame.confidence,
+        "type": shorten(str(document.get("type") or ""), _NAME),
+        "category": shorten(str(document.get("category") or ""), _NAME),
+        "pinned": document.get("pinned") is True,
+        "stated_by": shorten(blame.stated_by, _NAME),
+    }
 
 
 def seen(record: Memory) -> str:
@@ -241,7 +252,9 @@ def _resolutions(workspace: Workspace, record: Memory) -> Iterator[ShownResoluti
             for episode in remedy.for_[:_EPISODES]
             for mending in _mendings(workspace, episode, signatures)
         ]
-        yield ShownResolution(remedy.do, len(remedy.for_), len(remedy.against), mended)
+        yield ShownResolution(
+            shorten(remedy.do, _LONGEST), len(remedy.for_), len(remedy.against), mended
+        )
 
 
 def _mendings(
@@ -253,12 +266,15 @@ def _mendings(
         for error in episode.errors_encountered if isinstance(episode, Episode) else ():
             is_same = signature(error.message) in signatures
             if is_same and (error.hunk or error.command):
-                yield Mending(name, error.hunk or "", error.command or "")
+                hunk, command = error.hunk or "", error.command or ""
+                yield Mending(name, shorten(hunk, _LONGEST), shorten(command, _LONGEST))
 
 
 def _evidence(source: Any) -> EvidenceLine:
-    parts = (source.id, source.speaks, shorten(source.goal, 300), source.outcome, source.agent)
-    return EvidenceLine(*parts, source.session, source.at, source.kept)
+    agent, session = shorten(source.agent, _NAME), shorten(source.session, _NAME)
+    goal = shorten(source.goal, 300)
+    parts = (source.id, source.speaks, goal, source.outcome, agent, session)
+    return EvidenceLine(*parts, source.at, source.kept)
 
 
 def _step(step: Any) -> HistoryStep:
@@ -288,19 +304,22 @@ def _neighbours(
         node = nodes.get(edge.other(memory_id))
         if node is None or memory_id not in {edge.source, edge.target}:
             continue
-        line = NeighbourLine(edge.relation, node.id, node.kind, node.title, node.status)
+        title = shorten(node.title, _NAME)
+        line = NeighbourLine(edge.relation, node.id, node.kind, title, node.status)
         if edge.target == memory_id:
             back.append(line)
         elif edge.relation not in {"derived_from", "contradicted_by", "cites"}:
             out.append(line)
-    return out, back
+    known = {(_INVERSE.get(line.relation, line.relation), line.id) for line in out}
+    return out, [line for line in back if (line.relation, line.id) not in known]
 
 
 def _fields(kind: str, document: dict[str, Any]) -> Iterator[BeliefField]:
     for name, label in EDITABLE.get(kind, {}).items():
         given = document.get(name)
         text = "\n".join(map(str, given)) if isinstance(given, list) else str(given or "")
-        yield BeliefField(name, label, text)
+        if len(text) <= _LONGEST:  # a longer one is edited in its file
+            yield BeliefField(name, label, text)
 
 
 def belief(visit: Visit) -> Response:
