@@ -180,7 +180,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "sync",
         "team",
     },
-    "mcp": {"config", "errors", "models", "resources", "workspace"},
+    "mcp": {"config", "errors", "models", "resources", "ui", "workspace"},
     "hooks": {"config", "daemon", "errors", "models", "resources", "workspace"},
     "daemon": {"config", "errors", "files", "models", "resources", "workspace"},
     "ui": {"config", "errors", "models", "resources", "workspace"},

@@ -44,7 +44,7 @@ def test_the_page_names_every_tool_that_removes() -> None:
 
 
 def test_the_page_lists_every_resource() -> None:
-    listed = re.findall(r"^\| `(loki://[^`]+)` \|", PAGE, re.MULTILINE)
+    listed = re.findall(r"^\| `((?:loki|ui)://[^`]+)` \|", PAGE, re.MULTILINE)
     assert listed == [*(one.address for one in RESOURCES), "loki://memory/{id}"]
 
 

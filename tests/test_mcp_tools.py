@@ -596,6 +596,7 @@ def test_resources_show_continuity_index_pending_work_and_records(
         "loki://state/continuity",
         "loki://memory/index",
         "loki://queue/pending",
+        "ui://loki-memory/memory.html",
     }
     assert "loki-memory:begin" in agent.read("loki://state/continuity")
     assert "testing: 1 memory" in agent.read("loki://memory/index")
@@ -612,6 +613,24 @@ def test_a_resource_of_another_project_is_named_by_its_folder(
     memory = ws.remember("A", category="testing")
     assert "testing" in agent.read(f"loki://memory/index?project={project}")
     assert memory.id in agent.read(f"loki://memory/{memory.id}?project={project}")
+
+
+def test_a_client_that_shows_apps_gets_memory_as_a_page(
+    agent: Agent, ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOKI_WORKSPACE", str(project))
+    ws.remember("Contract tests need the <database> running")
+    [status] = [
+        tool
+        for tool in agent.ask(lambda client: client.list_tools()).tools
+        if tool.name == "memory_status"
+    ]
+    assert status.meta is not None
+    address = status.meta["ui"]["resourceUri"]
+    [page] = agent.ask(lambda client: client.read_resource(address)).contents
+    assert page.mime_type == "text/html;profile=mcp-app"
+    assert page.text.startswith("<!doctype html>")
+    assert "Contract tests need the &lt;database&gt; running" in page.text
 
 
 def test_a_record_that_does_not_exist_is_no_resource(agent: Agent, project: Path) -> None:

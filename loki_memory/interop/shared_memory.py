@@ -79,7 +79,6 @@ class SharedMemory(NamedTuple):
 
 def shared_memory(workspace: Workspace) -> SharedMemory:
     """Collect the shared memory of a workspace."""
-    workspace.home.before_write()
     unread: list[str] = []
     records = [file.record for file in stored_files(workspace.layout, unread)]
     shown = [record for record in records if record.kind in _ORDER]

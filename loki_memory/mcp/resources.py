@@ -15,6 +15,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resources import ResourceSecurity
 
 from loki_memory.errors import LokiMemoryError, NotFound
+from loki_memory.mcp.app import PAGE, PAGE_TYPE, memory_page
 from loki_memory.mcp.projects import Projects
 from loki_memory.mcp.records import reached
 from loki_memory.models.fence import defused_value, fenced, inert_json
@@ -74,6 +75,13 @@ RESOURCES = (
         "Handoffs that no agent has accepted yet.",
         "application/json",
         pending,
+    ),
+    Resource(
+        PAGE,
+        "memory page",
+        "Beliefs with evidence, history and links, as a page for people.",
+        PAGE_TYPE,
+        memory_page,
     ),
 )
 

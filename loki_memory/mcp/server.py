@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from mcp.server import MCPServer
+from mcp.server.apps import Apps
 
 from loki_memory import __version__
 from loki_memory.mcp.projects import Projects
@@ -48,6 +49,7 @@ def make_server(
         version=__version__,
         log_level="WARNING",
         tools=[for_server(tool, projects) for tool in tools_of(tool_set)],
+        extensions=[Apps()],  # says that the server has a page; `resources.py` serves it
     )
     add_resources(server, projects)
     return server

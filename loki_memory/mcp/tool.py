@@ -47,6 +47,7 @@ class Tool(NamedTuple):
     title: str
     effect: Effect
     function: Callable[..., Mapping[str, Any]]
+    page: str = ""  # address of the app that clients may show beside the answer
 
     def annotations(self) -> ToolAnnotations:
         return ToolAnnotations(
@@ -66,11 +67,16 @@ def for_server(tool: Tool, projects: Projects) -> SdkTool:
         title=tool.title,
         description=inspect.cleandoc(tool.function.__doc__ or ""),
         annotations=tool.annotations(),
-        meta={"anthropic/maxResultSizeChars": ANSWER_TOKENS * BYTES_PER_TOKEN},
+        meta=_meta(tool),
         structured_output=True,
     )
     made.parameters["additionalProperties"] = False
     return made
+
+
+def _meta(tool: Tool) -> dict[str, Any]:
+    most = {"anthropic/maxResultSizeChars": ANSWER_TOKENS * BYTES_PER_TOKEN}
+    return {**most, "ui": {"resourceUri": tool.page}} if tool.page else most
 
 
 def called(tool: Tool, projects: Projects) -> Callable[..., CallToolResult]:

@@ -21,6 +21,7 @@ from loki_memory.mcp.answers import (
     Told,
     TopicLine,
 )
+from loki_memory.mcp.app import PAGE
 from loki_memory.mcp.evidence_tools import blame, feedback, verify
 from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, in_a_line, opened, reached, stored
@@ -343,5 +344,5 @@ TOOLS = (
     Tool("memory_verify", "Verify memory", READS, verify),
     Tool("handoff_create", "Hand work over", ADDS_EACH_TIME, create_handoff),
     Tool("handoff_accept", "Take work on", ADDS_EACH_TIME, accept_handoff),
-    Tool("memory_status", "State of memory", READS, status),
+    Tool("memory_status", "State of memory", READS, status, page=PAGE),
 )
