@@ -46,7 +46,7 @@ def _line(topic: str, size: int = 1) -> Topic:
 
 
 def test_the_topics_of_a_normal_store_take_about_a_hundred_tokens(todo: Workspace) -> None:
-    found = overview(topics(todo.index))
+    found = overview(topics(todo.index), 100)
     text = "\n".join(topic.line() for topic in found.topics)
     assert 60 <= tokens(text) <= 110
     assert found.topics[0].line() == (
@@ -109,7 +109,7 @@ def test_categories_are_one_however_they_are_written(ws: Workspace) -> None:
 
 
 def test_an_empty_store_has_no_topics(ws: Workspace) -> None:
-    assert overview(_by_id(ws).values()) == ([], 0, 0, 0)
+    assert overview(_by_id(ws).values(), 100) == ([], 0, 0, 0)
 
 
 members = st.builds(
@@ -134,7 +134,7 @@ def test_counts_add_up_whatever_parents_say(given_: list[TopicMember]) -> None:
 
 
 def test_topics_of_the_user_are_joined_with_those_of_the_project() -> None:
-    found = overview([_line("category:b", 2), _line("fact-1"), _line("category:b", 3)])
+    found = overview([_line("category:b", 2), _line("fact-1"), _line("category:b", 3)], 100)
     assert [topic.id for topic in found.topics] == ["fact-1", "category:b"]
     assert found.topics[1].kinds == {"fact": 5}
     assert (found.total_memories, found.total_tokens) == (6, 60)
@@ -155,7 +155,7 @@ def _lines(items: list[Item]) -> list[str]:
 
 
 def test_the_timeline_of_a_normal_store_takes_about_five_hundred_tokens(todo: Workspace) -> None:
-    found = within([timeline(todo.index, None, NOW)])
+    found = within([timeline(todo.index, None, NOW)], 500)
     parts = [item.line() for part in found[:5] for item in part]
     assert 400 <= tokens("\n".join(parts)) <= 550
     assert all(found[:5])
@@ -254,7 +254,7 @@ def test_what_one_part_of_a_timeline_leaves_over_another_uses() -> None:
 def test_timelines_of_several_indexes_are_one_newest_first() -> None:
     mine = Timeline([Item("ep-1", "2026-01-06", "", "mine")], [], [], [], [])
     yours = Timeline([Item("ep-2", "2026-01-07", "", "yours")], [], [], [], [])
-    found = within([mine, yours])
+    found = within([mine, yours], 500)
     assert [item.text for item in found.recent_actions] == ["yours", "mine"]
 
 

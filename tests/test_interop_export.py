@@ -17,7 +17,7 @@ from loki_memory.cli.main import cli
 from loki_memory.errors import BadArchive, InvalidRecord
 from loki_memory.files.codec import build
 from loki_memory.interop.export_memory import FORMATS
-from loki_memory.interop.import_memory import ImportOptions, source_of
+from loki_memory.interop.import_memory import source_of
 from loki_memory.interop.sources.markdown_notes import page_of
 from loki_memory.models.kinds import KINDS, Kind
 
@@ -114,7 +114,7 @@ def test_export_and_import_is_the_identity(
     format_ = dict(zip(["memory.jsonl", "memory.md", "memory"], FORMATS, strict=True))[name]
     done = filled.interop.export_memory(tmp_path / name, format_)
     assert done.records == dict.fromkeys(sorted(KINDS), 1)
-    found = other.interop.import_memory("", tmp_path / name, ImportOptions(as_is=True))
+    found = other.interop.import_memory("", tmp_path / name, as_is=True)
     refused = [entry for entry in found.refused if entry.where != "index.md"]
     assert (len(found.records), found.known, refused) == (len(KINDS), 0, [])
     assert record_files(other) == shared(record_files(filled))
@@ -195,7 +195,7 @@ def test_a_path_in_an_export_cannot_lead_out_of_memory(ws: Workspace, tmp_path: 
     ]
     file = tmp_path / "m.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = ws.interop.import_memory("", file, ImportOptions(as_is=True))
+    found = ws.interop.import_memory("", file, as_is=True)
     assert [str(ws.browse.where(r.id).parent.name) for r in found.records] == ["facts", "facts"]
     assert len(found.refused) == 1
 
@@ -210,7 +210,7 @@ def test_what_is_cleared_comes_back_from_its_backup(filled: Workspace) -> None:
     assert filled.list(status="all") == []
     assert sum(done.removed.values()) == len(before)
     assert stat.S_IMODE(os.stat(done.backup).st_mode) == 0o600
-    found = filled.interop.import_memory("", done.backup, ImportOptions(as_is=True))
+    found = filled.interop.import_memory("", done.backup, as_is=True)
     assert (len(found.records), found.refused) == (len(before), [])
     assert record_files(filled, private=True) == before
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 
+TOPICS_BUDGET, TIMELINE_BUDGET = 100, 500  # tokens
+WAYS = ("children", "subtree", "parent", "associations")
+DRAWINGS = ("text", "dot", "mermaid")
 _DEEPEST = 99  # levels of a tree
 
 
@@ -55,7 +58,7 @@ class Browse:
         """Count from the journal what reading memory here has cost and saved, in tokens."""
         return self._workspace.journal.economics(check_filters(None, None, since))
 
-    def topics(self, budget: int = 100) -> Topics:
+    def topics(self, budget: int = TOPICS_BUDGET) -> Topics:
         """List the topics of memory in about so many tokens.
 
         >>> [topic.title for topic in ws.browse.topics().topics]  # doctest: +SKIP
@@ -65,7 +68,7 @@ class Browse:
         found = (home.answer(partial(topics, home.index)) for home in self._workspace.homes.fresh())
         return overview((topic for each in found for topic in each), budget)
 
-    def timeline(self, since: str | None = None, budget: int = 500) -> Timeline:
+    def timeline(self, since: str | None = None, budget: int = TIMELINE_BUDGET) -> Timeline:
         """Show recent events, decisions that hold, and where every agent stands.
 
         >>> ws.browse.timeline(since="2026-01-12").blockers  # doctest: +SKIP
@@ -147,6 +150,12 @@ class Browse:
 
         return file_memory(self._workspace, path)
 
+    def drawing(self, graph: Graph, form: str = "text") -> str:
+        """Draw a graph for the terminal (`text`), for Graphviz (`dot`) or for `mermaid`."""
+        from loki_memory.browse.graph import dot, draw, mermaid
+
+        return {"text": draw, "dot": dot, "mermaid": mermaid}[form](graph)
+
     def explore(self, topic: str, depth: int = 2) -> Branch:
         """A topic, by its id or its category, with what stands below it, down to a depth.
 
@@ -170,7 +179,7 @@ class Browse:
 
     def traverse(self, memory_id: str, way: str) -> list[Summary]:
         """From a memory to its `children`, `subtree`, `parent` or `associations` (links)."""
-        from loki_memory.browse.topics import WAYS, beside
+        from loki_memory.browse.topics import beside
 
         if way not in WAYS:
             raise InvalidRecord(f"{way!r} is not a way", advice=f"Use one of: {', '.join(WAYS)}.")
@@ -280,6 +289,12 @@ class Browse:
         past = self._workspace if as_of is None else self._workspace.history.as_of(as_of)
         reader = Reader(session, surface)
         return block_text(past, goal, agent or "", tuple(files), budget, reader)
+
+    def refresh_continuity(self) -> bool:
+        """Render CONTINUITY.md for the last goal where it is in use; tells whether it changed."""
+        from loki_memory.continuity.file import refresh
+
+        return refresh(self._workspace)
 
     def injections(self, session: str | None = None) -> list[Injection]:
         """List the memories that were injected into sessions lately, when and why; newest last.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from loki_memory.browse.audit import Audit
-    from loki_memory.browse.doctor import Diagnosis
+    from loki_memory.browse.doctor import Diagnosis, Verdict
     from loki_memory.browse.purge import Purged
     from loki_memory.browse.status import Garbage
     from loki_memory.browse.taint import Tainted
@@ -31,11 +32,23 @@ class Care:
         home.ensure("read")
         return [*home.zone_problems(), *(Problem(*row) for row in home.index.problems())]
 
-    def doctor(self, *, deep: bool = False, fix: bool = False) -> Diagnosis:
-        """Examine the workspace; with `fix`, mend what can be mended without loss."""
-        from loki_memory.browse.doctor import examine
+    def doctor(
+        self,
+        *,
+        deep: bool = False,
+        fix: bool = False,
+        besides: Iterable[tuple[str, Verdict, str]] = (),
+    ) -> Diagnosis:
+        """Examine the workspace; with `fix`, mend what can be mended without loss.
 
-        return examine(self._workspace, deep=deep, fix=fix)
+        `besides` are findings of the caller: the check, its verdict, and a sentence.
+        """
+        from loki_memory.browse.doctor import Finding, examine
+
+        found = examine(self._workspace, deep=deep, fix=fix)
+        added = [Finding(*finding) for finding in besides]
+        well = found.well and all(finding.verdict == "ok" for finding in added)
+        return found._replace(well=well, findings=[*found.findings, *added])
 
     def audit(self) -> Audit:
         """Count the memories that are junk or contradict each other, by class, with examples.

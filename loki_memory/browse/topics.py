@@ -19,7 +19,6 @@ from loki_memory.index.index import Index
 from loki_memory.index.queries import TopicMember
 from loki_memory.models.text import printable_line, tokens
 
-TOPICS_BUDGET, TIMELINE_BUDGET = 100, 500
 DECISIONS = ("decision", "decisions", "architecture", "adr")
 _ACTIONS, _DECISIONS = 100, 50  # as many as Loki Mode keeps in its timeline
 _TITLE = 90  # characters
@@ -100,7 +99,7 @@ def _topic(name: str, group: list[TopicMember]) -> Topic:
     )
 
 
-def overview(found: Iterable[Topic], budget: int = TOPICS_BUDGET) -> Topics:
+def overview(found: Iterable[Topic], budget: int) -> Topics:
     """Choose topics of one or several indexes, stated ones first, then the largest."""
     joined: dict[str, Topic] = {}
     for topic in found:
@@ -269,7 +268,7 @@ _SHARES = {
 }
 
 
-def within(found: Iterable[Timeline], budget: int = TIMELINE_BUDGET) -> Timeline:
+def within(found: Iterable[Timeline], budget: int) -> Timeline:
     """Join timelines of one or several indexes, and cut them to a budget."""
     timelines, parts = list(found), {}
     left, more = 0.0, 0
@@ -285,8 +284,6 @@ def within(found: Iterable[Timeline], budget: int = TIMELINE_BUDGET) -> Timeline
 
 
 # -- trees -----------------------------------------------------------------------------------------
-
-WAYS = ("children", "subtree", "parent", "associations")
 
 
 class Branch(NamedTuple):

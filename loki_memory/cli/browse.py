@@ -7,23 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from loki_memory.browse.graph import dot, draw, mermaid
-from loki_memory.browse.topics import (
-    TIMELINE_BUDGET,
-    TOPICS_BUDGET,
-    WAYS,
-    Branch,
-    Item,
-    Timeline,
-    Topics,
-)
+from loki_memory.browse import DRAWINGS, TIMELINE_BUDGET, TOPICS_BUDGET, WAYS
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, table
 
 if TYPE_CHECKING:
+    from loki_memory.browse.topics import Branch, Item, Timeline, Topics
     from loki_memory.index.index import Summary
 
-_FORMATS = {"text": draw, "dot": dot, "mermaid": mermaid}
 _PARTS = {
     "blockers": "Blocked by",
     "focus": "Focus",
@@ -132,7 +123,7 @@ def _print_timeline(found: Timeline) -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(list(_FORMATS)),
+    type=click.Choice(DRAWINGS),
     default="text",
     show_default=True,
     help="How to draw it: for the terminal, for Graphviz, or for Mermaid.",
@@ -151,7 +142,7 @@ def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
     if not memory.startswith("file:"):
         memory = workspace.resolve(memory)
     found = workspace.browse.graph(memory, depth)
-    session.show(found, lambda: say(safe(_FORMATS[form](found))))
+    session.show(found, lambda: say(safe(workspace.browse.drawing(found, form))))
     if found.more:
         note(f"{plural(found.more, 'neighbour')} left out")
     remarks(workspace)

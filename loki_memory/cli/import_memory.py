@@ -89,15 +89,14 @@ def import_command(
     Example:
       loki-mem import rules README.md --plan
     """
-    from loki_memory.interop.import_memory import ImportOptions
-
     name, path = _place(source, path, name or "")
-    if not name and path is not None and _is_local_archive(path):
-        _import_file(session, str(path), other_project, plan)
-        return
     workspace = session.open()
-    options = ImportOptions(scope or "", plan, other_project, as_is)
-    found = workspace.interop.import_memory(name, path, options)
+    if not name and path is not None and workspace.sessions.is_local_archive(path):
+        _import_file(session, workspace, str(path), other_project, plan)
+        return
+    found = workspace.interop.import_memory(
+        name, path, scope=scope or "", plan_only=plan, every_project=other_project, as_is=as_is
+    )
     step = workspace.interop.write_back(found.source, path, plan) if write_back else None
     session.show(_output(workspace, found, step), lambda: _print(found, step))
     remarks(workspace)
@@ -105,13 +104,13 @@ def import_command(
 
 def _place(source: str, path: Path | None, name: str) -> tuple[str, Path | None]:
     """The name of the system, empty if PATH has to tell, and its file or folder."""
-    from loki_memory.interop.sources import SOURCES
+    from loki_memory.interop import import_sources
 
-    if source in SOURCES and not name:
+    known = import_sources()
+    if source in known and not name:
         return source, path
     if not os.path.exists(source):
-        known = ", ".join(sorted(SOURCES))
-        raise click.UsageError(f"{source!r} is no file, and not one of: {known}.")
+        raise click.UsageError(f"{source!r} is no file, and not one of: {', '.join(known)}.")
     return name, Path(source)
 
 
@@ -129,14 +128,9 @@ def _output(workspace: Workspace, found: Imported, step: InstallStep | None) -> 
     )
 
 
-def _is_local_archive(path: Path) -> bool:
-    from loki_memory.ingest.local_archive import is_archive
-
-    return path.is_file() and is_archive(path)
-
-
-def _import_file(session: Session, file: str, other_project: bool, plan: bool) -> None:
-    workspace = session.open()
+def _import_file(
+    session: Session, workspace: Workspace, file: str, other_project: bool, plan: bool
+) -> None:
     done = workspace.sessions.import_local(file, other_project, plan)
     session.show(ImportedArchive(*done, planned=plan), lambda: _print_merged(done, plan))
     remarks(workspace)

@@ -74,9 +74,7 @@ def ingest_command(
 
 
 def _show_plan(session: Session, workspace: Workspace) -> None:
-    from loki_memory.ingest.run import to_be_taken
-
-    files = [str(path) for path in to_be_taken(workspace)]
+    files = [str(path) for path in workspace.sessions.to_be_taken()]
     session.show(IngestPlan(files), lambda: _list(files))
 
 
@@ -97,9 +95,7 @@ _WHERE = {
 
 def _say_where_they_are_kept(workspace: Workspace) -> None:
     """Explain, before the first ingest, who will see the episodes."""
-    from loki_memory.ingest.run import has_ingested
-
-    if not has_ingested(workspace):
+    if not workspace.sessions.has_ingested():
         note(_WHERE[workspace.config.text("capture.scope")])
 
 

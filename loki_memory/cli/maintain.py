@@ -28,7 +28,7 @@ from loki_memory.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from loki_memory.browse.doctor import Diagnosis, Finding
+    from loki_memory.browse.doctor import Diagnosis, Verdict
     from loki_memory.browse.status import Garbage
     from loki_memory.seed.seeding import SeedPlan
     from loki_memory.sync import Changes
@@ -196,27 +196,23 @@ def doctor_command(session: Session, deep: bool, fix: bool) -> None:
 
     workspace = session.open()
     workspace.notices += trust_remarks(workspace)
-    found = workspace.care.doctor(deep=deep, fix=fix)
-    clients = list(_client_findings(workspace))
-    well = found.well and all(finding.verdict == "ok" for finding in clients)
-    found = found._replace(well=well, findings=[*found.findings, *clients])
+    found = workspace.care.doctor(deep=deep, fix=fix, besides=_client_findings(workspace))
     session.show(found, lambda: _print_diagnosis(found))
     workspace.notices.clear()  # they are among the findings
     if not found.well:
         raise click.exceptions.Exit(1)
 
 
-def _client_findings(workspace: Workspace) -> Iterator[Finding]:
+def _client_findings(workspace: Workspace) -> Iterator[tuple[str, Verdict, str]]:
     """Yield which hooks answer, and which clients were seen."""
-    from loki_memory.browse.doctor import Finding
-    from loki_memory.ingest.clients_seen import clients_seen
     from loki_memory.install.hook_check import check_hooks
 
     for checked in check_hooks(workspace):
-        yield Finding("hooks", "warning" if checked.failures else "ok", checked.sentence())
-    seen = [f"{client.name} {client.version} on {client.at}" for client in clients_seen(workspace)]
+        yield "hooks", "warning" if checked.failures else "ok", checked.sentence()
+    clients = workspace.sessions.clients_seen()
+    seen = [f"{client.name} {client.version} on {client.at}" for client in clients]
     if seen:
-        yield Finding("clients", "ok", f"seen last: {', '.join(seen)}")
+        yield "clients", "ok", f"seen last: {', '.join(seen)}"
 
 
 def _print_diagnosis(found: Diagnosis) -> None:

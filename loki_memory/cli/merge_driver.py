@@ -38,9 +38,9 @@ def merge_driver_command(
     Example:
       git config --global merge.loki.driver 'loki-mem merge-driver %O %A %B %P'
     """
-    from loki_memory.history.resolve import drive
+    from loki_memory.history import merge_versions
 
-    merged = drive(base, ours, theirs, path)
+    merged = merge_versions(base, ours, theirs, path)
     if as_json or ctx.find_root().obj["json"]:
         print_json(MergeOutput(path, merged))
     if not merged:

@@ -167,7 +167,7 @@ def check_command(
     Example:
       loki-mem check --skip citation
     """
-    from loki_memory.history.check import exit_code
+    from loki_memory.history import exit_code
 
     workspace = session.open()
     found = workspace.history.check(span, continuity_budget=continuity_budget)
@@ -197,9 +197,9 @@ def _show(session: Session, form: str, found: Review, lines: Callable[[], Iterat
     if session.json or form == "json":
         print_json(_output(found))
     elif form == "markdown":
-        from loki_memory.history.review_markdown import markdown
+        from loki_memory.history import markdown_of
 
-        say(markdown(found).rstrip("\n"))
+        say(markdown_of(found).rstrip("\n"))
     else:
         _page("\n".join(lines()))
 
@@ -360,14 +360,14 @@ def _accept(workspace: Workspace, memory_id: str) -> str:
 
 
 def _edit(workspace: Workspace, memory_id: str) -> str:
-    from loki_memory.history.review import reword, statement
+    from loki_memory.history import statement
 
     record = workspace.get(memory_id)
     text = _edited(record, statement(record))
     if not text or text == statement(record):
         note("nothing was changed")
         return ""
-    reword(workspace, memory_id, text)
+    workspace.history.reword(memory_id, text)
     return "edited"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -31,8 +31,10 @@ from loki_memory.cli.read import show_command
 from loki_memory.errors import InvalidRecord, NoLedger, NotFound
 from loki_memory.models import Handoff, Ledger, Memory
 from loki_memory.models.team import is_addressed, is_role
-from loki_memory.team.brief import BUDGET, Brief, BriefSection
-from loki_memory.team.ledgers import ledger_of, ledgers, waiting_checkpoints
+from loki_memory.team import BUDGET
+
+if TYPE_CHECKING:
+    from loki_memory.team.brief import Brief, BriefSection
 from loki_memory.workspace import Workspace
 
 _WHOLE = 1_000_000  # tokens: a plan is shown with nothing left out
@@ -169,9 +171,8 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 
 def _list(session: Session, workspace: Workspace) -> None:
-    workspace.home.ensure("read")
-    rows = workspace.home.answer(lambda: ledgers(workspace))
-    waiting = waiting_checkpoints(workspace.home)
+    rows = workspace.team.ledgers()
+    waiting = workspace.team.waiting_checkpoints()
     shown = [_described(ledger, waiting) for ledger in rows]
     session.show(Ledgers(shown), lambda: _print_ledgers(rows))
     if waiting:
@@ -199,11 +200,10 @@ def _aim(ledger: Ledger) -> str:
 
 def _show(session: Session, workspace: Workspace, agent: str) -> None:
     """Print a ledger as its file has it, and the checkpoint that waits to be written."""
-    workspace.home.ensure("read")
-    ledger = workspace.home.answer(lambda: ledger_of(workspace, agent))
+    ledger = workspace.team.ledger_of(agent)
     if ledger is None:
         raise NoLedger(agent)
-    waiting = waiting_checkpoints(workspace.home)
+    waiting = workspace.team.waiting_checkpoints()
     if session.json:
         print_json(Ledgers([_described(ledger, waiting)]))
         return

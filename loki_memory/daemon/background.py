@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import LokiMemoryError, NotFound
-from loki_memory.ingest.record import FEW
+from loki_memory.errors import LokiMemoryError
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.publish import Reach
     from loki_memory.ingest.run import Failed
-    from loki_memory.models import Episode
 
 _REACH: Reach = "nothing"  # no file that others read: publishing is for commands
 _PASSES = 3  # over new files in one round; later changes cause another round
@@ -135,16 +133,14 @@ class Background:
 
     def _ingest(self, clock: float) -> None:
         """Record sessions that rest as episodes, if transcripts grew or sessions wait."""
-        from loki_memory.ingest.run import ingest, staged
-
         if clock - self._looked_for_transcripts < _TRANSCRIPTS_SECONDS:
             return
         self._looked_for_transcripts = clock
-        there = set(_transcripts())
-        if there == self._transcripts and not staged(self.workspace):
+        there = set(self._transcripts_there())
+        if there == self._transcripts and not self.workspace.sessions.staged():
             return
         self._note(doing="ingesting")
-        done = ingest(self.workspace, only_add=True)
+        done = self.workspace.sessions.ingest_new()
         self._transcripts = there
         for failed in sorted(set(done.failed) - self._failed):
             self._log(f"session {failed.session} could not be recorded: {failed.reason}")
@@ -153,6 +149,13 @@ class Background:
             self._log(f"ingested {_counted(done.episodes, 'episode')}")
             self._note(ingested=self.standing.ingested + done.episodes)
             self._settle(clock)
+
+    def _transcripts_there(self) -> Iterator[tuple[str, int, int]]:
+        """The transcripts that agents keep on this machine, each with its size and time."""
+        for path in self.workspace.sessions.transcripts():
+            with suppress(OSError):
+                status = os.stat(path)
+                yield str(path), status.st_size, status.st_mtime_ns
 
     def _review(self, _: float) -> None:
         """Find out who answers for memory that is new, so that hooks need not ask git."""
@@ -190,44 +193,24 @@ class Background:
 
     def _learn(self) -> None:
         """Run the first phases for each new episode."""
-        from loki_memory.consolidation.learn_now import learn
+        learned = self.workspace.sessions.learn_new(self._new_episodes())
+        if learned:
+            self._log(f"learned from {_counted(learned, 'episode')}")
+        self._note(learned=self.standing.learned + learned)
 
-        new = self._new_episodes()
-        for episode in new:
-            learn(self.workspace, [episode], _REACH)
-        if new:
-            self._log(f"learned from {_counted(len(new), 'episode')}")
-        self._note(learned=self.standing.learned + len(new))
-
-    def _new_episodes(self) -> list[Episode]:
-        """New episodes since the last look that teach something; none after an import."""
-        from loki_memory.consolidation.feedback import teaches
-
-        places = self.workspace.index.places("episode")
-        there = [name for name, _ in places]
-        new = [] if self._known is None else [path for path in there if path not in self._known]
+    def _new_episodes(self) -> list[str]:
+        """The ids of new episodes since the last look."""
+        there = [name for name, _ in self.workspace.index.places("episode")]
+        new = [] if self._known is None else [name for name in there if name not in self._known]
         # What was there at the start may have been consolidated: that is found out once it is idle.
         self._fresh += min(1, len(there)) if self._known is None else len(new)
         self._known = set(there)
-        if len(new) > FEW:
-            return []
-        return [
-            episode
-            for episode in self._episodes(new)
-            if (episode.scope == "project" or episode.captured) and teaches(episode)
-        ]
-
-    def _episodes(self, names: Iterable[str]) -> Iterator[Episode]:
-        for name in names:
-            with suppress(NotFound):  # it was removed a moment ago
-                yield self.workspace.get(name)  # type: ignore[misc]
+        return new
 
     def _refresh(self) -> None:
         """Render CONTINUITY.md for the last goal, if it is in use and git does not track it."""
-        from loki_memory.continuity.file import refresh
-
         is_tracked = self.workspace.config.get("continuity.track")
-        if not is_tracked and refresh(self.workspace):
+        if not is_tracked and self.workspace.browse.refresh_continuity():
             self._log("rendered CONTINUITY.md")
 
     def _consolidate(self, clock: float) -> None:
@@ -255,15 +238,3 @@ class Background:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _transcripts() -> Iterator[tuple[str, int, int]]:
-    """The transcripts that agents keep on this machine, each with its size and time."""
-    from loki_memory.ingest.discover import places, transcripts
-
-    for path in transcripts(place for place in places(os.environ) if place.is_dir()):
-        try:
-            status = os.stat(path)
-        except OSError:
-            continue
-        yield str(path), status.st_size, status.st_mtime_ns

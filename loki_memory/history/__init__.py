@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -249,3 +249,31 @@ class History:
         from loki_memory.integrity.unreviewed import known_unreviewed
 
         return memory_id in known_unreviewed(self._workspace.home)
+
+
+def statement(record: Memory) -> str:
+    """The statement of a belief, which a person can edit."""
+    from loki_memory.history.review import statement
+
+    return statement(record)
+
+
+def exit_code(faults: Iterable[Fault]) -> int:
+    """The exit code of the gravest fault that `check` found; 0 if there is none."""
+    from loki_memory.history.check import exit_code
+
+    return exit_code(faults)
+
+
+def markdown_of(review: Review) -> str:
+    """A review as the text of a pull request's comment."""
+    from loki_memory.history.review_markdown import markdown
+
+    return markdown(review)
+
+
+def merge_versions(base: str, ours: str, theirs: str, path: str) -> bool:
+    """Merge three versions of a memory file, as git's merge driver; False if markers are left."""
+    from loki_memory.history.resolve import drive
+
+    return drive(base, ours, theirs, path)

@@ -81,14 +81,14 @@ class Home:
 
     @cached_property
     def store(self) -> Store:
-        seconds = self.config.get("store.lock_seconds")
-        if self.is_in_background:
-            from loki_memory.home.background_store import BackgroundStore
-
-            return BackgroundStore(self.layout, seconds)
         from loki_memory.files.store import Store
 
-        return Store(self.layout, seconds)
+        seconds = self.config.get("store.lock_seconds")
+        if not self.is_in_background:
+            return Store(self.layout, seconds)
+        from loki_memory.home.background_store import BackgroundStore
+
+        return BackgroundStore(self.layout, seconds)
 
     @property
     def opened_store(self) -> Store | None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.untrack_sessions import Untracked
+    from loki_memory.ingest.clients_seen import SeenClient
     from loki_memory.ingest.local_archive import Exported, Merged
     from loki_memory.ingest.pause import Pause
     from loki_memory.ingest.replay import Replay
-    from loki_memory.ingest.run import Waiting
+    from loki_memory.ingest.run import Ingested, Waiting
     from loki_memory.models import Episode
     from loki_memory.workspace import Workspace
 
@@ -28,6 +29,36 @@ class Sessions:
         from loki_memory.ingest.run import staged
 
         return staged(self._workspace)
+
+    def ingest_new(self, paths: Iterable[str | os.PathLike[str]] | None = None) -> Ingested:
+        """As `ws.ingest`, for work in the background: episodes are only added."""
+        from loki_memory.ingest.run import ingest
+
+        return ingest(self._workspace, paths, only_add=True)
+
+    def to_be_taken(self) -> list[Path]:
+        """The transcripts that `ws.ingest` without paths would read."""
+        from loki_memory.ingest.run import to_be_taken
+
+        return to_be_taken(self._workspace)
+
+    def has_ingested(self) -> bool:
+        """Check whether anything was ever read."""
+        from loki_memory.ingest.run import has_ingested
+
+        return has_ingested(self._workspace)
+
+    def transcripts(self) -> Iterator[Path]:
+        """Yield the transcripts of all projects that agents keep on this machine."""
+        from loki_memory.ingest.discover import places, transcripts
+
+        return transcripts(place for place in places(os.environ) if place.is_dir())
+
+    def clients_seen(self) -> list[SeenClient]:
+        """The clients whose sessions were read here, with the last day of each."""
+        from loki_memory.ingest.clients_seen import clients_seen
+
+        return clients_seen(self._workspace)
 
     def episodes_in(self, data: bytes) -> Iterator[tuple[int, Any]]:
         """Yield the episodes of a file (one object, a list, or JSONL), each with its line."""
@@ -59,6 +90,15 @@ class Sessions:
 
         return learn_session(self._workspace, session)
 
+    def learn_new(self, episodes: Sequence[str]) -> int:
+        """Learn from new episodes, one by one, as candidates; returns how many taught something.
+
+        So many that they must be an import teach nothing here: `consolidate` learns from them.
+        """
+        from loki_memory.ingest.run import learn_new
+
+        return learn_new(self._workspace, episodes)
+
     def pause(self, span: str | None = None) -> Pause:
         """Capture nothing and inject nothing on this machine, for a while or until `resume`.
 
@@ -88,6 +128,12 @@ class Sessions:
         from loki_memory.ingest.local_archive import export_local
 
         return export_local(self._workspace, Path(path))
+
+    def is_local_archive(self, path: Path) -> bool:
+        """Check if a file was made by `export_local`."""
+        from loki_memory.ingest.local_archive import is_archive
+
+        return path.is_file() and is_archive(path)
 
     def import_local(
         self, path: str | os.PathLike[str], other_project: bool = False, plan_only: bool = False

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -20,7 +20,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import EverythingVanished, InvalidRecord, LokiMemoryError, StoreBusy
+from loki_memory.errors import (
+    EverythingVanished,
+    InvalidRecord,
+    LokiMemoryError,
+    NotFound,
+    StoreBusy,
+)
 from loki_memory.files import disk
 from loki_memory.files.layout import PRIVATE, archived_path, place
 from loki_memory.files.lock import locked
@@ -147,6 +153,28 @@ def learn_session(workspace: Workspace, session: str) -> int:
     if new:
         learn(workspace, new, "nothing")
     return len(new)
+
+
+def learn_new(workspace: Workspace, names: Sequence[str]) -> int:
+    """Run the first phases of consolidation for each new episode; returns for how many."""
+    from loki_memory.consolidation.feedback import teaches
+    from loki_memory.consolidation.learn_now import learn
+    from loki_memory.ingest.record import FEW
+
+    new = [
+        episode
+        for episode in (_episodes(workspace, names) if len(names) <= FEW else ())
+        if (episode.scope == "project" or episode.captured) and teaches(episode)
+    ]
+    for episode in new:
+        learn(workspace, [episode], "nothing")
+    return len(new)
+
+
+def _episodes(workspace: Workspace, names: Iterable[str]) -> Iterator[Episode]:
+    for name in names:
+        with suppress(NotFound):  # it was removed a moment ago
+            yield workspace.get(name)  # type: ignore[misc]
 
 
 def staged(workspace: Workspace) -> list[Waiting]:

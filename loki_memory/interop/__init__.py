@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from loki_memory.install.edits import InstallStep
     from loki_memory.interop.clear_memory import ClearedMemory
     from loki_memory.interop.export_memory import ExportedMemory
-    from loki_memory.interop.import_memory import Imported, ImportOptions
+    from loki_memory.interop.import_memory import Imported
     from loki_memory.interop.shared_memory import SharedMemory
     from loki_memory.interop.transfer import Transferred
     from loki_memory.models import Memory, Skill
@@ -97,17 +97,25 @@ class Interop:
         self,
         source: str = "",
         path: str | os.PathLike[str] | None = None,
-        options: ImportOptions | None = None,
+        *,
+        scope: str = "",
+        plan_only: bool = False,
+        every_project: bool = False,
+        as_is: bool = False,
     ) -> Imported:
         """Import the memory of another system, with the origin `import`.
 
-        Without a source, the path says which system it is.
+        Without a source, the path says which system it is. `scope` is that of all records;
+        without it, facts and the like are shared, and episodes are private. `every_project` takes
+        all of a database that several projects share; `as_is` is for an export of one's own,
+        whose origins and rejections count.
 
         >>> ws.interop.import_memory("claude-memory").known  # doctest: +SKIP
         """
-        from loki_memory.interop.import_memory import import_memory
+        from loki_memory.interop.import_memory import ImportOptions, import_memory
 
         place = None if path is None else Path(path)
+        options = ImportOptions(scope, plan_only, every_project, as_is)
         return import_memory(self._workspace, source, place, options)
 
     def export_memory(self, path: str | os.PathLike[str], format_: str = "jsonl") -> ExportedMemory:
@@ -190,3 +198,10 @@ def seed_plan(root: Path) -> SeedPlan:
     from loki_memory.seed.seeding import unopened
 
     return unopened(root)
+
+
+def import_sources() -> list[str]:
+    """The names of the systems whose memory can be imported."""
+    from loki_memory.interop.sources import SOURCES
+
+    return sorted(SOURCES)

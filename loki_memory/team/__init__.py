@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from loki_memory.team.brief import Brief
     from loki_memory.workspace import Workspace
 
+BUDGET = 800  # tokens of a brief, as `context` has
+
 
 class Team:
     """The work of several agents, as `ws.team`: ledgers, handoffs and briefs."""
@@ -41,6 +43,26 @@ class Team:
         from loki_memory.team.ledgers import note_checkpoint
 
         return note_checkpoint(self._workspace, agent, fields)
+
+    def waiting_checkpoints(self) -> dict[str, Ledger]:
+        """The checkpoints that wait to be written, joined by agent."""
+        from loki_memory.team.ledgers import waiting_checkpoints
+
+        return waiting_checkpoints(self._workspace.home)
+
+    def ledgers(self) -> list[Ledger]:
+        """Every agent's ledger, joined with its waiting checkpoint, newest first."""
+        from loki_memory.team.ledgers import ledgers
+
+        self._workspace.home.ensure("read")
+        return self._workspace.home.answer(lambda: ledgers(self._workspace))
+
+    def ledger_of(self, agent: str) -> Ledger | None:
+        """The ledger of an agent, also by its short name; None if it has not checked in."""
+        from loki_memory.team.ledgers import ledger_of
+
+        self._workspace.home.ensure("read")
+        return self._workspace.home.answer(lambda: ledger_of(self._workspace, agent))
 
     def take_over_checkpoints(self) -> list[Ledger]:
         """Write the checkpoints that wait into the ledgers, and say which those are."""
@@ -85,7 +107,7 @@ class Team:
         changing = self._workspace.homes.changing(handoff_id)
         return close_handoff(self._workspace, changing, note, status)
 
-    def resume_brief(self, agent: str, budget: int = 800) -> Brief:
+    def resume_brief(self, agent: str, budget: int = BUDGET) -> Brief:
         """Write the brief that an agent needs to go on, within a budget of tokens.
 
         >>> print(ws.team.resume_brief("eng-001-backend").text())  # doctest: +SKIP
@@ -107,7 +129,7 @@ class Team:
         goal = last_goal(workspace, agent) if goal is None else goal
         return brief_lines(workspace, goal, handoffs)
 
-    def handoff_brief(self, handoff: Handoff, budget: int = 800) -> Brief:
+    def handoff_brief(self, handoff: Handoff, budget: int = BUDGET) -> Brief:
         """Write the brief for the agent that takes on a handoff, within a budget of tokens."""
         from loki_memory.team.brief import handoff_brief
 
