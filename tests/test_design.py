@@ -206,7 +206,7 @@ FACES = {f"loki_memory.{part}" for part in MAY_IMPORT["faces"]}
 NOT_YET: dict[str, set[str]] = {
     "files": {"integrity"},
     "home": {"history"},
-    "hooks": {"history", "ingest", "injection", "team"},
+    "hooks": {"ingest", "injection"},
     "injection": {"ingest"},
     "team": {"continuity", "ingest"},
 }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from loki_memory.history.resolve import Resolved
     from loki_memory.history.revert import Reverted
     from loki_memory.history.review_result import Review
+    from loki_memory.history.worktree_rescue import Salvaged
     from loki_memory.integrity.verify import Verified
     from loki_memory.models import Memory
     from loki_memory.workspace import Workspace
@@ -237,6 +238,24 @@ class History:
         from loki_memory.integrity.reviewed_contents import renew
 
         renew(self._workspace.home)
+
+    def salvage(self, worktree: str) -> Salvaged:
+        """Copy the uncommitted records of a worktree; nothing if it is no worktree of this one."""
+        from loki_memory.history.worktree_rescue import salvage
+
+        return salvage(self._workspace, worktree)
+
+    def keep_copies(self, worktree: str) -> int:
+        """Copy the uncommitted records of a worktree that may be removed; returns how many."""
+        from loki_memory.history.worktree_rescue import keep_copies
+
+        return keep_copies(self._workspace, worktree)
+
+    def bring_back(self) -> Salvaged:
+        """Copy what is left of worktrees that are gone into the main worktree."""
+        from loki_memory.history.worktree_rescue import bring_back
+
+        return bring_back(self._workspace)
 
     def unreviewed_count(self) -> int:
         """Count the memories that nobody here answers for: they are not told unasked."""

@@ -51,10 +51,8 @@ def precompact(workspace: Workspace, event: Event) -> Done:
     agent = _agent(event)
     goal = _last_prompt(workspace, event)
     if agent and goal:
-        from loki_memory.team.ledgers import note_checkpoint
-
         context = {"current_goal": " ".join(goal.split())[:400]}
-        note_checkpoint(workspace, agent, {"context": context, "session": event.session})
+        workspace.team.note_checkpoint(agent, context=context, session=event.session)
         note = f"{note}, a checkpoint of {agent} waits".lstrip(", ")
     return Done(note=note)
 
@@ -164,15 +162,11 @@ def _transcripts(path: str) -> list[str | Path]:
 def _brief(workspace: Workspace, event: Event) -> str:
     """A few lines about what matters; CONTINUITY.md itself stays as it is."""
     from loki_memory.injection.brief import brief
-    from loki_memory.injection.gate import withheld
     from loki_memory.injection.goal import last_goal
     from loki_memory.injection.trust_notice import branch_line
-    from loki_memory.team.ledgers import handoffs_to
 
     agent = _agent(event)
-    held = withheld(workspace.home)
-    found = handoffs_to(workspace, agent, held)
-    handoffs = (handoff for handoff in found if handoff.state == "open")
+    handoffs = workspace.team.open_handoffs_to(agent)
     goes_on = event.text("source") in _GOES_ON
     goal = (_last_prompt(workspace, event) if goes_on else "") or last_goal(workspace, agent)
     files = _last_files(workspace, event) if goes_on else []

@@ -11,7 +11,6 @@ from typing import Any
 
 from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import Done
-from loki_memory.models.ids import file_stem
 from loki_memory.workspace import Workspace
 
 _ROLES = ("eng-", "qa-", "ops-", "review-")
@@ -40,7 +39,7 @@ def subagentstop(workspace: Workspace, event: Event) -> Done:
     agent = event.text("agent_type")
     if not agent or not _has_role(workspace, agent):
         return Done(note=copied)
-    from loki_memory.team.ledgers import headline
+    from loki_memory.team import headline
 
     report = headline(event.text("last_assistant_message"))
     return _checkpoint(workspace, agent, event, {"last_report": report} if report else {})
@@ -51,41 +50,20 @@ def taskcompleted(workspace: Workspace, event: Event) -> Done:
     agent, task = event.text("teammate_name"), event.text("task_subject")
     if not agent or not task:
         return Done()
-    from loki_memory.team.ledgers import headline
+    from loki_memory.team import headline
 
-    number = _ledger_fields(workspace, agent).get("tasks_completed") or 0
+    number = workspace.team.known_fields(agent).get("tasks_completed") or 0
     fields = {"tasks_completed": number + 1, "last_task": headline(task)}
     return _checkpoint(workspace, agent, event, fields)
 
 
 def _checkpoint(workspace: Workspace, agent: str, event: Event, fields: dict[str, Any]) -> Done:
-    from loki_memory.team.ledgers import note_checkpoint
-
     if not fields:
         return Done()
     session = {"session": event.session} if event.session else {}
-    note_checkpoint(workspace, agent, {**fields, **session})
+    workspace.team.note_checkpoint(agent, **fields, **session)
     return Done(note=f"a checkpoint of {agent} waits")
 
 
 def _has_role(workspace: Workspace, agent: str) -> bool:
-    return agent.startswith(_ROLES) or bool(_ledger_fields(workspace, agent))
-
-
-def _ledger_fields(workspace: Workspace, agent: str) -> dict[str, Any]:
-    """An agent's ledger, joined with the checkpoints that wait to be written into it."""
-    from loki_memory.team.ledgers import joined, waiting_checkpoints
-
-    waiting = waiting_checkpoints(workspace.home).get(agent)
-    found = workspace.home.look_up(f"ledger-{file_stem(agent)}")
-    ledger = _ledger(found[1]) if found else None
-    both = joined(ledger, waiting) if waiting else ledger
-    return both.document() if both else {}
-
-
-def _ledger(body: str) -> Any:
-    import orjson
-
-    from loki_memory.models import Ledger, parse
-
-    return parse(Ledger, orjson.loads(body))
+    return agent.startswith(_ROLES) or bool(workspace.team.known_fields(agent))

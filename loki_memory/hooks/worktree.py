@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from loki_memory.history.worktree_rescue import bring_back, keep_copies, salvage
 from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import Done
 from loki_memory.workspace import Workspace
@@ -24,7 +23,7 @@ def worktreeremove(workspace: Workspace, event: Event) -> Done:
 
 
 def _salvaged(workspace: Workspace, worktree: str) -> Done:
-    note = salvage(workspace, worktree).sentence()
+    note = workspace.history.salvage(worktree).sentence()
     return Done(note=note, aloud=bool(note))
 
 
@@ -41,10 +40,10 @@ def is_linked(folder: str) -> bool:
 
 def keep(workspace: Workspace, folder: str) -> str:
     """Keep copies of what a worktree would lose; returns a note for the log."""
-    number = keep_copies(workspace, folder)
+    number = workspace.history.keep_copies(folder)
     return f"{number} uncommitted records of the worktree copied" if number else ""
 
 
 def returned(workspace: Workspace) -> str:
     """Bring back what worktrees that are gone had not committed; returns a note for the user."""
-    return bring_back(workspace).sentence()
+    return workspace.history.bring_back().sentence()

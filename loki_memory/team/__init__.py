@@ -64,6 +64,20 @@ class Team:
         self._workspace.home.ensure("read")
         return self._workspace.home.answer(lambda: ledger_of(self._workspace, agent))
 
+    def known_fields(self, agent: str) -> dict[str, Any]:
+        """An agent's ledger, joined with the checkpoints that wait; looks at no other file."""
+        from loki_memory.team.ledgers import known_fields
+
+        return known_fields(self._workspace, agent)
+
+    def open_handoffs_to(self, agent: str) -> list[Handoff]:
+        """Open handoffs to an agent or its role that it may be told of unasked, newest first."""
+        from loki_memory.injection.gate import withheld
+        from loki_memory.team.ledgers import handoffs_to
+
+        found = handoffs_to(self._workspace, agent, withheld(self._workspace.home))
+        return [handoff for handoff in found if handoff.state == "open"]
+
     def take_over_checkpoints(self) -> list[Ledger]:
         """Write the checkpoints that wait into the ledgers, and say which those are."""
         from loki_memory.team.ledgers import take_over_checkpoints
@@ -134,3 +148,10 @@ class Team:
         from loki_memory.team.brief import handoff_brief
 
         return handoff_brief(self._workspace, handoff, budget)
+
+
+def headline(text: str) -> str:
+    """The first line of an agent's message, redacted and short enough for a ledger."""
+    from loki_memory.team.ledgers import headline
+
+    return headline(text)

@@ -22,6 +22,7 @@ from loki_memory.files.store import failures_named
 from loki_memory.home import parsed
 from loki_memory.index import gate
 from loki_memory.models import Handoff, Ledger, parse
+from loki_memory.models.ids import file_stem
 from loki_memory.models.team import is_addressed
 
 if TYPE_CHECKING:
@@ -81,6 +82,17 @@ def checkpoint_ledger(agent: str, fields: Mapping[str, Any], now: str, origin: s
     """A ledger with the fields of a checkpoint; raises InvalidRecord."""
     document = {"last_checkpoint": now, **fields, "agent_id": agent, "origin": origin}
     return parse(Ledger, document)
+
+
+def known_fields(workspace: Workspace, agent: str) -> dict[str, Any]:
+    """An agent's ledger, joined with the checkpoints that wait to be written into it."""
+    import orjson
+
+    waiting = waiting_checkpoints(workspace.home).get(agent)
+    found = workspace.home.look_up(f"ledger-{file_stem(agent)}")
+    ledger = parse(Ledger, orjson.loads(found[1])) if found else None
+    both = joined(ledger, waiting) if waiting else ledger
+    return both.document() if both else {}
 
 
 def joined(there: Ledger | None, new: Ledger) -> Ledger:
