@@ -32,6 +32,7 @@ from loki_memory.consolidation.work_context import (
     steps,
 )
 from loki_memory.models import Action, Belief, Episode
+from loki_memory.models.episode import Statement
 from loki_memory.models.error_signature import Key
 
 _DONE = 200  # characters of an action: a longer one is told in no skill
@@ -122,11 +123,8 @@ class FirstAction(NamedTuple):
 
 def episode_features(episode: Episode) -> EpisodeFeatures:
     """Extract the features of an episode."""
-    verdicts = [
-        (recalled.id, recalled.helpful)
-        for recalled in episode.recalled
-        if recalled.helpful is not None
-    ]
+    judged = (entry for entry in episode.recalled if entry.helpful is not None)
+    verdicts = [(entry.id, entry.helpful) for entry in judged]
     return EpisodeFeatures(
         id=episode.id,
         timestamp=episode.timestamp,
@@ -160,11 +158,18 @@ def episode_features(episode: Episode) -> EpisodeFeatures:
         captured=episode.captured,
         before_commits=before_commits(episode),
         prompt_hashes=episode.prompt_hashes,
-        stated=[
-            [statement.text, statement.type, statement.score, statement.resolved, statement.quoted]
-            for statement in episode.statements
-        ],
+        stated=[*map(_stated, episode.statements)],
     )
+
+
+def _stated(statement: Statement) -> list[Any]:
+    return [
+        statement.text,
+        statement.type,
+        statement.score,
+        statement.resolved,
+        statement.quoted,
+    ]
 
 
 def _first_done(actions: Iterable[Action]) -> list[list[Any]]:
