@@ -124,7 +124,7 @@ class FirstAction(NamedTuple):
 def episode_features(episode: Episode) -> EpisodeFeatures:
     """Extract the features of an episode."""
     judged = (entry for entry in episode.recalled if entry.helpful is not None)
-    verdicts = [(entry.id, entry.helpful) for entry in judged]
+    verdicts = [(entry.id, bool(entry.helpful)) for entry in judged]
     return EpisodeFeatures(
         id=episode.id,
         timestamp=episode.timestamp,
