@@ -120,6 +120,61 @@ def test_what_was_done_is_not_told_however_often(text: str) -> None:
     assert fact.status == "candidate"
 
 
+FAULT = "`parse_config` silently drops keys that it does not know"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Fixed: `parse_config` reports keys that it does not know",
+        "`parse_config()` now reports the keys that it does not know",
+        "`config.parse_config` no longer drops unknown keys that it does not know",
+    ],
+)
+def test_a_defect_that_a_later_session_mended_is_resolved(said: str) -> None:
+    first, later = session(1, FAULT, type="fact"), session(2, said, type="fact")
+    status = {fact.statement: fact.status for fact in learned(first, later)}
+    assert status[FAULT] == "resolved"
+    assert all(status[text] != "resolved" for text in status if text != FAULT)
+
+
+def test_a_defect_that_a_later_session_was_asked_to_mend_is_resolved_once_it_succeeds() -> None:
+    first = session(1, FAULT, type="fact")
+    goal = "Fix parse_config: it drops the keys that it does not know"
+    for outcome, status in (("success", "resolved"), ("failure", "candidate")):
+        (fact,) = learned(first, session(2)._replace(goal=goal, outcome=outcome))
+        assert fact.status == status
+
+
+def test_a_defect_of_which_a_session_tells_again_is_not_resolved() -> None:
+    mended = session(2, "Fixed: `parse_config` reports keys that it does not know", type="fact")
+    told = learned(session(1, FAULT, type="fact"), mended, session(3, FAULT, type="fact"))
+    assert "resolved" not in {fact.status for fact in told}
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        (FAULT, "convention"),
+        ("`parse_config` reads the keys that it knows from one file", "fact"),
+    ],
+)
+def test_a_rule_or_a_description_is_not_resolved(text: str, type_: str) -> None:
+    later = session(2, "Fixed: `parse_config` reports keys that it does not know", type="fact")
+    told = learned(session(1, text, type=type_), later)
+    assert "resolved" not in {fact.status for fact in told}
+
+
+def test_a_run_that_looks_at_the_later_session_only_resolves_the_defect_too() -> None:
+    first = session(1, FAULT, type="fact")
+    (known,) = learned(first)
+    later = session(2, "Fixed: `parse_config` reports keys that it does not know", type="fact")
+    changes = facts(Snapshot([first, known, later]), frozenset([later.id]))
+    found = {fact.id: fact for fact in changes.put if isinstance(fact, Fact)}
+    assert found[known.id].status == "resolved"
+    assert ("resolved", known.id) in {(step.what, step.id) for step in changes.steps}
+
+
 def test_a_defect_that_its_session_mended_is_resolved() -> None:
     (fact,) = learned(session(1, GOTCHA, resolved=True))
     assert fact.status == "resolved"

@@ -18,6 +18,7 @@ from loki_memory.consolidation.surprise import repeated, says_nothing, surprise
 from loki_memory.models import Fact
 from loki_memory.models.belief import Surprise
 from loki_memory.models.ids import digest
+from loki_memory.models.lesson_text import says_mended
 from loki_memory.models.text import normal
 
 if TYPE_CHECKING:
@@ -98,7 +99,13 @@ class Shelf:
         near = {id_ for id_, count in self._sharing(text).items() if count >= enough}
         chosen = position(text)
         near.update(self._having[_choice(chosen)] if chosen else ())
-        return [id_ for id_ in near if id_ != stated.id and not self._is_later(id_, stated)]
+        return [
+            id_
+            for id_ in near
+            if id_ != stated.id
+            and not self._is_later(id_, stated)
+            and says_mended(self._texts[id_]) == says_mended(text)
+        ]
 
     def _is_later(self, id_: str, stated: Stated) -> bool:
         """Check whether a fact of an earlier run began not before this statement."""
@@ -157,5 +164,7 @@ def _model() -> Embedding:
 
 
 def _may_be_same(text: str, other: str) -> bool:
-    """Check whether neither text denies the other."""
+    """Check whether neither text denies the other, nor tells that it was mended."""
+    if says_mended(text) != says_mended(other):
+        return False
     return marks(text).is_negated == marks(other).is_negated and not opposed(text, other)

@@ -5,16 +5,18 @@ or mostly in the same words of content, or that leaves nothing surprising in it.
 fact of its own, whose id comes from its text, and which keeps how surprising it was. A fact is
 active, and may be told unasked, from two sessions on, or from one if its worth is high; a user's
 preference from two, or if it says that it holds everywhere. A defect that the session mended
-afterwards is `resolved`: it is kept as history and never told.
+afterwards, or a later one (`mended.py`), is `resolved`: it is kept as history and never told, until
+a session tells of it again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.consolidation.features import EpisodeFeatures
+from loki_memory.consolidation.mended import mendings
 from loki_memory.consolidation.provenance import (
     DEAD,
     SAME,
@@ -82,8 +84,21 @@ def facts(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
         told = shelf.surprises.get(id_)
         put += _renewed(snapshot, id_, by_episode, told, is_partial=touched is not None)
     put += [_replaced(snapshot.records[name], heir) for name, heir in sorted(twins.items())]
+    if touched is not None:
+        put += _mended(snapshot, {fact.id for fact in put})
     news = [fact for fact in put if differs(fact, snapshot.records)]
     return PhaseChanges(put=tuple(news), steps=tuple(_steps(news, snapshot)))
+
+
+def _mended(snapshot: Snapshot, renewed: Container[str]) -> Iterator[Fact]:
+    """Yield the facts besides those renewed that tell of a defect which was mended since."""
+    found = mendings(snapshot)
+    for fact in filter(_is_live, snapshot.of(Fact)):
+        is_open = fact.id not in renewed and fact.origin != "owner" and fact.status != "resolved"
+        if is_open and found.mend(
+            fact.statement, fact.type or "", fact.at or "", fact.evidence.for_
+        ):
+            yield fact.changed(status="resolved")
 
 
 def _is_live(fact: Fact) -> bool:
@@ -164,20 +179,22 @@ def _fact(
     text, score = told.text, told.score
     begun = extra(old, "key")["statement"] if old and known else stated[0].statement.text
     dates = [first.date, *filter(None, [old.valid_from if old and known else None])]
-    moments = [last.timestamp, *filter(None, [old.at if old and known else None])]
+    at = max([last.timestamp, *filter(None, [old.at if old and known else None])])
+    is_mended = not is_owned and mendings(snapshot).mend(text, told.type, at, episodes)
     fields: dict[str, Any] = {
         "id": id_,
         "statement": text,
         "type": told.type or None,
         "confidence": confidence(support, 0, (_WORTH * score, _WORTH * (1 - score))),
         "status": "active" if is_owned else _status(stated, text, score, support),
+        **({"status": "resolved"} if is_mended else {}),
         "scope": first.scope,
         "key": {"statement": begun},
         "score": score,
         "quoted": told.is_quoted or None,
         "evidence": (old.evidence if old else Evidence()).with_lists(newest(episodes), []),
         "valid_from": min(dates),
-        "at": max(moments),
+        "at": at,
         "origin": least_trusted(
             [*(entry.episode for entry in stated), *([old] if old and known else [])]
         ),
@@ -262,4 +279,6 @@ def _step(new: Fact, snapshot: Snapshot) -> BeliefChange:
     if new.status == "superseded":
         return BeliefChange("merged", new.id, new.statement, why=SAME)
     what = "learned" if old is None else "strengthened"
+    if isinstance(old, Fact) and old.status != new.status == "resolved":
+        return BeliefChange("resolved", new.id, new.statement, why="a later session mended it")
     return BeliefChange(what, new.id, new.statement, tuple(new.evidence.for_))

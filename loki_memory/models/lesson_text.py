@@ -117,15 +117,27 @@ _IDENTIFIER = re.compile(  # such as only the project's own code has
 _OWN_FIRST = re.compile(
     rf"(?:(?:[Tt]he|[Ww]hen|[Ii]f|[Ff]or|[Aa]fter)\s+)?`?(?:{_IDENTIFIER.pattern})"
 )
+_FAULT_OF = re.compile(  # a name of the project's own code, and what is wrong with it
+    rf"(?:(?:the|when|if|in|at|during|for|while|both)\b.{{0,40}}?)?(?P<name>{_OWN_NAME})"
+    rf"(?:[^.;]|\.\w){{0,90}}?\b(?:{_FAULTY})\b",
+    re.IGNORECASE,
+)
 _DEFECT = re.compile(  # a fault of the project's own code: somebody mends it, or has
-    rf"(?:(?:the|when|if|in|at|during|for|while|both)\b.{{0,40}}?)?{_OWN_NAME}"
-    rf"(?:[^.;]|\.\w){{0,90}}?\b(?:{_FAULTY})\b"
+    rf"{_FAULT_OF.pattern}"
     r"|the (?:bug|problem|issue|root cause|remaining|only remaining|comment|code)\b"
     r"|\w+ (?:corruption|leak|loss|mismatch|race)\b"
     r"|.{0,80}\b(?:duplicated? (?:from|of|in)|(?:should|can) be (?:removed|deleted|renamed|moved"
     r"|pinned|extracted))\b",
     re.IGNORECASE,
 )
+_MENDED = re.compile(r"\b(?:fix(?:ed|es)|resolve[ds]|corrected|repaired)\b", re.IGNORECASE)
+_CHANGED = re.compile(  # a name of code is otherwise now, and that is no new fault
+    rf"{_OWN_NAME} (?:is |are |was |were )?(?:now|no longer)\b"
+    r"(?! (?:\w+ly )?(?:works?|compiles?|fails?|crash(?:es)?|panics?|breaks?)\b)",
+    re.IGNORECASE,
+)
+_TO_MEND = re.compile(r"\b(?:fix|repair|resolve|correct|mend|solve)\b", re.IGNORECASE)
+_OWN = re.compile(_OWN_NAME, re.IGNORECASE)
 _FORBIDS = re.compile(
     r"\b(?:must|always|should (?:not|never))\b|(?:\A|[.;:,\u2013\u2014-] )(?:never|do not|don't)\b",
     re.IGNORECASE,
@@ -138,6 +150,7 @@ _GUIDES = re.compile(  # it says what to do, why, or what not to rely on
 )
 _NAME = re.compile(r"`[^`]+`|\b\w*[a-z][A-Z]\w*\b(?:\(\))?|\b\w+_\w+\b(?:\(\))?|\b\w+\(\)")
 
+_FILE = re.compile(r"\.[a-z]{1,6}\Z")
 _ONLY_CODE = re.compile(r"`[^`]*`[.:;]?")
 _CALL = re.compile(r"\b\w+(?:\.\w+)*\([^)]*\)|\b[a-z]\w*\.[A-Z]\w*")
 
@@ -168,6 +181,41 @@ def points(text: str) -> bool:
 def is_report(text: str) -> bool:
     """Tell a statement about the work of the moment: its place, its doings, its defects."""
     return bool(_POINTS.search(text) or _REPORTS.match(text) or _DEFECT.match(text))
+
+
+def faulty_name(text: str) -> str:
+    """The name in the project's code of which a text tells a defect; empty if it tells of none.
+
+    >>> faulty_name("`config.parse_keys()` silently drops keys that it does not know")
+    'parse_keys'
+    """
+    found = None if says_mended(text) else _FAULT_OF.match(text)
+    return _plain_name(found["name"]) if found else ""
+
+
+def own_names(text: str) -> set[str]:
+    """The names in a text that are of the project's own code."""
+    return {_plain_name(found[0]) for found in _OWN.finditer(text)}
+
+
+def says_mended(text: str) -> bool:
+    """Tell whether a text says that something was mended, or is otherwise now.
+
+    >>> says_mended("`parse_keys` now reports keys that it does not know")
+    True
+    """
+    return bool(_MENDED.search(text) or _CHANGED.search(text))
+
+
+def asks_to_mend(text: str) -> bool:
+    """Tell whether a text asks for a defect to be mended."""
+    return bool(_TO_MEND.search(text))
+
+
+def _plain_name(name: str) -> str:
+    """A name without quotes, call and qualifiers; a file keeps its suffix."""
+    plain = name.strip("`").removesuffix("()")
+    return plain.rpartition("/")[2] if _FILE.search(plain) else plain.rpartition(".")[2]
 
 
 def names_code(text: str) -> bool:
