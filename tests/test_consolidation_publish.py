@@ -155,6 +155,23 @@ def test_what_names_a_person_or_quotes_a_prompt_is_not_published(
     assert [fact.title() for fact in beliefs(repo)] == [text]
 
 
+@pytest.mark.parametrize(
+    ("message", "files"),
+    [
+        ("main.go:12:2: exec.Command must not be called, it takes no context (noctx)", 1),
+        ("redis-cli: could not connect to server on port 6380", 0),
+    ],
+)
+def test_a_change_of_code_is_published_as_the_remedy_of_a_linters_rule(
+    repo: Workspace, message: str, files: int
+) -> None:
+    change = "Change `exec.Command(name)` \u2192 `exec.CommandContext(ctx, name)` (main.go)"
+    met = {"type": "Bash", "message": message, "resolution": change}
+    repo.record([session(n, statements=[], errors_encountered=[met]) for n in (1, 2)])
+    repo.consolidate()
+    assert len(tracked(repo)) == files
+
+
 def test_what_repeats_eight_words_of_any_prompt_is_not_published(repo: Workspace) -> None:
     asked = sorted(run_hashes(f"Please implement this plan: {LESSON} Then commit."))
     other = session(3, "Rounding in the importer must never happen before the sum is known.")

@@ -119,6 +119,32 @@ def test_what_a_user_wants_is_a_preference_or_a_decision(text: str, type_: str) 
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Rename getUser to loadUser everywhere in this package",
+        "please replace all tabs by spaces everywhere in these files",
+        "edits that are made before the first prompt are never captured by it",
+        "rebase off main, then push",
+        "aws secret keys",
+    ],
+)
+def test_an_order_of_one_session_and_a_description_are_no_preference(text: str) -> None:
+    assert "preference" not in [found.type for found in kept(text, "user")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "always rename a branch after its ticket before you push",
+        "please never add a dependency without asking me first",
+        "every test should run without a network in this repository",
+    ],
+)
+def test_an_order_for_every_time_is_a_preference(text: str) -> None:
+    assert [found.type for found in kept(text, "user")] == ["preference"]
+
+
+@pytest.mark.parametrize(
     ("text", "rule"),
     [
         (

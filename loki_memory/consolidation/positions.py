@@ -29,7 +29,7 @@ _EXCLUSIVE = {
     "units": "metric|imperial",
 }
 # Of these a project may have several, so that only a wish or a change says that it is one.
-_COMPETING = {
+COMPETING = {
     "cloud": "aws|gcp|azure",
     "database": "postgres|postgresql|mysql|mariadb|sqlite|mongodb|oracle",
     "editor": "vim|neovim|emacs|vscode|vs code|zed|sublime|helix|intellij|pycharm",
@@ -361,7 +361,7 @@ def _members() -> tuple[tuple[str, re.Pattern[str]], ...]:
             group,
             re.compile(rf"(?P<value>{names})(?![\w+#-]*[\w+#]){_NOUNS.get(group, '')}(?!\w)"),
         )
-        for group, names in (*_EXCLUSIVE.items(), *_COMPETING.items())
+        for group, names in (*_EXCLUSIVE.items(), *COMPETING.items())
     )
 
 

@@ -43,6 +43,7 @@ _MAY_QUOTE = USERS_WORDS | {"decision"}
 _PERSONAL = re.compile(
     r"(?:/home/|/Users/|/root/|[A-Z]:\\Users\\)\w|[\w.+-]+@[\w-]+\.[a-z]{2,}(?!\w)", re.IGNORECASE
 )
+_CHANGE = re.compile(r"Change `.+` \u2192 `")  # a hunk, as a remedy tells it
 _SAYS = (
     "statement",
     "pattern",
@@ -363,8 +364,10 @@ def _is_summary(belief: Belief) -> bool:
 
 
 def _is_worded(belief: AntiPattern) -> bool:
+    """Check that a remedy explains something; a linter's rule does, and then a change suffices."""
     told = belief.prevention or ""
-    return bool(told) and not BARE.match(told)
+    is_ruled = bool(rule(belief.what_fails)) and _CHANGE.match(told)
+    return bool(told) and bool(is_ruled or not BARE.match(told))
 
 
 def _advises(belief: AntiPattern) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from loki_memory.ingest.statement_score import CAUSE, CODE_NAME, NEGATIVE, NORM, STATED, USER
+from loki_memory.models.lesson_text import asks
 from loki_memory.models.text import holds_everywhere
 
 PREFERENCE, DECISION, CONVENTION, GOTCHA = "preference", "decision", "convention", "gotcha"
@@ -39,6 +40,16 @@ _PREFERS = re.compile(
     r"|\blet'?s (?:avoid|make sure|always|never|not use|use)\b|\buse \S+.{0,40}\binstead\b"
     r"|\btoo slow\b|^\W*(?:always|never|don'?t|do not|avoid|stop)\b"
     r"|\b(?:respond|reply) directly\b",
+    re.IGNORECASE,
+)
+_ORDERS_ONCE = re.compile(  # a piece of work that is done once, wherever it has to be done
+    r"\A\W*(?:(?:ok(?:ay)?|and|then|now|also|just|please|let'?s)[, ]+)*(?:add|apply|change|commit"
+    r"|convert|copy|delete|drop|extract|fix|implement|make (?!sure)|merge|migrate|move|push|rebase"
+    r"|refactor|remove|rename|replace|revert|split|update)\b",
+    re.IGNORECASE,
+)
+_LASTING = re.compile(
+    r"\b(?:always|never|from now on|whenever|in future|going forward|every time|each time)\b",
     re.IGNORECASE,
 )
 _DECIDES = re.compile(
@@ -243,6 +254,8 @@ def _of_user(text: str) -> str:
     count = len(text.split())
     if _NOT_STATED.search(text) or not _FEW_WORDS <= count <= _MANY_WORDS:
         return ""
-    if _PREFERS.search(text) or (holds_everywhere(text) and count >= _DECIDED_WORDS):
+    is_everywhere = holds_everywhere(text) and count >= _DECIDED_WORDS and asks(text)
+    is_once = _ORDERS_ONCE.match(text) and not _LASTING.search(text)
+    if not is_once and (_PREFERS.search(text) or is_everywhere):
         return PREFERENCE
     return DECISION if _DECIDES.search(text) and count >= _DECIDED_WORDS else ""

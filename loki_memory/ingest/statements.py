@@ -14,7 +14,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
-from loki_memory.consolidation.positions import FATE, OTHER, position
+from loki_memory.consolidation.positions import COMPETING, FATE, OTHER, position
 from loki_memory.consolidation.similarity import content
 from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_score import CODE_NAME, DEFECT, USER, is_refused, score
@@ -24,6 +24,7 @@ from loki_memory.ingest.statement_types import (
     rule_clause,
     statement_type,
 )
+from loki_memory.models.lesson_text import asks
 from loki_memory.models.text import runs
 
 STORED = 0.15  # the least score that is kept
@@ -174,11 +175,16 @@ def _may_be_kept(text: str, source: str) -> bool:
 
 
 def _is_choice(text: str, source: str) -> bool:
-    """Check for a plain choice of a user that excludes others: "I prefer Go"."""
+    """Check for a plain choice of a user that excludes others: "I prefer Go".
+
+    "Rebase off main" names something that a project may have besides others, and wishes nothing.
+    """
     if source != USER or len(text.split()) > _SHORT_CHOICE:
         return False
     chosen = position(text)
-    return chosen is not None and chosen.is_wish and chosen.group not in {FATE, OTHER}
+    if chosen is None or not chosen.is_wish or chosen.group in {FATE, OTHER}:
+        return False
+    return chosen.group not in COMPETING or chosen.is_change or asks(text)
 
 
 def _is_resolved(

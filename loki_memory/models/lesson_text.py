@@ -30,9 +30,10 @@ _STARTS_BADLY = re.compile(
     r"|loop|parse|preserve|print|scan|skip|verify|walk) (?:an?|all|any|each|from|if|map|new|over"
     r"|the|through|to)|print `\S|verified)\b"
     r"|(?:recommendation|suggestion|summary|before|after|why|question|answer|problem|solution"
-    r"|impact|severity|verdict|high|medium|low|critical|minor|nit)s?\b[^.,]{0,30}:|with(?:out)?:"
-    r"|(?:add|allow|call|check|contain|creat|default|defin|ensur|handl|includ|load|print|read|return|set"
-    r"|show|suggest|support|tak|us|verifi|writ)e?s\b"  # nobody says who
+    r"|impact|severity|verdict|high|medium|low|critical|minor|nit)s?\b[^.,]{0,30}:"
+    r"|(?:add|allow|call|check|contain|creat|default|defin|ensur|fetch|generat|handl|includ|load|pars"
+    r"|print|read|render|return|run|set|show|suggest|support|tak|us|verifi|walk|writ)e?s\b"  # who?
+    r"|(?:with(?:out)?|yes|no|usage|refresh|output|input|default|example|effect):"
     r"|`?(?:Test|test_)\w+`?\s|run `/|(?:we|i|you|he|she|they|it|both|all|none|these|those)\b)",
     re.IGNORECASE,
 )
@@ -171,6 +172,15 @@ def objection(text: str, *, is_stated: bool = False, is_at_place: bool = False) 
     if not (is_stated or is_at_place):
         rules += _ELSEWHERE
     return next((reason for reason, holds in rules if holds(text)), "")
+
+
+def asks(text: str) -> bool:
+    """Tell whether a user wants something, and does not only tell how it is.
+
+    >>> asks("Always write a test first"), asks("Edits before the first prompt are never captured")
+    (True, False)
+    """
+    return bool(_ASKS.search(text))
 
 
 def points(text: str) -> bool:
