@@ -227,7 +227,7 @@ class Retriever:
     def _certainty(
         self, store: Catalogue, question: Question, ranked: Ranked, allowed: Mask
     ) -> float:
-        """How certain it is that the store knows anything about a question.
+        """Measure how certain it is that the store knows anything about a question.
 
         Of a long text's many tokens few are like those of any one memory, so its cosine decides;
         or its title, which would be answered if it were asked alone.
