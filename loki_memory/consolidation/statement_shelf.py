@@ -18,7 +18,7 @@ from loki_memory.consolidation.surprise import repeated, says_nothing, surprise
 from loki_memory.models import Fact
 from loki_memory.models.belief import Surprise
 from loki_memory.models.ids import digest
-from loki_memory.models.lesson_text import says_mended
+from loki_memory.models.lesson_text import faulty_name, says_mended
 from loki_memory.models.text import normal
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Shelf:
             for id_ in near
             if id_ != stated.id
             and not self._is_later(id_, stated)
-            and says_mended(self._texts[id_]) == says_mended(text)
+            and not _tells_of_mending(self._texts[id_], text)
         ]
 
     def _is_later(self, id_: str, stated: Stated) -> bool:
@@ -165,6 +165,12 @@ def _model() -> Embedding:
 
 def _may_be_same(text: str, other: str) -> bool:
     """Check whether neither text denies the other, nor tells that it was mended."""
-    if says_mended(text) != says_mended(other):
+    if _tells_of_mending(text, other):
         return False
     return marks(text).is_negated == marks(other).is_negated and not opposed(text, other)
+
+
+def _tells_of_mending(text: str, other: str) -> bool:
+    """Check whether one text tells of a defect and the other of its mending."""
+    pairs = ((text, other), (other, text))
+    return any(faulty_name(defect) and says_mended(mending) for defect, mending in pairs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 Rules = tuple[tuple[str, Callable[[str], bool]], ...]
 
@@ -193,6 +194,7 @@ def is_report(text: str) -> bool:
     return bool(_POINTS.search(text) or _REPORTS.match(text) or _DEFECT.match(text))
 
 
+@lru_cache(maxsize=4096)
 def faulty_name(text: str) -> str:
     """The name in the project's code of which a text tells a defect; empty if it tells of none.
 
@@ -208,6 +210,7 @@ def own_names(text: str) -> set[str]:
     return {_plain_name(found[0]) for found in _OWN.finditer(text)}
 
 
+@lru_cache(maxsize=4096)
 def says_mended(text: str) -> bool:
     """Tell whether a text says that something was mended, or is otherwise now.
 
