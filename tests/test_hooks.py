@@ -116,6 +116,23 @@ def test_a_brief_has_ten_short_lines_at_most(ws: Workspace, project: Path) -> No
     assert sum(map(len, told)) <= 4 * 400
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_routine_and_the_rule_that_says_the_same_are_one_line(
+    ws: Workspace, project: Path, order: int
+) -> None:
+    said = [
+        "Before a commit, run `make lint` and `make test`.",
+        "Always `make lint` before you commit",
+    ]
+    for text in said[::order]:
+        ws.remember(text, kind="rule")
+    ws.remember("Never commit without `make docs`", kind="rule")
+    told = fire(project, "SessionStart", source="startup")
+    assert said[0] in told
+    assert said[1] not in told
+    assert "make docs" in told
+
+
 def test_a_brief_says_which_gate_failed_last(ws: Workspace, project: Path) -> None:
     began = (
         '<testsuite name="pytest" timestamp="2026-01-0{}T10:00:00"><testcase name="test_paging">'
@@ -244,15 +261,6 @@ def test_a_prompt_that_quotes_an_error_is_told_what_mended_it(ws: Workspace, pro
     prompt = "CI is red since this morning, see for yourself:\n\nKeyError: 'SHOP_ENV'"
     assert "Set SHOP_ENV=test" in fire(project, "UserPromptSubmit", prompt=prompt)
     assert fire(project, "UserPromptSubmit", prompt="CI is red since this morning") == ""
-
-
-def test_a_prompt_that_names_a_file_is_told_what_is_known_of_it(
-    ws: Workspace, project: Path
-) -> None:
-    ws.remember("A price in prices.astro is in cents, so divide it before it is shown")
-    fill(ws)
-    told = fire(project, "UserPromptSubmit", prompt="Have a look at src/prices.astro, please")
-    assert "is in cents" in told
 
 
 def test_a_prompt_that_nothing_bears_on_is_told_nothing(ws: Workspace, project: Path) -> None:

@@ -17,6 +17,7 @@ from loki_memory.injection.context import warnings
 from loki_memory.injection.gate import Gate, is_silent
 from loki_memory.injection.line import BulletLine, bullet, gist, tellable
 from loki_memory.injection.nearest import SessionGoal, nearest
+from loki_memory.injection.repetition import repeats
 from loki_memory.injection.told import ToldLine, note_told, told_lines
 from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
@@ -58,7 +59,7 @@ def brief_lines(
         return []
     workspace.home.ensure("folders")
     passes = Gate(workspace)
-    rules = list(islice(told_lines(passes, _rules(workspace)), _RULES))
+    rules = _fullest(list(islice(told_lines(passes, _rules(workspace)), _RULES)))
     known = {told.id for told in rules}
     parts = (
         rules,
@@ -71,11 +72,24 @@ def brief_lines(
     return list(_fitting(_distinct(chain.from_iterable(parts))))
 
 
+def _fullest(lines: Sequence[ToldLine]) -> list[ToldLine]:
+    """The lines without those of which another one says all, and more."""
+    return [
+        told
+        for told in lines
+        if not any(
+            repeats(told.text, other.text) and not repeats(other.text, told.text) for other in lines
+        )
+    ]
+
+
 def _distinct(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:
-    seen: set[str] = set()
+    """The lines without those that repeat an earlier one, in the same words or in fewer."""
+    seen: list[ToldLine] = []
     for told in lines:
-        if told.text and (told.id or told.text) not in seen:
-            seen.add(told.id or told.text)
+        is_known = any(told.id == other.id if told.id else told == other for other in seen)
+        if told.text and not is_known and not any(repeats(told.text, line.text) for line in seen):
+            seen.append(told)
             yield told
 
 
