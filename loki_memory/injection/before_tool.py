@@ -59,7 +59,7 @@ def file_lessons(workspace: Workspace, paths: Sequence[str], session: str, surfa
     workspace.home.ensure("folders")
     root = str(workspace.layout.root)
     inside = [posixpath.relpath(path, root) if path.startswith(root) else path for path in paths]
-    hits = [hit for path in inside for hit in beliefs_about_file(workspace, path)]
+    hits = [hit for path in inside for hit in _of_file(workspace, path)]
     at_place = {hit.id for hit in hits}
     return _told(workspace, hits, " ".join(inside), session, surface, at_place)
 
@@ -108,8 +108,7 @@ def _is_due(lesson: gate.ToldLesson, advised: str, command: str) -> bool:
     return is_repeated or (lesson.evidence >= _AGAIN and lesson.status == "active")
 
 
-def beliefs_about_file(workspace: Workspace, path: str) -> Iterator[Recollection]:
-    """The beliefs that cite a file within the project, or name it."""
+def _of_file(workspace: Workspace, path: str) -> Iterator[Recollection]:
     name = posixpath.basename(path)
     is_known = len(name) >= _SHORT and not _ANYWHERE.match(name)
     for kind, lesson in gate.file_lessons(workspace.index, path, name if is_known else ""):

@@ -256,6 +256,11 @@ class Gate:
         return is_stale(self._workspace.layout.root, cited)
 
 
+def is_about_command(title: str) -> bool:
+    """Check for a mistake that one command makes, which is told before that command runs."""
+    return _RUNNING.search(title) is not None
+
+
 def _is_about_client(hit: Recollection) -> bool:
     found = _RUNNING.search(hit.title) if hit.kind == "anti-pattern" else None
     if found is None:

@@ -1,7 +1,7 @@
 """Hints during a session: a few lines before a prompt, and the known remedy after an error.
 
-Before a prompt, what mended an error that it quotes, the lessons that name the same code or the
-same file, and those nearest to it, each at most once in a session until the session loses its
+Before a prompt, what mended an error that it quotes, the lessons that name the same code, and
+those nearest to it, each at most once in a session until the session loses its
 context. A prompt without work in it (an assent, "commit and push", a command of ours, a
 notification) gets none. After a failed tool call, what resolved the same error before, or what is
 known of the rule that a linter names, or the program that works in place of the one that failed.
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from loki_memory.injection.gate import Gate, is_silent, told_before
+from loki_memory.injection.gate import Gate, is_about_command, is_silent, told_before
 from loki_memory.injection.told import ToldLine, note_told, told_lines
 from loki_memory.recall.recall import RecallOptions, recall
 from loki_memory.recall.result import Recollection
@@ -31,14 +31,12 @@ _CHANCE = 0.15  # that a line is relevant: below it three of four prompts of oth
 _LONG_NAME = 6  # letters of a name of code that tells one thing from another
 _BEGINNING = 300  # characters in which a long prompt says what it is about; plans name all code
 _CONTENT = 2  # words that say something: "fix it up" has one
-_FILES = 4  # that a prompt names, and that are looked up
 # What only a printed error has: a label, a code, or the rule of a linter at the end of a line.
 _QUOTES = re.compile(
     r"\b(?:[Ee]rror|fatal|panic|warning)(?:\[\w+\])?: |\b[A-Z]\w+(?:Error|Exception)\b|Traceback"
     r"|\b[A-Z]{1,4}\d{3,5}\b|\([a-z][\w-]+\)\s*$|:\d+:\d+:? ",
     re.MULTILINE,
 )
-_PATH = re.compile(r"(?<![\w/:])[\w./@+-]*\w\.[A-Za-z]\w{0,9}\b(?![\w/(])")
 _ASKED = 2_000  # characters of a prompt: the rest is pasted
 
 
@@ -49,12 +47,12 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
         return ""
     options = RecallOptions(asked, _LOOKED_AT, session=session)
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
-    named = [
-        *_quoted(workspace, asked),
-        *_naming(workspace, asked),
-        *_about_files(workspace, asked),
+    named = [*_quoted(workspace, asked), *_naming(workspace, asked)]
+    near = [
+        hit
+        for hit in hits
+        if (hits.in_few or hit.score >= _CHANCE) and not is_about_command(hit.title)
     ]
-    near = [hit for hit in hits if hits.in_few or hit.score >= _CHANCE]
     every = {hit.id: hit for hit in (*named, *near)}
     at_place = {hit.id for hit in named}
     nearest = islice(told_lines(Gate(workspace), every.values(), at_place), _LINES)
@@ -79,16 +77,6 @@ def _quoted(workspace: Workspace, prompt: str) -> list[Recollection]:
 
     found = signature(prompt)
     return _lessons(workspace, prompt, f"error:{found.exact}", "") if found else []
-
-
-def _about_files(workspace: Workspace, prompt: str) -> list[Recollection]:
-    """The beliefs about files that a prompt names where it says what it is about."""
-    paths = dict.fromkeys(path.strip("./") for path in _PATH.findall(prompt[:_BEGINNING]))
-    if not paths:
-        return []
-    from loki_memory.injection.before_tool import beliefs_about_file
-
-    return [hit for path in list(paths)[:_FILES] for hit in beliefs_about_file(workspace, path)]
 
 
 def _naming(workspace: Workspace, prompt: str) -> list[Recollection]:
