@@ -273,6 +273,7 @@ def test_a_budget_limits_what_is_shown(library: Workspace) -> None:
         cost = sum((len(text.encode()) + 3) // 4 for text in told)
         assert cost <= budget
     assert len(library.recall("contract tests", k=5, budget=0)) == 0
+    assert library.recall("contract tests", k=5, budget=0).cut == 5
     assert len(library.recall("contract tests", k=5, budget=1000)) == 5
 
 

@@ -131,6 +131,8 @@ def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
             f"nothing is about that; {plural(found.filtered, 'memory')} below the floor not shown "
             "(LOKI_RECALL_FLOOR=0 shows them)"
         )
+    elif found.cut:
+        note(f"{plural(found.cut, 'memory')} more, for which the budget has no room")
     elif not found:
         note("nothing is remembered about that")
     if faint:

@@ -138,6 +138,7 @@ def recall(
         took=found.took,
         counts=found.counts,
         in_few=found.in_few,
+        cut=len(found.told) - len(told),
     )
     return hits, [line.parts for line in told]
 

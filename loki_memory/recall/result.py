@@ -50,8 +50,10 @@ class Recollections(list[Recollection]):
         task: str = "",
         counts: str = "",
         in_few: bool = False,
+        cut: int = 0,
     ) -> None:
         super().__init__(hits)
+        self.cut = cut  # left out, for they did not fit in the budget
         self.filtered = filtered  # found, and withheld because nothing was near enough
         self.took = took  # seconds
         self.certainty = certainty  # absolute: best similarity of words plus best of meaning
