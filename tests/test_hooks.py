@@ -263,6 +263,16 @@ def test_a_prompt_that_quotes_an_error_is_told_what_mended_it(ws: Workspace, pro
     assert fire(project, "UserPromptSubmit", prompt="CI is red since this morning") == ""
 
 
+def test_a_prompt_of_few_words_is_told_nothing_that_is_merely_like_it(
+    ws: Workspace, project: Path
+) -> None:
+    ws.remember("The tests of the shop run only if the database is up")
+    fill(ws)
+    assert fire(project, "UserPromptSubmit", prompt="run the tests") == ""
+    prompt = "run the tests of the shop against the database"
+    assert "is up" in fire(project, "UserPromptSubmit", prompt=prompt)
+
+
 def test_a_prompt_that_nothing_bears_on_is_told_nothing(ws: Workspace, project: Path) -> None:
     ws.remember(RULE, kind="pattern")
     assert fire(project, "UserPromptSubmit", prompt="What is the weather in Lisbon?") == ""

@@ -1,10 +1,10 @@
 """Hints during a session: a few lines before a prompt, and the known remedy after an error.
 
-Before a prompt, what mended an error that it quotes, the lessons that name the same code, and
-those nearest to it, each at most once in a session until the session loses its
-context. A prompt without work in it (an assent, "commit and push", a command of ours, a
-notification) gets none. After a failed tool call, what resolved the same error before, or what is
-known of the rule that a linter names, or the program that works in place of the one that failed.
+Before a prompt, what mended an error that it quotes, the lessons that name the same code, and those
+nearest to it, each at most once in a session until the session loses its context. A prompt without
+work in it (an assent, "commit and push", a command of ours, a notification) gets none. After a
+failed tool call, what resolved the same error before, or what is known of the rule that a linter
+names, or the program that works in place of the one that failed.
 """
 
 from __future__ import annotations
@@ -31,28 +31,27 @@ _CHANCE = 0.15  # that a line is relevant: below it three of four prompts of oth
 _LONG_NAME = 6  # letters of a name of code that tells one thing from another
 _BEGINNING = 300  # characters in which a long prompt says what it is about; plans name all code
 _CONTENT = 2  # words that say something: "fix it up" has one
+_ALIKE = 4  # of them, with fewer of which likeness means little: "run the tests" is like any test
 # What only a printed error has: a label, a code, or the rule of a linter at the end of a line.
 _QUOTES = re.compile(
     r"\b(?:[Ee]rror|fatal|panic|warning)(?:\[\w+\])?: |\b[A-Z]\w+(?:Error|Exception)\b|Traceback"
     r"|\b[A-Z]{1,4}\d{3,5}\b|\([a-z][\w-]+\)\s*$|:\d+:\d+:? ",
     re.MULTILINE,
 )
+_FILE_NAME = re.compile(r"[\w./@+-]*\w\.[A-Za-z]\w{0,9}\b(?!\()")
 _ASKED = 2_000  # characters of a prompt: the rest is pasted
 
 
 def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> str:
     """Lines that are relevant to a prompt; empty where nothing is relevant enough."""
     asked = _beginning(without_private(prompt))
-    if not asked or not states_goal(asked) or not _has_content(asked) or is_silent(workspace):
+    content = _content(asked) if asked and states_goal(asked) else 0
+    if content < _CONTENT or is_silent(workspace):
         return ""
     options = RecallOptions(asked, _LOOKED_AT, session=session)
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
     named = [*_quoted(workspace, asked), *_naming(workspace, asked)]
-    near = [
-        hit
-        for hit in hits
-        if (hits.in_few or hit.score >= _CHANCE) and not is_about_command(hit.title)
-    ]
+    near = [hit for hit in hits if hits.in_few or (content >= _ALIKE and _is_near(hit))]
     every = {hit.id: hit for hit in (*named, *near)}
     at_place = {hit.id for hit in named}
     nearest = islice(told_lines(Gate(workspace), every.values(), at_place), _LINES)
@@ -62,11 +61,16 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
     return _text(fresh)
 
 
-def _has_content(prompt: str) -> bool:
-    """Check if a prompt says enough that something could be about it."""
+def _is_near(hit: Recollection) -> bool:
+    """Check if a lesson is near enough by its words; one about a command waits for the command."""
+    return hit.score >= _CHANCE and not is_about_command(hit.title)
+
+
+def _content(prompt: str) -> int:
+    """The number of words in a prompt that something could be about."""
     from loki_memory.recall.question import ask
 
-    return len(ask(prompt).words) >= _CONTENT
+    return len(ask(prompt).words)
 
 
 def _quoted(workspace: Workspace, prompt: str) -> list[Recollection]:
@@ -86,7 +90,8 @@ def _naming(workspace: Workspace, prompt: str) -> list[Recollection]:
     from loki_memory.index.gate import lessons_naming
     from loki_memory.models.text import symbols
 
-    names = [name for name in symbols(prompt[:_BEGINNING]) if len(name) >= _LONG_NAME]
+    said = _FILE_NAME.sub(" ", prompt[:_BEGINNING])  # lessons about files wait for the files
+    names = [name for name in symbols(said) if len(name) >= _LONG_NAME]
     if not names:
         return []
     return [
