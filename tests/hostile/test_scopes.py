@@ -12,6 +12,7 @@ import pytest
 from conftest import git
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from test_mcp_http import Served, calling, serving
 
 from loki_memory import Workspace
 from loki_memory.mcp.server import make_server
@@ -102,6 +103,52 @@ def test_another_project_is_out_of_reach(place: Place, tool: str, spelling: str)
     assert "zqsecret" not in said
     files = (path.read_text() for path in place.other.rglob("*.json"))
     assert not any("zqplanted" in text for text in files)
+
+
+@pytest.fixture(scope="module")
+def over_http(place: Place) -> Iterator[Served]:
+    with serving(place.top, place.own) as server:
+        yield server
+
+
+def asked_over_http(server: Served, tool: str, **given: Any) -> str:
+    async def main() -> str:
+        async with calling(server, server.token()) as client:
+            answer = await client.call_tool(tool, given)
+            return str(answer.content[0].text)
+
+    return anyio.run(main)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_another_project_is_out_of_reach_over_http(
+    place: Place, over_http: Served, tool: str
+) -> None:
+    for spelling in SPELLINGS.values():
+        said = asked_over_http(over_http, tool, project=spelling(place), **TOOLS[tool])
+        assert REFUSED in said or "is not" in said
+        assert "zqsecret" not in said
+    files = (path.read_text() for path in place.other.rglob("*.json"))
+    assert not any("zqplanted" in text for text in files)
+
+
+def test_scopes_hold_over_http(place: Place, over_http: Served) -> None:
+    """Another session's notes stay shut; the own project, a worktree and the user's are open."""
+    with Workspace.open(place.own) as ws:
+        record = ws.remember(f"{PRIVATE} over http", scope="session", session="own")
+    for session in (None, "", "another", "OWN"):
+        given = {} if session is None else {"session": session}
+        for tool, asked in (
+            ("memory_get", {"memory_id": record.id}),
+            ("memory_recall", {"query": "what does the session keep"}),
+        ):
+            assert "zqsession" not in asked_over_http(over_http, tool, **asked, **given)
+    opened = asked_over_http(over_http, "memory_get", memory_id=record.id, session="own")
+    assert "zqsession" in opened
+    vault = {"query": "how does the vault open"}
+    for project in (None, str(place.inner), str(place.tree)):
+        named = {} if project is None else {"project": project}
+        assert "zqsecret" in asked_over_http(over_http, "memory_recall", **vault, **named)
 
 
 @pytest.mark.parametrize("address", ["state/continuity", "memory/index", "queue/pending"])
