@@ -129,6 +129,16 @@ def test_only_a_trusted_workspace_is_told(ws: Workspace, project: Path) -> None:
     assert "STAGING_TOKEN" not in everywhere(project)
 
 
+def test_an_untrusted_workspace_is_silent_and_says_why(ws: Workspace, project: Path) -> None:
+    """Not even what the user's own memory says, which nobody has to trust."""
+    ws.remember(RULE, scope="user")
+    assert "STAGING_TOKEN" in everywhere(project)
+    ws.home.note_trust(is_trusted=False)
+    assert "STAGING_TOKEN" not in everywhere(project)
+    ws.context(PROMPT)
+    assert [notice for notice in ws.notices if "is not trusted" in notice]
+
+
 def test_nothing_is_told_where_memory_is_turned_off(
     ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

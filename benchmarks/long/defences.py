@@ -38,6 +38,8 @@ _FLUSHED = (
     "tests/faults/test_file_system.py"
     "::test_bytes_are_flushed_before_they_get_their_name_and_the_folder_after"
 )
+_CLONES = "tests/hostile/test_clones.py"
+_SCOPES = "tests/hostile/test_scopes.py"
 DEFENCES = {
     "fsync of a file": Defence("files/disk.py", "os.fsync(fd)", "pass", (_FLUSHED,)),
     "fsync of a folder": Defence(
@@ -72,21 +74,87 @@ DEFENCES = {
     ),
     "redaction": Defence(
         "files/store.py",
-        "if may_hold_secret(data):",
+        "if is_shared or may_hold_secret(data):",
         "if False:",
         ("tests/test_files_store.py::test_an_id_is_not_derived_from_a_secret",),
     ),
-    "trust gate": Defence(
-        "injection/gate.py",
-        "    return bool(why)",
-        "    return False",
+    "trust in a workspace": Defence(
+        "files/workspace_trust.py",
+        "    return _decided(_read(layout), layout, remote)",
+        '    return WorkspaceTrust(True, "")',
         ("tests/test_injection_gate.py::test_only_a_trusted_workspace_is_told",),
     ),
+    "silence of an untrusted workspace": Defence(
+        "injection/gate.py",
+        'why or ("" if workspace.home.trust().is_trusted else _UNTRUSTED)',
+        'why or ""',
+        ("tests/test_injection_gate.py::test_an_untrusted_workspace_is_silent_and_says_why",),
+    ),
+    "withholding in an untrusted workspace": Defence(
+        "injection/gate.py",
+        "return Withheld(is_all=True)",
+        "return Withheld()",
+        (f"{_CLONES}::test_no_door_of_an_untrusted_clone_tells_what_it_brought",),
+    ),
+    "review": Defence(
+        "injection/gate.py",
+        "Withheld(*_unreviewed(home), rejected=rejected)",
+        "Withheld(rejected=rejected)",
+        (f"{_CLONES}::test_no_door_tells_what_only_an_unmerged_branch_has",),
+    ),
+    "signatures": Defence(
+        "injection/gate.py",
+        "Withheld(_unsigned(home), rejected=rejected)",
+        "Withheld(rejected=rejected)",
+        (f"{_CLONES}::test_no_door_tells_what_is_not_signed_where_signatures_are_required",),
+    ),
+    "rejected values": Defence(
+        "injection/gate.py",
+        "        if not self._rejected:\n            return record",
+        "        if True:\n            return record",
+        ("tests/hostile/test_rejected.py",),
+    ),
     "fence": Defence(
-        "hooks/response.py",
-        '_MARK.sub("< ", text).splitlines',
-        "text.splitlines",
-        ("tests/test_hooks.py::test_a_memory_cannot_end_the_marks_around_it",),
+        "injection/fence.py",
+        "    if text.isascii() and not _MAY_HIDE.search(text):",
+        "    if True:",
+        ("tests/hostile/test_fence.py",),
+    ),
+    "words that a tool printed": Defence(
+        "ingest/seen_words.py",
+        "        if not _tell(hits):",
+        "        if True:",
+        ("tests/hostile/test_tool_output.py",),
+    ),
+    "projects of a server": Defence(
+        "mcp/projects.py",
+        "if project and not self._may_reach(workspace, project):",
+        "if False:",
+        (f"{_SCOPES}::test_another_project_is_out_of_reach",),
+    ),
+    "notes of a session": Defence(
+        "mcp/records.py",
+        '== "session" and (not session or session != own)',
+        '== "session" and False',
+        (f"{_SCOPES}::test_a_memory_of_a_session_is_opened_from_that_session_only",),
+    ),
+    "mark of the local zone": Defence(
+        "files/layout.py",
+        "    return mark == made_here(status)",
+        "    return True",
+        ("tests/test_files_zones.py",),
+    ),
+    "private files": Defence(
+        "files/disk.py",
+        "mode = mode & 0o600 if is_private(self.path) else mode",
+        "mode = int(mode)",
+        ("tests/hostile/test_secrets.py",),
+    ),
+    "tracked working memory": Defence(
+        "continuity/file.py",
+        "is_kept_out = _is_kept_out(workspace, path)",
+        "is_kept_out = False",
+        (f"{_CLONES}::test_a_tracked_continuity_file_holds_no_memory_of_this_machine",),
     ),
     "seal of the index": Defence(
         "index/seal.py",
