@@ -247,6 +247,21 @@ def test_lynkr_adds_and_searches_by_type(lynkr: Agent, ws: Workspace) -> None:
     assert "at least 10 characters" in lynkr.refusal("memory_add", content="short")
 
 
+def test_lynkr_categories_filter(lynkr: Agent, ws: Workspace) -> None:
+    ws.remember("Authentication is the work of the gateway")
+    lynkr("memory_add", content="Authentication middleware is in src/auth.ts", category="code")
+    lynkr("memory_add", content="Authentication is hard to explain", category="general")
+
+    def found(category: str) -> list[str]:
+        hits = lynkr("memory_search", query="authentication", category=category)["memories"]
+        return sorted(hit["content"] for hit in hits)
+
+    assert found("code") == ["Authentication middleware is in src/auth.ts"]
+    assert found("general") == ["Authentication is hard to explain"]
+    assert found("project") == ["Authentication is the work of the gateway"]
+    assert found("user") == []
+
+
 def test_lynkr_forgets_only_what_has_every_word_and_only_when_told(
     lynkr: Agent, ws: Workspace
 ) -> None:
@@ -274,6 +289,12 @@ def test_lynkr_counts(lynkr: Agent, ws: Workspace, monkeypatch: pytest.MonkeyPat
 
 
 # -- claude-flow -----------------------------------------------------------------------------------
+
+
+def test_claude_flow_entries_have_tags(flow: Agent, ws: Workspace) -> None:
+    stored = flow("memory_store", key="deploy-day", value="Friday", tags=["ops", "release"])
+    assert ws.get(stored["id"]).document()["tags"] == ["ops", "release"]
+    assert [hit.id for hit in ws.recall("tag:release")] == [stored["id"]]
 
 
 def test_claude_flow_keeps_values_under_keys(flow: Agent, ws: Workspace) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Key = Annotated[str, Field(min_length=1, description="The name that the value is kept under.")]
 Namespace = Annotated[str, Field(description="The group that the entry belongs to.")]
+Tags = Annotated[tuple[str, ...], Field(description="Words to find it by: tag:WORD.")]
 Trajectory = Annotated[Actions, Field(description="The steps that were taken, with their results.")]
 _DEFAULT = "default"
 _COLON = ": "  # ends a key
@@ -82,7 +83,13 @@ class LearnedPatterns(Paged):
 # -- entries ---------------------------------------------------------------------------------------
 
 
-def store(workspace: Workspace, key: Key, value: Text, namespace: Namespace = _DEFAULT) -> Stored:
+def store(
+    workspace: Workspace,
+    key: Key,
+    value: Text,
+    namespace: Namespace = _DEFAULT,
+    tags: Tags = (),
+) -> Stored:
     """Store a value under a key. Another value under the same key replaces it, with history."""
     if _COLON in key:
         raise InvalidRecord(
@@ -93,7 +100,8 @@ def store(workspace: Workspace, key: Key, value: Text, namespace: Namespace = _D
     there = _find(workspace, key, namespace)
     if there is not None:
         return reworded(workspace, there.id, text)
-    return stored(workspace, workspace.remember(text, category=namespace))
+    details = {"tags": list(tags)} if tags else {}
+    return stored(workspace, workspace.remember(text, category=namespace, details=details))
 
 
 def search(
