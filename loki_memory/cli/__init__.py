@@ -33,9 +33,11 @@ def program() -> NoReturn:
     """
     if _is_hook():
         _limit_time(_hook_seconds(sys.argv[2], os.environ.get("LOKI_HOOK_SECONDS", "")))
-    from loki_memory.daemon import client
+    code: object = None
+    if sys.platform != "win32":  # no Unix sockets there, and so no watcher that could be asked
+        from loki_memory.daemon import client
 
-    code: object = client.run(sys.argv[1:])
+        code = client.run(sys.argv[1:])
     if code is None:
         code = _exit_code()
     os._exit(code if isinstance(code, int) else int(code is not None))

@@ -55,6 +55,7 @@ def watch_command(session: Session, once: bool, to_log: bool, until_idle: bool) 
     Example:
       loki-mem watch --once
     """
+    _refuse_without_sockets()
     from loki_memory.daemon.server import log_to_file
     from loki_memory.workspace import Workspace
 
@@ -64,6 +65,17 @@ def watch_command(session: Session, once: bool, to_log: bool, until_idle: bool) 
         _look_once(session, workspace, log)
     else:
         _watch(workspace, log, until_idle=until_idle)
+
+
+def _refuse_without_sockets() -> None:
+    """Say that there is no watcher on systems without Unix sockets."""
+    from loki_memory.daemon.protocol import CAN_LISTEN
+
+    if not CAN_LISTEN:
+        raise click.UsageError(
+            "There is no watcher on this system, and none is needed: `loki-mem ingest` and "
+            "`loki-mem consolidate` do its work."
+        )
 
 
 def _printer(session: Session) -> Callable[[str], None]:
@@ -114,6 +126,7 @@ def daemon_command(session: Session, action: str, number: int) -> None:
     Example:
       loki-mem daemon status
     """
+    _refuse_without_sockets()
     from loki_memory.daemon import server
 
     workspace = session.open()

@@ -68,7 +68,7 @@ def start_for_session(workspace: Workspace, environment: Mapping[str, str]) -> b
     would outlive the job.
     """
     wanted = workspace.config.get("daemon.autostart") and not environment.get("CI")
-    if not wanted or is_watched(workspace.layout):
+    if not (wanted and protocol.CAN_LISTEN) or is_watched(workspace.layout):
         return False
     needed = {name: value for name, value in environment.items() if name.startswith(_NEEDED)}
     detached(workspace.layout, needed, UNTIL_IDLE)

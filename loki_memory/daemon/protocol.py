@@ -11,15 +11,17 @@ A hook connects before every prompt and must not take twice as long as a Python 
 
 from __future__ import annotations
 
+import _socket
 import os
 import stat
 import sys
-from _socket import AF_UNIX, SOCK_STREAM, SOL_SOCKET, socket
+from _socket import SOCK_STREAM, SOL_SOCKET, socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+CAN_LISTEN = hasattr(_socket, "AF_UNIX")  # Windows has no such sockets, and so no watcher
 LONGEST = 16 << 20  # bytes of a message; the output of a command is far shorter
 _NAME_LIMIT = 100  # bytes of a path; the kernel takes 108, macOS 104
 _LENGTH = 4
@@ -68,7 +70,7 @@ def reach(path: str, seconds: float) -> socket:
     """Connect to the watcher that listens there; raises OSError if there is none of ours."""
     if not is_private(os.path.dirname(path)):
         raise PermissionError(path)
-    connection = socket(AF_UNIX, SOCK_STREAM)
+    connection = socket(_socket.AF_UNIX, SOCK_STREAM)
     try:
         connection.settimeout(seconds)
         connection.connect(path)

@@ -26,6 +26,7 @@ from loki_memory.mcp.server import make_server
 HOST = "127.0.0.1"
 _PATH = "/mcp"
 _TOKEN_BYTES = 32
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 _OTHERS = 0o077  # permissions of everybody but the owner
 _SECONDS_TO_FINISH = 1
 
@@ -101,8 +102,8 @@ def token(path: Path) -> str:
     try:
         if not path.is_symlink() and not path.exists():
             _make_token(path)
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-            if os.fstat(file.fileno()).st_mode & _OTHERS:
+        with open(os.open(path, os.O_RDONLY | _NOFOLLOW), "rb") as file:
+            if os.name == "posix" and os.fstat(file.fileno()).st_mode & _OTHERS:
                 raise StoreFailed(path, "users other than its owner can read it")
             found = file.read().strip()
     except OSError as error:
@@ -116,7 +117,7 @@ def _make_token(path: Path) -> None:
     """Write the token before the file gets its name: two servers that start at once share it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}-{os.getpid()}")
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600)
     try:
         with open(fd, "w", encoding="ascii") as file:
             file.write(secrets.token_urlsafe(_TOKEN_BYTES) + "\n")
