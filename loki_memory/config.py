@@ -194,6 +194,14 @@ SETTINGS = (
         stricter="lower",
     ),
     Setting(
+        "memory.include_user",
+        1,
+        "whether the user's own memory is seen from this project",
+        "decision: what holds everywhere should be said once; Lynkr has the same switch",
+        is_switch=True,
+        stricter="lower",
+    ),
+    Setting(
         "capture.scope",
         "local",
         "where episodes of sessions are kept: `project` (with the code), `local` (this machine)",

@@ -28,9 +28,11 @@ class Homes:
 
     @property
     def user(self) -> Home | None:
-        """The user's home, if it was made and is not the project itself."""
+        """The user's home, if it was made, is wanted, and is not the project itself."""
         alone = self._project.is_user or self._project.stands_alone
-        if self._user is None and not alone and (user_home() / "memory").is_dir():
+        if alone or not self._project.config.get("memory.include_user"):
+            return None
+        if self._user is None and (user_home() / "memory").is_dir():
             self._user = Home.of_user()
         return self._user
 

@@ -208,6 +208,7 @@ def test_what_does_not_fit_is_refused_by_name(name: str, wrote: str, said: str) 
 # Each setting of privacy or trust: a wide value, a strict one.
 NARROWING = [
     ("memory.enabled", True, False),
+    ("memory.include_user", True, False),
     ("capture.scope", "project", "local"),
     ("git.mode", "inline", "off"),
     ("git.mode", "inline", "branch"),

@@ -287,3 +287,14 @@ def test_what_is_unknown_everywhere_is_not_found(ws: Workspace) -> None:
     ws.remember("Mine", scope="user")
     with pytest.raises(NotFound):
         ws.get("fact-none")
+
+
+def test_the_users_memories_can_be_left_out(ws: Workspace) -> None:
+    ws.remember("Answer in British English", scope="user")
+    assert ws.recall("British English")
+    ws.home.set_config("memory.include_user", "0")
+    with Workspace.open(ws.layout.root) as again:
+        assert not again.recall("British English")
+        assert again.list() == []
+        again.remember("Answer in short sentences", scope="user")
+        assert again.list() == []
