@@ -16,8 +16,9 @@ from loki_memory.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
-# How many promises each system makes: Loki Mode, Lore, claude-flow, Lynkr.
-PROMISES = {"K": 39, "L": 26, "C": 19, "Y": 21}
+# How many promises each system makes: Loki Mode, Lore, claude-flow, Lynkr; then the design's own,
+# and those that the lists of the four leave out.
+PROMISES = {"K": 39, "L": 26, "C": 19, "Y": 21, "D": 8, "S": 24}
 IDS = [f"{letter}{n}" for letter, last in PROMISES.items() for n in range(1, last + 1)]
 STATES = ["kept", "kept differently", "partly", "not yet"]
 COUNTS = re.compile(r"\*\*(\d+) kept, (\d+) kept differently, (\d+) partly, (\d+) not yet\*\*")
