@@ -38,3 +38,13 @@ def test_a_traversal_reaches_all_that_stands_below(topic: Workspace) -> None:
 def test_a_topic_that_is_not_there_is_said(topic: Workspace) -> None:
     with pytest.raises(NotFound):
         topic.browse.explore("billing")
+
+
+def test_every_topic_that_is_listed_can_be_explored(topic: Workspace) -> None:
+    topic.remember("The API listens on 8080", category="ports")
+    topic.record({"goal": "Add the ports page"})
+    listed = topic.browse.topics(budget=1000).topics
+    assert len(listed) > 2
+    for found in listed:
+        explored = topic.browse.explore(found.title if ":" in found.id else found.id)
+        assert len(explored.children) + (":" not in found.id) == found.memories, found.title

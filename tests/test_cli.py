@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from conftest import LATE, put_into_git
 
 from loki_memory import Workspace
@@ -836,3 +837,19 @@ def test_continuity_follows_every_command_that_changes_memory(tmp_path: Path) ->
     before = path.read_bytes()
     run(tmp_path, "consolidate", "--plan")
     assert path.read_bytes() == before
+
+
+def test_ids_are_completed(ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = ws.remember("Deploys need two reviewers")
+    ws.flush()
+    monkeypatch.chdir(project)
+    completer = ShellComplete(cli, {}, "loki-mem", "_LOKI_MEM_COMPLETE")
+    for words in (["show"], ["-C", str(project), "forget"]):
+        found = completer.get_completions(words, stored.id[:6])
+        assert [item.value for item in found] == [stored.id]
+    assert completer.get_completions(["-C", os.devnull, "show"], "fact") == []
+
+
+def test_status_names_the_memory_above(project: Path) -> None:
+    with Workspace.init(project), Workspace.init(project / "packages" / "api") as inner:
+        assert inner.status().above == str(project)

@@ -157,15 +157,20 @@ class Browse:
         return {"text": draw, "dot": dot, "mermaid": mermaid}[form](graph)
 
     def explore(self, topic: str, depth: int = 2) -> Branch:
-        """A topic, by its id or its category, with what stands below it, down to a depth.
+        """A topic, by its id or as `topics` names it, with what stands below it, down to a depth.
 
         >>> ws.browse.explore("queue", depth=1).children  # doctest: +SKIP
         """
-        from loki_memory.browse.topics import branch
+        from loki_memory.browse.topics import branch, listed_topic
         from loki_memory.index.queries import topic_named
 
         self._workspace.home.ensure("read")
-        memory_id = topic_named(self._workspace.index, topic) or self._workspace.resolve(topic)
+        memory_id = topic_named(self._workspace.index, topic)
+        for home in self._workspace.homes.fresh() if not memory_id else ():
+            found = home.answer(partial(listed_topic, home.index, topic))
+            if found is not None:
+                return found
+        memory_id = memory_id or self._workspace.resolve(topic)
         return branch(self._workspace.homes.up_to_date(memory_id).index, memory_id, depth)
 
     def subtree(self, topic: str) -> list[str]:

@@ -38,6 +38,7 @@ class Status(NamedTuple):
     local: str
     trusted: bool  # whether agents are told of it unasked on this machine
     unreviewed: int  # memories of a branch that nobody reviewed, which are not told
+    above: str  # a folder above this one that has memory of its own; empty if there is none
     capture: str  # why sessions are not captured; empty if they are
     next: list[str]
 
@@ -64,9 +65,18 @@ def status(workspace: Workspace) -> Status:
         local=str(place.local),
         trusted=workspace.home.trust().is_trusted,
         unreviewed=workspace.history.unreviewed_count(),
+        above=_above(place.root),
         capture=why_off(workspace),
         next=steps,
     )
+
+
+def _above(root: Path) -> str:
+    """The workspace around this one, whose memory is not seen here: each project has its own."""
+    from loki_memory.home.place import workspace_above
+
+    found = workspace_above(root)
+    return str(found) if found else ""
 
 
 def _is_in_git(root: Path) -> bool:

@@ -64,12 +64,16 @@ def topics(index: Index) -> list[Topic]:
 
 def grouped(members: Iterable[TopicMember]) -> list[Topic]:
     """Members by their topic; a topic that is a memory still lacks its title."""
+    return [_topic(name, group) for name, group in _groups(members).items()]
+
+
+def _groups(members: Iterable[TopicMember]) -> dict[str, list[TopicMember]]:
     known = {member.id: member for member in members}
     parents = {member.parent for member in known.values() if member.parent in known}
     groups: dict[str, list[TopicMember]] = {}
     for member in known.values():
         groups.setdefault(_topic_of(member, known, parents), []).append(member)
-    return [_topic(name, group) for name, group in groups.items()]
+    return groups
 
 
 def _topic_of(member: TopicMember, known: dict[str, TopicMember], parents: set[str]) -> str:
@@ -97,6 +101,23 @@ def _topic(name: str, group: list[TopicMember]) -> Topic:
         tokens=sum(member.tokens for member in group),
         last=max(member.day for member in group),
     )
+
+
+def listed_topic(index: Index, name: str) -> Branch | None:
+    """The memories of a category or a kind, by the name under which `topics` lists it."""
+    wanted = name.casefold()
+    for topic_id, members in _groups(queries.topic_members(index)).items():
+        title = _topic(topic_id, members).title
+        if ":" in topic_id and wanted in {topic_id.casefold(), title.casefold()}:
+            return _listed_branch(index, topic_id, title, members)
+    return None
+
+
+def _listed_branch(index: Index, topic_id: str, title: str, members: list[TopicMember]) -> Branch:
+    titles = queries.titles(index, [member.id for member in members])
+    newest = sorted(members, key=lambda member: (member.day, member.id), reverse=True)
+    children = [Branch(m.id, m.kind, titles.get(m.id) or m.id, 0, []) for m in newest]
+    return Branch(topic_id, "topic", title, len(children), children)
 
 
 def overview(found: Iterable[Topic], budget: int) -> Topics:

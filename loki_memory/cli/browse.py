@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.browse import DRAWINGS, TIMELINE_BUDGET, TOPICS_BUDGET, WAYS
-from loki_memory.cli.common import Session, command
+from loki_memory.cli.common import Session, command, id_argument
 from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, table
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def _print_topics(found: Topics) -> None:
     more = f"and {plural(found.more, 'more topic')}; " if found.more else ""
     number = plural(found.total_memories, "memory")
     say(click.style(f"{more}{number} in all, {found.total_tokens:,} tokens (estimated)", dim=True))
+    note("next: `loki-mem explore TOPIC` opens one, by its id or its name")
 
 
 @command("timeline")
@@ -116,7 +117,7 @@ def _print_timeline(found: Timeline) -> None:
 
 
 @command("graph")
-@click.argument("memory", metavar="ID")
+@id_argument
 @click.option(
     "--depth", type=click.IntRange(1, 3), default=1, show_default=True, help="Links to follow."
 )
@@ -156,7 +157,7 @@ def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
 def explore_command(session: Session, memory: str, depth: int) -> None:
     """Draw a topic with everything below it.
 
-    TOPIC is the id of a memory, or a category that has a topic.
+    TOPIC is the id of a memory, or a category or kind as `loki-mem topics` names it.
 
     \b
     Example:
@@ -179,7 +180,7 @@ def _print_branch(branch: Branch, lead: str = "", own: str = "") -> None:
 
 
 @command("traverse")
-@click.argument("memory", metavar="ID")
+@id_argument
 @click.argument("way", type=click.Choice(WAYS))
 def traverse_command(session: Session, memory: str, way: str) -> None:
     """List a memory's parent, children or linked memories.
@@ -204,7 +205,7 @@ def _print_found(found: Sequence[Summary]) -> None:
 
 
 @command("feedback")
-@click.argument("memory", metavar="ID")
+@id_argument
 @click.option("--helpful", "answer", flag_value="helpful", help="It helped.")
 @click.option("--unhelpful", "answer", flag_value="unhelpful", help="It did not.")
 @click.option("--episode", metavar="EPISODE", help="The episode in question.")

@@ -123,6 +123,19 @@ def _is_utf8(word: str) -> bool:
     return True
 
 
+def _complete_id(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's signature
+    """The ids that begin as what was typed, for the shell's completion."""
+    try:
+        with Workspace.open(ctx.find_root().params.get("directory")) as workspace:
+            homes = workspace.homes.fresh()
+            return [name for home in homes for name in home.index.ids_starting(incomplete)]
+    except LokiMemoryError:
+        return []
+
+
+id_argument = click.argument("memory", metavar="ID", shell_complete=_complete_id)
+
+
 def standard_input() -> bytes:
     """Read all of standard input; nothing if it is closed."""
     return sys.stdin.buffer.read() if sys.stdin is not None else b""

@@ -156,16 +156,27 @@ def coloured_status(status: str) -> str:
     return click.style(f"({status})", fg=_STATUS_COLOURS.get(status))
 
 
+def page(text: str) -> None:
+    """Print through a pager if the terminal is too small for the text."""
+    if sys.stdout.isatty() and text.count("\n") >= os.get_terminal_size(sys.stdout.fileno()).lines:
+        click.echo_via_pager(f"{text}\n", color=click.get_current_context().color)
+    else:
+        say(text)
+
+
 def table(rows: Sequence[Sequence[str]], styles: Mapping[int, str] | None = None) -> None:
     """Print columns that line up; the last one may have any length."""
-    if not rows:
-        return
+    if rows:
+        page("\n".join(_aligned(rows, styles or {})))
+
+
+def _aligned(rows: Sequence[Sequence[str]], styles: Mapping[int, str]) -> Iterator[str]:
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]) - 1)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        for column, colour in (styles or {}).items():
+        for column, colour in styles.items():
             cells[column] = click.style(cells[column], fg=colour)
-        click.echo("  ".join([*cells, row[-1]]).rstrip())
+        yield "  ".join([*cells, row[-1]]).rstrip()
 
 
 def plural(number: int, noun: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import click
 
-from loki_memory.cli.common import Session, command
+from loki_memory.cli.common import Session, command, id_argument
 from loki_memory.cli.output import (
     bullets,
     coloured_status,
@@ -105,6 +105,9 @@ def _print_status(found: Status) -> None:
         say("            (`loki-mem export --local FILE` takes them along)")
     if not found.local.startswith(found.workspace):
         say(f"  local     {safe(found.local)}")
+    if found.above:
+        say(f"  above     {safe(found.above)} has memory of its own, not shown here:")
+        say(f"            loki-mem list --project {safe(found.above)}")
     where = "tracked with the project in git" if found.git else "a plain folder, without git"
     say(f"  history   {where}")
     if found.trusted:
@@ -124,7 +127,7 @@ def _print_status(found: Status) -> None:
 
 
 @command("show")
-@click.argument("memory", metavar="ID")
+@id_argument
 def show_command(session: Session, memory: str) -> None:
     """Show all of a memory, its evidence and what refers to it.
 

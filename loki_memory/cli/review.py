@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, one_line, plural, print_json, remarks, say
+from loki_memory.cli.output import note, one_line, page, plural, print_json, remarks, say
 from loki_memory.models.hidden_characters import revealed
 from loki_memory.workspace import Workspace
 
@@ -201,7 +200,7 @@ def _show(session: Session, form: str, found: Review, lines: Callable[[], Iterat
 
         say(markdown_of(found).rstrip("\n"))
     else:
-        _page("\n".join(lines()))
+        page("\n".join(lines()))
 
 
 def _output(found: Review) -> ReviewOutput:
@@ -215,14 +214,6 @@ def _output(found: Review) -> ReviewOutput:
         records=list(found.records),
         files=list(found.files),
     )
-
-
-def _page(text: str) -> None:
-    """Print through a pager if the terminal is too small for the text."""
-    if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines:
-        click.echo_via_pager(f"{text}\n", color=click.get_current_context().color)
-    else:
-        say(text)
 
 
 def _lines(found: Review, *, every: bool) -> Iterator[str]:

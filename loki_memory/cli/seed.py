@@ -56,7 +56,8 @@ def _show_unopened(session: Session) -> None:
 
     found = seed_plan(Path(session.directory or "."))
     session.show(found, lambda: print_plan(found))
-    note("there is no memory here yet; `loki-mem init --seed` makes one with these lines")
+    makes = "makes one with these lines" if found.lines else "makes one"
+    note(f"there is no memory here yet; `loki-mem init --seed` {makes}")
 
 
 def run_seed(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loki_memory.cli.common import Session, command
+from loki_memory.cli.common import Session, command, id_argument
 from loki_memory.cli.output import one_line, remarks, safe, say
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _SCOPES = click.Choice(["project", "local", "user"])
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     scope = click.option("--scope", type=_SCOPES, help="Its scope there.")
     to = click.option("--to", metavar="DIR", help="The workspace of another folder.")
-    return click.argument("memory", metavar="ID")(to(scope(function)))
+    return id_argument(to(scope(function)))
 
 
 @command("copy")

@@ -13,6 +13,7 @@ from loki_memory.cli.common import (
     StoredRecord,
     command,
     finish_writing,
+    id_argument,
     standard_input,
     stored_record,
 )
@@ -312,7 +313,7 @@ def supersede_command(session: Session, old: str, new: str) -> None:
 
 
 @command("correct")
-@click.argument("memory", metavar="ID")
+@id_argument
 @click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE…")
 def correct_command(session: Session, memory: str, fields: tuple[str, ...]) -> None:
     """Change fields of a memory. VALUE is read as JSON, or as text if it is not JSON.
@@ -344,7 +345,7 @@ def _fields(given: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
 
 
 @command("reject")
-@click.argument("memory", metavar="ID")
+@id_argument
 @click.option("--why", default="", help="The reason, shown to whoever tries to store it again.")
 def reject_command(session: Session, memory: str, why: str) -> None:
     """Reject what a memory says, permanently.
@@ -362,7 +363,7 @@ def reject_command(session: Session, memory: str, why: str) -> None:
 
 
 @command("forget")
-@click.argument("memory", metavar="ID")
+@id_argument
 @click.option("--why", default="", help="The reason, kept on this machine only.")
 def forget_command(session: Session, memory: str, why: str) -> None:
     """Remove a memory, and whatever was derived from it alone.
@@ -387,7 +388,7 @@ def forget_command(session: Session, memory: str, why: str) -> None:
 
 
 @command("restore")
-@click.argument("memory", metavar="ID")
+@id_argument
 def restore_command(session: Session, memory: str) -> None:
     """Undo an archive, a forget or a reject.
 
@@ -406,7 +407,7 @@ def restore_command(session: Session, memory: str) -> None:
 
 
 @command("archive")
-@click.argument("memory", metavar="ID")
+@id_argument
 def archive_command(session: Session, memory: str) -> None:
     """Take a memory out of the index and the views, but keep its file.
 
@@ -425,7 +426,7 @@ def archive_command(session: Session, memory: str) -> None:
 
 
 @command("pin")
-@click.argument("memory", metavar="ID")
+@id_argument
 @click.option("--off", is_flag=True, help="Unpin it.")
 def pin_command(session: Session, memory: str, off: bool) -> None:
     """Keep a memory from being forgotten because of its age.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loki_memory.config import Config
 from loki_memory.config_file import load
-from loki_memory.errors import LokiMemoryError, NotAFolder, NotAProject
+from loki_memory.errors import LokiMemoryError, NotAFolder, NotAProject, NotAWorkspace
 from loki_memory.files import workspace_trust, zones
 from loki_memory.files.layout import (
     LOCAL,
@@ -61,6 +61,13 @@ def found_layout(path: str | os.PathLike[str] | None) -> Layout:
     if not start.is_dir():
         raise NotAFolder(start)
     return opened_layout(find_workspace(start, (user_home().parent, Path.home())))
+
+
+def workspace_above(root: Path) -> Path | None:
+    """The next workspace above a workspace; None if there is none."""
+    with suppress(NotAWorkspace):
+        return find_workspace(root.parent, (user_home().parent, Path.home()))
+    return None
 
 
 def new_layout(path: str | os.PathLike[str], *, adopt_local: bool) -> Layout:
