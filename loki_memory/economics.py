@@ -1,7 +1,7 @@
-"""The cost and savings of reading memory, in tokens, computed from the journal's lines.
+"""The cost of memory, in tokens: what was really sent, as the journal noted it line by line.
 
-Tokens are estimated as bytes / 4. Nothing else is: the cost without recall is the size of the
-store at each recall, as the journal noted it then.
+Tokens are estimated as bytes / 4, of the lines that were printed or told. What reading everything
+would have cost is no saving, because nobody would read everything; it is not claimed here.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 _ENOUGH = 10  # recalls; fewer say nothing about a habit
-# The bars of Loki Mode's documents: parts of a whole reading, numbers for each recall, tokens.
-_LONG_BODIES, _LITTLE_SAVED = 0.15, 0.5
-_MANY_OPENS, _MANY_TOKENS = 3, 200
-_HARDLY_ANYTHING = 1000
+_MANY_OPENS, _MANY_TOKENS = 3, 200  # for each recall, as in Loki Mode's documents
+_ASKED = "recall"  # the surface of somebody who asked; the others tell unasked
+
+
+class Sent(NamedTuple):
+    """The lines that one surface sent: hooks, context, continuity, recall."""
+
+    surface: str
+    times: int
+    tokens: int
 
 
 class Economics(NamedTuple):
-    """The balance of reading memory.
+    """The cost of memory for its readers."""
 
-    `available` is the size of the store at the last recall. `whole` is the cost of the same recalls
-    if each had read the whole store as it was then; `saved` is `whole` less all that was offered
-    and opened.
-    """
-
-    recalls: int
+    recalls: int  # times that memory was asked or told something
     opens: int
-    offered: int
-    opened: int
-    available: int
-    whole: int
-    saved: int
+    offered: int  # tokens of the lines that were sent
+    opened: int  # tokens of the memories that were then read whole
+    sent: list[Sent]  # by surface, the costliest first
     ratio: float  # opened / offered
     outcomes: dict[str, int]
     advice: list[str]
@@ -80,55 +79,39 @@ def _sum(a: Total | None, b: Total) -> Total:
 def economics(
     lines: list[Any], first: str, opens: int, opened: int, outcomes: dict[str, int]
 ) -> Economics:
-    """The balance from the day `first` on; the caller gives the sums of what was opened."""
-    shown = [total for total in totals(lines) if total.day >= first]
-    recalls, offered, whole = _sums(shown)
+    """The cost from the day `first` on; the caller gives the sums of what was opened."""
+    sent = _by_surface(total for total in totals(lines) if total.day >= first)
+    recalls, offered = sum(entry.times for entry in sent), sum(entry.tokens for entry in sent)
     return Economics(
         recalls=recalls,
         opens=opens,
         offered=offered,
         opened=opened,
-        available=_available(lines),
-        whole=whole,
-        saved=whole - offered - opened,
+        sent=sent,
         ratio=round(opened / offered, 3) if offered else 0.0,
         outcomes=dict(sorted(outcomes.items())),
-        advice=_advice(shown, opens, opened),
+        advice=_advice(sent, opens),
     )
 
 
-def _sums(shown: Iterable[Total]) -> tuple[int, int, int]:
-    """Recalls, tokens offered, tokens of a whole reading."""
-    found = list(shown)
-    return (
-        sum(total.recalls for total in found),
-        sum(total.offered for total in found),
-        sum(total.whole for total in found),
-    )
+def _by_surface(shown: Iterable[Total]) -> list[Sent]:
+    sums: dict[str, Sent] = {}
+    for total in shown:
+        known = sums.get(total.surface, Sent(total.surface, 0, 0))
+        sums[total.surface] = known._replace(
+            times=known.times + total.recalls, tokens=known.tokens + total.offered
+        )
+    return sorted(sums.values(), key=lambda entry: (-entry.tokens, entry.surface))
 
 
-def _available(lines: list[Any]) -> int:
-    """The size of the store when it was last counted."""
-    counts = (line.get("available") for line in reversed(lines))
-    return next((count for count in counts if isinstance(count, int) and count), 0)
-
-
-def _advice(shown: list[Total], opens: int, opened: int) -> list[str]:
-    """Sentences that the numbers support; none before there are enough of them."""
-    recalls, offered, whole = _sums(shown)
-    if recalls < _ENOUGH or whole == offered:  # the size of the store is unknown
+def _advice(sent: Iterable[Sent], opens: int) -> list[str]:
+    """Sentences that the numbers support; none before somebody has asked often enough."""
+    asked = next((entry for entry in sent if entry.surface == _ASKED), None)
+    if asked is None or asked.times < _ENOUGH:
         return []
-    saved = whole - offered - opened
-    searched, found, _ = _sums(total for total in shown if total.surface == "recall")
     advice = []
-    if opened > _LONG_BODIES * whole:
-        advice.append("What was opened is over 15 % of a whole reading: keep memories shorter.")
-    if saved < _LITTLE_SAVED * whole:
-        advice.append("Less than half of a whole reading was saved: recall fewer at a time (-k).")
-    if opens > _MANY_OPENS * recalls:
+    if opens > _MANY_OPENS * asked.times:
         advice.append("More than 3 memories are opened for each recall: ask narrower questions.")
-    if found > _MANY_TOKENS * searched:
+    if asked.tokens > _MANY_TOKENS * asked.times:
         advice.append("A recall offers over 200 tokens: give it a --budget.")
-    if saved < _HARDLY_ANYTHING:
-        advice.append("Less than 1,000 tokens were saved in all: this store can be read whole.")
     return advice

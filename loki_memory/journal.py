@@ -164,7 +164,7 @@ class Journal:
         return [*_lines(_tail(self._shown)), *_lines(_tail(self._uses))]
 
     def economics(self, since: str | None = None) -> Economics:
-        """Sum what was offered, opened and saved; `since` counts from that day on."""
+        """Sum what was sent and opened; `since` counts from that day on."""
         from loki_memory.economics import economics
 
         first, opened = (since or "")[:10], _Day()

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loki_memory import journal as module
+from loki_memory.economics import Sent
 from loki_memory.files.lock import locked
 from loki_memory.journal import Journal, Uses
 
@@ -456,23 +457,15 @@ def test_text_that_is_no_unicode_is_written_all_the_same(journal: Journal) -> No
 # -- economics -----------------------------------------------------------------------------------
 
 
-def test_savings_are_what_a_whole_reading_would_have_cost_less_what_was_read(
-    journal: Journal,
-) -> None:
-    _show(journal, tokens=40, available=1000)
-    _show(journal, tokens=60, available=1200)
+def test_economics_count_what_was_sent_on_each_occasion(journal: Journal) -> None:
+    _show(journal, tokens=40)
+    _show(journal, tokens=60)
+    _show(journal, tokens=300, surface="hook:SessionStart")
     _open(journal)
     found = journal.economics()
-    assert found[:4] == (2, 1, 100, 10)
-    assert (found.available, found.whole, found.saved, found.ratio) == (1200, 2200, 2090, 0.1)
-    assert found.advice == []
-
-
-def test_where_nobody_counted_the_store_nothing_is_saved(journal: Journal) -> None:
-    for _ in range(20):
-        _show(journal, tokens=40, available=0)
-    found = journal.economics()
-    assert (found.whole, found.saved, found.advice) == (800, 0, [])
+    assert found[:4] == (3, 1, 400, 10)
+    assert found.sent == [Sent("hook:SessionStart", 1, 300), Sent("recall", 2, 100)]
+    assert (found.ratio, found.advice) == (0.025, [])
 
 
 def test_economics_since_a_day(journal: Journal) -> None:
@@ -486,22 +479,20 @@ def test_economics_since_a_day(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "available", "bodies", "surface", "words"),
+    ("tokens", "bodies", "surface", "words"),
     [
-        (10, 10_000, [], "recall", []),
-        (10, 10_000, [2_000], "recall", ["over 15 %"]),
-        (10, 10_000, [1, 1, 1, 1], "recall", ["More than 3"]),
-        (300, 10_000, [], "recall", ["over 200 tokens"]),
-        (300, 10_000, [], "continuity", []),
-        (60, 100, [], "recall", ["Less than half", "Less than 1,000"]),
+        (10, [], "recall", []),
+        (10, [1, 1, 1, 1], "recall", ["More than 3"]),
+        (300, [], "recall", ["over 200 tokens"]),
+        (300, [], "continuity", []),
     ],
 )
 def test_advice_is_given_where_the_numbers_support_it(
-    journal: Journal, tokens: int, available: int, bodies: list[int], surface: str, words: list[str]
+    journal: Journal, tokens: int, bodies: list[int], surface: str, words: list[str]
 ) -> None:
     for _ in range(10):
         assert journal.economics().advice == []  # nine recalls are no habit
-        _show(journal, tokens=tokens, available=available, surface=surface)
+        _show(journal, tokens=tokens, surface=surface)
         for body in bodies:
             journal.opened("sem-1", body, session=None, now=NOW)
     advice = journal.economics().advice

@@ -55,7 +55,7 @@ class Browse:
         return brought_memories(self._workspace)
 
     def economics(self, since: str | None = None) -> Economics:
-        """Count from the journal what reading memory here has cost and saved, in tokens."""
+        """Count from the journal what memory has sent here, in tokens, by occasion."""
         return self._workspace.journal.economics(check_filters(None, None, since))
 
     def topics(self, budget: int = TOPICS_BUDGET) -> Topics:

@@ -285,7 +285,9 @@ def learnings_command(session: Session, since: str | None, limit: int | None) ->
 
 
 @command("stats")
-@click.option("--economics", is_flag=True, help="Show the tokens that memory has cost and saved.")
+@click.option(
+    "--economics", is_flag=True, help="Show the tokens that memory has sent, by occasion."
+)
 @click.option("--since", metavar="DATE", help="With --economics: from that day on.")
 def stats_command(session: Session, economics: bool, since: str | None) -> None:
     """Count the memories: by kind, status, scope, origin, agent, outcome and day.
@@ -306,10 +308,12 @@ def stats_command(session: Session, economics: bool, since: str | None) -> None:
 
 def _print_economics(spent: Economics) -> None:
     """Print sums over the journal; only the tokens are an estimate, bytes / 4."""
-    say(f"offered  {spent.offered:,} tokens in {plural(spent.recalls, 'recall')}")
+    for entry in spent.sent:
+        times = plural(entry.times, "time")
+        say(f"sent     {entry.tokens:,} tokens by {safe(entry.surface)}, {times}")
+    if not spent.sent:
+        say("sent     nothing yet")
     say(f"opened   {spent.opened:,} tokens of {plural(spent.opens, 'memory')}")
-    if spent.recalls:
-        say(f"saved    {spent.saved:,} of {spent.whole:,} tokens that reading everything takes")
     for outcome, number in spent.outcomes.items():
         say(f"{safe(outcome).ljust(7)}  {plural(number, 'task')}")
     for sentence in spent.advice:
