@@ -40,6 +40,8 @@ def audit_command(
     """
     found = audit_of(path, source or "") if path else _own(session)
     session.show(found, lambda: _print(found, None if everything else _WORST))
+    if path and found.junk and not session.json:
+        note("the ids are those that its memories would have after `loki-mem import`")
 
 
 def _own(session: Session) -> Audit:
