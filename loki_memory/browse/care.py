@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from loki_memory.browse.audit import Audit
     from loki_memory.browse.doctor import Diagnosis, Verdict
     from loki_memory.browse.purge import Purged
@@ -50,14 +52,18 @@ class Care:
         well = found.well and all(finding.verdict == "ok" for finding in added)
         return found._replace(well=well, findings=[*found.findings, *added])
 
-    def audit(self) -> Audit:
+    def audit(self, *, of: Path | None = None, repeats: int = 0) -> Audit:
         """Count the memories that are junk or contradict each other, by class, with examples.
+
+        `of` is where the memory of another system lies that was imported here; `repeats` counts
+        the entries that were exact copies of others.
 
         >>> ws.care.audit().rate  # doctest: +SKIP
         """
-        from loki_memory.browse.audit import audit
+        from loki_memory.browse.audit import audit, project_around
 
-        return audit(self._workspace, self._workspace.layout.root)
+        root = project_around(of) if of else self._workspace.layout.root
+        return audit(self._workspace, root, repeats=repeats)
 
     def put_back(self, record: Memory) -> Memory:
         """Undo a change: give a memory the content that it had when it was read."""

@@ -54,13 +54,12 @@ def _own(session: Session) -> Audit:
 
 def audit_of(path: Path, source: str) -> Audit:
     """Audit the memory of another system: import it into a folder that is then deleted."""
-    from loki_memory.browse.audit import audit, project_around
     from loki_memory.workspace import Workspace
 
     path = path.resolve()
     with tempfile.TemporaryDirectory() as folder, Workspace.init(Path(folder)) as aside:
         taken = aside.interop.import_memory(source, path, every_project=True)
-        return audit(aside, project_around(path), repeats=taken.known)
+        return aside.care.audit(of=path, repeats=taken.known)
 
 
 def _print(found: Audit, most: int | None) -> None:
