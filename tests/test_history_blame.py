@@ -269,3 +269,23 @@ def test_memory_on_a_branch_of_its_own_has_its_history_there(ws: Workspace) -> N
     assert ws.history.diff().shifts == []
     assert [hit.title for hit in ws.recall("handlers", as_of="HEAD")] == ["Handlers return text"]
     assert [hit.title for hit in ws.recall("handlers", as_of=first)] == ["Handlers return numbers"]
+
+
+def test_blame_answers_for_a_lesson_of_this_machine_alone(ws: Workspace) -> None:
+    commit(ws.layout.root, "begin")
+    ws.record({**met("Add the list endpoint", 6, "s1"), "scope": "local", "captured": True})
+    ws.consolidate()
+    found = blame(ws, ws.history.candidates().shifts[0].id)
+    assert [source.goal for source in found.sources] == ["Add the list endpoint"]
+    assert found.steps == []
+
+
+def test_blame_of_a_memory_that_came_with_thousands_of_others(ws: Workspace) -> None:
+    kept = ws.remember("Service 0 listens on a port")
+    facts = ws.layout.memory / "semantic" / "facts"
+    for number in range(501):
+        text = f'{{"id": "fact-{number:010}", "statement": "Fact {number}"}}'
+        (facts / f"fact-{number:010}.json").write_text(text, encoding="utf-8")
+    first = commit(ws.layout.root, "import")
+    steps = blame(ws, kept.id).steps
+    assert [(step.commit, [s.what for s in step.shifts]) for step in steps] == [(first, ["added"])]

@@ -246,7 +246,7 @@ class Browse:
 
         since = check_filters(wanted.get("kind") or None, None, wanted.get("since") or None)
         asked = BeliefFilter(**{**wanted, "since": since or ""})
-        homes = self._workspace.homes.fresh()
+        homes = self._workspace.homes.fresh("folders")
         found = [home.answer(partial(belief_list, home.index, asked, most)) for home in homes]
         lines = sorted((line for part in found for line in part.lines), key=lambda line: line.id)
         lines.sort(key=lambda line: line.at, reverse=True)
@@ -257,7 +257,7 @@ class Browse:
         from loki_memory.index.belief_list import BeliefFilter, belief_ids
 
         asked = BeliefFilter(**wanted)
-        homes = self._workspace.homes.fresh()
+        homes = self._workspace.homes.fresh("folders")
         found = (home.answer(partial(belief_ids, home.index, asked)) for home in homes)
         return set[str]().union(*found)
 
@@ -265,7 +265,7 @@ class Browse:
         """The categories of live beliefs, the largest first."""
         from loki_memory.index.belief_list import categories
 
-        homes = self._workspace.homes.fresh()
+        homes = self._workspace.homes.fresh("folders")
         found = (home.answer(partial(categories, home.index, most)) for home in homes)
         return list(dict.fromkeys(name for names in found for name in names))
 

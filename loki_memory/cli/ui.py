@@ -13,6 +13,7 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import print_json, say
 
 if TYPE_CHECKING:
+    from loki_memory.ui.page import UiSite
     from loki_memory.workspace import Workspace
 
 _ANY_PORT, _LAST_PORT = 0, 65_535
@@ -58,9 +59,15 @@ def ui_command(session: Session, port: int, no_open: bool, read_only: bool) -> N
         number = listening.getsockname()[1]
         site = make_site(workspace, number, read_only=read_only, watcher_state=state)
         with _file_events(workspace) as wait:
-            site.broadcast.follow(wait)
+            site.broadcast.follow(lambda: wait() and _take_in(site))
             _announce(session, UiAddress(site.secrets.link(), number), opens=not no_open)
             serve(site, listening)
+
+
+def _take_in(site: UiSite) -> bool:
+    """Read what changed, in the thread of the pages, so that they show it."""
+    site.worker.submit(site.workspace.home.ensure, "read").result()
+    return True
 
 
 def _announce(session: Session, address: UiAddress, *, opens: bool) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 MEMORY = ("",)  # all of the memory folder
+_IMPORT = 500  # files in one commit: more than a session changes
 
 
 class BlameSource(NamedTuple):
@@ -208,7 +209,8 @@ def log(
     if memory_id is None:
         return [step(repo, commit) for commit in repo.commits(None, MEMORY)[:limit]]
     path = _path_of(workspace, memory_id)
-    steps = (step(repo, commit, memory_id) for commit in repo.commits(None, [path, ARCHIVE + path]))
+    places = (path, ARCHIVE + path)
+    steps = (step(repo, commit, memory_id, places) for commit in repo.commits(None, places))
     return [step for step in steps if step.shifts][:limit]
 
 
@@ -219,10 +221,18 @@ def _path_of(workspace: Workspace, memory_id: str) -> str:
     return path
 
 
-def step(repo: Repository, commit: Commit, only: str | None = None) -> BlameStep:
-    """Describe the changes of a commit to memory, or to one memory."""
+def step(
+    repo: Repository, commit: Commit, only: str | None = None, places: Sequence[str] = ()
+) -> BlameStep:
+    """Describe the changes of a commit to memory, or to one memory at these places.
+
+    Of an import of thousands, only the files of that memory are read.
+    """
     agent, run = commit.trailers.get("Loki-Agent", ""), commit.trailers.get("Loki-Run", "")
-    found = _shifts(repo, edits(repo, commit), only)
+    changed = edits(repo, commit)
+    if places and len(changed) > _IMPORT:
+        changed = [edit for edit in changed if edit.path in places]
+    found = _shifts(repo, changed, only)
     return BlameStep(commit.id, commit.at, commit.author, agent, run, commit.subject, found)
 
 

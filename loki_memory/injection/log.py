@@ -77,6 +77,6 @@ def _injection(line: Any) -> Injection | None:
 def _titles(workspace: Workspace, ids: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for home in workspace.homes:
-        home.ensure("read")
+        home.ensure("folders")
         found |= titles(home.index, sorted(ids))
     return found

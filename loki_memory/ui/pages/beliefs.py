@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _PAGE = 50  # beliefs on one page
 _HITS = 30  # of a search: what comes later is hardly about the question
+_FAINT, _FAINTER = 0.05, 0.2  # a score, and a share of the best, as `loki-mem recall` has them
 _KINDS = ("pattern", "anti-pattern", "fact")
 _AGES = {"7": "a week", "30": "a month", "90": "three months", "365": "a year"}
 _CONFIDENCES = ("0.5", "0.7", "0.8", "0.9")
@@ -45,6 +46,7 @@ class ListedBelief(NamedTuple):
     why: tuple[str, ...] = ()
     remedy: str = ""
     parts: tuple[ScorePart, ...] = ()
+    is_faint: bool = False  # hardly about the question
     marks: tuple[str, ...] = ()  # the cited code has changed, edited by hand, not reviewed
 
 
@@ -99,9 +101,10 @@ def _search(workspace: Workspace, query: BeliefQuery) -> BeliefsPage:
     options = {"kinds": kinds, "scope": query.scope or None, "status": status}
     found, parts = workspace.browse.search(query.q, _HITS, **options)
     largest = max((value for made_of in parts for value in made_of.values()), default=0.0) or 1.0
+    least = min(_FAINT, _FAINTER * found[0].score) if found else 0.0
     allowed = _allowed(workspace, query)
     hits = [
-        _hit(hit, made_of, largest)
+        _hit(hit, made_of, largest)._replace(is_faint=hit.score < least)
         for hit, made_of in zip(found, parts, strict=False)
         if allowed is None or hit.id in allowed
     ]
