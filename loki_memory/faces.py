@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from loki_memory.browse.care import Care
     from loki_memory.history import History
     from loki_memory.ingest import Sessions
+    from loki_memory.injection import Injector
     from loki_memory.interop import Interop, Skills
     from loki_memory.team import Team
     from loki_memory.workspace import Workspace
@@ -64,3 +65,10 @@ def sessions(workspace: Workspace) -> Sessions:
     from loki_memory.ingest import Sessions
 
     return Sessions(workspace)
+
+
+def injection(workspace: Workspace) -> Injector:
+    """The lines that an agent is told unasked: brief, hints, lessons at an error."""
+    from loki_memory.injection import Injector
+
+    return Injector(workspace)

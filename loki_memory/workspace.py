@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write reco
     from loki_memory.index.index import Index
     from loki_memory.ingest.run import Ingested
     from loki_memory.injection.context import TaskContext
-    from loki_memory.journal import Journal
     from loki_memory.models import Episode, Link, Memory, Tombstone
     from loki_memory.recall.result import Recollections
     from loki_memory.sync import Changes, Progress
@@ -145,11 +144,6 @@ class Workspace:
         """The index of the memory files as it is, without a look at the files."""
         return self.home.index
 
-    @property
-    def journal(self) -> Journal:
-        """The memories that were shown, opened and found helpful on this machine."""
-        return self.home.journal
-
     def now(self) -> str:
         """The present moment. LOKI_NOW replaces it, for runs that must be repeatable."""
         return self.home.now()
@@ -163,6 +157,7 @@ class Workspace:
     browse = cached_property(faces.browse)
     care = cached_property(faces.care)
     sessions = cached_property(faces.sessions)
+    injection = cached_property(faces.injection)
 
     # -- writing -------------------------------------------------------------------------------
 

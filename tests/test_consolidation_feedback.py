@@ -186,10 +186,10 @@ def test_of_very_many_the_judged_the_opened_and_the_latest_are_named(
     ws: Workspace, clock: Clock
 ) -> None:
     names = [note(ws, f"Restart machine number {n} before the load tests") for n in range(26)]
-    ws.journal.shown([(names[0], 9)], surface="recall", query="", session=None, now=at())
+    ws.home.journal.shown([(names[0], 9)], surface="recall", query="", session=None, now=at())
     ws.feedback(names[1], helpful=True)
     ws.browse.opened(names[2])
-    ws.journal.shown(
+    ws.home.journal.shown(
         [(one, 9) for one in names[3:]], surface="recall", query="", session=None, now=at(minutes=1)
     )
     clock(minutes=5)
@@ -472,7 +472,7 @@ def test_counters_equal_what_was_written(sayings: list[tuple[str, bool | None]])
             told = {"goal": f"Task {number}", "timestamp": at(days=number)}
             stored = ws.record({**told, "recalled": [{"id": names[kind], "helpful": helpful}]})
             said.setdefault((names[kind], helpful), set()).add(stored.id)
-            ws.journal.opened(names[kind], 9, session=f"s{number}", now=at(days=number))
+            ws.home.journal.opened(names[kind], 9, session=f"s{number}", now=at(days=number))
         for _ in range(2):
             for kind, name in names.items():
                 found = ws.get(name)

@@ -155,7 +155,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "seed",
         "ui",
     },
-    "faces": {"browse", "history", "ingest", "interop", "team"},
+    "faces": {"browse", "history", "ingest", "injection", "interop", "team"},
     "workspace": {
         "browse",
         "config",
@@ -206,7 +206,6 @@ FACES = {f"loki_memory.{part}" for part in MAY_IMPORT["faces"]}
 NOT_YET: dict[str, set[str]] = {
     "files": {"integrity"},
     "home": {"history"},
-    "hooks": {"ingest", "injection"},
     "injection": {"ingest"},
     "team": {"continuity", "ingest"},
 }
@@ -232,6 +231,7 @@ FOR_TYPES: dict[str, set[str]] = {
     },
     "consolidation": {"config"},
     "daemon": {"consolidation", "ingest"},
+    "hooks": {"ingest"},
     "mcp": {"browse", "history", "injection", "recall"},
     "ui": {"browse", "files", "integrity", "interop"},
 }

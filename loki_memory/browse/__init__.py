@@ -56,7 +56,7 @@ class Browse:
 
     def economics(self, since: str | None = None) -> Economics:
         """Count from the journal what memory has sent here, in tokens, by occasion."""
-        return self._workspace.journal.economics(check_filters(None, None, since))
+        return self._workspace.home.journal.economics(check_filters(None, None, since))
 
     def topics(self, budget: int = TOPICS_BUDGET) -> Topics:
         """List the topics of memory in about so many tokens.

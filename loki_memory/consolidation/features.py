@@ -123,8 +123,7 @@ class FirstAction(NamedTuple):
 
 def episode_features(episode: Episode) -> EpisodeFeatures:
     """Extract the features of an episode."""
-    judged = (entry for entry in episode.recalled if entry.helpful is not None)
-    verdicts = [(entry.id, bool(entry.helpful)) for entry in judged]
+    verdicts = [(use.id, use.helpful) for use in episode.recalled if use.helpful is not None]
     return EpisodeFeatures(
         id=episode.id,
         timestamp=episode.timestamp,

@@ -94,7 +94,7 @@ def _aged(workspace: Workspace) -> Iterator[Aged]:
     today = workspace.now()[:10]
     for fact in facts:
         is_kept = fact.pinned or (fact.importance or 0) >= _IMPORTANT or fact.scope == "user"
-        last = max(fact.when(), workspace.journal.uses(fact.id).last)[:10]
+        last = max(fact.when(), workspace.home.journal.uses(fact.id).last)[:10]
         if last and not is_kept and fact.id not in parents:
             age = max(0, days_between(last, today))
             yield Aged(fact, age, relevance_of(fact, age))

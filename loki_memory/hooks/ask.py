@@ -20,8 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loki_memory.ingest.asked_sessions import note_asked, was_asked
-
 if TYPE_CHECKING:
     from loki_memory.hooks.event import Event
     from loki_memory.ingest.session_events import Draft
@@ -50,27 +48,15 @@ def request(workspace: Workspace, event: Event, environment: Mapping[str, str]) 
     wanted = workspace.config.text("capture.ask")
     if wanted == "never" or not event.session or event.is_set("stop_hook_active"):
         return ""
-    if was_asked(workspace, event.session):
+    if workspace.sessions.was_asked(event.session):
         return ""
-    drafts = _drafts(workspace, event.session)
+    drafts = workspace.sessions.drafts(event.session)
     if drafts is None or (wanted == "eventful" and not drafts):
         return ""
     if _has_recorded(event.transcript) or has_turn_limit(environment):
         return ""
-    return (
-        _words(event.session, drafts, environment) if note_asked(workspace, event.session) else ""
-    )
-
-
-def _drafts(workspace: Workspace, session: str) -> list[Draft] | None:
-    """Drafts of what the last piece of work taught; None if nothing was done in the session."""
-    from loki_memory.ingest.hook_turns import staged_turns
-    from loki_memory.ingest.seen_words import SeenWords
-    from loki_memory.ingest.session_events import last_events
-    from loki_memory.ingest.turns import CALL
-
-    turns = list(SeenWords().attributed(staged_turns(workspace, session)))
-    return last_events(turns) if any(turn.kind == CALL for turn in turns) else None
+    is_first = workspace.sessions.note_asked(event.session)
+    return _words(event.session, drafts, environment) if is_first else ""
 
 
 def _words(session: str, drafts: Sequence[Draft], environment: Mapping[str, str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import Done
-from loki_memory.injection.prompt_hints import reminder
 from loki_memory.workspace import Workspace
 
 
@@ -12,8 +11,6 @@ def userpromptsubmit(workspace: Workspace, event: Event) -> Done:
     """Return lines that are relevant to the prompt; nothing if none is relevant enough."""
     prompt = event.text("prompt")
     if not event.transcript and event.session and prompt:
-        from loki_memory.ingest.hook_turns import note_prompt
-
-        note_prompt(workspace, event.session, event.folder, prompt)
+        workspace.sessions.note_prompt(event.session, event.folder, prompt)
     workspace.home.assume_scanned()
-    return Done(reminder(workspace, prompt, event.session, "hook:UserPromptSubmit"))
+    return Done(workspace.injection.reminder(prompt, event.session, "hook:UserPromptSubmit"))

@@ -162,7 +162,6 @@ def _workspace(event: Event, folder: str) -> Workspace | None:
         return None  # the transcript records it, and only commands meet errors that are known
     if not _may_have_memory(folder):
         return None
-    from loki_memory.ingest.pause import why_off
     from loki_memory.workspace import Workspace
 
     try:
@@ -170,7 +169,7 @@ def _workspace(event: Event, folder: str) -> Workspace | None:
     except (LokiMemoryError, OSError, ValueError):  # no folder, no workspace, no path at all
         return None
     is_kept = event.name in ALWAYS or (event.name == "PreToolUse" and tool == _LEAVING)
-    return workspace if is_kept or not why_off(workspace) else None
+    return workspace if is_kept or not workspace.sessions.why_off() else None
 
 
 def _may_have_memory(folder: str) -> bool:

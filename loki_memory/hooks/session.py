@@ -10,7 +10,6 @@ from pathlib import Path
 from loki_memory.daemon.process import start_for_session
 from loki_memory.hooks.event import Event
 from loki_memory.hooks.response import GUARD, Done
-from loki_memory.injection.findings import is_look_due, look, take_findings
 from loki_memory.workspace import Workspace
 
 # A session that goes on gets the memories for its last prompt.
@@ -24,15 +23,13 @@ def sessionstart(workspace: Workspace, event: Event) -> Done:
     returned = _returned(workspace)
     workspace.sync()
     if not workspace.home.trust().is_trusted:
-        from loki_memory.injection.trust_notice import clone_line
-
-        return Done(clone_line(workspace))
+        return Done(workspace.injection.clone_line())
     brief = _brief(workspace, event)
-    is_due = _is_review_due(workspace) or is_look_due(workspace)
+    is_due = _is_review_due(workspace) or workspace.injection.is_look_due()
     if is_due or _is_one_left_behind(workspace, event):
         _continue_later(workspace, event)
     start_for_session(workspace, os.environ)
-    said = ", ".join(filter(None, (returned, take_findings(workspace))))
+    said = ", ".join(filter(None, (returned, workspace.injection.take_findings())))
     return Done(brief, said, aloud=bool(said))
 
 
@@ -90,9 +87,7 @@ def kept_copies(workspace: Workspace, event: Event) -> str:
 def _is_one_left_behind(workspace: Workspace, event: Event) -> bool:
     if not event.transcript:
         return False
-    from loki_memory.ingest.hook_turns import left_behind
-
-    return bool(left_behind(workspace, event.transcript))
+    return bool(workspace.sessions.left_behind(event.transcript))
 
 
 def _is_review_due(workspace: Workspace) -> bool:
@@ -113,40 +108,30 @@ def sessionstart_afterwards(workspace: Workspace, event: Event) -> Done:
     """Record earlier sessions that ended without a word: killed, or run by a script; look who
     answers for memory that is new, and verify it.
     """
-    from loki_memory.ingest.gate_runs import note_gates
-    from loki_memory.ingest.hook_turns import is_of, left_behind, note_look, staged_turns
-    from loki_memory.ingest.run import ingest
-
     workspace.history.renew_review()
     episodes = 0
-    for path in left_behind(workspace, event.transcript) if event.transcript else ():
-        if is_of(workspace, str(path)):
-            done = ingest(workspace, _transcripts(str(path)), only_add=True)
+    for path in workspace.sessions.left_behind(event.transcript) if event.transcript else ():
+        if workspace.sessions.began_here(str(path)):
+            done = workspace.sessions.ingest_new(_transcripts(str(path)))
             episodes += done.episodes
             found = _SESSION.search(path.stem)
             session = found[0] if found else path.stem
-            note_gates(workspace, staged_turns(workspace, session))
+            workspace.sessions.note_gates(session)
             workspace.sessions.learn(session)
-    note_look(workspace)
-    look(workspace)
+    workspace.sessions.note_look()
+    workspace.injection.look()
     return Done(note=f"{episodes} new episodes of earlier sessions" if episodes else "")
 
 
 def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
     """Record the session as episodes, as new files only; runs in the process of its own."""
     if not event.transcript:
-        from loki_memory.ingest.hook_turns import note_end
-
-        note_end(workspace, event.session, event.folder)
+        workspace.sessions.note_end(event.session, event.folder)
         return Done(note="ended; the next `loki-mem ingest` records what was noted of it")
-    from loki_memory.ingest.gate_runs import note_gates
-    from loki_memory.ingest.hook_turns import is_of, staged_turns
-    from loki_memory.ingest.run import ingest
-
-    if not is_of(workspace, event.transcript):
+    if not workspace.sessions.began_here(event.transcript):
         return Done(note="not taken: it did not begin in this repository")
-    done = ingest(workspace, _transcripts(event.transcript), only_add=True)
-    note_gates(workspace, staged_turns(workspace, event.session))
+    done = workspace.sessions.ingest_new(_transcripts(event.transcript))
+    workspace.sessions.note_gates(event.session)
     workspace.sessions.learn(event.session)
     if not workspace.config.get("continuity.track"):
         workspace.continuity(if_used=True)
@@ -161,17 +146,14 @@ def _transcripts(path: str) -> list[str | Path]:
 
 def _brief(workspace: Workspace, event: Event) -> str:
     """A few lines about what matters; CONTINUITY.md itself stays as it is."""
-    from loki_memory.injection.brief import brief
-    from loki_memory.injection.goal import last_goal
-    from loki_memory.injection.trust_notice import branch_line
-
     agent = _agent(event)
     handoffs = workspace.team.open_handoffs_to(agent)
     goes_on = event.text("source") in _GOES_ON
-    goal = (_last_prompt(workspace, event) if goes_on else "") or last_goal(workspace, agent)
+    goal = _last_prompt(workspace, event) if goes_on else ""
+    goal = goal or workspace.injection.last_goal(agent)
     files = _last_files(workspace, event) if goes_on else []
-    told = brief(workspace, goal, handoffs, event.session, f"hook:{event.name}", files)
-    return f"{told}\n{branch_line(workspace)}".strip("\n")
+    surface = f"hook:{event.name}"
+    return workspace.injection.brief(goal, handoffs, event.session, surface, files)
 
 
 def _agent(event: Event) -> str:
@@ -180,34 +162,21 @@ def _agent(event: Event) -> str:
 
 
 def _last_prompt(workspace: Workspace, event: Event) -> str:
-    from loki_memory.ingest.hook_turns import last_prompt
-
-    return last_prompt(workspace, event.session) if event.session else ""
+    return workspace.sessions.last_prompt(event.session) if event.session else ""
 
 
 def _last_files(workspace: Workspace, event: Event) -> list[str]:
     """The files that a session read or changed last, as paths within the project."""
-    if not event.session:
-        return []
-    from loki_memory.ingest.hook_turns import staged_turns
-    from loki_memory.ingest.steps import steps
-    from loki_memory.ingest.touched_files import touched
-
-    found = touched(steps(staged_turns(workspace, event.session)), str(workspace.layout.root))
-    return [*dict.fromkeys([*reversed(found.changed), *reversed(found.read)])][:_FILES]
+    return workspace.sessions.last_files(event.session)[:_FILES] if event.session else []
 
 
 def _staged(workspace: Workspace, event: Event) -> str:
     if not event.transcript:
         return ""
-    from loki_memory.ingest.clients_seen import note_client
-    from loki_memory.ingest.gate_runs import note_gates
-    from loki_memory.ingest.hook_turns import stage_transcript, staged_turns
-
-    if not stage_transcript(workspace, event.transcript):
+    if not workspace.sessions.stage_transcript(event.transcript):
         return ""
-    note_client(workspace, os.environ, event.transcript)
-    note_gates(workspace, staged_turns(workspace, event.session))
+    workspace.sessions.note_client(os.environ, event.transcript)
+    workspace.sessions.note_gates(event.session)
     return "read"
 
 

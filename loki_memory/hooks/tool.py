@@ -20,19 +20,17 @@ _MOST, _FILES = 4_000, 4  # characters of a command, files of a patch
 
 def pretooluse(workspace: Workspace, event: Event) -> Done:
     """Return what is known about a command, or about the files of a call; nothing is forbidden."""
-    from loki_memory.injection.before_tool import command_lesson, file_lessons
-
     workspace.home.assume_scanned()
     given, surface = _given(event), "hook:PreToolUse"
     if event.text("tool_name") in COMMAND_TOOLS:
         line = _command(event)
         patched = _PATCHED.findall(line)
         if not patched:
-            return Done(command_lesson(workspace, line[:_MOST], event.session, surface))
-        return Done(file_lessons(workspace, patched[:_FILES], event.session, surface))
+            return Done(workspace.injection.command_lesson(line[:_MOST], event.session, surface))
+        return Done(workspace.injection.file_lessons(patched[:_FILES], event.session, surface))
     path = given.get("file_path") or given.get("notebook_path") or given.get("path")
     paths = [path] if isinstance(path, str) else _PATCHED.findall(_text(given.get("input")))
-    return Done(file_lessons(workspace, paths[:_FILES], event.session, surface))
+    return Done(workspace.injection.file_lessons(paths[:_FILES], event.session, surface))
 
 
 def posttooluse(workspace: Workspace, event: Event) -> Done:
@@ -57,27 +55,15 @@ def posttoolusefailure(workspace: Workspace, event: Event) -> Done:
 
 
 def _note_gate(workspace: Workspace, event: Event, answer: str, *, failed: bool) -> None:
-    """Note that a test, a linter or a build refused the work, or passes again."""
-    from loki_memory.ingest.steps import CHECKS, Step
-
-    command = _command(event)
-    if not CHECKS.search(command):
-        return
-    from loki_memory.ingest.gate_runs import gate_runs, note_runs
-    from loki_memory.ingest.turns import instant
-
-    at = instant(workspace.now())
-    step = Step(at, event.text("tool_name"), command, answer=answer, failed=failed, ended=True)
-    note_runs(workspace, gate_runs([step]))
+    tool, command = event.text("tool_name"), _command(event)
+    workspace.sessions.note_gate_run(tool, command, answer, failed=failed)
 
 
 def _lesson(workspace: Workspace, event: Event, error: str) -> str:
     if not error:
         return ""
-    from loki_memory.injection.prompt_hints import lesson
-
     surface, tool = f"hook:{event.name}", event.text("tool_name")
-    known = lesson(workspace, error, tool, _command(event), event.session, surface)
+    known = workspace.injection.lesson(error, tool, _command(event), event.session, surface)
     return known or _remedy_before(workspace, event, error)
 
 
@@ -87,14 +73,10 @@ def _remedy_before(workspace: Workspace, event: Event, error: str) -> str:
         return ""
     if event.transcript and not _is_in(event.transcript, error):
         return ""
-    from loki_memory.ingest.hook_turns import stage_transcript, staged_turns
-    from loki_memory.injection.session_remedy import session_remedy
-
     if event.transcript:
-        stage_transcript(workspace, event.transcript)
-    this = event.text("tool_use_id")
-    turns = staged_turns(workspace, event.session) if event.session else []
-    return session_remedy([turn for turn in turns if not this or turn.call != this], error)
+        workspace.sessions.stage_transcript(event.transcript)
+    call = event.text("tool_use_id")
+    return workspace.injection.remedy_in_session(event.session, error, call)
 
 
 def _is_in(transcript: str, error: str) -> bool:
@@ -115,10 +97,7 @@ def _is_in(transcript: str, error: str) -> bool:
 def _note(workspace: Workspace, event: Event, answer: str, *, failed: bool) -> None:
     if event.transcript or not event.session or not event.text("tool_name"):
         return
-    from loki_memory.ingest.hook_turns import note_call
-
-    note_call(
-        workspace,
+    workspace.sessions.note_call(
         event.session,
         event.folder,
         event.text("tool_use_id"),

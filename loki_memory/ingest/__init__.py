@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from loki_memory.ingest.pause import Pause
     from loki_memory.ingest.replay import Replay
     from loki_memory.ingest.run import Ingested, Waiting
+    from loki_memory.ingest.session_events import Draft
+    from loki_memory.ingest.turns import Turn
     from loki_memory.models import Episode
     from loki_memory.workspace import Workspace
 
@@ -71,6 +73,134 @@ class Sessions:
         from loki_memory.ingest.record import valid_episode
 
         return valid_episode(self._workspace, given)
+
+    # -- a session that is running --------------------------------------------------------------
+
+    def why_off(self) -> str:
+        """The reason why nothing is captured or injected now; empty if there is none."""
+        from loki_memory.ingest.pause import why_off
+
+        return why_off(self._workspace)
+
+    def stage_transcript(self, path: str) -> bool:
+        """Read a transcript up to where it is; False if its session is not of this repository."""
+        from loki_memory.ingest.hook_turns import stage_transcript
+
+        return stage_transcript(self._workspace, path)
+
+    def began_here(self, transcript: str) -> bool:
+        """Check that a transcript tells of a session that began in this repository."""
+        from loki_memory.ingest.hook_turns import is_of
+
+        return is_of(self._workspace, transcript)
+
+    def left_behind(self, transcript: str) -> list[Path]:
+        """Transcripts beside this one that were written since the last look, the newest first."""
+        from loki_memory.ingest.hook_turns import left_behind
+
+        return left_behind(self._workspace, transcript)
+
+    def note_look(self) -> None:
+        """Note that sessions which ended silently were looked for now."""
+        from loki_memory.ingest.hook_turns import note_look
+
+        note_look(self._workspace)
+
+    def note_prompt(self, session: str, folder: str, prompt: str) -> None:
+        """Note what was asked for in a session that has no transcript."""
+        from loki_memory.ingest.hook_turns import note_prompt
+
+        note_prompt(self._workspace, session, folder, prompt)
+
+    def note_call(
+        self,
+        session: str,
+        folder: str,
+        call: str,
+        tool: dict[str, Any],
+        answer: str,
+        *,
+        failed: bool,
+    ) -> None:
+        """Note a call of a tool, with its answer, in a session that has no transcript."""
+        from loki_memory.ingest.hook_turns import note_call
+
+        note_call(self._workspace, session, folder, call, tool, answer, failed=failed)
+
+    def note_end(self, session: str, folder: str) -> None:
+        """Note that a session is over, so that it is told without waiting."""
+        from loki_memory.ingest.hook_turns import note_end
+
+        note_end(self._workspace, session, folder)
+
+    def note_client(self, environment: Mapping[str, str], transcript: str) -> None:
+        """Note which client runs the session."""
+        from loki_memory.ingest.clients_seen import note_client
+
+        note_client(self._workspace, environment, transcript)
+
+    def note_gates(self, session: str) -> None:
+        """Note which tests, linters and builds of a session refuse the work, or pass again."""
+        from loki_memory.ingest.gate_runs import note_gates
+
+        note_gates(self._workspace, self.staged_turns(session))
+
+    def note_gate_run(self, tool: str, command: str, answer: str, *, failed: bool) -> None:
+        """Note how a command ended, if it is a test, a linter or a build."""
+        from loki_memory.ingest.steps import CHECKS, Step
+
+        if not CHECKS.search(command):
+            return
+        from loki_memory.ingest.gate_runs import gate_runs, note_runs
+        from loki_memory.ingest.turns import instant
+
+        at = instant(self._workspace.now())
+        step = Step(at, tool, command, answer=answer, failed=failed, ended=True)
+        note_runs(self._workspace, gate_runs([step]))
+
+    def staged_turns(self, session: str) -> list[Turn]:
+        """The turns of a session, as far as they are staged."""
+        from loki_memory.ingest.hook_turns import staged_turns
+
+        return staged_turns(self._workspace, session)
+
+    def last_prompt(self, session: str) -> str:
+        """The last prompt of a session, as far as it is staged."""
+        from loki_memory.ingest.hook_turns import last_prompt
+
+        return last_prompt(self._workspace, session)
+
+    def last_files(self, session: str) -> list[str]:
+        """The files of the project that a session changed or read, the newest first."""
+        from loki_memory.ingest.steps import steps
+        from loki_memory.ingest.touched_files import touched
+
+        done = steps(self.staged_turns(session))
+        found = touched(done, str(self._workspace.layout.root))
+        return [*dict.fromkeys([*reversed(found.changed), *reversed(found.read)])]
+
+    def drafts(self, session: str) -> list[Draft] | None:
+        """Drafts of what the last piece of work taught; None if nothing was done in the session."""
+        from loki_memory.ingest.seen_words import SeenWords
+        from loki_memory.ingest.session_events import last_events
+        from loki_memory.ingest.turns import CALL
+
+        turns = list(SeenWords().attributed(self.staged_turns(session)))
+        return last_events(turns) if any(turn.kind == CALL for turn in turns) else None
+
+    def was_asked(self, session: str) -> bool:
+        """Check if the agent of a session was asked for lessons."""
+        from loki_memory.ingest.asked_sessions import was_asked
+
+        return was_asked(self._workspace, session)
+
+    def note_asked(self, session: str) -> bool:
+        """Note that an agent is asked for lessons; False if another hook did so meanwhile."""
+        from loki_memory.ingest.asked_sessions import note_asked
+
+        return note_asked(self._workspace, session)
+
+    # -- episodes and their files ---------------------------------------------------------------
 
     def untrack(self, *, dry_run: bool = False) -> Untracked:
         """Move the episodes of captured sessions out of git to this machine."""

@@ -65,7 +65,7 @@ def export_local(workspace: Workspace, path: Path) -> Exported:
         raise BadArchive(path, "exists already", "Choose another name; nothing was written.")
     workspace.home.before_write()
     counts: dict[str, int] = {}
-    uses = workspace.journal.sums(workspace.now())
+    uses = workspace.home.journal.sums(workspace.now())
     with failures_named(path):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(fd, "wb") as file:
@@ -130,7 +130,7 @@ def import_local(
     taking = _Taking(workspace, plan_only=plan_only)
     taking.take([line for line in lines[1:] if "record" in line])
     uses = [line["use"] for line in lines[1:] if isinstance(line.get("use"), dict)]
-    taken = 0 if plan_only else workspace.journal.take_sums(uses, now=workspace.now())
+    taken = 0 if plan_only else workspace.home.journal.take_sums(uses, now=workspace.now())
     if not plan_only:
         workspace.sync()
     return taking.result._replace(uses=taken)

@@ -80,7 +80,7 @@ def _learn_from(workspace: Workspace, episodes: Iterable[Episode]) -> None:
     """Run the first phases of consolidation, so that a lesson is there for the next task."""
     for episode in episodes:
         session = episode.session or episode.id
-        workspace.journal.outcome(session, episode.outcome, now=workspace.now())
+        workspace.home.journal.outcome(session, episode.outcome, now=workspace.now())
     lessons = [episode for episode in episodes if episode.scope == "project" and teaches(episode)]
     if lessons and not workspace.home.is_user:
         from loki_memory.consolidation.learn_now import learn

@@ -332,7 +332,7 @@ def told_before(workspace: Workspace, session: str) -> set[str]:
 def _told(workspace: Workspace, session: str) -> Iterator[tuple[str, set[str]]]:
     """The latest lines of the journal about a session, by door; foreign ones are skipped."""
     try:
-        entries = workspace.journal.recent()
+        entries = workspace.home.journal.recent()
     except OSError:
         return
     for entry in entries:

@@ -51,7 +51,7 @@ def injections(workspace: Workspace, session: str | None = None) -> list[Injecti
 
 
 def _all(workspace: Workspace) -> Iterator[Injection]:
-    for line in workspace.journal.recent():
+    for line in workspace.home.journal.recent():
         entry = _injection(line)
         if entry is not None and entry.memories:
             yield entry

@@ -38,7 +38,7 @@ def note_told(
     """Journal the memories that a session was told, with what reading them costs."""
     memories = [(told.id, tokens(told.text)) for told in lines if told.id]
     if memories:
-        workspace.journal.shown(
+        workspace.home.journal.shown(
             memories,
             surface=surface,
             query=why,

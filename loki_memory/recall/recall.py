@@ -317,7 +317,7 @@ def note_shown(
     session: str | None = None,
 ) -> None:
     """Journal what was offered, and what it cost to read."""
-    workspace.journal.shown(
+    workspace.home.journal.shown(
         [(hit.id, tokens(shown(hit))) for hit in hits],
         surface=surface,
         query=query,

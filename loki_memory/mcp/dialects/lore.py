@@ -125,7 +125,7 @@ def read(workspace: Workspace, id: MemoryId, cursor: Cursor = None) -> Fragment:
     """
     whole = opened(workspace, id, cursor)
     record = workspace.get(whole["id"])
-    strengths = workspace.journal.strengths(workspace.now(), [record.id])
+    strengths = workspace.home.journal.strengths(workspace.now(), [record.id])
     related = [
         Association(id=link["id"], relationship=link["relation"])
         for link in (*whole["links"], *whole["referred_to_by"])
