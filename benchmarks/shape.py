@@ -32,7 +32,8 @@ import json, sys
 touched = set()
 def hook(frame, event, argument):
     name = frame.f_globals.get("__name__", "")
-    if event == "call" and name.startswith("loki_memory") and frame.f_code.co_name != "<module>":
+    is_function = frame.f_code.co_flags & 1  # CO_OPTIMIZED: bodies of modules and classes are not
+    if event == "call" and name.startswith("loki_memory") and is_function:
         touched.add(name)
 from loki_memory.cli.main import main
 sys.argv = ["loki-mem", *sys.argv[2:]]
