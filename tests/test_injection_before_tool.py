@@ -130,6 +130,12 @@ def test_a_file_is_told_the_lessons_that_name_it(ws: Workspace, project: Path) -
     assert before(project, "Read", file_path=str(project / "src/other_file.py")) == ""
 
 
+def test_a_file_is_not_told_of_its_namesake_in_another_folder(ws: Workspace, project: Path) -> None:
+    ws.remember("`.client/settings.json` is written by the client, so never edit it", kind="fact")
+    assert before(project, "Edit", file_path=str(project / ".shop/settings.json")) == ""
+    assert "never edit" in before(project, "Edit", file_path=str(project / ".client/settings.json"))
+
+
 def test_a_name_that_many_folders_have_is_no_name(ws: Workspace, project: Path) -> None:
     ws.remember("`index.ts` of the client exports nothing", kind="fact")
     assert before(project, "Read", file_path=str(project / "server/index.ts")) == ""

@@ -112,7 +112,23 @@ def _of_file(workspace: Workspace, path: str) -> Iterator[Recollection]:
     name = posixpath.basename(path)
     is_known = len(name) >= _SHORT and not _ANYWHERE.match(name)
     for kind, lesson in gate.file_lessons(workspace.index, path, name if is_known else ""):
-        yield _recollection(kind, lesson)
+        if not _means_another(lesson.title, path):
+            yield _recollection(kind, lesson)
+
+
+def _means_another(text: str, path: str) -> bool:
+    """Check if a text names a file as this one is named, and means one in another folder.
+
+    >>> _means_another("`.claude/settings.json` has the hooks", ".app/settings.json")
+    True
+    >>> _means_another("`settings.json` has the hooks", ".app/settings.json")
+    False
+    """
+    name = re.escape(posixpath.basename(path))
+    named = {found.removeprefix("./") for found in re.findall(rf"[\w./@+-]*{name}(?![\w/])", text)}
+    return bool(named) and not any(
+        path == other or path.endswith(f"/{other}") or other.endswith(f"/{path}") for other in named
+    )
 
 
 def _recollection(kind: str, lesson: gate.ToldLesson) -> Recollection:
