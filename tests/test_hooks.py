@@ -273,6 +273,16 @@ def test_a_prompt_of_few_words_is_told_nothing_that_is_merely_like_it(
     assert "is up" in fire(project, "UserPromptSubmit", prompt=prompt)
 
 
+def test_few_memories_of_the_user_do_not_make_those_of_the_project_likely(
+    ws: Workspace, project: Path
+) -> None:
+    fill(ws)
+    ws.remember("Clerks of a warehouse like tea", scope="user")
+    ws.remember("Coffee for the office is ordered from a shop in Lisbon")
+    prompt = "Clerks say coffee of the office from Lisbon was not ordered, is that so?"
+    assert "shipped" not in fire(project, "UserPromptSubmit", prompt=prompt)
+
+
 def test_a_prompt_that_nothing_bears_on_is_told_nothing(ws: Workspace, project: Path) -> None:
     ws.remember(RULE, kind="pattern")
     assert fire(project, "UserPromptSubmit", prompt="What is the weather in Lisbon?") == ""

@@ -159,7 +159,8 @@ def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Fo
     task = next((answer.task for answer, _ in answers if answer.task), "")
     counts = next((answer.counts for answer, _ in answers if answer.counts), "")
     took = time.perf_counter() - began
-    in_few = any(answer.in_few for answer, _ in answers)
+    few = [answer.in_few for answer, lines in answers if lines]
+    in_few = bool(few) and all(few)
     return _Found(told, filtered, certainty, task, took, counts, in_few)
 
 
