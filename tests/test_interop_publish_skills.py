@@ -437,3 +437,21 @@ def test_a_plan_accepts_nothing(ws: Workspace, project: Path) -> None:
     (deed,) = publish(ws, "claude", every=True, plan_only=True)
     assert deed.did
     assert [deed.did for deed in publish(ws, "claude")] == [False]
+
+
+def test_a_skill_whose_file_cannot_be_read_keeps_its_copy(ws: Workspace, project: Path) -> None:
+    """A file that is broken for a moment is not retired."""
+    ws.remember("Another memory")
+    ws.skills.add(Skill.from_sections("run-tests", "Run the tests.", steps=["pytest -q"]))
+    ws.skills.publish("claude")
+    copy = project / ".claude/skills/run-tests/SKILL.md"
+    before = copy.read_bytes()
+    path = ws.layout.memory / "skills/run-tests.md"
+    path.write_bytes(b"---\nname: [\n---\n\xff")
+    ws.sync()
+    ws.skills.publish("claude")
+    assert copy.read_bytes() == before
+    path.unlink()
+    ws.sync()
+    ws.skills.publish("claude")
+    assert not copy.exists()

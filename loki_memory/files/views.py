@@ -34,7 +34,7 @@ from loki_memory.files import codec, scan
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import VIEW_BASES, Layout, date_in, kind_of, place, view_kind
 from loki_memory.files.problem import Problem, both_changed, not_ours, other_kind
-from loki_memory.files.store import Change, Store, sealed
+from loki_memory.files.store import Change, Store, failures_named, sealed
 from loki_memory.files.view_base import Base, base_path, etag_in
 from loki_memory.models import Episode, Learning, Memory
 from loki_memory.models.base import least_trusted_origin
@@ -100,9 +100,8 @@ def view_paths(layout: Layout, *, days: bool = True) -> list[str]:
 def _view_stamps(layout: Layout, *, days: bool) -> dict[str, list[int]]:
     stamps: dict[str, list[int]] = {}
     paths = list(PATHS.values())
-    folder = layout.file("learnings")
-    if days and os.path.isdir(folder):
-        paths += [f"learnings/{name}" for name in sorted(os.listdir(folder))]
+    if days:
+        paths += [f"learnings/{name}" for name in _names_in(layout.file("learnings"))]
     for path in paths:
         if view_kind(path):
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -181,11 +180,17 @@ def to_render(store: Store, fingerprints: Mapping[Kind, int]) -> list[Kind]:
 
 def _rendered_once(store: Store) -> list[str]:
     """The views that have a base: they were there at the last rendering."""
-    folder = store.layout.file(VIEW_BASES)
-    bases = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+    bases = _names_in(store.layout.file(VIEW_BASES))
     days = [name.removeprefix("learnings-") for name in bases if name.startswith("learnings-")]
-    views = [*PATHS.values(), *(f"learnings/{day}" for day in sorted(days))]
+    views = [*PATHS.values(), *(f"learnings/{day}" for day in days)]
     return [view for view in views if base_path(view).rpartition("/")[2] in bases]
+
+
+def _names_in(folder: str) -> list[str]:
+    """The names in a folder, in order; none if there is no such folder."""
+    with failures_named(folder), suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(os.listdir(folder))
+    return []
 
 
 def is_rendered(store: Store, path: str) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.files import disk
-from loki_memory.files.layout import PRIVATE
+from loki_memory.files.layout import PRIVATE, kind_of, stem_in
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import UNTRUSTED
 from loki_memory.install.edits import Edit, InstallStep, carry_out, removed, written
@@ -115,8 +115,14 @@ def _edits(
 ) -> list[Edit]:
     site = Site.of(workspace)
     copies = [_copy(site, folder, skills[name], accepted) for name in sorted(skills)]
-    retired = sorted(_published(site, folder) - skills.keys())
+    retired = sorted(_published(site, folder) - skills.keys() - _unread(workspace))
     return [*copies, *(_gone(site, folder, name) for name in retired)]
+
+
+def _unread(workspace: Workspace) -> set[str]:
+    """Skills whose files cannot be read at the moment: they are not retired."""
+    paths = (problem.path for problem in workspace.care.problems())
+    return {stem_in(path) for path in paths if kind_of(path) == "skill"}
 
 
 def _in_use(workspace: Workspace) -> Iterator[Skill]:
@@ -176,7 +182,9 @@ def _is_copy(data: bytes) -> bool:
 
 def accepted(layout: Layout) -> set[str]:
     """The digests of the texts that were learned or accepted on this machine."""
-    data = disk.read_bytes(layout.local / _ACCEPTED) or b""
+    path = layout.local / _ACCEPTED
+    with failures_named(path):
+        data = disk.read_bytes(path) or b""
     return {line.split(" ")[0] for line in data.decode("utf-8", "replace").splitlines()}
 
 
