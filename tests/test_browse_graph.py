@@ -170,3 +170,13 @@ def test_a_drawing_for_the_terminal_is_plain_lines_one_for_each_link(graph: Grap
     lines = draw(graph).split("\n")
     assert all(line.isprintable() for line in lines)
     assert len(lines) <= 1 + len(graph.edges)
+
+
+def test_the_whole_graph_has_every_memory_and_every_link(todo: Workspace) -> None:
+    found = todo.browse.whole_graph()
+    names = {node.id for node in found.nodes}
+    assert {memory.id for memory in todo.list() if memory.kind != "link"} <= names
+    assert all({edge.source, edge.target} <= names for edge in found.edges)
+    near = todo.browse.graph("sem-001")
+    assert {*near.edges} <= {*found.edges}
+    assert len(re.findall(r"^ *n\d+ -> n\d+ ", dot(found), re.MULTILINE)) == len(found.edges)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import click
 import pytest
 from click.shell_completion import ShellComplete
+from click.testing import CliRunner
 from conftest import LATE, put_into_git
 
 from loki_memory import Workspace
@@ -853,3 +854,11 @@ def test_ids_are_completed(ws: Workspace, project: Path, monkeypatch: pytest.Mon
 def test_status_names_the_memory_above(project: Path) -> None:
     with Workspace.init(project), Workspace.init(project / "packages" / "api") as inner:
         assert inner.status().above == str(project)
+
+
+def test_a_kind_may_be_named_in_the_plural(ws: Workspace, project: Path) -> None:
+    stored = ws.remember("Deploys need two reviewers")
+    ws.flush()
+    for kind in ("fact", "facts"):
+        done = CliRunner().invoke(cli, ["-C", str(project), "list", "--kind", kind])
+        assert stored.id in done.output

@@ -156,6 +156,14 @@ class Browse:
 
         return {"text": draw, "dot": dot, "mermaid": mermaid}[form](graph)
 
+    def whole_graph(self) -> Graph:
+        """All memories of the project, and every link between them."""
+        from loki_memory.browse.graph import whole
+
+        home = self._workspace.home
+        home.ensure("read")
+        return home.answer(partial(whole, home.index))
+
     def explore(self, topic: str, depth: int = 2) -> Branch:
         """A topic, by its id or as `topics` names it, with what stands below it, down to a depth.
 

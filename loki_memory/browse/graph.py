@@ -1,4 +1,4 @@
-"""The neighbourhood of a memory in the graph, drawn for terminals, Graphviz and Mermaid.
+"""The graph of memories, or a memory's neighbourhood, for terminals, Graphviz and Mermaid.
 
 Text in a drawing comes from memories and is escaped: it cannot become a part of the syntax.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from loki_memory.index.graph import relations_at, source_of_link
 from loki_memory.index.index import Index
-from loki_memory.index.queries import heading
+from loki_memory.index.queries import heading, topic_members
 from loki_memory.models.text import printable_line
 
 _NODES = 40  # more do not fit on a screen
@@ -53,7 +53,7 @@ class GraphEdge(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """The neighbourhood of `root`."""
+    """The neighbourhood of `root`; the graph of all memories if there is none."""
 
     root: str
     nodes: list[Node]
@@ -82,6 +82,15 @@ def neighbourhood(index: Index, memory_id: str, depth: int = 1, limit: int = _NO
     nodes = [_node(index, name, distance) for name, distance in distances.items()]
     edges_by_relation = sorted(between, key=lambda edge: (edge.relation, edge))
     return Graph(root, nodes, edges_by_relation, len(left - set(distances)))
+
+
+def whole(index: Index) -> Graph:
+    """All live memories and files, and every link between them; its root is empty."""
+    names = [member.id for member in topic_members(index)]
+    edges = {edge for name in names for edge in _edges_at(index, name)}
+    ends = {end for edge in edges for end in (edge.source, edge.target)}
+    nodes = [_node(index, name, 0) for name in sorted({*names, *ends})]
+    return Graph("", nodes, sorted(edges, key=lambda edge: (edge.relation, edge)), 0)
 
 
 def _edges_at(index: Index, name: str) -> list[GraphEdge]:

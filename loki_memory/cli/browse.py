@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.browse import DRAWINGS, TIMELINE_BUDGET, TOPICS_BUDGET, WAYS
-from loki_memory.cli.common import Session, command, id_argument
+from loki_memory.cli.common import Session, command, complete_id, id_argument
 from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, table
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ def _print_timeline(found: Timeline) -> None:
 
 
 @command("graph")
-@id_argument
+@click.argument("memory", metavar="ID", required=False, shell_complete=complete_id)
+@click.option("--all", "every", is_flag=True, help="The whole graph, for dot, mermaid or --json.")
 @click.option(
     "--depth", type=click.IntRange(1, 3), default=1, show_default=True, help="Links to follow."
 )
@@ -129,7 +130,7 @@ def _print_timeline(found: Timeline) -> None:
     show_default=True,
     help="How to draw it: for the terminal, for Graphviz, or for Mermaid.",
 )
-def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
+def graph_command(session: Session, memory: str | None, every: bool, depth: int, form: str) -> None:
     """Draw a memory's neighbours in the graph, in both directions.
 
     ID may also be a file of the project: file:src/app.ts. The beginning of a memory's
@@ -139,10 +140,16 @@ def graph_command(session: Session, memory: str, depth: int, form: str) -> None:
     Example:
       loki-mem graph sem-001 --depth 2
     """
+    if (memory is None) != every:
+        raise click.UsageError("name one ID, or say --all.")
+    if every and form == "text" and not session.json:
+        raise click.UsageError("the whole graph is for --format dot, --format mermaid or --json.")
     workspace = session.open()
-    if not memory.startswith("file:"):
-        memory = workspace.resolve(memory)
-    found = workspace.browse.graph(memory, depth)
+    if memory is None:
+        found = workspace.browse.whole_graph()
+    else:
+        name = memory if memory.startswith("file:") else workspace.resolve(memory)
+        found = workspace.browse.graph(name, depth)
     session.show(found, lambda: say(safe(workspace.browse.drawing(found, form))))
     if found.more:
         note(f"{plural(found.more, 'neighbour')} left out")

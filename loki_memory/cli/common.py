@@ -123,7 +123,15 @@ def _is_utf8(word: str) -> bool:
     return True
 
 
-def _complete_id(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's signature
+class KindChoice(click.Choice[str]):
+    """A kind of memory, in the plural too: `facts` is `fact`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        singular = value.removesuffix("s")
+        return super().convert(singular if singular in self.choices else value, param, ctx)
+
+
+def complete_id(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's signature
     """The ids that begin as what was typed, for the shell's completion."""
     try:
         with Workspace.open(ctx.find_root().params.get("directory")) as workspace:
@@ -133,7 +141,7 @@ def _complete_id(ctx: click.Context, param: click.Parameter, incomplete: str) ->
         return []
 
 
-id_argument = click.argument("memory", metavar="ID", shell_complete=_complete_id)
+id_argument = click.argument("memory", metavar="ID", shell_complete=complete_id)
 
 
 def standard_input() -> bytes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import click
 
-from loki_memory.cli.common import Session, command, id_argument
+from loki_memory.cli.common import KindChoice, Session, command, id_argument
 from loki_memory.cli.output import (
     bullets,
     coloured_status,
@@ -216,7 +216,7 @@ def _inline(item: Any) -> str:
 
 
 @command("list")
-@click.option("--kind", type=click.Choice(KINDS), help="Only this kind.")
+@click.option("--kind", type=KindChoice(KINDS), help="Only this kind.")
 @click.option(
     "--status",
     metavar="STATUS",
@@ -237,7 +237,10 @@ def list_command(session: Session, limit: int | None, project: str | None, **fil
     """
     workspace = session.open(project)
     found = workspace.browse.summaries(**filters)
-    show_list(session, found, limit, "nothing matches; --status all shows hidden memories too")
+    empty = "nothing matches; --status all shows hidden memories too"
+    if not any(filters.values()):
+        empty = 'nothing is remembered yet: loki-mem remember "…"; --status all shows hidden ones'
+    show_list(session, found, limit, empty)
     remarks(workspace)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from loki_memory.cli.common import Session, command, standard_input
+from loki_memory.cli.common import KindChoice, Session, command, standard_input
 from loki_memory.cli.output import (
     coloured_status,
     note,
@@ -50,7 +50,7 @@ class ContinuityOutput(NamedTuple):
 @command("recall")
 @click.argument("query", nargs=-1)
 @click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="How many hits.")
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these kinds.")
+@click.option("--kind", "kinds", multiple=True, type=KindChoice(KINDS), help="Only these kinds.")
 @click.option("--task", type=click.Choice(_TASKS), help="The type of task; detected by default.")
 @click.option(
     "--file", "files", multiple=True, metavar="PATH", help="A file you work on; repeatable."
