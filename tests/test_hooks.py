@@ -572,7 +572,7 @@ def test_a_session_that_ended_without_a_word_is_recorded_by_the_next(
     now = {"transcript_path": str(tmp_path / "now.jsonl"), "session_id": "now"}
     raw(project, "SessionStart", {}, wait=True, **now)
     assert episodes(project) == ["Fix the cart"]
-    assert "1 new episodes of earlier sessions" in logged(ws)
+    assert "1 new episode of earlier sessions" in logged(ws)
     before = logged(ws)
     raw(project, "SessionStart", {}, wait=True, **now)
     assert logged(ws) == before

@@ -141,11 +141,11 @@ def _index(workspace: Workspace, *, deep: bool, fix: bool) -> Finding:
         )
     if fix:
         workspace.rebuild()
-        return Finding("index", "mended", f"{len(wrong)} rows differed from their files; rebuilt")
+        return Finding("index", "mended", f"{_count(wrong, 'row')} differed from files; rebuilt")
     return Finding(
         "index",
         "problem",
-        f"{len(wrong)} rows differ from their files, first {wrong[0]}; loki-mem rebuild",
+        f"differs from files in {_count(wrong, 'row')}, first {wrong[0]}; loki-mem rebuild",
     )
 
 

@@ -77,7 +77,9 @@ def _print(report: Report) -> None:
     others = Counter(step.what for step in here if step.what in _KEPT_QUIET)
     if others:
         say("also on this machine: " + ", ".join(f"{n:,} {what}" for what, n in others.items()))
-    if not report.steps:
+    if not report.episodes and not report.steps:
+        say("there are no episodes to learn from yet: loki-mem ingest, or loki-mem record")
+    elif not report.steps:
         say(f"nothing new in {plural(report.episodes, 'episode')}")
     elif report.planned:
         note("this is a plan; nothing was written")

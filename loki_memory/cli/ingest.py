@@ -103,12 +103,20 @@ def _print(done: Ingested) -> None:
     if done.off:
         say(done.off)
         return
+    if not (done.files or done.episodes or done.staged):
+        say("no transcripts: no known agent has worked in this folder yet")
+        say(
+            "next: `loki-mem install claude-code` connects one; `loki-mem ingest FILE` reads a file"
+        )
+        return
     say(
         f"{plural(done.files, 'file')}: {plural(done.lines, 'new line')}, {done.read:,} read, "
         f"{done.refused:,} refused, {done.waiting:,} not complete yet"
     )
     gone_on = f", {done.changed:,} continued" if done.changed else ""
     say(f"{plural(done.episodes, 'new episode')}{gone_on}, {plural(done.errors, 'error')}")
+    if done.episodes:
+        say("next: `loki-mem consolidate` learns from them")
     if done.staged:
         are = "is" if done.staged == 1 else "are"
         say(f"{plural(done.staged, 'session')} {are} waiting; `loki-mem staged` says for what")

@@ -251,6 +251,11 @@ def main() -> NoReturn:
     except LokiMemoryError as error:
         fail(type(error).__name__, str(error), error.exit_code)
         code = error.exit_code
+    except click.MissingParameter as error:
+        shown = error.ctx.command_path if error.ctx else "loki-mem"
+        said = f"{error.format_message()} `{shown} --help` has an example."
+        fail("UsageError", said, error.exit_code)
+        code = error.exit_code
     except click.ClickException as error:
         fail("UsageError", error.format_message(), error.exit_code)
         code = error.exit_code

@@ -93,7 +93,8 @@ def pull(workspace: Workspace, remote: str = "origin") -> Exchanged:
         done = _pulled(workspace, repository, remote)
     summary = "up to date" if done.commit == before else f"pulled from {remote}"
     if restored:
-        summary += f", with {restored:,} files of {NAME} that were not here"
+        files, were = ("1 file", "was") if restored == 1 else (f"{restored:,} files", "were")
+        summary += f", with {files} of {NAME} that {were} not here"
     workspace.sync()
     return Exchanged(done.commit, summary, done.merged, done.kept)
 

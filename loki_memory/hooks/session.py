@@ -120,7 +120,7 @@ def sessionstart_afterwards(workspace: Workspace, event: Event) -> Done:
             workspace.sessions.learn(session)
     workspace.sessions.note_look()
     workspace.injection.look()
-    return Done(note=f"{episodes} new episodes of earlier sessions" if episodes else "")
+    return Done(note=f"{_new_episodes(episodes)} of earlier sessions" if episodes else "")
 
 
 def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
@@ -135,7 +135,12 @@ def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
     workspace.sessions.learn(event.session)
     if not workspace.config.get("continuity.track"):
         workspace.continuity(if_used=True)
-    return Done(note=f"recorded as {done.episodes} new episodes with {done.errors} errors")
+    errors = "1 error" if done.errors == 1 else f"{done.errors} errors"
+    return Done(note=f"recorded as {_new_episodes(done.episodes)} with {errors}")
+
+
+def _new_episodes(number: int) -> str:
+    return "1 new episode" if number == 1 else f"{number} new episodes"
 
 
 def _transcripts(path: str) -> list[str | Path]:
