@@ -158,10 +158,16 @@ def coloured_status(status: str) -> str:
 
 def page(text: str) -> None:
     """Print through a pager if the terminal is too small for the text."""
-    if sys.stdout.isatty() and text.count("\n") >= os.get_terminal_size(sys.stdout.fileno()).lines:
+    if sys.stdout.isatty() and text.count("\n") >= _terminal_lines():
         click.echo_via_pager(f"{text}\n", color=click.get_current_context().color)
     else:
         say(text)
+
+
+def _terminal_lines() -> int:
+    from shutil import get_terminal_size  # loads compression, which a pipe does not pay for
+
+    return get_terminal_size().lines
 
 
 def table(rows: Sequence[Sequence[str]], styles: Mapping[int, str] | None = None) -> None:
