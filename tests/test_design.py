@@ -233,7 +233,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "daemon": {"consolidation", "ingest"},
     "hooks": {"ingest"},
     "mcp": {"browse", "history", "injection", "recall"},
-    "ui": {"browse", "files", "integrity", "interop"},
+    "ui": {"browse", "economics", "files", "integrity", "interop", "recall"},
 }
 FACE = 40  # public names of a workspace, sub-faces and parts among them; may only get smaller
 HEAVY = {

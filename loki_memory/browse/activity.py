@@ -89,7 +89,7 @@ def activity(workspace: Workspace) -> Activity:
     return Activity(
         days=_by_day(by_session, told),
         prevention=prevention(sorted(traces, key=lambda trace: (trace.at, trace.session)), lessons),
-        tokens=tokens_by_day(workspace.journal.totals()),
+        tokens=tokens_by_day(workspace.home.journal.totals()),
         episodes=len(bodies),
         more=len(bodies) == _EPISODES,
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 from loki_memory.files.codec import dump
 from loki_memory.models import MODELS, Episode
+from loki_memory.schema.openapi import openapi
 from loki_memory.schema.outputs import OUTPUTS, output_schema
 from loki_memory.ui.pages import SHAPES
 
@@ -40,6 +41,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         found[f"output-{command}.schema.json"] = _headed(output_schema(printed))
     for page, shape in SHAPES.items():
         found[f"ui-{page}.schema.json"] = _headed(output_schema(shape))
+    found["openapi.json"] = openapi()
     return found
 
 

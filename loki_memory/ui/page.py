@@ -123,7 +123,7 @@ def document(path: str, view: View) -> list[Route]:
 
 def write(path: str, view: View, *, is_memory: bool = True) -> list[Route]:
     """The route of a form; `is_memory` if it changes memory, which a read-only page refuses."""
-    return [Route(path, _endpoint(view, _check_memory if is_memory else _check), methods=["POST"])]
+    return [Route(path, _endpoint(view, check_write if is_memory else _check), methods=["POST"])]
 
 
 def _endpoint(view: View, check: Callable[[Visit], None] | None = None) -> Callable[..., Any]:
@@ -156,19 +156,24 @@ def _check(visit: Visit) -> None:
         raise ForgedForm
 
 
-def _check_memory(visit: Visit) -> None:
+def check_write(visit: Visit) -> None:
+    """Refuse a change of memory without the token, or on a page that only reads."""
     _check(visit)
     if visit.site.read_only:
         raise ReadOnlyPage
 
 
+def status_code(error: LokiMemoryError) -> int:
+    """The status of the answer to a request that failed."""
+    refused = 403 if isinstance(error, ReadOnlyPage | ForgedForm) else 500
+    return next((code for kind, code in _STATUS_CODES if isinstance(error, kind)), refused)
+
+
 def error_page(visit: Visit, error: LokiMemoryError) -> Response:
     """The answer to a request that failed; it may quote what was typed, without secrets."""
-    refused = 403 if isinstance(error, ReadOnlyPage | ForgedForm) else 500
-    code = next((code for kind, code in _STATUS_CODES if isinstance(error, kind)), refused)
     shown = PageError(type(error).__name__, quotable(str(error)))
     response = render(visit, "error.html", shown)
-    response.status_code = code
+    response.status_code = status_code(error)
     return response
 
 

@@ -23,6 +23,7 @@ from loki_memory.resources import resource
 from loki_memory.ui.live import Broadcast
 from loki_memory.ui.page import UiSite, Visit, error_page
 from loki_memory.ui.pages import ROUTES
+from loki_memory.ui.rest import REST_ROUTES
 from loki_memory.ui.security import HOST, Guard, Secrets
 from loki_memory.ui.undo import UndoStack
 
@@ -60,6 +61,7 @@ def application(site: UiSite) -> ASGIApp:
         Mount("/static", StaticFiles(directory=resource("templates") / "ui" / "static")),
         Route("/schemas/{name}", _schema),
         *ROUTES,
+        *REST_ROUTES,
     ]
     pages = Starlette(
         routes=routes,
