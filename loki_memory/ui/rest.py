@@ -44,7 +44,7 @@ class EpisodicSummary(TypedDict):
     """Episodes, counted."""
 
     count: int
-    latestDate: str | None  # noqa: N815 - as Loki Mode spells it
+    latestDate: str | None
 
 
 class SemanticSummary(NamedTuple):
@@ -70,7 +70,7 @@ class MemorySummary(NamedTuple):
     tokenEconomics: Economics  # noqa: N815 - as Loki Mode spells it
 
 
-class Records(NamedTuple):
+class RecordPage(NamedTuple):
     """The answer of `episodes`, `patterns` and `skills`."""
 
     records: list[dict[str, Any]]  # as in the files, each with its kind
@@ -146,12 +146,12 @@ def _summary(workspace: Workspace, _: Given) -> MemorySummary:
     )
 
 
-def _listed(kind: Kind) -> Callable[[Workspace, Given], Records]:
-    def answer(workspace: Workspace, given: Given) -> Records:
+def _listed(kind: Kind) -> Callable[[Workspace, Given], RecordPage]:
+    def answer(workspace: Workspace, given: Given) -> RecordPage:
         limit = _number(given, "limit", _LISTED, _MOST)
         records = workspace.list(kind=kind)
         shown = [{"kind": record.kind, **record.document()} for record in records[:limit]]
-        return Records(shown, len(records) - len(shown))
+        return RecordPage(shown, len(records) - len(shown))
 
     return answer
 
@@ -228,11 +228,11 @@ _SINCE = Parameter("since", "query", "string", "A day or a moment: only what is 
 
 ENDPOINTS = (
     Endpoint("summary", "Count what is remembered.", MemorySummary, _summary),
-    Endpoint("episodes", "List episodes, newest first.", Records, _listed("episode"), (_LIMIT,)),
+    Endpoint("episodes", "List episodes, newest first.", RecordPage, _listed("episode"), (_LIMIT,)),
     Endpoint("episodes/{id}", "Show an episode.", OneRecord, _of_kind("episode"), (_ID,)),
-    Endpoint("patterns", "List patterns, newest first.", Records, _listed("pattern"), (_LIMIT,)),
+    Endpoint("patterns", "List patterns, newest first.", RecordPage, _listed("pattern"), (_LIMIT,)),
     Endpoint("patterns/{id}", "Show a pattern.", OneRecord, _of_kind("pattern"), (_ID,)),
-    Endpoint("skills", "List skills.", Records, _listed("skill"), (_LIMIT,)),
+    Endpoint("skills", "List skills.", RecordPage, _listed("skill"), (_LIMIT,)),
     Endpoint("skills/{id}", "Show a skill.", OneRecord, _of_kind("skill"), (_ID,)),
     Endpoint(
         "economics",
