@@ -190,7 +190,7 @@ def _fill(workspace: Workspace) -> None:
     workspace.remember(HOSTILE, kind="pattern", category=HOSTILE, details={**evidence, **approach})
     workspace.remember(f"Large {'wide ' * 200_000}", kind="rule")  # a record has 1 MiB at most
     workspace.remember("A large category", category="x" * 1_000_000)
-    workspace.journal.shown(
+    workspace.home.journal.shown(
         [("ep-2026-01-01-001", 9)],
         surface="hook:SessionStart",
         query=HOSTILE,

@@ -131,15 +131,15 @@ def test_now_shows_the_brief_with_the_memory_behind_each_line(shop: Browser) -> 
 
 
 def test_looking_at_pages_is_not_noted_as_told_to_an_agent(shop: Browser) -> None:
-    before = workspace_of(shop).journal.recent()
+    before = workspace_of(shop).home.journal.recent()
     for path in ("/now", "/beliefs?q=return+type", "/beliefs/sem-001", "/review"):
         shop.html(path)
-    assert workspace_of(shop).journal.recent() == before
+    assert workspace_of(shop).home.journal.recent() == before
 
 
 def test_now_shows_what_a_session_was_told_and_whether_it_helped(shop: Browser) -> None:
     workspace = workspace_of(shop)
-    workspace.journal.shown(
+    workspace.home.journal.shown(
         [("sem-001", 12)],
         surface="hook:UserPromptSubmit",
         query="add a handler",
