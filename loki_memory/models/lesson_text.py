@@ -32,9 +32,8 @@ _STARTS_BADLY = re.compile(
     r"|the|through|to)|print `\S|verified)\b"
     r"|(?:recommendation|suggestion|summary|before|after|why|question|answer|problem|solution"
     r"|impact|severity|verdict|high|medium|low|critical|minor|nit)s?\b[^.,]{0,30}:"
-    r"|(?:add|allow|call|check|contain|creat|default|defin|ensur|fetch|generat|handl|includ|load|pars"
-    r"|print|read|render|return|run|set|show|suggest|support|tak|us|verifi|walk|writ)e?s\b"  # who?
-    r"|(?:with(?:out)?|yes|no|usage|refresh|output|input|default|example|effect):"
+    r"|(?:add|allow|call|check|contain|creat|default|defin|ensur|handl|includ|load|print|read|return|set"
+    r"|show|suggest|support|tak|us|verifi|writ)e?s\b"  # nobody says who
     r"|`?(?:Test|test_)\w+`?\s|run `/|(?:we|i|you|he|she|they|it|both|all|none|these|those)\b)",
     re.IGNORECASE,
 )
