@@ -33,6 +33,7 @@ REPORTS = {
     "When `hasNews` is false, the handler doesn't copy the name.": "tells of a defect",
     "The problem is that `save_all` runs if the list is empty.": "tells of a defect",
     "Recommendation: use one helper for both.": "begins in the middle",
+    "Without: `git status` is shown if there is no session.": "begins in the middle",
     "Test that a renamed key is not used when the old one is set.": "begins in the middle",
     "Before the fix, `max()` must not be called with nothing.": "begins in the middle",
     "Modified the check so that only expressions must be filterable.": "tells what was done",

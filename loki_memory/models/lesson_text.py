@@ -31,7 +31,7 @@ _STARTS_BADLY = re.compile(
     r"|loop|parse|preserve|print|scan|skip|verify|walk) (?:an?|all|any|each|from|if|map|new|over"
     r"|the|through|to)|print `\S|verified)\b"
     r"|(?:recommendation|suggestion|summary|before|after|why|question|answer|problem|solution"
-    r"|impact|severity|verdict|high|medium|low|critical|minor|nit)s?\b[^.,]{0,30}:"
+    r"|impact|severity|verdict|high|medium|low|critical|minor|nit)s?\b[^.,]{0,30}:|with(?:out)?:"
     r"|(?:add|allow|call|check|contain|creat|default|defin|ensur|handl|includ|load|print|read|return|set"
     r"|show|suggest|support|tak|us|verifi|writ)e?s\b"  # nobody says who
     r"|`?(?:Test|test_)\w+`?\s|run `/|(?:we|i|you|he|she|they|it|both|all|none|these|those)\b)",
