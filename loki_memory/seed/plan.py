@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from loki_memory.files.redaction import find_secrets
 from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 from loki_memory.seed import (
     ci_files,
@@ -75,9 +76,11 @@ def _distinct(proposals: Iterable[Proposal]) -> list[Proposal]:
 
 
 def _is_safe(proposal: Proposal) -> bool:
-    """Check that a line gives no orders to whoever reads it, and shows all that it says."""
+    """Check that a line gives no orders, shows all that it says, and holds no secret."""
     text = proposal.text
-    return text.isprintable() and not gives_instructions(text) and not pipes_download(text)
+    if not text.isprintable() or find_secrets(text):
+        return False
+    return not gives_instructions(text) and not pipes_download(text)
 
 
 def _fitting(proposals: Iterable[Proposal]) -> Iterator[Proposal]:

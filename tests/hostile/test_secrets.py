@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from claude_lines import Transcript
 from conftest import git
+from test_cli import run
 from test_files_redaction import LOGIN, PEM, TOKENS, some
 
 from hostile.test_purge import traces
@@ -148,6 +149,20 @@ def test_working_memory_is_read_by_nobody_else(repo: Workspace) -> None:
         path = repo.continuity("deploy with the staging token", agent=agent)
         assert "staging token" in path.read_text("utf-8")
         assert stat.S_IMODE(os.lstat(path).st_mode) == 0o600
+
+
+def test_seed_proposes_no_line_with_a_secret(repo: Workspace) -> None:
+    secret = SECRETS["github_pat"]
+    rules = (
+        f"Always export GITHUB_TOKEN={secret} before deploys",
+        "Always export STAGE=test before deploys",
+    )
+    text = "# Rules\n\n" + "".join(f"- {rule}\n" for rule in rules)
+    (repo.layout.root / "CLAUDE.md").write_text(text, encoding="utf-8")
+    git(repo.layout.root, "add", "CLAUDE.md")
+    said = run(repo.layout.root, "seed")
+    assert "STAGE=test" in said.out
+    assert body(secret) not in said.out + said.err
 
 
 def test_an_error_does_not_repeat_a_secret(
