@@ -122,7 +122,7 @@ def _advice(record: Memory) -> list[tuple[str, str]]:
         return [*given, *((words, text or "") for words, text in approaches)]
     if isinstance(record, AntiPattern):
         done = [("Do", resolution.do) for resolution in record.resolutions]
-        return [("Because", record.why or ""), ("Do", record.prevention or ""), *done]
+        return [("Do", record.prevention or ""), *done]  # the title says why
     return [("Steps", record.body)] if isinstance(record, Skill) else []
 
 

@@ -13,6 +13,7 @@ const address = new URL(location.href);
 address.pathname += ".json";
 const { map } = await (await fetch(address)).json();
 
+const scale = Math.min(1, Math.sqrt(300 / map.nodes.length)); // many nodes are drawn smaller
 const graph = new graphology.MultiDirectedGraph();
 const byId = new Map(map.nodes.map((node) => [node.id, node]));
 for (const node of map.nodes) {
@@ -20,7 +21,7 @@ for (const node of map.nodes) {
     label: node.title.length > LABEL ? `${node.title.slice(0, LABEL - 1).trimEnd()}…` : node.title,
     x: node.x,
     y: -node.y,
-    size: node.id === root ? 11 : Math.min(4 + Math.sqrt(node.degree), 10),
+    size: node.id === root ? 11 : Math.min(4 + Math.sqrt(node.degree), 10) * scale,
     color: colour(`--kind-${node.kind}`) || colour("--muted"),
   });
 }
@@ -40,7 +41,7 @@ const drawing = new Sigma(graph, canvas, {
   labelSize: 12,
   labelDensity: 0.7,
   labelGridCellSize: 140,
-  labelRenderedSizeThreshold: map.nodes.length > 300 ? 7 : 3,
+  labelRenderedSizeThreshold: scale < 1 ? 7 * scale : 3,
   zIndex: true,
   defaultDrawNodeHover: drawHover,
   nodeReducer: (id, data) => (chosen === null || isNear(id) ? data : { ...data, color: colour("--line"), label: "" }),
