@@ -64,7 +64,7 @@ class BeliefField(NamedTuple):
     value: str
 
 
-class Mending(NamedTuple):
+class MendedError(NamedTuple):
     """The change or the command that mended an error in an episode."""
 
     episode: str
@@ -78,7 +78,7 @@ class ShownResolution(NamedTuple):
     do: str
     worked: int
     failed: int
-    mendings: list[Mending]
+    mendings: list[MendedError]
 
 
 class EvidenceLine(NamedTuple):
@@ -176,7 +176,7 @@ def belief_page(workspace: Workspace, memory_id: str) -> BeliefPage:
             [(line.at, line.speaks) for line in evidence if line.at], uses.last, workspace.now()
         ),
         fields=list(_fields(record.kind, document)),
-        seen=seen(record),
+        seen=shown_hash(record),
         record=shorten(as_json(document).decode(), _LONGEST),
     )
 
@@ -199,7 +199,7 @@ def _description(record: Memory, document: dict[str, Any], blame: Any) -> dict[s
     }
 
 
-def seen(record: Memory) -> str:
+def shown_hash(record: Memory) -> str:
     """A hash of what a page shows of a record, by which an edit finds that it changed since."""
     import hashlib
 
@@ -259,7 +259,7 @@ def _resolutions(workspace: Workspace, record: Memory) -> Iterator[ShownResoluti
 
 def _mendings(
     workspace: Workspace, name: str, signatures: set[Signature | None]
-) -> Iterator[Mending]:
+) -> Iterator[MendedError]:
     """The changes and commands of an episode that mended an error of these."""
     with suppress(NotFound):
         episode = workspace.get(name)
@@ -267,7 +267,7 @@ def _mendings(
             is_same = signature(error.message) in signatures
             if is_same and (error.hunk or error.command):
                 hunk, command = error.hunk or "", error.command or ""
-                yield Mending(name, shorten(hunk, _LONGEST), shorten(command, _LONGEST))
+                yield MendedError(name, shorten(hunk, _LONGEST), shorten(command, _LONGEST))
 
 
 def _evidence(source: Any) -> EvidenceLine:

@@ -17,7 +17,7 @@ from loki_memory.errors import FileChanged, InvalidRecord
 from loki_memory.models import Memory
 from loki_memory.models.text import shorten
 from loki_memory.ui.page import Visit, back, write
-from loki_memory.ui.pages.belief import EDITABLE, seen
+from loki_memory.ui.pages.belief import EDITABLE, shown_hash
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -56,7 +56,7 @@ def _named(record: Memory) -> str:
 def edit(visit: Visit) -> Response:
     """Change the fields that differ from what is stored."""
     record, workspace = _memory(visit), visit.workspace
-    if visit.form.get("seen", "") not in {"", seen(record)}:
+    if visit.form.get("seen", "") not in {"", shown_hash(record)}:
         raise FileChanged(workspace.browse.where(record.id))
     fields = _edited(record, visit.form)
     if not fields:

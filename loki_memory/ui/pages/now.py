@@ -44,7 +44,7 @@ class ToldMemory(NamedTuple):
 
 
 class ShownInjection(NamedTuple):
-    """What one session was told at one time."""
+    """The memories that one session was told at one time."""
 
     at: str
     door: str
@@ -54,7 +54,7 @@ class ShownInjection(NamedTuple):
 
 
 class SessionVerdict(NamedTuple):
-    """Whether a memory that a session was told helped it."""
+    """The verdict about a memory that a session was told."""
 
     id: str
     title: str
@@ -200,7 +200,7 @@ def _injection(injection: Any) -> ShownInjection:
 
 
 def _verdicts(episode: Episode, titles: Mapping[str, str]) -> list[SessionVerdict]:
-    """Whether memories helped, as far as the episode says so."""
+    """The verdicts about memories, as far as the episode has any."""
     words = {True: "helped", False: "did not help"}
     return [
         SessionVerdict(recalled.id, titles.get(recalled.id) or recalled.id, words[recalled.helpful])
