@@ -45,12 +45,11 @@ class DayOfWork(NamedTuple):
 
 
 class DayOfTokens(NamedTuple):
-    """The tokens that memory offered on one day, and those that a whole reading would have cost."""
+    """The tokens that memory offered on one day."""
 
     day: str
     recalls: int
     offered: int
-    whole: int
 
 
 class Activity(NamedTuple):
@@ -190,7 +189,7 @@ def tokens_by_day(totals: Iterable[Total]) -> list[DayOfTokens]:
     """Sum what all surfaces offered, by day."""
     found: dict[str, DayOfTokens] = {}
     for total in totals:
-        day = found.get(total.day, DayOfTokens(total.day, 0, 0, 0))
-        sums = (day.recalls + total.recalls, day.offered + total.offered, day.whole + total.whole)
-        found[total.day] = DayOfTokens(total.day, *sums)
+        day = found.get(total.day, DayOfTokens(total.day, 0, 0))
+        offered = day.offered + total.offered
+        found[total.day] = DayOfTokens(total.day, day.recalls + total.recalls, offered)
     return [found[day] for day in sorted(found)]

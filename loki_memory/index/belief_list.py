@@ -57,21 +57,22 @@ class BeliefLine(NamedTuple):
 
 
 class BeliefList(NamedTuple):
-    """A part of the beliefs that were asked for, newest first, and how many there are."""
+    """A part of the beliefs that were asked for, and how many there are."""
 
     lines: list[BeliefLine]
     total: int
 
 
 def belief_list(index: Index, wanted: BeliefFilter, most: int) -> BeliefList:
-    """The newest beliefs that pass a filter."""
+    """The beliefs that pass a filter: the most certain first, candidates last."""
     conditions, values = wanted.where()
     columns = (
         f"id, kind, substr(title, 1, {_TITLE}), status, scope, at, confidence, pinned, "
         f"substr(category, 1, {_NAME}), "
         "substr(coalesce(json_extract(body, '$.type'), ''), 1, 40)"
     )
-    sql = f"SELECT {columns} {conditions} ORDER BY at DESC, id LIMIT ?"
+    order = "status = 'candidate', confidence DESC, at DESC, id"
+    sql = f"SELECT {columns} {conditions} ORDER BY {order} LIMIT ?"
     lines = [BeliefLine(*row) for row in index.ask(sql, *values, most)]
     return BeliefList(lines, int(index.one(f"SELECT count(*) {conditions}", *values)))
 

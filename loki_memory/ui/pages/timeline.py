@@ -25,7 +25,6 @@ class Bar(NamedTuple):
     day: str
     recalls: int
     offered: int
-    whole: int
     x: int
     height: int  # of what was offered
 
@@ -40,7 +39,6 @@ class TimelinePage(NamedTuple):
     prevention: Prevention
     bars: list[Bar]
     offered: int  # tokens that memory offered, in all
-    whole: int  # tokens that reading all of memory each time would have cost
     episodes: int  # that were looked at
     more: bool  # whether older episodes were left out
 
@@ -58,7 +56,6 @@ def timeline_page(workspace: Workspace, agent: str = "", before: str = "") -> Ti
         prevention=found.prevention,
         bars=bars(found.tokens),
         offered=sum(day.offered for day in found.tokens),
-        whole=sum(day.whole for day in found.tokens),
         episodes=found.episodes,
         more=found.more,
     )
