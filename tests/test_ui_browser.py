@@ -15,7 +15,20 @@ from loki_memory import Workspace
 
 pytestmark = needs_browser
 __all__ = ["chromium"]  # a fixture
-PAGES = ["/now", "/beliefs", "/beliefs?q=return+type", "/beliefs/sem-001", "/review"]
+PAGES = [
+    "/now",
+    "/beliefs",
+    "/beliefs?q=return+type",
+    "/beliefs/sem-001",
+    "/review",
+    "/timeline",
+    "/graph",
+    "/graph?around=sem-001",
+    "/graph?all=1",
+    "/files",
+    "/handoffs",
+    "/health",
+]
 LESSON = "Return explicitly from every branch of the handler."
 
 

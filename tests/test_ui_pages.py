@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -360,3 +361,10 @@ def test_a_curve_rises_with_what_speaks_for_a_belief_and_falls_with_what_speaks_
     assert [point.confidence for point in curve.points] == [0.75, 0.8, 0.67]
     assert curve.fade
     assert confidence_curve([], "", NOW) is None
+
+
+def test_the_pictures_show_the_pages_as_they_are() -> None:
+    """`python docs/images/screenshots.py` makes them anew."""
+    images = Path(__file__).parent.parent / "docs" / "images"
+    made_of = (images / "templates.sha256").read_text(encoding="utf-8").strip()
+    assert made_of == runpy.run_path(str(images / "screenshots.py"))["templates_hash"]()

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from loki_memory.models.hidden_characters import revealed
 from loki_memory.models.text import shorten
@@ -29,7 +29,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"ago": ago, "clip": shorten, "plural": plural}
+    made.filters |= {"ago": ago, "clip": shorten, "code": with_code, "plural": plural}
     made.globals["navigation"] = NAVIGATION
     return made
 
@@ -37,6 +37,20 @@ def environment() -> Environment:
 def _visible(value: Any) -> Any:
     """Show hidden characters of stored text as code points; a number or markup stays."""
     return revealed(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def with_code(text: str) -> Markup:
+    """Escape a text, and mark up as code what stands between backticks.
+
+    >>> with_code("Run `a < b` first")
+    Markup('Run <code>a &lt; b</code> first')
+    """
+    parts = revealed(text).split("`")
+    if len(parts) % 2 == 0:  # the last backtick has no other
+        parts[-2:] = ["`".join(parts[-2:])]
+    code = Markup("<code>{}</code>")
+    pieces = (code.format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
+    return Markup("").join(pieces)
 
 
 def ago(at: str, now: str) -> str:
