@@ -97,6 +97,19 @@ def test_without_memories_one_sentence_says_so_and_no_section_is_there() -> None
     ]
 
 
+def test_a_routine_and_the_rule_that_says_more_are_one_line() -> None:
+    standing = [
+        BulletLine("fact-1", "fact", "Before a commit, run `npm run lint`."),
+        BulletLine("fact-2", "fact", "Always run npm run lint before you commit, CI is strict."),
+        BulletLine("fact-3", "fact", "Never commit without tests"),
+    ]
+    block = render(Now("", [], [], standing=standing), 1000)
+    assert [name for name in ("fact-1", "fact-2", "fact-3") if name in block] == [
+        "fact-2",
+        "fact-3",
+    ]
+
+
 def test_a_section_without_lines_is_left_out() -> None:
     block = render(Now("", [], [BulletLine("anti-001", "anti-pattern", "Tabs break make")]), 1000)
     assert re.findall("^## .*|^_Nothing.*", block, re.MULTILINE) == [MISTAKES]

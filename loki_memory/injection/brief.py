@@ -17,7 +17,7 @@ from loki_memory.injection.context import warnings
 from loki_memory.injection.gate import Gate, is_silent
 from loki_memory.injection.line import BulletLine, bullet, gist, tellable
 from loki_memory.injection.nearest import SessionGoal, nearest
-from loki_memory.injection.repetition import repeats
+from loki_memory.injection.repetition import fullest, repeats
 from loki_memory.injection.told import ToldLine, note_told, told_lines
 from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
@@ -74,13 +74,8 @@ def brief_lines(
 
 def _fullest(lines: Sequence[ToldLine]) -> list[ToldLine]:
     """The lines without those of which another one says all, and more."""
-    return [
-        told
-        for told in lines
-        if not any(
-            repeats(told.text, other.text) and not repeats(other.text, told.text) for other in lines
-        )
-    ]
+    texts = fullest([told.text for told in lines])
+    return [told for told in lines if told.text in texts]
 
 
 def _distinct(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:

@@ -7,6 +7,7 @@ lesson. A line repeats another if all its content words are there too, whatever 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _MARK = re.compile(r"^- \[[^\]]*\] |\((?:candidate|\d+ episodes?)(?:, [^()]*)?\)$")
 _EMPHASIS = frozenset({"always", "please", "every", "each", "sure", "must", "should", "first"})
@@ -28,6 +29,15 @@ def repeats(line: str, earlier: str) -> bool:
     if len(said) < _LEAST or not said <= _words(earlier):
         return False
     return bool(_NEGATION.search(line)) == bool(_NEGATION.search(earlier))
+
+
+def fullest(lines: Sequence[str]) -> list[str]:
+    """The lines without those of which another one says all, and more."""
+    return [
+        line
+        for line in lines
+        if not any(repeats(line, other) and not repeats(other, line) for other in lines)
+    ]
 
 
 def _words(line: str) -> set[str]:
