@@ -241,7 +241,8 @@ COMMANDS = dict(every_command())
 
 
 def test_every_command_is_called_below() -> None:
-    assert {name for name, it in COMMANDS.items() if not isinstance(it, click.Group)} == {*CALLS}
+    single = {name for name, it in COMMANDS.items() if not isinstance(it, click.Group)}
+    assert single - {"ui"} == {*CALLS}  # the page serves until it is stopped: test_ui_cli.py
 
 
 @pytest.fixture
@@ -356,7 +357,7 @@ def _examples(command: click.Command) -> list[str]:
 
 
 @pytest.mark.usefixtures("_mode")
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "ui"])  # it serves for ever
 def test_the_example_in_the_help_works(example: Path, name: str) -> None:
     lines = _examples(COMMANDS[name])
     assert lines
