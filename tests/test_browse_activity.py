@@ -79,8 +79,8 @@ def test_tokens_are_summed_by_day_over_all_surfaces() -> None:
     totals = [Total("2026-01-02", "recall", 1, 40, 400), Total("2026-01-01", "context", 2, 10, 80)]
     totals.append(Total("2026-01-02", "context", 1, 5, 400))
     assert tokens_by_day(totals) == [
-        DayOfTokens("2026-01-01", 2, 10, 80),
-        DayOfTokens("2026-01-02", 2, 45, 800),
+        DayOfTokens("2026-01-01", 2, 10),
+        DayOfTokens("2026-01-02", 2, 45),
     ]
 
 

@@ -215,13 +215,18 @@ def test_a_row_that_is_lost_takes_no_file_with_it(full: Workspace) -> None:
 # -- deleting and damaging it --------------------------------------------------------------------
 
 
+def _of_the_index(workspace: Workspace) -> list[str]:
+    """The notices without that of a file which cannot be read: a new index names it again."""
+    return [said for said in workspace.notices if "bad.json" not in said]
+
+
 def test_the_cache_may_be_deleted_between_any_two_uses(full: Workspace) -> None:
     expected = titles(full)
     for _ in range(3):
         full.close()
         shutil.rmtree(full.layout.cache)
         assert titles(full) == expected
-    assert full.notices == []
+    assert _of_the_index(full) == []
 
 
 def test_the_cache_may_be_deleted_under_an_open_workspace(full: Workspace) -> None:
@@ -253,10 +258,10 @@ def test_a_damaged_index_is_moved_aside_rebuilt_and_said_once(full: Workspace, n
     path.write_bytes(DAMAGE[name](path.read_bytes()))
     fresh = Workspace.open(full.layout.root)
     assert titles(fresh) == expected
-    assert len([said for said in fresh.notices if "index" in said]) == 1
+    assert len(_of_the_index(fresh)) == 1
     assert (full.layout.cache / "index.db.aside").exists()
     assert titles(fresh) == expected
-    assert len(fresh.notices) == 1
+    assert len(_of_the_index(fresh)) == 1
     assert titles(reopened(fresh)) == expected
     assert reopened(fresh).notices == []
 

@@ -410,6 +410,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(closed=st.booleans())
     def delete_cache(self, closed: bool) -> None:
+        self.sync()  # a view that is older than a deleted file would bring its record back
         if closed:
             self.ws.close()
         shutil.rmtree(self.ws.layout.cache, ignore_errors=True)

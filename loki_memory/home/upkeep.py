@@ -314,7 +314,8 @@ class Upkeep:
         if new:
             from loki_memory.files.problem import Problem
 
-            self._home.notices += [str(Problem(*row)) for row in new[:_TOLD]]
+            told = (str(Problem(*row)) for row in new[:_TOLD])
+            self._home.notices += [said for said in told if said not in self._home.notices]
         if len(new) > _TOLD:
             self._home.notices.append(f"and {len(new) - _TOLD} more of them: loki-mem doctor")
         return changes

@@ -31,7 +31,7 @@ _CHANCE = 0.15  # that a line is relevant: below it three of four prompts of oth
 _LONG_NAME = 6  # letters of a name of code that tells one thing from another
 _BEGINNING = 300  # characters in which a long prompt says what it is about; plans name all code
 _CONTENT = 2  # words that say something: "fix it up" has one
-_ALIKE = 4  # of them, with fewer of which likeness means little: "run the tests" is like any test
+_ALIKE = 3  # of them, with fewer of which likeness means little: "run the tests" is like any test
 # What only a printed error has: a label, a code, or the rule of a linter at the end of a line.
 _QUOTES = re.compile(
     r"\b(?:[Ee]rror|fatal|panic|warning)(?:\[\w+\])?: |\b[A-Z]\w+(?:Error|Exception)\b|Traceback"
