@@ -10,6 +10,7 @@ import base64
 import json
 from itertools import cycle, islice
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -137,6 +138,7 @@ TOKENS = [
     ("render_key", "rn" + "d_" + some(32)),
     ("vercel_token", "vc" + "p_" + some(56)),
     ("langsmith_key", "lsv2" + "_pt_" + hexadecimal(32) + "_" + hexadecimal(10)),
+    ("tavily_key", "tv" + "ly-dev-" + some(32)),
     ("pinecone_key", "pc" + "sk_" + some(64)),
     ("nvidia_key", "nv" + "api-" + some(64)),
     ("posthog_key", "ph" + "x_" + some(43)),
@@ -859,6 +861,9 @@ HOSTILE = [
     "aaa8Q~",
     "12345678:AA",
     "\\u0041",
+    "%41",
+    "%25",
+    "%2525",
     "\x1b[",
     "\x1b[1",
     "\x1b]0;",
@@ -934,6 +939,31 @@ def test_a_token_in_disguise_is_replaced(kind: str, token: str, disguise: str) -
     assert clean.startswith(f"{before}[REDACTED:")
     assert clean.endswith(after)
     assert not [token[at : at + 12] for at in range(8, len(token) - 11) if token[at:][:12] in clean]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(
+    ("text", "secret"), [(text, secret) for _, text, secret in FORMATS if len(secret) > len("pass")]
+)
+def test_a_secret_is_replaced_where_a_url_spells_its_signs(
+    text: str, secret: str, times: int
+) -> None:
+    spelled, hidden = text.replace("{}", secret), secret
+    for _ in range(times):
+        spelled, hidden = quote(spelled, safe=""), quote(hidden, safe="")
+    clean = redact(f"GET /go?to={spelled} twice")
+    assert "[REDACTED:" in clean
+    assert hidden not in clean
+
+
+def test_a_private_key_in_a_url_is_replaced() -> None:
+    clean = redact(f"GET /go?key={quote(PEM.format('RSA ', ''), safe='')}&again=yes")
+    assert clean == "GET /go?key=[REDACTED:private_key]&again=yes"
+
+
+def test_a_url_without_a_secret_stays() -> None:
+    url = "https://example.com/find?q=how%20to%20set%20a%20password%3F&page=100%25"
+    assert redact(url) == url
 
 
 def test_the_line_after_a_token_stays() -> None:

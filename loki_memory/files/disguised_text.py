@@ -1,8 +1,8 @@
-"""Secrets that colours, invisible characters, line wraps or base64 hide from a pattern.
+"""Secrets that colours, invisible characters, line wraps, URLs or base64 hide from a pattern.
 
 A terminal colours part of a token, a chat puts a zero-width space into it, a narrow window wraps
-it, a manifest holds it in base64. Each disguise is taken off in a copy of the text, which knows
-where every character of it stands in the original.
+it, a query spells its signs as %3D, a manifest holds it in base64. Each disguise is taken off in a
+copy of the text, which knows where every character of it stands in the original.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ _WRAP = re.compile(
     r"(?:\n|\r\n|\\\n|\\\r\n|\\n|\\r\\n)[ \t]{0,40}(?:[>|#*]{1,3}[ \t]{0,4})?"
     r"(?=[\w.~-])(?![A-Z]?[a-z]{2,}(?![\w~-]))"  # a plain word begins a sentence's next line
 )
+# A sign of a text as a URL spells it.
+_QUOTED = r"%(?:0[9AaDd]|[2-7][0-9A-Fa-f])"
+_QUOTED_BYTES = re.compile(_QUOTED.encode())
 SHORTEST_HEAD = 6  # characters before the first wrap of a token
 _SHORTEST_REST = 6  # of a line that goes on with it
 # Base64, at least as long as a short token; its lines may be wrapped.
@@ -100,6 +103,21 @@ def visible(text: str) -> View:
     """The text without what nobody sees, its wide letters as plain ones."""
     view = _without(text, (hidden.span() for hidden in re.finditer(_HIDDEN, text)))
     return view._replace(text=view.text.translate(_WIDE))
+
+
+def is_quoted(data: bytes) -> bool:
+    """Look fast at UTF-8: if False, it spells nothing as URLs do."""
+    return b"%" in data and _QUOTED_BYTES.search(data) is not None
+
+
+def unquoted(text: str) -> View:
+    """The text with each %3D as the sign that it stands for."""
+    spans = [(sign.start(), sign.end() - 1) for sign in re.finditer(_QUOTED, text)]
+    view = _without(text, spans)
+    letters = list(view.text)
+    for place, (start, end) in zip(view.places, spans, strict=True):
+        letters[place] = chr(int(text[start + 1 : end + 1], 16))
+    return view._replace(text="".join(letters))
 
 
 # -- wrapped lines ---------------------------------------------------------------------------------

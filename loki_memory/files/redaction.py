@@ -20,7 +20,9 @@ from loki_memory.files import private_keys
 from loki_memory.files.disguised_text import (
     encoded,
     is_disguised,
+    is_quoted,
     may_hold_encoded,
+    unquoted,
     visible,
 )
 from loki_memory.files.secret_formats import (
@@ -33,6 +35,7 @@ from loki_memory.files.secret_names import STEMS, announced, is_credential, kind
 from loki_memory.files.secret_rule import Secret, lowered
 
 _SHORTEST_TEXT = 8  # a URL with a password of three letters and nothing else
+_LAYERS = 2  # encodings that are taken off: a URL may stand in the query of another
 # Our replacement of a secret.
 _PLACED = r"\[REDACTED:\w{1,40}\]"
 _LONGEST_PLACED = 52
@@ -40,29 +43,32 @@ _LONGEST_PLACED = 52
 
 def find_secrets(text: str) -> list[Secret]:
     """Find the secrets of a text, in order and without overlap."""
-    return _found(text, may_be_encoded=True)
+    return _found(text, _LAYERS)
 
 
-def _found(text: str, *, may_be_encoded: bool) -> list[Secret]:
+def _found(text: str, layers: int) -> list[Secret]:
     data = text.encode("utf-8", "surrogatepass")
     if len(data) < _SHORTEST_TEXT or not may_hold_secret(data):
         return []
-    found = _in_view(text, data, may_be_encoded=may_be_encoded)
+    found = _in_view(text, data, layers)
     if is_disguised(data):
         view = visible(text)
         plain = view.text.encode("utf-8", "surrogatepass")
-        hidden = _in_view(view.text, plain, may_be_encoded=may_be_encoded)
+        hidden = _in_view(view.text, plain, layers)
         found += map(view.secret, hidden)
+    if layers and is_quoted(data):
+        view = unquoted(text)
+        found += map(view.secret, _found(view.text, layers - 1))
     return _merged(found)
 
 
-def _in_view(text: str, data: bytes, *, may_be_encoded: bool) -> list[Secret]:
+def _in_view(text: str, data: bytes, layers: int) -> list[Secret]:
     """Find secrets, from the most precise rules to the least."""
     low = lowered(text)
     found = [*private_keys.private_keys(text), *format_secrets(text, low, data)]
     found += wrapped_tokens(text, data)
-    if may_be_encoded and may_hold_encoded(data):
-        found += encoded(text, partial(_found, may_be_encoded=False))
+    if layers and may_hold_encoded(data):
+        found += encoded(text, partial(_found, layers=0))
     return [*found, *announced(low, text)]
 
 
@@ -110,6 +116,7 @@ def may_hold_secret(data: bytes) -> bool:
         or may_hold_format(data, low)
         or may_hold_wrapped_token(data)
         or is_disguised(data)
+        or is_quoted(data)
         or may_hold_encoded(data)
         or any(stem in low and _holds(names, low) for stem, names in STEMS.items())
         # JSON may spell any letter as \u0070, which hides it from the checks above.

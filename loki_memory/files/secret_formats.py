@@ -124,6 +124,7 @@ TOKENS = (
     _token("pinecone_key", "pcsk_", r"[\w-]{40,}+"),
     _token("nvidia_key", "nvapi-", r"[\w-]{40,}+"),
     _token("posthog_key", "phx_", r"[A-Za-z0-9]{40,}+"),
+    _token("tavily_key", "tvly-", _BODY),
     _token("resend_key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}" + _END),
     _token("mailersend_key", "mlsn.", r"[0-9a-f]{64}" + _END),
     _token("buildkite_token", "bkua_", r"[0-9a-f]{40}" + _END),
