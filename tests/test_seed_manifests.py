@@ -38,6 +38,29 @@ def test_scripts_of_npm_are_called_by_the_package_manager_in_use(project: Path) 
     assert "Dependencies are installed with `pnpm install`, not with npm." in found
 
 
+def test_without_a_lock_file_scripts_name_the_package_manager(project: Path) -> None:
+    manifest = '{"scripts": {"lint": "oxlint src", "build": "rm -r dist && pnpm bundle"}}'
+    found = proposed(project, {"package.json": manifest})
+    assert "The code is linted with `pnpm lint`, which runs `oxlint src`." in found
+
+
+def test_a_formatter_that_only_checks_is_a_linter(project: Path) -> None:
+    manifest = '{"scripts": {"format": "prettier --check ."}}'
+    found = proposed(project, {"package.json": manifest})
+    assert list(found) == [
+        "The code is linted with `npm run format`, which runs `prettier --check .`."
+    ]
+
+
+def test_peers_that_are_optional_are_not_said_to_be_needed(project: Path) -> None:
+    manifest = (
+        '{"peerDependencies": {"react": "19", "less": "4"},'
+        ' "peerDependenciesMeta": {"less": {"optional": true}}}'
+    )
+    found = proposed(project, {"package.json": manifest})
+    assert "Users bring `react` themselves (peers)." in found
+
+
 def test_the_script_that_npm_init_writes_is_no_test(project: Path) -> None:
     body = 'echo \\"Error: no test specified\\" && exit 1'
     found = proposed(project, {"package.json": f'{{"scripts": {{"test": "{body}"}}}}'})
@@ -79,6 +102,10 @@ def test_sessions_of_nox_have_the_name_that_their_decorator_gives(project: Path)
         (
             "[tool.hatch.envs.qa.scripts]\nlint = 'x'",
             "The code is linted with `hatch run qa:lint`.",
+        ),
+        (
+            "[tool.hatch.envs.docs.scripts]\nbuild = 'sphinx-build'",
+            "The documentation is built with `hatch run docs:build`.",
         ),
         ("[tool.pytest.ini_options]\naddopts = '-q'", "Tests run with `pytest`."),
         ("[tool.ruff]\nline-length = 99", "The code is linted with `ruff check`."),

@@ -19,7 +19,7 @@ from loki_memory.seed.proposal import (
     quoted,
     required,
 )
-from loki_memory.seed.purposes import of_name
+from loki_memory.seed.purposes import of_script
 
 JAVASCRIPT = "JavaScript"
 _MANIFEST = "package.json"
@@ -31,6 +31,7 @@ _LOCKS = {
     "package-lock.json": "npm",
     "npm-shrinkwrap.json": "npm",
 }
+_CALLED = re.compile(r"(?:^|[;&|]\s*)(pnpm|yarn|bun)\s")  # a script that runs another script
 _NOTHING = re.compile(r"\s*(?:echo\b.*|exit \d|true|:)\s*", re.DOTALL)  # `npm init` writes one
 _CONDITIONS = 3  # levels of conditions in `exports`
 _SHORT = {"test", "start"}  # npm knows them without `run`
@@ -48,7 +49,12 @@ class NodeProject(NamedTuple):
         if named in {"npm", "pnpm", "yarn", "bun"}:
             return named, _MANIFEST
         lock = next(filter(self.files.has, _LOCKS), "")
-        return (_LOCKS[lock], lock) if lock else ("npm", "")
+        return (_LOCKS[lock], lock) if lock else (self._called() or "npm", "")
+
+    def _called(self) -> str:
+        """The package manager by which scripts run each other; empty if they disagree."""
+        named = {found[1] for body in self.scripts().values() for found in _CALLED.finditer(body)}
+        return named.pop() if len(named) == 1 else ""
 
     def scripts(self) -> dict[str, str]:
         """The scripts that do something."""
@@ -70,7 +76,7 @@ def tasks(node: NodeProject) -> Iterator[Task]:
     """The scripts with a known purpose, then the tools that are configured."""
     manager, _ = node.manager()
     for name, body in node.scripts().items():
-        purpose, is_part = of_name(name)
+        purpose, is_part = of_script(name, body)
         if purpose:
             runs = body if is_plain(body, 60) else ""
             command = call(manager, name)
@@ -171,9 +177,15 @@ def _parts(node: NodeProject) -> Iterator[Proposal]:
     has_none = not table(node.manifest, "dependencies") and "devDependencies" in node.manifest
     if has_none and not node.manifest.get("private"):
         yield convention("The package has no runtime dependencies.", _MANIFEST, 53)
-    peers = plain(table(node.manifest, "peerDependencies"), 40)
+    peers = plain(_needed_peers(node.manifest), 40)
     if peers:
         yield convention(f"Users bring {quoted(*peers[:4])} themselves (peers).", _MANIFEST, 54)
+
+
+def _needed_peers(manifest: Table) -> list[str]:
+    optional = table(manifest, "peerDependenciesMeta")
+    peers = table(manifest, "peerDependencies")
+    return [name for name in peers if table(optional, name).get("optional") is not True]
 
 
 def _entry(manifest: Table) -> str:

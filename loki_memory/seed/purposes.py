@@ -161,6 +161,22 @@ def of_name(name: str) -> tuple[str, bool]:
     return _BY_NAME.get(first, ""), first in _BY_NAME
 
 
+def of_script(name: str, body: object = "", environment: str = "") -> tuple[str, bool]:
+    """The purpose of a script by its name, by what it runs, and by where it belongs.
+
+    A formatter that only checks is a linter, and a build in the environment for docs makes docs.
+
+    >>> of_script("format", "prettier --check ."), of_script("build", environment="docs")
+    (('lint', True), ('docs', False))
+    """
+    purpose, is_part = of_name(name)
+    if purpose == "format" and "--check" in str(body):
+        return "lint", True
+    if purpose == "build" and environment:
+        return of_name(environment)[0] or purpose, is_part
+    return purpose, is_part
+
+
 def _names_other_job(first: str, rest: list[str]) -> bool:
     """Check for a second word with a purpose of its own: `build-docs`, `test-coverage`."""
     purposes = {_BY_NAME[word] for word in rest if word in _BY_NAME}

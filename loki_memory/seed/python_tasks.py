@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from loki_memory.seed.project_files import ProjectFiles, Table, table, texts
 from loki_memory.seed.proposal import CONFIGURED, Task, is_plain
-from loki_memory.seed.purposes import of_name
+from loki_memory.seed.purposes import of_name, of_script
 from loki_memory.seed.python_project import (
     PROJECT,
     PYTHON,
@@ -116,13 +116,19 @@ def _runners(python: PythonProject) -> Iterator[Task]:
         (("pixi", "tasks"), "pixi run "),
         (("hatch", "envs", "default", "scripts"), "hatch run "),
     ):
-        yield from _tasks(iter(python.tool(*path)), prefix, PROJECT)
+        yield from _scripts(python.tool(*path), prefix)
     for name, settings in python.tool("hatch", "envs").items():
         if name != "default" and is_plain(name, 40):
-            scripts = table(settings, "scripts")
-            yield from _tasks(iter(scripts), f"hatch run {name}:", PROJECT)
+            yield from _scripts(table(settings, "scripts"), f"hatch run {name}:", name)
     if python.tool("hatch", "envs", "hatch-test"):
         yield Task("test", "hatch test", PROJECT, language=PYTHON)
+
+
+def _scripts(scripts: Table, prefix: str, environment: str = "") -> Iterator[Task]:
+    for name, body in scripts.items():
+        purpose, is_part = of_script(name, body, environment)
+        if purpose and is_plain(name, 40):
+            yield Task(purpose, f"{prefix}{name}", PROJECT, language=PYTHON, is_part=is_part)
 
 
 def _tools(python: PythonProject) -> Iterator[Task]:

@@ -26,7 +26,7 @@ from loki_memory.seed.proposal import COMMANDS, CONVENTIONS, HISTORY, RULES, Pro
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 # The key of a fact says which source it has; the gate knows `instructions`.
 _KEYS = {COMMANDS: "command", CONVENTIONS: "convention", HISTORY: "history", RULES: "instructions"}
@@ -87,7 +87,7 @@ def unopened(root: Path) -> SeedPlan:
     return SeedPlan(lines, 0, problems, planned=True)
 
 
-def seed(workspace: Workspace, *, plan_only: bool = False) -> SeedPlan:
+def seed(workspace: OpenWorkspace, *, plan_only: bool = False) -> SeedPlan:
     """Propose facts, and keep those that are new as candidates on this machine."""
     from loki_memory.ingest.run import to_be_taken
 
@@ -100,7 +100,7 @@ def seed(workspace: Workspace, *, plan_only: bool = False) -> SeedPlan:
     return SeedPlan(lines, len(to_be_taken(workspace)), problems, plan_only)
 
 
-def accept(workspace: Workspace, ids: Iterable[str]) -> list[str]:
+def accept(workspace: OpenWorkspace, ids: Iterable[str]) -> list[str]:
     """Publish candidates that a person or an agent accepts; returns their ids.
 
     A fact in our own words becomes the word of whoever accepts it. Words of a file or a commit that
@@ -158,7 +158,7 @@ def _line(proposal: Proposal, fact: Fact, standing: str) -> SeedLine:
 class _Keeping:
     """Candidates while they are compared with memory and written."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
         self._today = workspace.now()[:10]
         layout = workspace.layout
