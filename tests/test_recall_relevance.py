@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.recall.relevance import Nearness, chance, chances
+from loki_memory.recall.relevance import Nearness, among, chance, chances
 
 
 def test_a_chance_grows_with_nearness_and_falls_with_the_place() -> None:
@@ -22,6 +22,19 @@ def test_no_hit_has_a_higher_chance_than_the_one_before_it() -> None:
 
 def test_what_was_found_by_its_name_is_certain() -> None:
     assert chances([None]) == [1.0]
+
+
+def test_a_weak_match_is_enough_in_a_small_store_and_not_in_a_large_one() -> None:
+    floor = 0.68
+    assert among(30, 0.55) > floor > among(1000, 0.55)
+    assert among(30, 0.4) < floor
+
+
+def test_a_store_about_something_else_says_nothing_of_kubernetes(ws: Workspace) -> None:
+    for port in range(20):
+        ws.remember(f"Service number {port} of the shop listens on port 80{port:02d}")
+    hits = ws.recall("how do I deploy to kubernetes?")
+    assert (hits, hits.filtered) == ([], 20)
 
 
 @pytest.fixture

@@ -288,7 +288,7 @@ def measure_locomo(run: Run) -> None:
 
 
 def measure_sessions(run: Run) -> None:
-    """Each project by itself, and none of the weights chosen on either."""
+    """Each project by itself; the floor of silence was chosen with both in view."""
     for place, project in enumerate(data.sessions(run.data)):
         answers = ask_sessions(project, run.folder / f"sessions-{place}", run.encoders)
         print_set(f"session retrieval, one memory per session: {project.name}", answers)

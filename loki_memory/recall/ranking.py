@@ -44,7 +44,6 @@ _MOST_TOKENS = 24  # of the question, the rarest: a pasted log is no better desc
 
 _WHOLE = 0.3  # of a likeness comes from all passages: one stray passage is not the memory
 _K1, _B = 1.2, 0.75  # of BM25, as FTS5 has them
-_RELIABLE = 0.5  # share of all that was asked for, from which on a match of words is no accident
 _NEAR = 0.1  # all words that stand together in the question stand together here
 _BESIDE = 0.1  # of the score of the turn before and of the turn after
 _LENGTH = 0.07  # for each factor e in length beyond _LONG: long texts have a bit of everything
@@ -110,7 +109,7 @@ def rank(corpus: Corpus, question: Question, signals: Signals, limit: int = 200)
     if not len(region.documents):
         return _nothing()
     found = _closely(corpus, signals, region)
-    parts = _fused(region, found, _trust(question, signals, found))
+    parts = _fused(region, found)
     parts["length"] = _length(corpus, region.documents)
     parts["bonus"] = _bonus(corpus, signals, region, found.tokens)
     if hopes is not None:
@@ -328,26 +327,14 @@ def _best_passage(region: Region, score: Floats) -> Ints:
 # -- the sum --------------------------------------------------------------------------------------
 
 
-def _trust(question: Question, signals: Signals, found: _Found) -> float:
-    """The weight of words: 1 if the best match has most of what was asked for.
-
-    Where a question is put in other words than the memory, the best match is an accident. A long
-    text has so many words that no memory has most of them, and that accidents even out.
-    """
-    if question.title:
-        return 1.0
-    asked = sum(word.rarity for word in signals.words)
-    return min(1.0, float(found.words.max()) / (_RELIABLE * asked)) if asked > 0 else 1.0
-
-
-def _fused(region: Region, found: _Found, trust: float) -> Parts:
+def _fused(region: Region, found: _Found) -> Parts:
     """The parts that speak of the text, with a little of the neighbours' scores."""
     third, most = np.float32(1 / 3), float(found.near.max())
     parts = {
-        "bm25": third * np.float32(trust) * _share(found.words),
-        "cosine": third * np.float32(2 - trust) * _spread(found.cosine),
+        "bm25": third * _share(found.words),
+        "cosine": third * _spread(found.cosine),
         "maxsim": third * _spread(found.maxsim),
-        "near": found.near * np.float32(trust * _NEAR / most if most > 0 else 0),
+        "near": found.near * np.float32(_NEAR / most if most > 0 else 0),
     }
     whole = np.float32(1 / (1 + 2 * _BESIDE))
     parts = {name: part * whole for name, part in parts.items()}

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from loki_memory.home import Home
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.recall.explain import Hit
     from loki_memory.recall.retriever import RetrieverAnswer
-    from loki_memory.workspace import Workspace
 
 _WIDTH = 240  # characters of a line about a hit
 _LOOKS = 3  # at files that change while they are about to be shown
@@ -109,7 +109,7 @@ def _check(name: str, values: Iterable[str | None], known: Iterable[str]) -> Non
 
 
 def recall(
-    workspace: Workspace, asked: Query, *, budget: int | None = None, phase: str = ""
+    workspace: OpenWorkspace, asked: Query, *, budget: int | None = None, phase: str = ""
 ) -> tuple[Recollections, list[dict[str, float]]]:
     """Recall from the project and the user; with each hit, the parts of its score."""
     homes = [home for home in workspace.homes if home.has_scope(asked.scope)]
@@ -311,7 +311,7 @@ def shown(hit: Recollection) -> str:
 
 
 def note_shown(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     surface: str,
     query: str,
     hits: Iterable[Recollection],

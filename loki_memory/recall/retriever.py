@@ -30,6 +30,7 @@ from loki_memory.recall.full_text import Lexicon
 from loki_memory.recall.plain_questions import counted, translate
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
+from loki_memory.recall.relevance import among
 from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, newer_first
 from loki_memory.recall.task_types import detect
 from loki_memory.recall.vector_similarity import Lengths, Meaning
@@ -186,7 +187,7 @@ class Retriever:
         hits = explained(store, words, ranked, chosen, reasons, sure)
         in_few = len(store.corpus.row) < _FEW and _has_words(ranked)
         exact = bool(sure) or way.rows is not None or is_dated(store.corpus, question)
-        certainty = self._certainty(store, question, ranked, searched)
+        certainty = among(len(store.corpus.row), self._certainty(store, question, ranked, searched))
         found = RetrieverAnswer(hits, len(ranked.documents), certainty, exact, task, in_few)
         return found._replace(counts=counts)
 
