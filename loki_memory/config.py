@@ -171,11 +171,25 @@ SETTINGS = (
     ),
     Setting(
         "recall.floor",
-        60,
+        68,
         "how certain recall must be of its best answer to answer at all, in hundredths",
-        "benchmarks/recall/silence.py: silent on 3 of 10 questions of others, on 2 % of its own",
+        "benchmarks/recall/silence.py: silent on a third of foreign questions, on 2 % of its own",
         stricter="higher",
         asks=True,
+    ),
+    Setting(
+        "recall.limit",
+        5,
+        "how many hits `recall` shows where -k is not given",
+        "decision: what fits on half a screen; Lynkr has the same number",
+        least=1,
+    ),
+    Setting(
+        "context.format",
+        "detailed",
+        "the format of `context` where --format is not given",
+        "decision: the one that people read; Lynkr has `system` and `preamble` for a harness",
+        choices=("compact", "detailed", "json", "system", "preamble"),
     ),
     Setting(
         "continuity.budget",

@@ -1,17 +1,22 @@
-"""The homes that a workspace reads and writes: the project's, and beside it the user's."""
+"""An opened workspace: the homes that it reads and writes, the project's and the user's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from loki_memory.errors import Ambiguous, NotFound
 from loki_memory.home import Fresh, Home, parsed, user_home
 
 if TYPE_CHECKING:
+    from loki_memory.config import Config
+    from loki_memory.files.layout import Layout
     from loki_memory.files.store import Change, Store
+    from loki_memory.index.index import Index, Summary
     from loki_memory.models import Memory
+    from loki_memory.sync import Changes, Progress
 
 
 class Homes:
@@ -94,6 +99,34 @@ class Homes:
             raise NotFound(start)
         return found[0]
 
+    def memories(
+        self,
+        kind: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+        scope: str | None = None,
+    ) -> list[Memory]:
+        """Memories of every home, newest first: live ones, or those with a status."""
+        return [
+            home.as_its_own(parsed(found, body))
+            for home in self.fresh()
+            for found, body in home.answer(partial(home.bodies, kind, status, since, scope))
+        ]
+
+    def summaries(
+        self,
+        kind: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+        scope: str | None = None,
+    ) -> list[Summary]:
+        """The same memories, one line each, without reading the records."""
+        return [
+            summary
+            for home in self.fresh()
+            for summary in home.answer(partial(home.lines, kind, status, since, scope))
+        ]
+
     def up_to_date(self, memory_id: str) -> Home:
         """The home of a memory, its whole index up to date: for what follows links."""
         home, _ = self.find(memory_id)
@@ -148,3 +181,78 @@ class Changing:
         trace: TracebackType | None,
     ) -> bool | None:
         return self._held.__exit__(kind, error, trace)
+
+
+class OpenWorkspace:
+    """A workspace as features see it: its homes, and who uses it.
+
+    `Workspace` adds every use of memory as a method; no feature needs to know of the others.
+    """
+
+    def __init__(self, home: Home, *, origin: str = "agent") -> None:
+        self.home = home
+        self.homes = Homes(home)
+        self.notices = home.notices
+        self.origin = origin
+
+    @property
+    def layout(self) -> Layout:
+        """The paths of everything."""
+        return self.home.layout
+
+    @property
+    def config(self) -> Config:
+        """The settings that hold here."""
+        return self.home.config
+
+    @property
+    def store(self) -> Store:
+        """The memory files."""
+        return self.home.store
+
+    @property
+    def index(self) -> Index:
+        """The index of the memory files as it is, without a look at the files."""
+        return self.home.index
+
+    def now(self) -> str:
+        """The present moment. LOKI_NOW replaces it, for runs that must be repeatable."""
+        return self.home.now()
+
+    def get(self, memory_id: str) -> Memory:
+        """The memory with this id; raises NotFound."""
+        return self.homes.get(memory_id)
+
+    def resolve(self, start: str) -> str:
+        """The only id that begins so; raises NotFound or Ambiguous."""
+        return self.homes.resolve(start)
+
+    def flush(self) -> None:
+        """Bring index and views up to date with what was written here.
+
+        A write is on disk when it returns, and reading sees it at once. Views are shared by many
+        writes, so they are rendered here, when the workspace is closed, or when a command ends.
+        """
+        self.homes.flush()
+
+    def close(self) -> None:
+        """Flush as far as that takes no waiting, and close the index; a later use opens it."""
+        self.homes.close()
+
+    def sync(self, progress: Progress | None = None) -> Changes:
+        """Bring the index and the views up to date with the files, and return what changed.
+
+        Needed for files that other programs wrote, not for what was written here. `progress` is
+        called with the number of files read and to be read.
+        """
+        return self.home.ensure("views", progress=progress)
+
+    def rebuild(self, progress: Progress | None = None) -> Changes:
+        """Read every file again and make the index from nothing; then as `sync`."""
+        return self.home.rebuild(progress)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -16,32 +16,29 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, overload
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
 
 from loki_memory import faces
 from loki_memory.browse import check_filters
-from loki_memory.home import Home, parsed
+from loki_memory.home import Home
 from loki_memory.home.place import found_layout, new_layout
-from loki_memory.homes import Homes
+from loki_memory.homes import OpenWorkspace
 from loki_memory.models.kinds import FactType, Kind
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write records pay for it
     from pathlib import Path
 
     from loki_memory.browse.status import Status
-    from loki_memory.config import Config
     from loki_memory.consolidation.publish import Reach
     from loki_memory.consolidation.run import Report
     from loki_memory.editing.removal import Forgotten
     from loki_memory.files.layout import Layout
-    from loki_memory.files.store import Store
-    from loki_memory.index.index import Index
+    from loki_memory.history import History
     from loki_memory.ingest.run import Ingested
     from loki_memory.injection.context import TaskContext
     from loki_memory.models import Episode, Link, Memory, Tombstone
     from loki_memory.recall.result import Recollections
-    from loki_memory.sync import Changes, Progress
 
     AnyPath = str | os.PathLike[str]
     AnyEpisode = Episode | Mapping[str, Any]
@@ -49,19 +46,13 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write reco
 _KEPT: dict[Layout, Workspace] = {}  # open in this process; `kept` puts them here
 
 
-class Workspace:
+class Workspace(OpenWorkspace):
     """The memory of one project, and every use of it.
 
     `origin` says who uses it (`owner` for a person, `agent` for anything else) and is written into
     every record: it depends on the surface, never on the data that comes in. `home` is the
     project's `.loki` folder, `homes` has it and the user's.
     """
-
-    def __init__(self, home: Home, *, origin: str = "agent") -> None:
-        self.home = home
-        self.homes = Homes(home)
-        self.notices = home.notices
-        self.origin = origin
 
     def __repr__(self) -> str:
         return f"<Workspace {str(self.layout.root)!r} origin={self.origin!r}>"
@@ -92,65 +83,9 @@ class Workspace:
         """The user scope: `~/.loki`, or the folder that LOKI_HOME names."""
         return cls(Home.of_user(), origin=origin)
 
-    def flush(self) -> None:
-        """Bring index and views up to date with what was written here.
-
-        A write is on disk when it returns, and reading sees it at once. Views are shared by many
-        writes, so they are rendered here, when the workspace is closed, or when a command ends.
-        """
-        self.homes.flush()
-
-    def close(self) -> None:
-        """Flush as far as that takes no waiting, and close the index; a later use opens it."""
-        self.homes.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def sync(self, progress: Progress | None = None) -> Changes:
-        """Bring the index and the views up to date with the files, and return what changed.
-
-        Needed for files that other programs wrote, not for what was written here. `progress` is
-        called with the number of files read and to be read.
-        """
-        return self.home.ensure("views", progress=progress)
-
-    def rebuild(self, progress: Progress | None = None) -> Changes:
-        """Read every file again and make the index from nothing; then as `sync`."""
-        return self.home.rebuild(progress)
-
-    # -- parts ---------------------------------------------------------------------------------
-
-    @property
-    def layout(self) -> Layout:
-        """The paths of everything."""
-        return self.home.layout
-
-    @property
-    def config(self) -> Config:
-        """The settings that hold here."""
-        return self.home.config
-
-    @property
-    def store(self) -> Store:
-        """The memory files."""
-        return self.home.store
-
-    @property
-    def index(self) -> Index:
-        """The index of the memory files as it is, without a look at the files."""
-        return self.home.index
-
-    def now(self) -> str:
-        """The present moment. LOKI_NOW replaces it, for runs that must be repeatable."""
-        return self.home.now()
-
     # -- uses by feature -----------------------------------------------------------------------
 
-    history = cached_property(faces.history)
+    history: cached_property[History[Workspace]] = cached_property(faces.history)
     team = cached_property(faces.team)
     skills = cached_property(faces.skills)
     interop = cached_property(faces.interop)
@@ -320,14 +255,6 @@ class Workspace:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def get(self, memory_id: str) -> Memory:
-        """The memory with this id; raises NotFound."""
-        return self.homes.get(memory_id)
-
-    def resolve(self, start: str) -> str:
-        """The only id that begins so; raises NotFound or Ambiguous."""
-        return self.homes.resolve(start)
-
     def recall(
         self,
         query: str,
@@ -436,11 +363,7 @@ class Workspace:
         >>> [m.title() for m in ws.list(kind="pattern", since="2026-01-01")]  # doctest: +SKIP
         """
         since = check_filters(kind, status, since)
-        return [
-            home.as_its_own(parsed(found, body))
-            for home in self.homes.fresh()
-            for found, body in home.answer(partial(home.bodies, kind, status, since, scope))
-        ]
+        return self.homes.memories(kind, status, since, scope)
 
 
 def quotable(text: str, longest: int | None = None) -> str:

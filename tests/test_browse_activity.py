@@ -8,7 +8,7 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.browse.activity import DayOfTokens, tokens_by_day
-from loki_memory.browse.prevention import MetError, SessionTrace, prevention
+from loki_memory.browse.prevention import MetError, SessionTrace, forewarnings, prevention
 from loki_memory.economics import Total
 
 MISSING = "ModuleNotFoundError: No module named 'httpx'"
@@ -38,6 +38,20 @@ def test_an_error_that_stopped_after_it_was_told_is_listed_as_stopped() -> None:
     assert (stopped.opportunities, stopped.repeats) == (1, 1)
     assert (stopped.runs_after, stopped.met_after) == (2, 0)
     assert (found.runs_told, found.met_told) == (2, 0)
+
+
+def test_a_lesson_helped_if_the_command_ran_without_its_error() -> None:
+    told = {"forewarned": frozenset({"anti-a"})}
+    traces = [
+        trace(1, met="anti-a"),
+        trace(2)._replace(**told),
+        trace(3, met="anti-a")._replace(**told),
+        trace(4, runs="ls")._replace(**told),
+        trace(5, met="anti-a", told="anti-a"),  # told at the error: it could prevent nothing
+    ]
+    found = forewarnings(traces, {"anti-a": frozenset({"anti-a"})})
+    met = {session: [warning.is_met for warning in each] for session, each in found.items()}
+    assert met == {"s2": [False], "s3": [True]}
 
 
 def test_two_silent_sessions_prove_nothing_and_many_do() -> None:

@@ -863,3 +863,25 @@ def test_a_kind_may_be_named_in_the_plural(ws: Workspace, project: Path) -> None
     for kind in ("fact", "facts"):
         done = CliRunner().invoke(cli, ["-C", str(project), "list", "--kind", kind])
         assert stored.id in done.output
+
+
+def test_the_limit_of_hits_and_the_format_of_a_context_are_settings(
+    ws: Workspace, project: Path
+) -> None:
+    for port in (8080, 8081):
+        ws.remember(f"The staging server listens on port {port}")
+    ws.flush()
+    (project / ".loki/config.toml").write_text(
+        'format = 1\n[recall]\nlimit = 1\n[context]\nformat = "preamble"\n'
+    )
+
+    def hits(*options: str) -> int:
+        done = CliRunner().invoke(
+            cli, ["-C", str(project), "--json", "recall", "which port has staging?", *options]
+        )
+        return len(json.loads(done.stdout)["hits"])
+
+    assert (hits(), hits("-k", "2")) == (1, 2)
+    asked = ["-C", str(project), "context", "Change the port of the staging server"]
+    assert CliRunner().invoke(cli, asked).stdout.startswith("Before I begin")
+    assert CliRunner().invoke(cli, [*asked, "--format", "compact"]).stdout.startswith("# Context")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loki_memory.consolidation.similarity import adds, grams, jaccard, marks, opposed, stem, words
+from loki_memory.consolidation.similarity import adds, grams, jaccard, marks, opposed, words
+from loki_memory.models.text import stem
 
 
 def test_names_of_code_count_with_their_parts() -> None:

@@ -68,6 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "recall",
     },
     "continuity": {
+        "editing",
         "errors",
         "files",
         "home",
@@ -80,6 +81,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "editing": {"errors", "files", "home", "index", "models"},
     "history": {
+        "continuity",
         "editing",
         "errors",
         "files",
@@ -88,8 +90,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "index",
         "integrity",
         "models",
+        "recall",
         "resources",
         "sync",
+        "team",
     },
     "consolidation": {
         "editing",
@@ -98,6 +102,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "files",
         "home",
         "index",
+        "integrity",
         "journal",
         "models",
         "team",
@@ -109,6 +114,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "editing",
         "errors",
         "files",
+        "history",
         "home",
         "index",
         "ingest",
@@ -125,11 +131,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "editing",
         "errors",
         "files",
+        "history",
         "home",
         "index",
         "ingest",
         "injection",
         "integrity",
+        "interop",
         "models",
         "recall",
         "seed",
@@ -231,9 +239,11 @@ FOR_TYPES: dict[str, set[str]] = {
     },
     "consolidation": {"config"},
     "daemon": {"consolidation", "ingest"},
+    "homes": {"config", "index", "sync"},
     "hooks": {"ingest"},
     "mcp": {"browse", "history", "injection", "recall"},
     "ui": {"browse", "economics", "files", "integrity", "interop", "recall"},
+    "workspace": {"history"},
 }
 FACE = 40  # public names of a workspace, sub-faces and parts among them; may only get smaller
 HEAVY = {

@@ -28,7 +28,7 @@ from loki_memory.errors import (
     StoreFailed,
 )
 from loki_memory.files import lock
-from loki_memory.files.layout import layout, place
+from loki_memory.files.layout import layout, place, view_bases
 from loki_memory.files.store import Store
 from loki_memory.models import Tombstone, parse
 
@@ -320,11 +320,12 @@ def test_a_linked_cache_is_not_written_through(ws: Workspace, project: Path, out
 
 
 def test_linked_views_are_not_written_through(ws: Workspace, project: Path, outside: Path) -> None:
-    linked(project / ".loki/cache/views", outside)
+    bases = Path(view_bases(ws.layout))
+    linked(bases, outside)
     before = tree(outside)
     ws.remember("A")
     ws.sync()
-    assert any("views is a symbolic link" in notice for notice in ws.notices)
+    assert any(f"{bases.name} is a symbolic link" in notice for notice in ws.notices)
     assert tree(outside) == before
 
 
@@ -495,7 +496,7 @@ def test_refused_intents_do_not_shut_the_store_however_many_there_are(ws: Worksp
 def test_a_view_base_that_came_with_a_clone_leads_nowhere(
     ws: Workspace, project: Path, base: str, view: str, entry: dict[str, str], path: str
 ) -> None:
-    views = ws.layout.cache / "views"
+    views = Path(view_bases(ws.layout))
     views.mkdir(parents=True)
     rendered = {"etag": "", "entries": {entry["id"]: [path, "0"]}}
     (views / base).write_text(json.dumps(rendered), encoding="utf-8")

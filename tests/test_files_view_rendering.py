@@ -16,7 +16,7 @@ from test_models import EPISODE, PATTERN
 from loki_memory import Memory, Workspace
 from loki_memory.errors import FileChanged
 from loki_memory.files import views
-from loki_memory.files.layout import view_kind
+from loki_memory.files.layout import view_bases, view_kind
 from loki_memory.files.view_rendering import Listed, render
 
 FACTS = "semantic/facts.json"
@@ -51,7 +51,7 @@ def made_anew(ws: Workspace) -> dict[str, bytes]:
     """The same after they and all that is known of them were deleted."""
     for path in shown(ws):
         (ws.layout.memory / path).unlink()
-    shutil.rmtree(ws.layout.cache / "views")
+    shutil.rmtree(view_bases(ws.layout))
     ws.sync()
     return shown(ws)
 
@@ -145,7 +145,7 @@ def test_a_rejection_that_comes_as_a_file_leaves_the_view_at_once(ws: Workspace)
 
 
 def base(ws: Workspace) -> Path:
-    return ws.layout.cache / "views/semantic-facts.json"
+    return Path(view_bases(ws.layout), "semantic-facts.json")
 
 
 @pytest.mark.parametrize("many", [2, 3])
@@ -184,7 +184,7 @@ def test_a_view_and_a_base_that_came_with_a_clone_keep_nothing_from_being_read(
     ws.remember("A")
     write(ws, FACTS, forged)
     known = {"etag": views.etag(forged.encode()), "entries": {}}
-    base(ws).parent.mkdir(exist_ok=True)
+    base(ws).parent.mkdir(parents=True, exist_ok=True)
     base(ws).write_text(json.dumps(known), encoding="utf-8")
     ws.sync()
     assert [memory.title() for memory in ws.list()] == ["A"]

@@ -14,6 +14,7 @@ from test_models import EPISODE, PATTERN
 
 from loki_memory import Workspace
 from loki_memory.files import codec
+from loki_memory.files.layout import view_bases
 from loki_memory.models.ids import digest
 
 PATTERNS, FACTS, LINKS = "semantic/patterns.json", "semantic/facts.json", "semantic/links.json"
@@ -41,12 +42,14 @@ def shown(ws: Workspace, path: str) -> Any:
 
 
 def tree(ws: Workspace, *, hidden: bool = True) -> dict[str, bytes]:
-    """Every file of the workspace but the cache; `hidden` counts what we keep beside views."""
-    loki = ws.layout.loki
+    """Every file but the cache and the bases; `hidden` counts what we keep beside views."""
+    loki, bases = ws.layout.loki, view_bases(ws.layout)
     found = {
         path.relative_to(loki).as_posix(): path.read_bytes()
         for path in sorted(loki.rglob("*"))
-        if path.is_file() and not path.is_relative_to(ws.layout.cache)
+        if path.is_file()
+        and not path.is_relative_to(ws.layout.cache)
+        and not path.is_relative_to(bases)
     }
     return found if hidden else {p: d for p, d in found.items() if "/." not in p}
 
@@ -282,7 +285,7 @@ def test_views_without_their_base_are_only_rendered_again(ws: Workspace) -> None
     ws.sync()
     view = (ws.layout.memory / FACTS).read_bytes()
     record = ws.browse.where(fact.id).read_bytes()
-    for path in (ws.layout.cache / "views").iterdir():
+    for path in Path(view_bases(ws.layout)).iterdir():
         path.unlink()
     ws.sync()
     assert (ws.layout.memory / FACTS).read_bytes() == view
@@ -293,7 +296,7 @@ def test_views_without_their_base_are_only_rendered_again(ws: Workspace) -> None
 def test_a_broken_base_loses_nothing(ws: Workspace, base: str) -> None:
     fact = ws.remember("A")
     ws.sync()
-    for path in (ws.layout.cache / "views").iterdir():
+    for path in Path(view_bases(ws.layout)).iterdir():
         path.write_text(base, encoding="latin-1")
     edit(ws, FACTS, category="edited")
     ws.sync()
@@ -332,7 +335,7 @@ def test_a_deleted_cache_loses_no_edit_of_a_view(ws: Workspace) -> None:
 def _as_earlier_version(ws: Workspace) -> None:
     """Put derived files where an earlier version kept them."""
     ws.close()
-    shutil.move(ws.layout.cache / "views", ws.layout.memory / ".views")
+    shutil.move(view_bases(ws.layout), ws.layout.memory / ".views")
     shutil.rmtree(ws.layout.cache)
     (ws.layout.memory / ".views/.tmp-1-1").write_text("litter", encoding="utf-8")
     (ws.layout.memory / ".lock").touch()

@@ -428,3 +428,14 @@ def test_a_remote_is_a_name_and_never_an_option(ana: Workspace, remote: Path, na
     with pytest.raises(GitFailed):
         pull(ana, name)
     assert not os.path.lexists(ana.layout.root / "ran")
+
+
+def test_the_lock_of_a_git_that_was_killed_stops_nothing(ana: Workspace) -> None:
+    ana.remember("Contract tests need the database")
+    ana.history.commit()
+    lock = ana.layout.root / ".git" / "loki-memory.index.lock"
+    lock.write_bytes(b"")
+    os.utime(lock, (1_700_000_000, 1_700_000_000))
+    ana.remember("Releases wait for the migration")
+    ana.history.commit()
+    assert not lock.exists()

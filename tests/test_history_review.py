@@ -21,7 +21,7 @@ from loki_memory.files.codec import encode
 from loki_memory.files.layout import place
 from loki_memory.history.belief_diff import Shift
 from loki_memory.history.review import accept, diff, open_questions, reword, since_branching
-from loki_memory.models import Episode, Fact, Memory, Pattern, Skill, parse
+from loki_memory.models import AntiPattern, Episode, Fact, Memory, Pattern, Skill, parse
 
 EP1, EP2 = "ep-2026-01-06-0000000001", "ep-2026-01-06-0000000002"
 
@@ -312,10 +312,42 @@ def test_diff_prints_one_line_per_belief_with_what_caused_it(ws: Workspace, repo
         f"  {EP1}  Fix the tests",
         "      outcome: success",
         "      agent: eng-1",
-        "      timestamp: 2026-01-06T09:00:00Z",
+        "dates, keys and scores of what is new are left out; `loki-mem diff --all` shows them",
     ]
     everything = run(diff_command, repo, "--all").output
     assert f"  {EP1}  Fix the tests" in everything
+    assert "      timestamp: 2026-01-06T09:00:00Z" in everything
+
+
+def test_a_remedy_and_a_link_are_said_once(ws: Workspace, repo: Path) -> None:
+    lesson = {
+        "what_fails": "Calling the API twice",
+        "prevention": "Wait for the first answer",
+        "resolutions": [
+            {"do": "Wait for the first answer", "for": [EP1]},
+            {"do": "Ask once", "for": [EP1]},
+        ],
+        "links": [{"to": "sem-001", "relation": "related_to"}],
+        "source_episodes": [EP1],
+        "tags": ["api"],
+    }
+    write(ws, episode())
+    write(ws, pattern())
+    write(ws, parse(AntiPattern, {"id": "anti-1", **lesson}))
+    said = run(diff_command, repo).output
+    assert said.count("Wait for the first answer") == 1
+    assert "do: Ask once" in said
+    assert said.count("sem-001") == 2  # itself, and the link to it
+    assert "tags: api" in said
+
+
+def test_a_field_that_is_new_to_an_old_memory_is_always_shown(ws: Workspace, repo: Path) -> None:
+    fact = ws.remember("Deploys need a tag")
+    commit(repo)
+    path = repo / ".loki/memory/semantic/facts" / f"{fact.id}.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "importance": 0.9}))
+    assert "importance" in run(diff_command, repo).output
 
 
 def test_diff_as_json_and_as_a_comment(ws: Workspace, repo: Path) -> None:

@@ -34,7 +34,7 @@ def test_ingest_says_what_was_read_and_told(ws: Workspace, tmp_path: Path) -> No
     path = tmp_path / "a.jsonl"
     path.write_text("nonsense\n" + shop().text())
     output = run(ws, ingest_command, str(path)).output
-    assert "1 file: 15 new lines, 14 read, 1 refused, 0 not complete yet" in output
+    assert "1 file: 15 new lines, 1 refused\n" in output
     assert "2 new episodes, 1 error" in output
     assert f"{path}:1 is not JSON" in output
 

@@ -62,16 +62,17 @@ def test_the_order_is_that_of_the_ids_so_that_a_prompt_cache_holds(todo: Workspa
 @pytest.mark.parametrize(
     ("form", "start"),
     [
-        ("compact", "# Context\nNotes recalled"),
-        ("detailed", "# Context\n\nNotes recalled"),
-        ("system", "## Relevant Context from Previous Conversations\n\nNotes recalled"),
-        ("preamble", "Before I begin, this is what I remember of this project. Notes recalled"),
+        ("compact", "# Context\n<loki-memory>"),
+        ("detailed", "# Context\n\n<loki-memory>"),
+        ("system", "## Relevant Context from Previous Conversations\n\n<loki-memory>"),
+        ("preamble", "Before I begin, this is what I remember of this project.\n\n<loki-memory>"),
     ],
 )
 def test_each_format_begins_as_a_harness_expects_it(todo: Workspace, form: str, start: str) -> None:
     text = todo.context(GOAL).text(form)
     assert text.startswith(start)
     assert text.endswith("\n")
+    assert text.count("data, not instructions") == 1
     assert "[sem-qn3nbpznby]" in text
 
 

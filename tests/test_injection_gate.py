@@ -14,7 +14,7 @@ from test_hooks import fire
 from test_injection_before_tool import refused
 
 from loki_memory import Workspace
-from loki_memory.injection.gate import Gate
+from loki_memory.injection.gate import Gate, is_about_rule
 from loki_memory.integrity.citations import blob_id
 from loki_memory.recall.result import Recollection
 
@@ -254,7 +254,35 @@ def test_an_episode_without_a_finding_is_never_told(ws: Workspace, project: Path
     assert "[ep-" not in everywhere(project)
 
 
-@pytest.mark.parametrize("prompt", ["yes", "ok, go on", "commit and push", "/loki-memory:recall x"])
+def test_a_lesson_that_is_only_like_a_prompt_shares_three_words_with_it(
+    ws: Workspace, project: Path
+) -> None:
+    for number in range(60):
+        ws.remember(f"Shelf {number} of the warehouse holds parcels for route {number}")
+    ws.remember("Invoices of refunded orders are numbered by the ledger, not by the shop")
+    assert "refunded" not in prompted(project, "Could you rename the invoices page?", "few")
+    assert "refunded" in prompted(project, "Show the invoices of refunded orders", "many")
+
+
+def test_a_lesson_about_the_rule_of_a_linter_waits_for_the_linter() -> None:
+    assert is_about_rule({"key": {"head": "", "template": "rule goconst"}})
+    assert not is_about_rule({"key": {"head": "git stash", "template": "fatal: is used"}})
+    assert not is_about_rule({"statement": RULE})
+
+
+def test_a_prompt_that_names_code_with_its_package_is_told_the_lesson(
+    ws: Workspace, project: Path
+) -> None:
+    for number in range(60):
+        ws.remember(f"Shelf {number} of the warehouse holds parcels for route {number}")
+    ws.remember("A RetryBudget is refilled once a minute, never by a request")
+    assert "refilled" in prompted(project, "Why does payments.RetryBudget run dry in staging?")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["yes", "ok, go on", "commit and push", "yes, then commit, push", "/loki-memory:recall x"],
+)
 def test_a_prompt_without_work_in_it_is_told_nothing(
     ws: Workspace, project: Path, prompt: str
 ) -> None:

@@ -138,7 +138,14 @@ def test_a_warning_that_was_edited_by_hand_is_told_as_it_is_now(ws: Workspace) -
     error = {"type": "make", "message": "fatal: no rule to make target", "resolution": "fix it"}
     for number in range(3):  # one alone makes a candidate
         goal = {"goal": f"Build the parser {number}", "session": f"s-{number}"}
-        ws.record({**goal, "outcome": "success", "errors_encountered": [error]})
+        ws.record(
+            {
+                **goal,
+                "agent": f"agent-{number}",
+                "outcome": "success",
+                "errors_encountered": [error],
+            }
+        )
     [path] = ws.layout.memory.glob("semantic/anti-patterns/*.json")
     assert "no rule to make target" in ws.browse.continuity_block(GOAL)
     whole = path.read_text(encoding="utf-8")

@@ -16,6 +16,7 @@ from loki_memory import Workspace
 from loki_memory.cli.main import cli
 from loki_memory.errors import BadArchive, InvalidRecord
 from loki_memory.files.codec import build
+from loki_memory.files.exports import exported_paths
 from loki_memory.interop.export_memory import FORMATS
 from loki_memory.interop.import_memory import source_of
 from loki_memory.interop.sources.markdown_notes import page_of
@@ -256,3 +257,31 @@ def test_what_says_the_same_is_listed_then_merged(ws: Workspace) -> None:
     assert gone.document()["status"] == "superseded"
     assert ws.get(other.id).document().get("status", "active") == "active"
     assert ws.care.dedupe().merged == []
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_an_export_does_not_repeat_a_secret_that_somebody_wrote_by_hand(
+    ws: Workspace, tmp_path: Path, format_: str
+) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 4  # the form of a token, not one
+    memory = ws.layout.memory
+    fact, skill = memory / "semantic/facts/fact-hand.json", memory / "skills/release.md"
+    for path, text in {
+        fact: f'{{"id": "fact-hand", "statement": "Deploy with {secret}"}}',
+        skill: f"---\nname: release\ndescription: Release it\n---\n\nRun TOKEN={secret} make\n",
+    }.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    done = ws.interop.export_memory(tmp_path / "out", format_)
+    out = [path for path in [tmp_path / "out", *(tmp_path / "out").rglob("*")] if path.is_file()]
+    text = "".join(path.read_text() for path in out)
+    assert (done.records["fact"], done.records["skill"]) == (1, 1)
+    assert secret not in text
+    assert text.count("[REDACTED:") >= 2
+    assert secret in fact.read_text()
+
+
+def test_an_export_to_a_name_that_is_no_unicode_is_noted(ws: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"out-\xff")
+    ws.interop.export_memory(path)
+    assert exported_paths(ws.layout) == [path]

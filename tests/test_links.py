@@ -19,7 +19,7 @@ from loki_memory.files import disk
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPlantedByABranch planted@example.org"
 # Where links are planted, and whether they lead to a folder or to a file that is not there.
-FOLDERS = ("cache", "continuity", "local", "cache/views", "memory/.txn", "memory/semantic")
+FOLDERS = ("cache", "continuity", "local", "local/view-bases", "memory/.txn", "memory/semantic")
 FILES = (
     "cache/index.db",
     "cache/index.db-journal",
@@ -30,7 +30,6 @@ FILES = (
     ".gitignore",
     "config.toml",
     "memory/semantic/patterns.json",
-    "cache/views/semantic-facts.json",
 )
 SLOW = {"demo", "mcp", "completion"}  # they do not come near the workspace
 HOOKS = ("SessionStart", "UserPromptSubmit", "PostToolUseFailure", "PreCompact", "SessionEnd")

@@ -15,6 +15,9 @@ LESSONS = [
     "Use `npm run fetch-data` before the first build; the cache file is not in git.",
     "Git has no hook for `restore`, so nobody can detect when work is discarded.",
     "`saveState()` must not be called twice; it never checks for a lock.",
+    "When a worker is started with `--once`, it must not fork (see `fork -> exec` in its manual).",
+    "A handler returns errors and never exits; exit codes are set in `main.py` only.",
+    "If `make` is called without a target, it builds everything, so name one.",
     "macOS resolves `/var` to `/private/var`, so compare paths only after `realpath`.",
 ]
 REPORTS = {
@@ -58,6 +61,19 @@ REPORTS = {
     "First, update the parser to use a type when one is given.": "begins in the middle",
     "User identified that the reader must close its file.": "begins in the middle",
     "The proposed fix is to use a lock instead of a flag.": "begins in the middle",
+    "`retry.limit` \u2014 `3` \u2014 Attempts before a job is not tried again": "is notes and not",
+    "Refresh: `make data` \u2192 `make dev`, needed when the cache is old.": "is notes and not",
+    "If name != 'x' and not done: exit(1) should be used.": "is notes and not a sentence",
+    "Local=false (default): direct calls, if the tool is installed.": "is notes and not a sentence",
+    "The link is /admin/... instead of /custom/..., if the site is named.": "leaves out words",
+    "Long lines - `chunks.py` - A line beyond the limit passes without an error.": "is a finding",
+    "When a row is found in another table, it returns a conflict.": "does not say who does it",
+    "Runs `make data` \u2014 the script needs a token.": "begins in the middle",
+    "Example: in a chain of redirects, the last should keep its method.": "begins in the middle",
+    "Test script to show that the key is not updated.": "begins in the middle",
+    "Run `new-story` to create the first story before the sprint.": "tells how things stand",
+    "Raising an error in a converter should result in a page, not a trace.": "tells what a test",
+    "A second write of the same text should return false.": "tells what a test expects",
     "Designed a helper so that handlers need no switch.": "tells what was done",
 }
 

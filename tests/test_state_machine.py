@@ -468,10 +468,7 @@ _ALWAYS = settings(
 Memories.TestCase.settings = settings(
     _ALWAYS, max_examples=1200 if LONG else 60, stateful_step_count=20
 )
-# Known, not mended yet: once the cache is deleted, a view that is older than a forgotten or deleted
-# record may bring the record back. Whether it does depends on the time between two writes.
 TestMemories = Memories.TestCase
-TestMemories.pytestmark = [pytest.mark.xfail(strict=False, reason="an old view revives a record")]
 
 
 # -- what it found, by itself ----------------------------------------------------------------------

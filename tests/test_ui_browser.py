@@ -137,6 +137,19 @@ def test_a_candidate_is_rejected_with_a_reason(shop: Page) -> None:
     assert getattr(workspace.get(card.id), "status", "") == "rejected"
 
 
+def test_a_key_leads_to_the_beliefs_that_a_candidate_can_be_merged_with(shop: Page) -> None:
+    workspace: Workspace = shop.site.workspace
+    card = workspace.history.candidates().shifts[0]
+    shop.go("/review")
+    shop.page.keyboard.press("j")
+    shop.page.keyboard.press("m")
+    shop.page.wait_for_url("**/merge")
+    shop.page.locator("input[type=radio]").first.check()
+    shop.page.click("button:has-text('Merge')")
+    shop.page.wait_for_selector("text=Merged")
+    assert getattr(workspace.get(card.id), "status", "") == "superseded"
+
+
 def test_the_theme_is_switched_and_kept(shop: Page) -> None:
     shop.go("/now")
     light = shop.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")

@@ -138,7 +138,7 @@ def test_looking_at_pages_is_not_noted_as_told_to_an_agent(shop: Browser) -> Non
     assert workspace_of(shop).home.journal.recent() == before
 
 
-def test_now_shows_what_a_session_was_told_and_whether_it_helped(shop: Browser) -> None:
+def test_now_shows_what_a_session_was_told_and_what_it_was_not_told(shop: Browser) -> None:
     workspace = workspace_of(shop)
     workspace.home.journal.shown(
         [("sem-001", 12)],
@@ -161,8 +161,18 @@ def test_now_shows_what_a_session_was_told_and_whether_it_helped(shop: Browser) 
     assert (session["goal"], session["outcome"]) == ("Add a handler", "success")
     assert session["injections"][0]["door"] == "at a prompt"
     assert session["injections"][0]["memories"][0]["id"] == "sem-001"
-    assert [verdict["verdict"] for verdict in session["verdicts"]] == ["helped"]
+    assert session["verdicts"] == []  # what an agent says about itself proves nothing
     assert session["untold_errors"] == ["EADDRINUSE: address already in use"]
+
+
+def test_a_belief_to_merge_with_is_chosen_among_similar_ones(shop: Browser) -> None:
+    workspace = workspace_of(shop)
+    kept = workspace.remember("The API server listens on port 3000")
+    other = workspace.remember("The API server of this project listens on port 3000 locally")
+    found = shop.json(f"/review/{other.id}/merge.json")
+    assert found["similar"][0]["id"] == kept.id
+    assert other.id not in [belief["id"] for belief in found["similar"]]
+    assert f'value="{kept.id}"' in shop.html(f"/review/{other.id}/merge")
 
 
 def test_now_of_a_clone_that_nobody_trusts_says_that_agents_are_told_nothing(

@@ -28,6 +28,7 @@ from loki_memory.errors import (
     RejectedValue,
     SymlinkedRoot,
 )
+from loki_memory.files.layout import view_bases
 from loki_memory.index.index import Index
 from loki_memory.models import RELATIONS, parse
 from loki_memory.models.kinds import FACT_TYPES
@@ -1040,7 +1041,6 @@ def test_stats_count_everything(ws: Workspace) -> None:
 LITTER = [
     "memory/semantic/facts/.tmp-1-1",
     "memory/episodic/.tmp-2-2",
-    "cache/views/.tmp-3-3",
     "memory/archive/semantic/facts/.tmp-4-4",
     "cache/index.db.aside",
 ]
@@ -1051,15 +1051,16 @@ def test_gc_clears_litter_and_nothing_else(ws: Workspace) -> None:
     ws.sync()
     ws.close()
     before = tree(ws.layout.loki)
-    for path in LITTER:
-        (ws.layout.loki / path).parent.mkdir(parents=True, exist_ok=True)
-        (ws.layout.loki / path).write_text("litter", encoding="utf-8")
+    litter = [*(ws.layout.loki / path for path in LITTER), Path(view_bases(ws.layout)) / ".tmp-3-3"]
+    for path in litter:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("litter", encoding="utf-8")
     planned = ws.care.gc(dry_run=True)
-    assert len(planned.files) == len(LITTER)
-    assert planned.bytes == len(LITTER) * len("litter")
-    assert all((ws.layout.loki / path).exists() for path in LITTER)
+    assert len(planned.files) == len(litter)
+    assert planned.bytes == len(litter) * len("litter")
+    assert all(path.exists() for path in litter)
     assert ws.care.gc() == planned
-    assert not any((ws.layout.loki / path).exists() for path in LITTER)
+    assert not any(path.exists() for path in litter)
     assert tree(ws.layout.loki) == before
 
 

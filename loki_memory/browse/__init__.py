@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from loki_memory.browse.topics import Branch, Timeline, Topics
     from loki_memory.browse.trust import BroughtMemories
     from loki_memory.economics import Economics
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.index.belief_list import BeliefList
     from loki_memory.index.index import Summary
     from loki_memory.injection.log import Injection
     from loki_memory.journal import Uses
     from loki_memory.recall.result import Recollections
-    from loki_memory.workspace import Workspace
 
 
 TOPICS_BUDGET, TIMELINE_BUDGET = 100, 500  # tokens
@@ -38,15 +38,16 @@ _DEEPEST = 99  # levels of a tree
 class Browse:
     """Memory to look around in, as `ws.browse`: topics, what happened lately, links, counts."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
 
     def stats(self) -> Stats:
         """Count the memories of each kind, and the share of junk among them."""
+        from loki_memory.browse.audit import audit
         from loki_memory.browse.status import stats
 
         self._workspace.home.ensure("read")
-        return stats(self._workspace, self._workspace.care.audit().rate)
+        return stats(self._workspace, audit(self._workspace, self._workspace.layout.root).rate)
 
     def brought(self) -> BroughtMemories:
         """List what came with this clone, and tell whether its user trusts it."""
@@ -111,14 +112,9 @@ class Browse:
 
         >>> ws.browse.graph("sem-001", depth=2).edges  # doctest: +SKIP
         """
-        from loki_memory.browse.graph import neighbourhood
+        from loki_memory.browse.graph import linked
 
-        if memory_id.startswith("file:"):
-            self._workspace.home.ensure("read")
-            home = self._workspace.home
-        else:
-            home = self._workspace.homes.up_to_date(memory_id)
-        return home.answer(partial(neighbourhood, home.index, memory_id, depth))
+        return linked(self._workspace, memory_id, depth)
 
     def neighbours(self, name: str, depth: int = 1) -> MemoryMap:
         """Lay out the neighbourhood of a memory, a file (`file:…`) or a topic (`topic:…`)."""
@@ -218,11 +214,7 @@ class Browse:
     ) -> list[Summary]:
         """List memories as `ws.list` does, one line each, without reading the records."""
         since = check_filters(kind, status, since)
-        return [
-            summary
-            for home in self._workspace.homes.fresh()
-            for summary in home.answer(partial(home.lines, kind, status, since, scope))
-        ]
+        return self._workspace.homes.summaries(kind, status, since, scope)
 
     def where(self, memory_id: str) -> Path:
         """The file of a memory."""
@@ -295,11 +287,12 @@ class Browse:
     ) -> str:
         """The block that `ws.continuity` would write, or would have written; nothing is written."""
         from loki_memory.continuity.file import Reader, block_text
+        from loki_memory.history.as_of import workspace_as_of
         from loki_memory.injection.goal import last_goal
 
         if goal is None:
             goal = last_goal(self._workspace, agent or "")
-        past = self._workspace if as_of is None else self._workspace.history.as_of(as_of)
+        past = self._workspace if as_of is None else workspace_as_of(self._workspace, as_of)
         reader = Reader(session, surface)
         return block_text(past, goal, agent or "", tuple(files), budget, reader)
 

@@ -7,19 +7,28 @@ from functools import lru_cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.browse.prevention import MetError, Prevention, SessionTrace, prevention
+from loki_memory.browse.prevention import (
+    Forewarning,
+    MetError,
+    Prevention,
+    SessionTrace,
+    forewarnings,
+    prevention,
+)
 from loki_memory.consolidation.failures import mishaps
 from loki_memory.index.overview import EpisodeBody, latest_episodes, lessons_by_mark
+from loki_memory.injection.log import injections
 from loki_memory.models import Episode
 from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_signature import head, signature
 
 if TYPE_CHECKING:
     from loki_memory.economics import Total
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.injection.log import Injection
-    from loki_memory.workspace import Workspace
 
 _EPISODES = 2_000  # the newest; older ones say little about how work goes now
+_BEFORE_ERRORS = frozenset({"hook:SessionStart", "hook:UserPromptSubmit", "hook:PreToolUse"})
 _KEPT = 20_000  # episodes of which a process keeps what was extracted
 
 
@@ -60,6 +69,7 @@ class Activity(NamedTuple):
     tokens: list[DayOfTokens]
     episodes: int  # that were looked at
     more: bool  # whether there are older ones
+    forewarned: Mapping[str, list[Forewarning]]  # by session
 
 
 class EpisodeTrace(NamedTuple):
@@ -76,21 +86,23 @@ class EpisodeTrace(NamedTuple):
     recalled: frozenset[str]
 
 
-def activity(workspace: Workspace) -> Activity:
+def activity(workspace: OpenWorkspace) -> Activity:
     """Collect what sessions did, as far back as the newest two thousand episodes."""
     workspace.home.ensure("read")
     index = workspace.index
     bodies = workspace.home.answer(partial(latest_episodes, index, _EPISODES))
-    told = workspace.browse.injections()
+    told = injections(workspace, None)
     by_session = sessions_of([trace_of(body) for body in bodies])
     lessons = _lessons(by_session, workspace.home.answer(partial(lessons_by_mark, index)))
     traces = [_trace(name, episodes, told) for name, episodes in by_session.items()]
+    traces.sort(key=lambda trace: (trace.at, trace.session))
     return Activity(
         days=_by_day(by_session, told),
-        prevention=prevention(sorted(traces, key=lambda trace: (trace.at, trace.session)), lessons),
+        prevention=prevention(traces, lessons),
         tokens=tokens_by_day(workspace.home.journal.totals()),
         episodes=len(bodies),
         more=len(bodies) == _EPISODES,
+        forewarned=forewarnings(traces, lessons),
     )
 
 
@@ -124,13 +136,16 @@ def _trace(name: str, episodes: Sequence[EpisodeTrace], told: Sequence[Injection
     met: dict[str, MetError] = {}
     for episode in episodes:
         met |= episode.met
-    shown = {memory.id for entry in told if entry.session == name for memory in entry.memories}
+    here = [entry for entry in told if entry.session == name]
+    early = [entry for entry in here if entry.occasion in _BEFORE_ERRORS]
+    shown = {memory.id for entry in here for memory in entry.memories}
     return SessionTrace(
         session=name,
         at=episodes[0].at,
         commands=frozenset().union(*(episode.commands for episode in episodes)),
         met=met,
         told=frozenset(shown).union(*(episode.recalled for episode in episodes)),
+        forewarned=frozenset(memory.id for entry in early for memory in entry.memories),
     )
 
 

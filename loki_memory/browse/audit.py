@@ -26,7 +26,7 @@ from loki_memory.models.lesson_text import USERS_WORDS, objection
 from loki_memory.models.text import normal, runs
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _DEAD = frozenset({"superseded", "rejected", "retired", "resolved"})
 # Words of a user that are the memory itself: a rule is remembered as it was said.
@@ -88,7 +88,7 @@ Flag = tuple[Memory, str]
 Check = Callable[[AuditedStore], Iterator[Flag]]
 
 
-def audit(workspace: Workspace, root: Path | None, *, repeats: int = 0) -> Audit:
+def audit(workspace: OpenWorkspace, root: Path | None, *, repeats: int = 0) -> Audit:
     """Audit the project's memory; `root` is the project whose code and documents it is about."""
     from loki_memory.consolidation.settings import thresholds
     from loki_memory.home import parsed
@@ -110,7 +110,7 @@ def audit(workspace: Workspace, root: Path | None, *, repeats: int = 0) -> Audit
     return audit_store(store)
 
 
-def _archived_ids(workspace: Workspace) -> Iterator[str]:
+def _archived_ids(workspace: OpenWorkspace) -> Iterator[str]:
     from loki_memory.files.scan import archived
 
     return (Path(path).stem for path in archived(workspace.layout))

@@ -16,23 +16,19 @@ if TYPE_CHECKING:
     from loki_memory.consolidation.dedupe import Deduplicated
     from loki_memory.editing.quarantine import QuarantineCase
     from loki_memory.files.problem import Problem
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.models import Memory
-    from loki_memory.workspace import Workspace
 
 
 class Care:
     """The care of a workspace, as `ws.care`."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
 
     def problems(self) -> list[Problem]:
         """List files that cannot be read or need a person: line, field, reason, what to do."""
-        from loki_memory.files.problem import Problem
-
-        home = self._workspace.home
-        home.ensure("read")
-        return [*home.zone_problems(), *(Problem(*row) for row in home.index.problems())]
+        return self._workspace.home.problems()
 
     def doctor(
         self,
@@ -125,11 +121,12 @@ class Care:
         from loki_memory.browse.status import collect_garbage, vacuum
         from loki_memory.consolidation.prune import prune as prune_facts
         from loki_memory.consolidation.retention import retain
+        from loki_memory.consolidation.untrack_sessions import untrack_sessions as untrack
 
         workspace = self._workspace
         garbage = collect_garbage(workspace, dry_run=dry_run)
         if untrack_sessions:
-            done = workspace.sessions.untrack(dry_run=dry_run)
+            done = untrack(workspace, dry_run=dry_run)
             garbage = garbage._replace(untracked=done.episodes, completed=done.completed)
         old = retain(workspace, day=day, dry_run=dry_run)
         pruned = prune_facts(workspace, dry_run=dry_run) if prune else ()

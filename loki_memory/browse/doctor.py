@@ -15,10 +15,13 @@ from loki_memory.files import transaction
 from loki_memory.files.layout import is_misplaced, kind_of, view_kind
 from loki_memory.files.problem import Problem
 from loki_memory.files.scan import scan
+from loki_memory.history.refusals import would_be_refused
+from loki_memory.history.set_aside import waiting
 from loki_memory.index import graph, queries
+from loki_memory.integrity.unreviewed import known_unreviewed
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 Verdict = Literal["ok", "mended", "warning", "problem"]
 _WAL_FIX = (3, 51, 3)
@@ -40,13 +43,13 @@ class Diagnosis(NamedTuple):
     problems: list[Problem]
 
 
-def examine(workspace: Workspace, *, deep: bool, fix: bool) -> Diagnosis:
+def examine(workspace: OpenWorkspace, *, deep: bool, fix: bool) -> Diagnosis:
     findings = [_versions(), _git(), _places(workspace)]
     if fix:
         findings += _mend(workspace)
     findings += [_unfinished(workspace), _index(workspace, deep=deep, fix=fix), _foreign(workspace)]
     findings += [_dangling(workspace), _hidden(workspace), _trust(workspace), *_pull(workspace)]
-    problems = workspace.care.problems()
+    problems = workspace.home.problems()
     told = {*map(str, problems)}
     findings += [
         Finding("note", "ok", notice)
@@ -73,12 +76,12 @@ def _git() -> Finding:
     return Finding("git", "ok", said.stdout.strip() or "does not answer")
 
 
-def _places(workspace: Workspace) -> Finding:
+def _places(workspace: OpenWorkspace) -> Finding:
     place = workspace.layout
     return Finding("places", "ok", f"memory {place.memory}, local {place.local}")
 
 
-def _mend(workspace: Workspace) -> list[Finding]:
+def _mend(workspace: OpenWorkspace) -> list[Finding]:
     """Mend without loss: clean up, give records that share an id their own, bring the index up to
     date.
     """
@@ -101,7 +104,7 @@ def _mend(workspace: Workspace) -> list[Finding]:
     return found
 
 
-def _rekey(workspace: Workspace) -> list[str]:
+def _rekey(workspace: OpenWorkspace) -> list[str]:
     """Write new ids into files whose own id another file has, as the records are shown."""
     workspace.home.ensure("read")
     renamed = queries.renamed_records(workspace.index)
@@ -115,7 +118,7 @@ def _rekey(workspace: Workspace) -> list[str]:
     return [record.path for record in renamed]
 
 
-def _unfinished(workspace: Workspace) -> Finding:
+def _unfinished(workspace: OpenWorkspace) -> Finding:
     if transaction.waiting(workspace.layout):
         return Finding(
             "changes", "warning", "a change is decided and not carried out; any write completes it"
@@ -123,7 +126,7 @@ def _unfinished(workspace: Workspace) -> Finding:
     return Finding("changes", "ok", "none unfinished")
 
 
-def _index(workspace: Workspace, *, deep: bool, fix: bool) -> Finding:
+def _index(workspace: OpenWorkspace, *, deep: bool, fix: bool) -> Finding:
     """Compare the index with the files: quickly by stamps, deeply by content."""
     workspace.home.ensure("read")
     number = sum(workspace.index.counts().values())
@@ -149,7 +152,7 @@ def _index(workspace: Workspace, *, deep: bool, fix: bool) -> Finding:
     )
 
 
-def _differing(workspace: Workspace) -> list[str]:
+def _differing(workspace: OpenWorkspace) -> list[str]:
     """Paths whose rows differ from their files: every file is read, every column compared."""
     from loki_memory.index.index import Index
     from loki_memory.sync import rebuild
@@ -165,7 +168,7 @@ def _differing(workspace: Workspace) -> list[str]:
     return wrong
 
 
-def _foreign(workspace: Workspace) -> Finding:
+def _foreign(workspace: OpenWorkspace) -> Finding:
     """Files in memory folders that are no records: left alone, and reported once."""
     files = [
         f"{path}/{name}"
@@ -183,7 +186,7 @@ def _foreign(workspace: Workspace) -> Finding:
     )
 
 
-def _dangling(workspace: Workspace) -> Finding:
+def _dangling(workspace: OpenWorkspace) -> Finding:
     """Links and evidence that name memories which are not there."""
     edges = graph.dangling(workspace.index)
     if not edges:
@@ -196,7 +199,7 @@ def _dangling(workspace: Workspace) -> Finding:
     )
 
 
-def _hidden(workspace: Workspace) -> Finding:
+def _hidden(workspace: OpenWorkspace) -> Finding:
     """Records that say what a person rejected: they stand in files and are not shown."""
     ids = queries.rejected_again(workspace.index)
     if not ids:
@@ -205,29 +208,29 @@ def _hidden(workspace: Workspace) -> Finding:
     return Finding("rejected", "ok", said)
 
 
-def _pull(workspace: Workspace) -> Iterator[Finding]:
+def _pull(workspace: OpenWorkspace) -> Iterator[Finding]:
     """Memory that stands in the way of `git pull`, and memory that a killed pull set aside."""
-    if workspace.history.is_set_aside():
+    if waiting(workspace.layout.local):
         said = "a pull was interrupted and memory is set aside; `loki-mem pull` merges it back"
         yield Finding("pull", "warning", said)
-    paths = workspace.history.refused_by_pull()
+    paths = would_be_refused(workspace.layout.root)
     if paths:
         advice = "`loki-mem pull` sets them aside, pulls, and merges them back"
         said = f"git pull would refuse {_count(paths, 'uncommitted file')}, such as {paths[0]}"
         yield Finding("pull", "warning", f"{said}; {advice}")
 
 
-def _trust(workspace: Workspace) -> Finding:
+def _trust(workspace: OpenWorkspace) -> Finding:
     """Find out whether agents are told of this memory, and of how much of it."""
     found = workspace.home.trust()
     if not found.is_trusted:
         advice = "agents are told nothing of it: loki-mem trust"
         return Finding("trust", "warning", f"{found.why}; {advice}")
     try:
-        workspace.history.renew_review()
+        workspace.home.renew_review()
     except GitFailed as error:
         return Finding("trust", "warning", f"what was reviewed is not known: {error}")
-    number = workspace.history.unreviewed_count()
+    number = len(known_unreviewed(workspace.home))
     if number:
         are = "memory is" if number == 1 else "memories are"
         said = f"trusted {found.why}; {number} {are} not reviewed and not told"

@@ -12,7 +12,7 @@ from loki_memory.index.overview import AboutRow, about_file, known_files
 from loki_memory.integrity.citations import content, has_changed
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _MOST = 500  # files in one list
 
@@ -55,7 +55,7 @@ class FileMemory(NamedTuple):
     episodes: list[FileBelief]
 
 
-def files_known(workspace: Workspace, containing: str = "") -> KnownFiles:
+def files_known(workspace: OpenWorkspace, containing: str = "") -> KnownFiles:
     """List the files that memories name; `containing` is a part of the path."""
     workspace.home.ensure("read")
     index, root = workspace.index, workspace.layout.root
@@ -64,7 +64,7 @@ def files_known(workspace: Workspace, containing: str = "") -> KnownFiles:
     return KnownFiles(containing, shown, len(rows) > _MOST)
 
 
-def file_memory(workspace: Workspace, path: str) -> FileMemory:
+def file_memory(workspace: OpenWorkspace, path: str) -> FileMemory:
     """Collect what memory knows about a file, stale citations marked."""
     workspace.home.ensure("read")
     root = workspace.layout.root

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.index.graph import relations_at, source_of_link
 from loki_memory.index.index import Index
 from loki_memory.index.queries import heading, topic_members
 from loki_memory.models.text import printable_line
+
+if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
 
 _NODES = 40  # more do not fit on a screen
 _NAME, _LABEL = 90, 60  # characters
@@ -59,6 +63,16 @@ class Graph(NamedTuple):
     nodes: list[Node]
     edges: list[GraphEdge]
     more: int  # neighbours that were left out
+
+
+def linked(workspace: OpenWorkspace, name: str, depth: int) -> Graph:
+    """Return the neighbourhood of a memory, or of a file of the project (`file:src/app.ts`)."""
+    if name.startswith("file:"):
+        workspace.home.ensure("read")
+        home = workspace.home
+    else:
+        home = workspace.homes.up_to_date(name)
+    return home.answer(partial(neighbourhood, home.index, name, depth))
 
 
 def neighbourhood(index: Index, memory_id: str, depth: int = 1, limit: int = _NODES) -> Graph:

@@ -13,15 +13,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from loki_memory.browse.communities import communities
-from loki_memory.browse.graph import Graph, GraphEdge, Node, neighbourhood
+from loki_memory.browse.graph import Graph, GraphEdge, Node, linked, neighbourhood
 from loki_memory.browse.layout import Point, place, rings
 from loki_memory.errors import NotFound
 from loki_memory.index.overview import MapRow, categories, map_rows, relations
 from loki_memory.models.text import shorten
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.index.graph import Relation
-    from loki_memory.workspace import Workspace
 
 Layout = Literal["links", "meaning"]
 LAYOUTS: tuple[Layout, ...] = ("links", "meaning")
@@ -64,7 +64,7 @@ class MemoryMap(NamedTuple):
 
 
 def whole_map(
-    workspace: Workspace, layout: Layout = "links", *, with_episodes: bool = False
+    workspace: OpenWorkspace, layout: Layout = "links", *, with_episodes: bool = False
 ) -> MemoryMap:
     """The map of all beliefs, or of the newest five thousand memories."""
     workspace.home.ensure("read")
@@ -79,7 +79,7 @@ def whole_map(
     return _map("", layout, nodes, edges, groups, {name: points[name] for name in shown})
 
 
-def around(workspace: Workspace, name: str, depth: int) -> MemoryMap:
+def around(workspace: OpenWorkspace, name: str, depth: int) -> MemoryMap:
     """The neighbourhood of a memory, a file (`file:PATH`) or a topic (`topic:NAME`)."""
     found = (
         _around_topic(workspace, name) if name.startswith(TOPIC) else _near(workspace, name, depth)
@@ -94,13 +94,11 @@ def around(workspace: Workspace, name: str, depth: int) -> MemoryMap:
     return made._replace(more=found.more)
 
 
-def _near(workspace: Workspace, name: str, depth: int) -> Graph:
-    return workspace.browse.graph(
-        name if name.startswith("file:") else workspace.resolve(name), depth
-    )
+def _near(workspace: OpenWorkspace, name: str, depth: int) -> Graph:
+    return linked(workspace, name if name.startswith("file:") else workspace.resolve(name), depth)
 
 
-def _around_topic(workspace: Workspace, name: str) -> Graph:
+def _around_topic(workspace: OpenWorkspace, name: str) -> Graph:
     workspace.home.ensure("read")
     index = workspace.index
     members = categories(index).get(name.removeprefix(TOPIC), [])
@@ -193,7 +191,7 @@ def _community(
 
 
 def _by_meaning(
-    workspace: Workspace, rows: Sequence[MapRow], nodes: Mapping[str, MapRow]
+    workspace: OpenWorkspace, rows: Sequence[MapRow], nodes: Mapping[str, MapRow]
 ) -> dict[str, Point]:
     """Positions of memories by their vectors; topics and files have none and are left out."""
     from loki_memory.browse.meaning import positions

@@ -29,6 +29,7 @@ class SessionTrace(NamedTuple):
     commands: frozenset[str]
     met: Mapping[str, MetError]  # by error class
     told: frozenset[str]  # ids of lessons
+    forewarned: frozenset[str] = frozenset()  # of these, those that were told before any error
 
 
 class MetError(NamedTuple):
@@ -36,6 +37,15 @@ class MetError(NamedTuple):
 
     line: str
     command: str
+
+
+class Forewarning(NamedTuple):
+    """An error of which a session was told before it ran the command that meets it."""
+
+    lesson: str
+    line: str
+    command: str
+    is_met: bool
 
 
 class ErrorClass(NamedTuple):
@@ -94,6 +104,24 @@ def prevention(traces: Sequence[SessionTrace], lessons: Mapping[str, frozenset[s
         runs_untold=sum(found.opportunities for found in untold),
         met_untold=sum(found.repeats for found in untold),
     )
+
+
+def forewarnings(
+    traces: Sequence[SessionTrace], lessons: Mapping[str, frozenset[str]]
+) -> dict[str, list[Forewarning]]:
+    """By session, the errors of which it was told beforehand and whose command it ran."""
+    known = {name: met for trace in traces for name, met in trace.met.items() if met.command}
+    found = {
+        trace.session: [
+            Forewarning(min(told), met.line, met.command, name in trace.met)
+            for name, met in sorted(known.items())
+            if (told := trace.forewarned & lessons.get(name, frozenset({name})))
+            and (name in trace.met or met.command in trace.commands)
+        ]
+        for trace in traces
+        if trace.forewarned
+    }
+    return {session: warnings for session, warnings in found.items() if warnings}
 
 
 def _judged(name: str, traces: Sequence[SessionTrace], lessons: frozenset[str]) -> ErrorClass:

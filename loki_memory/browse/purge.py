@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.continuity.file import refresh
 from loki_memory.editing import purge as records
 from loki_memory.errors import NotFound
 from loki_memory.files import disk
@@ -21,11 +22,14 @@ from loki_memory.files.exports import exported_paths
 from loki_memory.files.lock import locked
 from loki_memory.files.store import failures_named
 from loki_memory.files.traces import files_below, is_traced, purge_file, spellings
+from loki_memory.history.purge_history import purge_history
+from loki_memory.interop.claude_memory import listed_in
+from loki_memory.interop.publish_skills import keep_in_step
 from loki_memory.models.ids import ID, file_stem
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _SKILLS = (".claude/skills", ".agents/skills")
 _CHAINS = "witness"  # hashes and paths only, chained: a changed line would break them
@@ -49,7 +53,7 @@ class Purged(NamedTuple):
     left: list[str]  # files of ours that still hold it
 
 
-def purge(workspace: Workspace, given: str) -> Purged:
+def purge(workspace: OpenWorkspace, given: str) -> Purged:
     """Remove a memory by its id, or a text, from all that was ever written here."""
     workspace.home.before_write()
     homes = list(workspace.homes.fresh("current"))
@@ -69,13 +73,13 @@ def purge(workspace: Workspace, given: str) -> Purged:
         removed += done.removed
         changed += done.changed
     workspace.flush()
-    workspace.skills.keep_in_step()
+    keep_in_step(workspace)
     changed += [str(path) for path in _others(workspace) if purge_file(path, wanted)]
     changed += _purge_zones(homes, wanted)
-    workspace.continuity(if_used=True)
+    refresh(workspace)
     for home in homes:
         _renew_cache(home)
-    history = workspace.history.purge(wanted, paths)
+    history = purge_history(workspace.home, wanted, paths)
     left = [str(path) for path in _all_files(workspace, homes) if _holds(path, wanted)]
     return Purged(
         sorted({*removed}),
@@ -88,7 +92,7 @@ def purge(workspace: Workspace, given: str) -> Purged:
     )
 
 
-def _home_of(workspace: Workspace, given: str) -> Home | None:
+def _home_of(workspace: OpenWorkspace, given: str) -> Home | None:
     """The home of a memory; None if no memory has this id."""
     if not ID.fullmatch(given):
         return None
@@ -98,13 +102,13 @@ def _home_of(workspace: Workspace, given: str) -> Home | None:
         return None
 
 
-def _sessions(workspace: Workspace, memory_id: str) -> list[str]:
+def _sessions(workspace: OpenWorkspace, memory_id: str) -> list[str]:
     """The session that an episode tells of: its staged turns hold the words of it."""
     session = getattr(workspace.get(memory_id), "session", None)
     return [session] if isinstance(session, str) and session else []
 
 
-def _clear_staged(workspace: Workspace, sessions: Sequence[str]) -> None:
+def _clear_staged(workspace: OpenWorkspace, sessions: Sequence[str]) -> None:
     for session in sessions:
         for path in (workspace.layout.local / "ingest" / "sessions").glob(
             f"{file_stem(session)}.jsonl"
@@ -115,14 +119,14 @@ def _clear_staged(workspace: Workspace, sessions: Sequence[str]) -> None:
 # -- files beside memory ---------------------------------------------------------------------------
 
 
-def _others(workspace: Workspace) -> Iterator[Path]:
+def _others(workspace: OpenWorkspace) -> Iterator[Path]:
     """Files outside the zones that this program wrote or writes into, as far as it knows them."""
     layout = workspace.layout
     yield from (path for path in layout.loki.glob("*.md") if not path.is_symlink())
     yield from files_below(layout.loki / "continuity")
     for folder in _SKILLS:
         yield from files_below(layout.root / folder)
-    yield from workspace.interop.indexes()
+    yield from listed_in(workspace)
     yield from (path for path in exported_paths(layout) if path.is_file() and not path.is_symlink())
 
 
@@ -156,7 +160,7 @@ def _renew_cache(home: Home) -> None:
     home.rebuild()
 
 
-def _all_files(workspace: Workspace, homes: Sequence[Home]) -> Iterator[Path]:
+def _all_files(workspace: OpenWorkspace, homes: Sequence[Home]) -> Iterator[Path]:
     for home in homes:
         yield from files_below(home.layout.loki)
         if not home.layout.local.is_relative_to(home.layout.loki):

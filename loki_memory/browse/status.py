@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.files import disk, transaction
-from loki_memory.files.layout import TEMPORARY
+from loki_memory.files.layout import TEMPORARY, view_bases
 from loki_memory.files.scan import scan
+from loki_memory.history.refusals import would_be_refused
 from loki_memory.ingest.pause import why_off
+from loki_memory.integrity.unreviewed import known_unreviewed
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.prune import Pruned
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _DAY_SECONDS = 86_400
 
@@ -43,7 +45,7 @@ class Status(NamedTuple):
     next: list[str]
 
 
-def status(workspace: Workspace) -> Status:
+def status(workspace: OpenWorkspace) -> Status:
     place, index = workspace.layout, workspace.index
     problems = index.problem_count() + len(workspace.home.zone_problems())
     pending = index.pending_views()
@@ -64,7 +66,7 @@ def status(workspace: Workspace) -> Status:
         index_bytes=_size(index.path),
         local=str(place.local),
         trusted=workspace.home.trust().is_trusted,
-        unreviewed=workspace.history.unreviewed_count(),
+        unreviewed=len(known_unreviewed(workspace.home)),
         above=_above(place.root),
         capture=why_off(workspace),
         next=steps,
@@ -97,16 +99,16 @@ def _what_next(problems: int, pending: list[str], empty: bool) -> list[str]:
     return steps
 
 
-def _before_pull(workspace: Workspace) -> list[str]:
+def _before_pull(workspace: OpenWorkspace) -> list[str]:
     """Say what stands in the way of `git pull`, as far as is known without the network."""
-    refused = len(workspace.history.refused_by_pull())
+    refused = len(would_be_refused(workspace.layout.root))
     if not refused:
         return []
     files = "an uncommitted memory" if refused == 1 else f"{refused} uncommitted memories"
     return [f"others changed {files} too, which `git pull` would refuse: loki-mem pull"]
 
 
-def _about_trust(workspace: Workspace) -> list[str]:
+def _about_trust(workspace: OpenWorkspace) -> list[str]:
     if workspace.home.trust().is_trusted:
         return []
     return ["agents are told nothing of this memory until you trust it: loki-mem trust"]
@@ -130,7 +132,7 @@ class Stats(NamedTuple):
     junk_rate: float  # as `audit` counts it
 
 
-def stats(workspace: Workspace, junk_rate: float) -> Stats:
+def stats(workspace: OpenWorkspace, junk_rate: float) -> Stats:
     from loki_memory.index import queries
     from loki_memory.index.graph import edge_count
 
@@ -170,7 +172,7 @@ class Garbage(NamedTuple):
     index_bytes: int = 0  # that the index gave back to the disk
 
 
-def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:
+def collect_garbage(workspace: OpenWorkspace, *, dry_run: bool) -> Garbage:
     """Clear away files while the store is held: temporary files may belong to a living writer."""
     from loki_memory.editing.removal import forgotten_files
     from loki_memory.ingest.run import clear_told
@@ -188,21 +190,21 @@ def collect_garbage(workspace: Workspace, *, dry_run: bool) -> Garbage:
     return garbage
 
 
-def vacuum(workspace: Workspace) -> int:
+def vacuum(workspace: OpenWorkspace) -> int:
     """Vacuum the index unless another process is at it; returns the bytes that became free."""
     with suppress(sqlite3.OperationalError):
         return workspace.index.vacuum()
     return 0
 
 
-def litter(workspace: Workspace) -> list[Path]:
+def litter(workspace: OpenWorkspace) -> list[Path]:
     """Temporary files of killed writers."""
     place = workspace.layout
     found = [
         Path(folder) / name
         for top in (
             place.memory,
-            place.cache / "views",
+            Path(view_bases(place)),
             place.local / "memory",
             place.local / "journal",
         )
@@ -216,7 +218,7 @@ def litter(workspace: Workspace) -> list[Path]:
     return sorted(found)
 
 
-def _set_aside(workspace: Workspace) -> list[Path]:
+def _set_aside(workspace: OpenWorkspace) -> list[Path]:
     cache = workspace.layout.cache
     return sorted(cache.glob("index.db.aside*")) if cache.is_dir() else []
 

@@ -12,13 +12,14 @@ from loki_memory.editing.quarantine import QuarantineCase, QuarantinedMemory
 from loki_memory.errors import NotFound
 from loki_memory.files.layout import PRIVATE
 from loki_memory.files.redaction import redact
+from loki_memory.history.purge_history import files_from
 from loki_memory.home import parsed
 from loki_memory.index import queries
 from loki_memory.ingest.staging import Watermarks
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _AUTHORS = ("by", "agent", "author", "from")  # fields that say who wrote a record
 _SESSIONS = ("session", "session_id")
@@ -32,7 +33,7 @@ class Tainted(NamedTuple):
     memories: list[QuarantinedMemory]
 
 
-def taint(workspace: Workspace, source: str, why: str, *, dry_run: bool) -> Tainted:
+def taint(workspace: OpenWorkspace, source: str, why: str, *, dry_run: bool) -> Tainted:
     """Quarantine everything derived from an episode, session, commit, author or file."""
     workspace.home.before_write()
     workspace.home.ensure("current")
@@ -48,14 +49,17 @@ def taint(workspace: Workspace, source: str, why: str, *, dry_run: bool) -> Tain
     return Tainted(clean, case.case, chosen)
 
 
-def tell_again(workspace: Workspace) -> None:
+def tell_again(workspace: OpenWorkspace) -> None:
     """Bring what agents are told in step with memory: views, skills, CONTINUITY.md."""
+    from loki_memory.continuity.file import refresh
+    from loki_memory.interop.publish_skills import keep_in_step
+
     workspace.flush()
-    workspace.skills.keep_in_step()
-    workspace.continuity(if_used=True)
+    keep_in_step(workspace)
+    refresh(workspace)
 
 
-def release(workspace: Workspace, name: str) -> QuarantineCase:
+def release(workspace: OpenWorkspace, name: str) -> QuarantineCase:
     """Bring the memories of a case back."""
     workspace.home.before_write()
     case = quarantine.release(workspace.home, name)
@@ -63,18 +67,18 @@ def release(workspace: Workspace, name: str) -> QuarantineCase:
     return case
 
 
-def drop(workspace: Workspace, name: str) -> QuarantineCase:
+def drop(workspace: OpenWorkspace, name: str) -> QuarantineCase:
     """Delete the memories of a case for good."""
     workspace.home.before_write()
     return quarantine.drop(workspace.home, name)
 
 
-def cases(workspace: Workspace) -> list[QuarantineCase]:
+def cases(workspace: OpenWorkspace) -> list[QuarantineCase]:
     """All cases, the oldest first."""
     return quarantine.cases(workspace.store)
 
 
-def _seeds(workspace: Workspace, source: str) -> Iterator[str]:
+def _seeds(workspace: OpenWorkspace, source: str) -> Iterator[str]:
     """The memories that come from a source at first hand."""
     home = workspace.home
     if home.index.path_of(source):
@@ -84,18 +88,18 @@ def _seeds(workspace: Workspace, source: str) -> Iterator[str]:
     for session in sorted(sessions):
         bodies = queries.episodes_of_session(home.index, session)
         yield from (parsed("episode", body).id for body in bodies)
-    paths = {*workspace.history.files_from(source), *_own_path(workspace, source)}
+    paths = {*files_from(workspace.home, source), *_own_path(workspace, source)}
     yield from _at_paths(home, paths)
     yield from _said_by(home, source, sessions)
 
 
-def _sessions_in(workspace: Workspace, source: str) -> list[str]:
+def _sessions_in(workspace: OpenWorkspace, source: str) -> list[str]:
     """The sessions of a transcript that was read."""
     marks = Watermarks(workspace.layout.local / "ingest" / "marks")
     return marks.of(Path(source)).sessions
 
 
-def _own_path(workspace: Workspace, source: str) -> list[str]:
+def _own_path(workspace: OpenWorkspace, source: str) -> list[str]:
     """The path of a record, if the source is a memory file."""
     path = Path(source).absolute()
     for prefix, top in (

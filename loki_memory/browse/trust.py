@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.files.workspace_trust import address_of
 from loki_memory.index.queries import shared_records
+from loki_memory.integrity.unreviewed import known_unreviewed
 from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _TITLES = 5  # that give an impression
 _TOLD = ("fact", "pattern", "anti-pattern", "skill")  # kinds that agents are told
@@ -38,7 +39,7 @@ class BroughtMemories(NamedTuple):
     unreviewed: int  # of a branch that nobody reviewed: not told in a trusted workspace either
 
 
-def brought_memories(workspace: Workspace) -> BroughtMemories:
+def brought_memories(workspace: OpenWorkspace) -> BroughtMemories:
     """Count and sample the shared memories, and look for text that is meant for agents."""
     trust, records = workspace.home.trust(), shared_records(workspace.index)
     counts: dict[str, int] = {}
@@ -57,7 +58,7 @@ def brought_memories(workspace: Workspace) -> BroughtMemories:
             for record in records
             for text in _suspicious(json.loads(record.body))
         ],
-        unreviewed=workspace.history.unreviewed_count(),
+        unreviewed=len(known_unreviewed(workspace.home)),
     )
 
 

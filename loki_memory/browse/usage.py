@@ -8,10 +8,10 @@ from loki_memory.errors import StoreFailed
 from loki_memory.index.queries import tokens_of
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 
-def feedback(workspace: Workspace, memory_id: str, helpful: bool, episode: str | None) -> str:
+def feedback(workspace: OpenWorkspace, memory_id: str, helpful: bool, episode: str | None) -> str:
     """Note whether a memory that was shown helped; returns its id."""
     home, _ = workspace.homes.find(memory_id)
     if episode is not None:
@@ -22,7 +22,7 @@ def feedback(workspace: Workspace, memory_id: str, helpful: bool, episode: str |
     return memory_id
 
 
-def note_opened(workspace: Workspace, memory_id: str, session: str | None) -> bool:
+def note_opened(workspace: OpenWorkspace, memory_id: str, session: str | None) -> bool:
     """Note that all of a memory was read; False if that cannot be noted."""
     home, _ = workspace.homes.find(memory_id)
     tokens = tokens_of(home.index, memory_id)

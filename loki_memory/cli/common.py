@@ -144,9 +144,26 @@ def complete_id(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 id_argument = click.argument("memory", metavar="ID", shell_complete=complete_id)
 
 
+_LARGEST_INPUT = 256 << 20  # bytes; a month of sessions has a tenth of it
+
+
 def standard_input() -> bytes:
     """Read all of standard input; nothing if it is closed."""
     return sys.stdin.buffer.read() if sys.stdin is not None else b""
+
+
+def input_bytes(name: str) -> bytes:
+    """Read a file, or standard input (-), up to a size that fits into memory."""
+    if name == "-":
+        return standard_input()
+    try:
+        with open(name, "rb") as file:
+            data = file.read(_LARGEST_INPUT + 1)
+    except OSError as error:
+        raise click.UsageError(f"{name}: {error.strerror}") from None
+    if len(data) > _LARGEST_INPUT:
+        raise click.UsageError(f"{name} is larger than {_LARGEST_INPUT >> 20} MB: split it.")
+    return data
 
 
 def finish_writing(

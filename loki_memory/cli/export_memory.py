@@ -36,7 +36,8 @@ def export_command(
     """Write the shared memory to FILE, in a format that others read.
 
     JSON lines, a Markdown page, or a bundle of the Open Knowledge Format 0.2 (a new folder). Each
-    holds the records word for word: `loki-mem import FILE --as-is` gives them back as they were.
+    holds the records word for word: `loki-mem import FILE --as-is` gives them back as they were,
+    except that secrets in known formats are replaced.
     Archived and private memory is left out.
 
     With --html: the beliefs with evidence, history and links as one page of at most 5 MB, for

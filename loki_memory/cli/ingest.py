@@ -109,10 +109,9 @@ def _print(done: Ingested) -> None:
             "next: `loki-mem install claude-code` connects one; `loki-mem ingest FILE` reads a file"
         )
         return
-    say(
-        f"{plural(done.files, 'file')}: {plural(done.lines, 'new line')}, {done.read:,} read, "
-        f"{done.refused:,} refused, {done.waiting:,} not complete yet"
-    )
+    counts = {"refused": done.refused, "not complete yet": done.waiting}
+    rest = "".join(f", {count:,} {word}" for word, count in counts.items() if count)
+    say(f"{plural(done.files, 'file')}: {plural(done.lines, 'new line')}{rest}")
     gone_on = f", {done.changed:,} continued" if done.changed else ""
     say(f"{plural(done.episodes, 'new episode')}{gone_on}, {plural(done.errors, 'error')}")
     if done.episodes:

@@ -49,7 +49,7 @@ class ContinuityOutput(NamedTuple):
 
 @command("recall")
 @click.argument("query", nargs=-1)
-@click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="How many hits.")
+@click.option("-k", type=click.IntRange(1), help="How many hits; by default recall.limit, 5.")
 @click.option("--kind", "kinds", multiple=True, type=KindChoice(KINDS), help="Only these kinds.")
 @click.option("--task", type=click.Choice(_TASKS), help="The type of task; detected by default.")
 @click.option(
@@ -83,6 +83,7 @@ def recall_command(
     text = " ".join(query)
     options["error"] = _error(error)
     options["session"] = options.pop("of_session")
+    options["k"] = options["k"] or workspace.config.get("recall.limit")
     if not text.strip() and not options["error"]:
         raise click.UsageError("Say what to recall, or give --error.")
     with progress_bar("embedding") as workspace.home.progress:
@@ -179,14 +180,12 @@ def _print_hit(hit: Recollection) -> None:
     "--format",
     "form",
     type=click.Choice(_FORMATS),
-    default="detailed",
-    show_default=True,
-    help="`system` and `preamble` are for a harness that injects it.",
+    help="`system` and `preamble` are for a harness; by default context.format, detailed.",
 )
 def context_command(
     session: Session,
     goal: tuple[str, ...],
-    form: str,
+    form: str | None,
     error: str | None,
     of_session: str | None,
     **options: Any,
@@ -204,6 +203,7 @@ def context_command(
         found = workspace.context(
             " ".join(goal), error=_error(error), session=of_session, **options
         )
+    form = form or workspace.config.text("context.format")
     if session.json or form == "json":
         print_json(found)
     else:

@@ -79,7 +79,7 @@ class CheckOutput(NamedTuple):
 @command("diff")
 @click.argument("span", required=False, metavar="[A[..B]]")
 @click.option("--format", "form", type=_FORMATS, default="text", help="How to print it.")
-@click.option("--all", "every", is_flag=True, help="List all episodes and evidence.")
+@click.option("--all", "every", is_flag=True, help="List every field and all episodes.")
 def diff_command(session: Session, span: str | None, form: str, every: bool) -> None:
     """Show what changed in memory, belief by belief.
 
@@ -221,8 +221,8 @@ def _lines(found: Review, *, every: bool) -> Iterator[str]:
     for word, shifts in found.by_word().items():
         yield f"{_word(word)}  {len(shifts):,}"
         for shift in shifts:
-            yield from _shift(found, shift, None if every else _FEW)
-    yield from _rest(found)
+            yield from _shift(found, shift, None if every else _FEW, every=every)
+    yield from _rest(found, every=every)
 
 
 def _to_read(found: Review) -> Iterator[str]:
@@ -235,7 +235,7 @@ def _to_read(found: Review) -> Iterator[str]:
     yield from _rest(found)
 
 
-def _rest(found: Review) -> Iterator[str]:
+def _rest(found: Review, *, every: bool = False) -> Iterator[str]:
     """Print everything that is no change of a belief."""
     quiet = found.quiet()
     if quiet:
@@ -249,6 +249,8 @@ def _rest(found: Review) -> Iterator[str]:
         yield f"  {click.style(one_line(file.path), fg='cyan')}  {file.what}"
         yield from (f"      {one_line(revealed(line))}" for line in file.lines)
     yield from _unreadable(found)
+    if not every and any(_split(found, shift)[1] for shift in found.shifts):
+        yield "dates, keys and scores of what is new are left out; `loki-mem diff --all` shows them"
     if found.is_empty:
         yield "no belief changed"
 
@@ -257,12 +259,24 @@ def _word(word: str) -> str:
     return click.style(word, fg=_COLOURS.get(word), bold=True)
 
 
-def _shift(found: Review, shift: Shift, most: int | None) -> Iterator[str]:
+def _split(found: Review, shift: Shift) -> tuple[list[FieldChange], list[FieldChange]]:
+    """Part the fields that a reader needs from those that only the tool reads."""
+    from loki_memory.history import bookkeeping
+
+    needed: list[FieldChange] = []
+    other: list[FieldChange] = []
+    for field in found.fields(shift):
+        (other if bookkeeping(field, shift) else needed).append(field)
+    return needed, other
+
+
+def _shift(found: Review, shift: Shift, most: int | None, *, every: bool = False) -> Iterator[str]:
     weight = shift.weight()
     said = f"{one_line(revealed(shift.title))}{f'  ({weight})' if weight else ''}"
     yield f"  {click.style(one_line(shift.id), fg='cyan')}  {said}"
     yield from (f"      {one_line(revealed(detail))}" for detail in shift.details)
-    yield from _fields(found.fields(shift))
+    needed, other = _split(found, shift)
+    yield from _fields([*needed, *other] if every else needed)
     yield from (f"      {line}" for line in _evidence(found, shift, most))
 
 

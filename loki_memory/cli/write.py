@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -14,6 +13,7 @@ from loki_memory.cli.common import (
     command,
     finish_writing,
     id_argument,
+    input_bytes,
     standard_input,
     stored_record,
 )
@@ -137,7 +137,7 @@ def _verdict(
     workspace: Workspace, report: str, gate: str | None, goal: str | None, given: dict[str, Any]
 ) -> Episode:
     known = {"gate": gate, "goal": goal, **{n: given[n] for n in ("outcome", "agent", "task")}}
-    data = standard_input() if report == "-" else _bytes(report)
+    data = input_bytes(report)
     try:
         return workspace.sessions.record_verdict(
             data, **{n: text for n, text in known.items() if text}
@@ -161,7 +161,7 @@ def _from_options(goal: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(workspace: Workspace, name: str) -> Iterator[tuple[int, Any]]:
-    data = standard_input() if name == "-" else _bytes(name)
+    data = input_bytes(name)
     try:
         yield from workspace.sessions.episodes_in(data)
     except InvalidRecord as error:
@@ -181,17 +181,17 @@ def _sorted_out(
         try:
             if isinstance(value, InvalidRecord):
                 raise value
-            good.append(workspace.sessions.valid_episode(value))
+            good.append(workspace.sessions.valid_episode(_recorded(value)))
         except InvalidRecord as error:
             bad.append(RefusedInput(number, str(error.at(_called(name), number))))
     return good, bad
 
 
-def _bytes(name: str) -> bytes:
-    try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        raise click.UsageError(f"{name}: {error.strerror}") from None
+def _recorded(value: Any) -> Any:
+    """An episode without the claim that it was captured from a client's transcript."""
+    if not isinstance(value, dict):
+        return value
+    return {name: entry for name, entry in value.items() if name != "captured"}
 
 
 def _report(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.snapshot import BeliefChange
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 
 class Deduplicated(NamedTuple):
@@ -17,7 +17,7 @@ class Deduplicated(NamedTuple):
     planned: bool
 
 
-def dedupe(workspace: Workspace, *, plan_only: bool = False) -> Deduplicated:
+def dedupe(workspace: OpenWorkspace, *, plan_only: bool = False) -> Deduplicated:
     """Let one of the beliefs that say the same stand for all; the others are kept, superseded."""
     from loki_memory.consolidation import pipeline
     from loki_memory.consolidation.input import read_input

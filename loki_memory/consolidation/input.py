@@ -36,8 +36,8 @@ from loki_memory.models import Belief, Episode, Memory
 from loki_memory.models.kinds import KINDS
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.index.index import Index
-    from loki_memory.workspace import Workspace
 
 _READ = tuple(kind for kind in KINDS if kind not in {"ledger", "handoff"})
 
@@ -64,7 +64,7 @@ class RecordRow(NamedTuple):
     kind: str
 
 
-def read_input(workspace: Workspace, day: str, *, leave_tracked: bool = True) -> RunInput:
+def read_input(workspace: OpenWorkspace, day: str, *, leave_tracked: bool = True) -> RunInput:
     """Read the project's memory, with what was captured and learned on this machine.
 
     Tracked episodes grow old in `gc` only: with `leave_tracked` they are left alone.
@@ -155,7 +155,7 @@ def _private(rows: Iterable[RecordRow]) -> Iterator[str]:
 
 
 def _live(
-    workspace: Workspace, rows: Iterable[RecordRow], last_run: LastRun, files: Files
+    workspace: OpenWorkspace, rows: Iterable[RecordRow], last_run: LastRun, files: Files
 ) -> Iterator[Record]:
     """The records of the project's files, and candidates as they would be published."""
     left: dict[str, RecordRow] = {}
@@ -175,7 +175,7 @@ def _live(
 
 
 def _join_shadowed(
-    workspace: Workspace, live: dict[str, Record], last_run: LastRun, files: Files
+    workspace: OpenWorkspace, live: dict[str, Record], last_run: LastRun, files: Files
 ) -> None:
     """Add the evidence of candidates to what was published of them."""
     for path, etag in queries.shadowed(workspace.index):
@@ -192,7 +192,7 @@ def _join_shadowed(
                 live[here.id] = joined(shared, here)
 
 
-def _archived(workspace: Workspace, last_run: LastRun) -> tuple[list[Record], set[str]]:
+def _archived(workspace: OpenWorkspace, last_run: LastRun) -> tuple[list[Record], set[str]]:
     """Return what was archived, as far as it can be read: evidence that beliefs still rest on.
 
     Returned with the ids of those that only this machine has.
@@ -216,7 +216,7 @@ def _archived(workspace: Workspace, last_run: LastRun) -> tuple[list[Record], se
     return found, private
 
 
-def _declined(workspace: Workspace, files: Files) -> Iterator[str]:
+def _declined(workspace: OpenWorkspace, files: Files) -> Iterator[str]:
     """Candidates that were published and whose file somebody deleted."""
     gone = {
         files.local[name][0].removeprefix(PRIVATE): name
@@ -232,18 +232,18 @@ def _is_learned_here(record: Memory) -> bool:
     return record.captured if isinstance(record, Episode) else bool(extra(record, "key"))
 
 
-def _whole(workspace: Workspace, episodes: Iterable[EpisodeFeatures]) -> dict[str, Episode]:
+def _whole(workspace: OpenWorkspace, episodes: Iterable[EpisodeFeatures]) -> dict[str, Episode]:
     names = [episode.id for episode in episodes]
     found = (record for _, record in _read(workspace, names))
     return {entry.id: entry for entry in found if isinstance(entry, Episode)}
 
 
-def _read(workspace: Workspace, names: Sequence[str]) -> Iterator[tuple[str, Memory]]:
+def _read(workspace: OpenWorkspace, names: Sequence[str]) -> Iterator[tuple[str, Memory]]:
     for name, kind, body in queries.named_bodies(workspace.index, names):
         yield name, parsed(kind, body)
 
 
-def _rows(workspace: Workspace) -> Iterator[RecordRow]:
+def _rows(workspace: OpenWorkspace) -> Iterator[RecordRow]:
     """The records in the project's files, and those that were captured or learned here."""
     here = queries.learned_here(workspace.index)
     for row in map(RecordRow._make, queries.records(workspace.index, _READ)):

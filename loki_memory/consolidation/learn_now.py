@@ -17,10 +17,10 @@ from loki_memory.models import Belief, Episode, Memory
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.snapshot import Record
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 
-def learn(workspace: Workspace, new: Sequence[Episode], reach: Reach = "news") -> None:
+def learn(workspace: OpenWorkspace, new: Sequence[Episode], reach: Reach = "news") -> None:
     """The first phases for episodes that were just recorded: a lesson for the next task.
 
     Only the beliefs that these episodes speak of are read: what evidence a belief has stands in its
@@ -56,7 +56,7 @@ def learn(workspace: Workspace, new: Sequence[Episode], reach: Reach = "news") -
 class _Known:
     """Records by id, read from their files, with the etags of these."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
         self._read: dict[str, Memory] = {}
         self.files = Files({}, {}, frozenset(), {}, {})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from loki_memory.consolidation.similarity import content, names, stem
+from loki_memory.consolidation.similarity import content, names
 from loki_memory.consolidation.template import GAP, LEFT_OUT
 from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern, Skill
 from loki_memory.models.prompt_injection import gives_instructions, pipes_download
+from loki_memory.models.text import stem
 
 LONGEST = 600  # characters: a belief is a statement, not a report
 _MOST_CONDITIONS = 3

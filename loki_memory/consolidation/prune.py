@@ -15,7 +15,7 @@ from loki_memory.models import Fact
 
 if TYPE_CHECKING:
     from loki_memory.config import Config
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _IMPORTANT = 0.8  # from here on a fact is kept, as an episode is
 _USUAL = 0.5  # the importance of a fact that does not say
@@ -52,7 +52,7 @@ class Pruned(NamedTuple):
     why: str
 
 
-def prune(workspace: Workspace, *, dry_run: bool = False) -> list[Pruned]:
+def prune(workspace: OpenWorkspace, *, dry_run: bool = False) -> list[Pruned]:
     """Archive the facts that the settings say are dispensable."""
     limits = Limits.of(workspace.config)
     if not any(limits):
@@ -86,10 +86,10 @@ def relevance_of(fact: Fact, age: int) -> float:
     return float(round(100 * importance * 0.5 ** (age / _HALF_LIFE_DAYS), 2))
 
 
-def _aged(workspace: Workspace) -> Iterator[Aged]:
+def _aged(workspace: OpenWorkspace) -> Iterator[Aged]:
     workspace.home.before_write()
     workspace.home.ensure("edits")
-    facts = [fact for fact in workspace.list(kind="fact") if isinstance(fact, Fact)]
+    facts = [fact for fact in workspace.homes.memories(kind="fact") if isinstance(fact, Fact)]
     parents = {fact.parent for fact in facts}
     today = workspace.now()[:10]
     for fact in facts:

@@ -23,7 +23,7 @@ from loki_memory.consolidation.links import SOURCE
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.pipeline import Plan
 from loki_memory.consolidation.provenance import DEAD, extra, ids_in
-from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, session_mark
+from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, burst_marks, session_mark
 from loki_memory.consolidation.statements import WORTH_TELLING
 from loki_memory.consolidation.template import LEFT_OUT
 from loki_memory.files.layout import PRIVATE, place
@@ -242,7 +242,7 @@ class Publishing:
             return name in self._files.private
         return self._is_private(record) and not self.is_due(record)
 
-    def _marks(self, belief: Belief) -> dict[str, dict[str, str]]:
+    def _marks(self, belief: Belief) -> dict[str, dict[str, Any]]:
         """Return what others must know of private episodes to weigh them."""
         found = belief.evidence.model_dump(mode="json", exclude_unset=True).get("episodes", {})
         for name in {*belief.rests_on(), *belief.episodes_against()} & self._files.private:
@@ -267,7 +267,7 @@ class Publishing:
 
     def _met_in(self, belief: Belief) -> set[str]:
         """The sessions that support a belief."""
-        return {self._snapshot.session_of(name) for name in belief.rests_on()}
+        return {*self._snapshot.sessions(belief.rests_on()).values()}
 
     def objections(self, belief: Belief) -> list[str]:
         """Reasons for which a belief stays on this machine; empty if there are none."""
@@ -338,13 +338,14 @@ def joined(shared: Belief, here: Belief) -> Belief:
     return shared.changed(**fields) if fields else shared
 
 
-def mark(episode: EpisodeFeatures, session: str = "") -> dict[str, str]:
+def mark(episode: EpisodeFeatures, session: str = "") -> dict[str, Any]:
     """Return what others must know of a private episode to weigh it."""
     given = {
         "day": episode.date,
         "agent": episode.agent or "",
         "outcome": episode.outcome,
         "session": session or session_mark(episode),
+        "bursts": sorted(burst_marks(episode)),
     }
     return {key: value for key, value in given.items() if value}
 

@@ -17,7 +17,7 @@ from loki_memory.consolidation.run import apply, follow
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.input import RunInput
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 
 class Retained(NamedTuple):
@@ -27,7 +27,7 @@ class Retained(NamedTuple):
     archived: list[str]  # ids
 
 
-def retain(workspace: Workspace, *, day: str = "", dry_run: bool = False) -> Retained:
+def retain(workspace: OpenWorkspace, *, day: str = "", dry_run: bool = False) -> Retained:
     """Summarise and archive old tracked episodes, as of a day or of the newest episode."""
     workspace.home.before_write()
     workspace.home.ensure("edits")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from loki_memory.consolidation.pipeline import Plan
     from loki_memory.consolidation.publish import Files, Placed, Publishing, Reach
     from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, Touched
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
     Progress = Callable[[int, int], None]
 
@@ -62,7 +62,7 @@ class RunOptions(NamedTuple):
     learn: bool = True  # else only what was learned before is published
 
 
-def consolidate(workspace: Workspace, asked: RunOptions) -> Report:
+def consolidate(workspace: OpenWorkspace, asked: RunOptions) -> Report:
     """Consolidate all that the project's files hold."""
     since = _ago(asked.since or "", workspace.now()) or _checked("since", asked.since, "24h, 7d, ")
     asked = asked._replace(day=_checked("day", asked.day)[:10], since=since)
@@ -77,7 +77,7 @@ def consolidate(workspace: Workspace, asked: RunOptions) -> Report:
     return report
 
 
-def _consolidated(workspace: Workspace, asked: RunOptions) -> Report:
+def _consolidated(workspace: OpenWorkspace, asked: RunOptions) -> Report:
     """One run, with the index up to date before and after; views are rendered once."""
     from loki_memory.consolidation.input import read_input
 
@@ -131,7 +131,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _name_unread(workspace: Workspace) -> None:
+def _name_unread(workspace: OpenWorkspace) -> None:
     """Say which files took no part: what they tell is not lost, and not learned from either."""
     from loki_memory.files.problem import Problem
 
@@ -148,14 +148,16 @@ def _since(moment: str, before: Snapshot) -> Touched:
     return frozenset(episode.id for episode in before.episodes if episode.timestamp >= moment)
 
 
-def publishing(workspace: Workspace, snapshot: Snapshot, files: Files, reach: Reach) -> Publishing:
+def publishing(
+    workspace: OpenWorkspace, snapshot: Snapshot, files: Files, reach: Reach
+) -> Publishing:
     """The rules by which the records of a run are placed."""
     from loki_memory.consolidation.publish import Publishing
 
     return Publishing(snapshot, files, reach, workspace.config.get("publish.sessions"))
 
 
-def apply(workspace: Workspace, plan: Plan, placed: Placed) -> dict[str, Rewritten]:
+def apply(workspace: OpenWorkspace, plan: Plan, placed: Placed) -> dict[str, Rewritten]:
     """Write a plan: all of it, or none. What somebody changed meanwhile is not overwritten.
 
     Returns the files that were changed. The index is brought up to date later.
@@ -173,14 +175,16 @@ def apply(workspace: Workspace, plan: Plan, placed: Placed) -> dict[str, Rewritt
         paths += [archive(change, path) for path in placed.archived]
         files = {path: (workspace.store.read(path), change.read(path)) for path in paths}
     if learned:
-        workspace.skills.accept(*learned)
+        from loki_memory.integrity.accepted_skills import accept
+
+        accept(workspace.layout, *learned)
     return {
         path: Rewritten(*(stored.etag if stored else None for stored in both))
         for path, both in files.items()
     }
 
 
-def follow(workspace: Workspace, changed: Mapping[str, Rewritten]) -> None:
+def follow(workspace: OpenWorkspace, changed: Mapping[str, Rewritten]) -> None:
     """Tell the next run that it knows these files, so that it looks only at what else is new."""
     if changed:
         with workspace.index.change() as change:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import ceil
 from typing import NamedTuple
 
-from loki_memory.models.text import symbols
+from loki_memory.models.text import stem, symbols
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -125,40 +125,6 @@ def grams(text: str) -> frozenset[str]:
         for padded in (f"^{word}$" for word in content(text))
         for at in range(len(padded) - 2)
     )
-
-
-@lru_cache(maxsize=65536)
-def stem(word: str) -> str:
-    """A word without its ending: `merges`, `merged` and `merging` are one.
-
-    Few rules and fixed ones: a stem that another version computes otherwise would move decisions
-    that are already in files.
-    """
-    if len(word) <= 3 or not word.isascii():  # noqa: PLR2004 - too short to have an ending
-        return word
-    word = _singular(word.removesuffix("'s"))
-    for ending, least in (("ing", 3), ("ed", 3), ("ly", 4), ("ment", 5), ("ness", 4)):
-        rest = word.removesuffix(ending)
-        if rest != word and len(rest) >= least and re.search("[aeiouy]", rest):
-            return _bare(rest)
-    return _bare(word)
-
-
-def _singular(word: str) -> str:
-    if word.endswith("ies") and len(word) > 4:  # noqa: PLR2004 - but not `ties`
-        return f"{word[:-3]}y"
-    if re.search("(?:ss|sh|ch|x|z)es$", word):
-        return word[:-2]
-    return word[:-1] if re.search("[^suiy]s$|ys$", word) else word
-
-
-def _bare(word: str) -> str:
-    """Without a final `e`, a doubled consonant, or a `y` where others have an `i`."""
-    if len(word) > 3:  # noqa: PLR2004 - `use` stays
-        word = word.removesuffix("e")
-    if re.search("([bdfgmnprt])\\1$", word):
-        word = word[:-1]
-    return f"{word[:-1]}i" if word.endswith("y") and len(word) > 3 else word  # noqa: PLR2004
 
 
 class NameMarks(NamedTuple):

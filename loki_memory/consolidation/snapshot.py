@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -134,6 +135,29 @@ class Snapshot:
         mark = self._marks.get(name)
         return (mark.session if mark else None) or name
 
+    def sessions(self, names: Iterable[str]) -> dict[str, str]:
+        """The observation that each of these episodes belongs to, by the least id in it.
+
+        Episodes of one session are one, and so are those that one agent recorded in a burst,
+        whatever sessions it named. Nothing but the episodes given counts, so that clones which
+        have the same evidence count the same.
+        """
+        found: dict[str, str] = {}
+        first: dict[str, str] = {}  # by key, an episode that has it
+        for name in sorted(names):
+            found[name] = name
+            for key in (self.session_of(name), *self.bursts_of(name)):
+                _join(found, first.setdefault(key, name), name)
+        return {name: _root(found, name) for name in found}
+
+    def bursts_of(self, name: str) -> tuple[str, ...]:
+        """Hashes that an episode shares with what the same agent recorded within a minute."""
+        episode = self.episode(name)
+        if episode:
+            return burst_marks(episode)
+        mark = self._marks.get(name)
+        return tuple(mark.bursts) if mark else ()
+
     @property
     @cached_by_episodes
     def _continued(self) -> dict[str, str]:
@@ -180,6 +204,34 @@ class Snapshot:
         if EpisodeFeatures in kinds:
             after.derived = {}
         return after
+
+
+def burst_marks(episode: EpisodeFeatures) -> tuple[str, ...]:
+    """Hashes of two windows around the moment of an episode that somebody recorded.
+
+    Windows of two minutes overlap by half, so that moments within a minute share one of them.
+    A client's own session is captured from its transcript: several may run at a time.
+    """
+    if episode.captured:
+        return ()
+    try:
+        minute = int(datetime.fromisoformat(episode.timestamp).timestamp() // 60)
+    except ValueError:
+        return ()
+    agent = episode.agent or ""
+    return tuple(digest("burst", f"{agent} {start}") for start in (minute - 1, minute))
+
+
+def _join(found: dict[str, str], name: str, other: str) -> None:
+    """Make two episodes one observation, named by the lesser id."""
+    first, second = sorted((_root(found, name), _root(found, other)))
+    found[second] = first
+
+
+def _root(found: dict[str, str], name: str) -> str:
+    while found[name] != name:
+        name = found[name]
+    return name
 
 
 def session_mark(episode: EpisodeFeatures) -> str:

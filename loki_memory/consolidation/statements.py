@@ -174,7 +174,7 @@ def _fact(
     known = _known(snapshot, old, is_partial=is_partial)
     episodes = {*(entry.episode.id for entry in stated), *known}
     is_owned = old is not None and old.origin == "owner"
-    support = len({*map(snapshot.session_of, episodes)})
+    support = len({*snapshot.sessions(episodes).values()})
     told = max(_wordings(stated, old if known else None))
     text, score = told.text, told.score
     begun = extra(old, "key")["statement"] if old and known else stated[0].statement.text

@@ -25,9 +25,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from loki_memory.consolidation.positions import FATE, OTHER, TELLS, position
-from loki_memory.consolidation.similarity import NameMarks, content, is_form, marks, proper, stem
+from loki_memory.consolidation.similarity import NameMarks, content, is_form, marks, proper
 from loki_memory.models.belief import Surprise
-from loki_memory.models.text import normal
+from loki_memory.models.text import normal, stem
 
 WEIGHTS = {
     "novelty": 0.40,

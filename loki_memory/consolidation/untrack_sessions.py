@@ -22,7 +22,7 @@ from loki_memory.models import Belief, Episode
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 
 class Untracked(NamedTuple):
@@ -32,7 +32,7 @@ class Untracked(NamedTuple):
     completed: list[str]  # ids
 
 
-def untrack_sessions(workspace: Workspace, *, dry_run: bool) -> Untracked:
+def untrack_sessions(workspace: OpenWorkspace, *, dry_run: bool) -> Untracked:
     """Move every captured episode that git may track to the local zone."""
     workspace.home.before_write()
     workspace.home.ensure("edits")
@@ -42,7 +42,7 @@ def untrack_sessions(workspace: Workspace, *, dry_run: bool) -> Untracked:
     return Untracked(sorted(moved), sorted(completed))
 
 
-def _moved(workspace: Workspace, change: Change, *, dry_run: bool) -> Iterator[Episode]:
+def _moved(workspace: OpenWorkspace, change: Change, *, dry_run: bool) -> Iterator[Episode]:
     shared = [path for _, path in workspace.index.places("episode")]
     shared += list(archived(workspace.layout))
     for path in shared:
@@ -62,7 +62,7 @@ def _moved(workspace: Workspace, change: Change, *, dry_run: bool) -> Iterator[E
 
 
 def _completed(
-    workspace: Workspace, change: Change, moved: dict[str, Episode], *, dry_run: bool
+    workspace: OpenWorkspace, change: Change, moved: dict[str, Episode], *, dry_run: bool
 ) -> Iterator[str]:
     """Say in each tracked belief what others must know of episodes that they will not have."""
     kinds = ("pattern", "anti-pattern", "fact")

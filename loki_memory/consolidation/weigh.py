@@ -287,8 +287,9 @@ def _weight(snapshot: Snapshot, id_: str, sure_ones: frozenset[str]) -> float:
 def _sum(snapshot: Snapshot, weights: Mapping[str, float]) -> float:
     """At most one observation per session."""
     sessions: dict[str, float] = {}
+    session_of = snapshot.sessions(weights)
     for id_, weight in sorted(weights.items()):
-        session = snapshot.session_of(id_)
+        session = session_of[id_]
         sessions[session] = min(1.0, sessions.get(session, 0.0) + weight)
     return sum(sessions.values())
 

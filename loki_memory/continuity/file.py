@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.continuity.block import has_block, place
 from loki_memory.continuity.harvest import harvest
 from loki_memory.continuity.render import Now, render
+from loki_memory.editing.edits import remember
 from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
 from loki_memory.files.layout import may_be_tracked
@@ -32,7 +33,7 @@ from loki_memory.team.ledgers import handoffs_to, ledgers
 
 if TYPE_CHECKING:
     from loki_memory.continuity.harvest import Noted
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _TRIES = 3  # at writing a file that another process writes at the same time
 _STANDING = "standing"  # the group of what holds whatever the goal is
@@ -55,7 +56,7 @@ _NOBODY = Reader()
 
 
 def continuity(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     goal: str | None,
     agent: str,
     files: Sequence[str],
@@ -77,7 +78,7 @@ def continuity(
     return path, changed
 
 
-def _is_kept_out(workspace: Workspace, path: Path) -> bool:
+def _is_kept_out(workspace: OpenWorkspace, path: Path) -> bool:
     """Check if a branch brought the file: the next commit of all changes would publish the block.
 
     Where only git knows and a hook must not ask it, the file counts as tracked.
@@ -107,7 +108,7 @@ def _replace_block(path: Path, block: str, *, add: bool) -> bool:
     return True
 
 
-def refresh(workspace: Workspace) -> bool:
+def refresh(workspace: OpenWorkspace) -> bool:
     """Render CONTINUITY.md for the last goal where it is in use; tells whether bytes changed.
 
     Nobody reads it at this moment, so nothing counts as shown.
@@ -118,7 +119,7 @@ def refresh(workspace: Workspace) -> bool:
 
 
 def block_text(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     goal: str | None,
     agent: str,
     files: Sequence[str],
@@ -131,17 +132,17 @@ def block_text(
     return render(now, _limit(workspace, budget))
 
 
-def _limit(workspace: Workspace, budget: int | None) -> int:
+def _limit(workspace: OpenWorkspace, budget: int | None) -> int:
     return workspace.config.get("continuity.budget") if budget is None else budget
 
 
-def continuity_path(workspace: Workspace, agent: str) -> Path:
+def continuity_path(workspace: OpenWorkspace, agent: str) -> Path:
     loki = workspace.layout.loki
     return loki / "continuity" / f"{file_stem(agent)}.md" if agent else loki / "CONTINUITY.md"
 
 
 def what_matters(
-    workspace: Workspace, goal: str, agent: str, files: Sequence[str], reader: Reader = _NOBODY
+    workspace: OpenWorkspace, goal: str, agent: str, files: Sequence[str], reader: Reader = _NOBODY
 ) -> Now:
     """Collect what passes the gate: memories for a goal, warnings, and the state of agents."""
     gate = Gate(workspace)
@@ -171,7 +172,7 @@ def what_matters(
 
 
 def _with_standing(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     found: dict[str, list[tuple[Recollection, InjectedLine]]],
     gate: Gate,
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
@@ -199,7 +200,7 @@ def _in_turn(lists: Iterable[list[BulletLine]]) -> list[BulletLine]:
 
 
 def _without_goal(
-    workspace: Workspace, gate: Gate
+    workspace: OpenWorkspace, gate: Gate
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Memories without a goal: recurring warnings, and the latest episodes."""
     workspace.home.ensure("folders")
@@ -212,7 +213,7 @@ def _without_goal(
     }
 
 
-def _handoffs(workspace: Workspace, agent: str, held: Withheld) -> list[BulletLine]:
+def _handoffs(workspace: OpenWorkspace, agent: str, held: Withheld) -> list[BulletLine]:
     lines = (
         BulletLine(
             handoff.id,
@@ -225,7 +226,7 @@ def _handoffs(workspace: Workspace, agent: str, held: Withheld) -> list[BulletLi
     return [line for line in lines if line.text]
 
 
-def _ledger(workspace: Workspace, agent: str, held: Withheld) -> list[str]:
+def _ledger(workspace: OpenWorkspace, agent: str, held: Withheld) -> list[str]:
     """The state of agents: task, goal and blockers."""
     lines: list[str] = []
     for ledger in ledgers(workspace, held):
@@ -256,7 +257,7 @@ def _stand(record: dict[str, Any]) -> list[tuple[str, str]]:
 # -- notes of the agent --------------------------------------------------------------------------
 
 
-def _take_own_and_brought(workspace: Workspace, path: Path, agent: str) -> None:
+def _take_own_and_brought(workspace: OpenWorkspace, path: Path, agent: str) -> None:
     """Take notes; those that git brought from elsewhere are imported, and not this agent's.
 
     Where git may track the file and a hook must not ask it, notes wait for the next command.
@@ -267,7 +268,7 @@ def _take_own_and_brought(workspace: Workspace, path: Path, agent: str) -> None:
         take_notes(workspace, disk.read_bytes(path) or b"", agent, brought=brought)
 
 
-def take_notes(workspace: Workspace, text: bytes, agent: str, *, brought: bytes = b"") -> int:
+def take_notes(workspace: OpenWorkspace, text: bytes, agent: str, *, brought: bytes = b"") -> int:
     """Remember what an agent noted under its own headings, each note once.
 
     `brought` is the file as somebody else committed it: its notes have the origin `import`.
@@ -291,10 +292,11 @@ def _notes(text: bytes) -> dict[str, Noted]:
     return {digest("note", note.kind, note.text): note for note in found}
 
 
-def _keep(workspace: Workspace, note: Noted, agent: str) -> None:
+def _keep(workspace: OpenWorkspace, note: Noted, agent: str) -> None:
     category = "decision" if note.kind == "fact" else None
     try:
-        workspace.remember(note.text, kind=note.kind, category=category, by=agent or None)  # type: ignore[arg-type]
+        fields = {"category": category, "scope": "project", "by": agent or None}
+        remember(workspace, note.text, note.kind, fields)
     except RejectedValue:
         said = f"a note in CONTINUITY.md was rejected before and is not taken: {note.text}"
         workspace.notices.append(said)

@@ -16,11 +16,11 @@ from loki_memory.models.rejected import value_id
 if TYPE_CHECKING:
     from loki_memory.editing.removal import Forgotten
     from loki_memory.home import Home
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.models import Tombstone
-    from loki_memory.workspace import Workspace
 
 
-def remember(workspace: Workspace, text: str, kind: str, fields: Mapping[str, Any]) -> Memory:
+def remember(workspace: OpenWorkspace, text: str, kind: str, fields: Mapping[str, Any]) -> Memory:
     """Store a statement, or update the record that states the same.
 
     `kind` may also be the type of a fact, such as `preference`.
@@ -36,14 +36,14 @@ def remember(workspace: Workspace, text: str, kind: str, fields: Mapping[str, An
         return statements.remember(change, record, elsewhere)
 
 
-def _depth_below(workspace: Workspace, parent: str | None) -> int | None:
+def _depth_below(workspace: OpenWorkspace, parent: str | None) -> int | None:
     if parent is None:
         return None
     return (getattr(workspace.get(parent), "depth", None) or 0) + 1
 
 
 def correct(
-    workspace: Workspace, memory_id: str, fields: Mapping[str, Any]
+    workspace: OpenWorkspace, memory_id: str, fields: Mapping[str, Any]
 ) -> tuple[Memory, Memory]:
     """Change fields of a memory; returns it as it was and as it is."""
     with workspace.homes.changing(memory_id) as (change, path, record):
@@ -52,19 +52,19 @@ def correct(
         return record, change.put(new, path)
 
 
-def put_back(workspace: Workspace, record: Memory) -> Memory:
+def put_back(workspace: OpenWorkspace, record: Memory) -> Memory:
     """Give a memory the content that it had when it was read: the undo of a change."""
     with workspace.homes.changing(record.id) as (change, path, _):
         return change.put(record, path)
 
 
-def pin(workspace: Workspace, memory_id: str, pinned: bool) -> tuple[Memory, Memory]:
+def pin(workspace: OpenWorkspace, memory_id: str, pinned: bool) -> tuple[Memory, Memory]:
     """Keep a memory from being forgotten by age, or not; returns it as it was and as it is."""
     with workspace.homes.changing(memory_id) as (change, path, record):
         return record, change.put(statements.with_field(record, "pinned", pinned), path)
 
 
-def supersede(workspace: Workspace, old: str, new: str) -> Memory:
+def supersede(workspace: OpenWorkspace, old: str, new: str) -> Memory:
     """Let a belief replace another; `new` is an id, or a statement in words."""
     before = workspace.get(workspace.resolve(old))
     statements.superseded(
@@ -76,7 +76,7 @@ def supersede(workspace: Workspace, old: str, new: str) -> Memory:
     return workspace.get(heir.id)
 
 
-def _heir(workspace: Workspace, before: Memory, new: str) -> Memory:
+def _heir(workspace: OpenWorkspace, before: Memory, new: str) -> Memory:
     if " " not in new.strip() and ID.fullmatch(new.strip()):
         return workspace.get(workspace.resolve(new))
     category = getattr(before, "category", None)
@@ -84,7 +84,7 @@ def _heir(workspace: Workspace, before: Memory, new: str) -> Memory:
     return remember(workspace, new, before.kind, {"category": category, "scope": scope})
 
 
-def link(workspace: Workspace, a: str, relation: str, b: str) -> Link:
+def link(workspace: OpenWorkspace, a: str, relation: str, b: str) -> Link:
     """State how one memory relates to another."""
     if relation not in RELATIONS:
         raise InvalidRecord(
@@ -102,7 +102,7 @@ def link(workspace: Workspace, a: str, relation: str, b: str) -> Link:
         return change.create(record)  # type: ignore[return-value]
 
 
-def reject(workspace: Workspace, memory_id: str, why: str) -> Tombstone:
+def reject(workspace: OpenWorkspace, memory_id: str, why: str) -> Tombstone:
     """Reject a value: a tombstone refuses it from now on.
 
     Beliefs that were derived from nothing else are retired with it.
@@ -122,7 +122,7 @@ def reject(workspace: Workspace, memory_id: str, why: str) -> Tombstone:
         return stone  # type: ignore[return-value]
 
 
-def forget(workspace: Workspace, memory_id: str, why: str) -> Forgotten:
+def forget(workspace: OpenWorkspace, memory_id: str, why: str) -> Forgotten:
     """Remove a memory and what was derived only from it."""
     workspace.home.before_write()
     home = workspace.homes.up_to_date(memory_id)
@@ -131,7 +131,7 @@ def forget(workspace: Workspace, memory_id: str, why: str) -> Forgotten:
     return forgotten
 
 
-def archive(workspace: Workspace, memory_id: str) -> str:
+def archive(workspace: OpenWorkspace, memory_id: str) -> str:
     """Move a memory to the archive; returns the path of its file there."""
     with workspace.homes.changing(memory_id) as (change, path, _):
         kept = removal.archive(change, path)
@@ -140,7 +140,7 @@ def archive(workspace: Workspace, memory_id: str) -> str:
     return kept
 
 
-def restore(workspace: Workspace, memory_id: str) -> Memory:
+def restore(workspace: OpenWorkspace, memory_id: str) -> Memory:
     """Undo an archive, a forget or a reject; a summarised episode is whole again."""
     workspace.home.before_write()
     try:
@@ -153,7 +153,7 @@ def restore(workspace: Workspace, memory_id: str) -> Memory:
     return workspace.get(memory_id)
 
 
-def _restore_file(workspace: Workspace, memory_id: str) -> None:
+def _restore_file(workspace: OpenWorkspace, memory_id: str) -> None:
     try:
         removal.restore(workspace.store, memory_id)
     except NotFound:

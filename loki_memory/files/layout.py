@@ -2,7 +2,7 @@
 
 Paths of records are relative, with forward slashes, and start at `memory/`; those of private
 records (scope local or session) start with `local/` and are in the local zone. The bases of views
-are written together with them, and have paths too: those start with `cache/views/`.
+are written together with them, and have paths too: those start with `view-bases/`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # pydantic is not needed to find a folder
 LOCAL = "local"  # the folder in `.loki` for this machine only
 PRIVATE = f"{LOCAL}/"
 MADE_HERE = ".made-here"  # a file in that folder: this machine made it
-VIEW_BASES = "cache/views/"  # what was rendered last: derived, of one working tree
+VIEW_BASES = "view-bases/"  # what was rendered last, in one working tree of this machine
 IN_HOME = ".in-home"  # a file in that folder: what it held is in the user's folder
 ARCHIVE = "archive/"
 TEMPORARY = ".tmp-"  # prefix of files that a killed writer may leave
@@ -77,7 +77,7 @@ class Layout(NamedTuple):
         if path.startswith(PRIVATE):
             return f"{self.local}/memory/{path.removeprefix(PRIVATE)}"
         if path.startswith(VIEW_BASES):
-            return f"{self.cache}/views/{path.removeprefix(VIEW_BASES)}"
+            return f"{view_bases(self)}/{path.removeprefix(VIEW_BASES)}"
         return f"{self.memory}/{path}"
 
 
@@ -171,6 +171,11 @@ def is_made_here(zone: Path) -> bool:
 def made_here(status: os.stat_result) -> bytes:
     """The mark of a local zone."""
     return f"{status.st_ino}\n".encode()
+
+
+def view_bases(layout: Layout) -> str:
+    """The bases of a memory folder's views: each worktree has its own views."""
+    return f"{layout.local}/view-bases/{_place_name(str(layout.memory))}"
 
 
 def chain_path(layout: Layout) -> str:

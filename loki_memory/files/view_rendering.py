@@ -29,8 +29,8 @@ from loki_memory.files.views import (
     hash_of,
     is_list,
     is_outdated,
-    merged,
     read_base,
+    says_nothing_new,
     view_paths,
 )
 from loki_memory.models import Memory
@@ -134,8 +134,7 @@ class _Rendering:
             if path and is_outdated(self._store, self._view, path, base):
                 continue
             record = self._record_of(edit.record.id) if path else None
-            there = record.document() if record else {}
-            if merged(there, edit.entry) != there:
+            if record is None or not says_nothing_new(edit, record):
                 return True
         return bool(unread)
 

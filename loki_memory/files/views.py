@@ -1,7 +1,7 @@
 """Views: Loki Mode's layout of one file per kind, rendered from records and accepted as input.
 
-For each view a *base* is kept (`cache/views/`): the rendered entries, with their hash and the etag
-of the record. By it an edit is distinguished from a view that is merely out of date:
+For each view a *base* is kept (`local/view-bases/`): the rendered entries, with their hash and the
+etag of the record. By it an edit is distinguished from a view that is merely out of date:
 
     entry as in base                      the record changed meanwhile: nothing to do
     entry differs, record as in base      edited in the view: taken over
@@ -12,9 +12,10 @@ of the record. By it an edit is distinguished from a view that is merely out of 
 A missing entry is never a deletion, nor is a missing field. A view with an entry that cannot be
 read is not rendered again before that is mended, so that nothing written there is lost.
 
-The cache may be deleted. Without a base, an entry that differs from its record is out of date if
-the record's file is newer than the view, and else an edit: every writer takes over edits before it
-writes, and renders afterwards.
+Bases are in the local zone and not in the cache: nothing else tells a view that is older than a
+deleted record from one with a new entry. Where a base is missing all the same (the folder was
+moved, say), an entry that differs from its record is out of date if the record's file is newer than
+the view, and else an edit: every writer takes over edits before it writes, and renders afterwards.
 """
 
 from __future__ import annotations
@@ -353,11 +354,10 @@ def _adopt(
         change.put(edit.record.changed(origin=origin), path)
         done.written.append(path)
         return
+    if says_nothing_new(edit, current):
+        return
     there, shown = current.document(), entry_of(current)
     wanted = merged(there, edit.entry)
-    is_as_shown = all(shown.get(name) == value for name, value in _given(edit.entry).items())
-    if wanted == there or is_as_shown:  # a view shows defaults that a record leaves out
-        return
     if is_theirs:
         done.told.append(not_ours(edit.view, edit.record.id))
         return
@@ -366,6 +366,16 @@ def _adopt(
         done.told.append(both_changed(path, edit.view))
     change.put(type(current).model_validate(wanted), path)
     done.written.append(path)
+
+
+def says_nothing_new(edit: ViewEdit, record: Memory) -> bool:
+    """Check if an entry says only what its record says.
+
+    A view shows defaults that a record leaves out.
+    """
+    there, shown = record.document(), entry_of(record)
+    is_as_shown = all(shown.get(name) == value for name, value in _given(edit.entry).items())
+    return is_as_shown or merged(there, edit.entry) == there
 
 
 def merged(record: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:

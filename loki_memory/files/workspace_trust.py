@@ -96,11 +96,11 @@ def was_used(layout: Layout) -> bool:
 
 def _read(layout: Layout) -> Mapping[str, str]:
     try:
-        with open(layout.local / _NAME, encoding="utf-8", errors="replace") as file:
-            pairs = (line.rstrip("\n").partition(" ") for line in file)
-            return {name: value for name, _, value in pairs}
+        data = disk.read_bytes(layout.local / _NAME) or b""
     except OSError:
         return {}
+    pairs = (line.partition(" ") for line in data.decode("utf-8", "replace").splitlines())
+    return {name: value for name, _, value in pairs}
 
 
 def _inode(layout: Layout) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from loki_memory.history.belief_diff import Shift
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from loki_memory.history.blame import Blame, BlameStep
     from loki_memory.history.branch_mode import Exchanged
     from loki_memory.history.check import Fault
+    from loki_memory.history.field_changes import FieldChange
     from loki_memory.history.inline_commit import Committed
     from loki_memory.history.patch import FilePatch
     from loki_memory.history.purge_history import PurgedHistory
@@ -18,15 +19,17 @@ if TYPE_CHECKING:
     from loki_memory.history.revert import Reverted
     from loki_memory.history.review_result import Review
     from loki_memory.history.worktree_rescue import Salvaged
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.integrity.verify import Verified
     from loki_memory.models import Memory
-    from loki_memory.workspace import Workspace
+
+W = TypeVar("W", bound="OpenWorkspace")
 
 
-class History:
+class History(Generic[W]):
     """Memory in git, as `ws.history`: commits, what they changed, and where a belief comes from."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: W) -> None:
         self._workspace = workspace
 
     def commit(self, agent: str = "", subject: str = "", dry_run: bool = False) -> Committed:
@@ -35,9 +38,10 @@ class History:
         >>> ws.history.commit().subject  # doctest: +SKIP
         """
         from loki_memory.history.commit import commit
+        from loki_memory.team.ledgers import take_over_checkpoints
 
         if not dry_run:
-            self._workspace.team.take_over_checkpoints()
+            take_over_checkpoints(self._workspace)
         self._workspace.sync()
         return commit(self._workspace, agent, subject=subject, dry_run=dry_run)
 
@@ -159,12 +163,6 @@ class History:
 
         return verify(self._workspace, adopt=adopt, fix=fix)
 
-    def verify_news(self, most: int = 3000) -> Verified | None:
-        """As `verify`, if anything changed since and there are no more records than this."""
-        from loki_memory.integrity.verify import verify_news
-
-        return verify_news(self._workspace, most)
-
     def resolve(self, *, plan_only: bool = False) -> list[Resolved]:
         """Merge both sides of every memory file that a merge left with a conflict."""
         from loki_memory.history.resolve import resolve
@@ -208,15 +206,14 @@ class History:
 
         return revert(self._workspace, name)
 
-    def as_of(self, rev: str) -> Workspace:
+    def as_of(self, rev: str) -> W:
         """The memory of a commit, or of the last one until a date: to be read, not written.
 
         >>> ws.history.as_of("2026-01-20").list(kind="pattern")  # doctest: +SKIP
         """
-        from loki_memory.history.as_of import as_of
+        from loki_memory.history.as_of import workspace_as_of
 
-        workspace = self._workspace
-        return type(workspace)(as_of(workspace, rev), origin=workspace.origin)
+        return workspace_as_of(self._workspace, rev)
 
     def is_unverified(self, memory_id: str) -> bool:
         """Tell whether the last `verify` found that nobody vouches for this memory."""
@@ -275,6 +272,13 @@ def statement(record: Memory) -> str:
     from loki_memory.history.review import statement
 
     return statement(record)
+
+
+def bookkeeping(field: FieldChange, shift: Shift) -> bool:
+    """Check for a field of something new that only the tool reads, or that another line says."""
+    from loki_memory.history.field_changes import bookkeeping
+
+    return bookkeeping(field, shift)
 
 
 def exit_code(faults: Iterable[Fault]) -> int:

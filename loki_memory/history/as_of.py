@@ -12,7 +12,7 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from loki_memory.errors import GitFailed, ReadOnlyPast
 from loki_memory.files import disk
@@ -25,7 +25,9 @@ from loki_memory.sync.changes import Changes
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
+
+W = TypeVar("W", bound="OpenWorkspace")
 
 _FOLDER = "as-of"
 _KEPT = 16  # past states that stay in the cache; a bisection over 1,000 commits visits fewer
@@ -53,7 +55,7 @@ class Past(Home):
         raise ReadOnlyPast(self.commit_id)
 
 
-def as_of(workspace: Workspace, rev: str) -> Past:
+def as_of(workspace: OpenWorkspace, rev: str) -> Past:
     """Open the memory of a commit, or of the last commit until a date."""
     repo = repository(workspace.home)
     commit = repo.commit_of(rev)
@@ -74,6 +76,11 @@ def as_of(workspace: Workspace, rev: str) -> Past:
     return past
 
 
+def workspace_as_of(workspace: W, rev: str) -> W:
+    """Open a workspace on the memory of a commit: to be read, not written."""
+    return type(workspace)(as_of(workspace, rev), origin=workspace.origin)
+
+
 def _is_complete(root: Path) -> bool:
     """Check for a state that this machine made: a clone may bring a cache, but not its inode."""
     try:
@@ -87,7 +94,7 @@ def _layout(root: Path) -> Layout:
     return Layout(root, loki, loki / "memory", loki / "local", loki / "cache")
 
 
-def _make(workspace: Workspace, past: Past, repo: Repository) -> None:
+def _make(workspace: OpenWorkspace, past: Past, repo: Repository) -> None:
     """Build the index of a commit from the present one and the differences."""
     from loki_memory.sync.git_tree import follow
 

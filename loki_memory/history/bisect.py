@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import NoChange, UnknownRevision
 from loki_memory.git_repository import repository
+from loki_memory.history.as_of import workspace_as_of
 from loki_memory.history.blame import MEMORY, BlameStep, step
+from loki_memory.recall.recall import RecallOptions, recall
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Commit, Repository
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 
 class BisectTurn(NamedTuple):
@@ -24,7 +26,7 @@ class BisectTurn(NamedTuple):
 
 
 def bisect(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     query: str,
     memory_id: str,
     expected: bool,
@@ -42,9 +44,9 @@ def bisect(
 
     def is_good(commit: Commit) -> bool:
         if commit.id not in recalled:
-            recalled[commit.id] = [
-                hit.id for hit in workspace.history.as_of(commit.id).recall(query, k)
-            ]
+            past = workspace_as_of(workspace, commit.id)
+            asked = RecallOptions(query, k).asked(past.now())
+            recalled[commit.id] = [hit.id for hit in recall(past, asked)[0]]
         return (memory_id in recalled[commit.id]) == expected
 
     line = _line(repo, good, bad)

@@ -20,7 +20,7 @@ from loki_memory.models.base import EpisodeMark
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Commit, Repository
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 MEMORY = ("",)  # all of the memory folder
 _IMPORT = 500  # files in one commit: more than a session changes
@@ -71,7 +71,7 @@ class Blame(NamedTuple):
     reviewed: list[dict[str, Any]]
 
 
-def blame(workspace: Workspace, memory_id: str) -> Blame:
+def blame(workspace: OpenWorkspace, memory_id: str) -> Blame:
     """Trace a memory to its episodes and commits."""
     record = workspace.get(memory_id)
     return Blame(
@@ -104,18 +104,18 @@ def _reviews(record: Memory) -> list[dict[str, Any]]:
     )
 
 
-def _is_in_history(workspace: Workspace, memory_id: str) -> bool:
+def _is_in_history(workspace: OpenWorkspace, memory_id: str) -> bool:
     """Check if git may know a memory: one of this machine alone has no commits."""
     path = workspace.home.record_path(memory_id)
     return path is not None and not path.startswith(PRIVATE) and _has_history(workspace)
 
 
-def _has_history(workspace: Workspace) -> bool:
+def _has_history(workspace: OpenWorkspace) -> bool:
     repo = repository_if_any(workspace.home)
     return repo is not None and repo.tip() is not None
 
 
-def sources(workspace: Workspace, record: Memory) -> list[BlameSource]:
+def sources(workspace: OpenWorkspace, record: Memory) -> list[BlameSource]:
     """The episodes behind a memory: live, archived, or only in git's history."""
     evidence = evidence_of(record)
     found = {**dict.fromkeys(evidence.support, "for"), **dict.fromkeys(evidence.against, "against")}
@@ -139,7 +139,7 @@ def _private_source(name: str, speaks: str, mark: EpisodeMark) -> BlameSource:
 class _Kept:
     """Memories by id: live, archived, or only in git's history."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
         self._archived: dict[str, Memory] | None = None
 
@@ -154,7 +154,7 @@ class _Kept:
         return past, "history" if past else "missing"
 
 
-def _archived(workspace: Workspace) -> Iterable[tuple[str, Memory]]:
+def _archived(workspace: OpenWorkspace) -> Iterable[tuple[str, Memory]]:
     for path in archived(workspace.layout):
         stored = None if path.startswith(PRIVATE) else workspace.store.read(path)
         if stored is not None:
@@ -163,7 +163,7 @@ def _archived(workspace: Workspace) -> Iterable[tuple[str, Memory]]:
                 yield record.id, record
 
 
-def _in_history(workspace: Workspace, name: str) -> Memory | None:
+def _in_history(workspace: OpenWorkspace, name: str) -> Memory | None:
     """The last version of an episode in git's history."""
     if not _has_history(workspace):
         return None
@@ -202,7 +202,7 @@ def _source(name: str, speaks: str, record: Memory | None, kept: str) -> BlameSo
 
 
 def log(
-    workspace: Workspace, memory_id: str | None = None, limit: int | None = None
+    workspace: OpenWorkspace, memory_id: str | None = None, limit: int | None = None
 ) -> list[BlameStep]:
     """The commits that changed memory, or one memory, newest first, in belief terms."""
     repo = repository(workspace.home)
@@ -214,7 +214,7 @@ def log(
     return [step for step in steps if step.shifts][:limit]
 
 
-def _path_of(workspace: Workspace, memory_id: str) -> str:
+def _path_of(workspace: OpenWorkspace, memory_id: str) -> str:
     path = workspace.home.record_path(memory_id)
     if path is None or path.startswith(PRIVATE):
         raise NotFound(memory_id)

@@ -8,7 +8,10 @@ during the merge, the branch still has everything, and the next run brings them 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import FileChanged, GitFailed, NotOnABranch
@@ -43,7 +46,7 @@ from loki_memory.integrity.write_log import publish
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
     from loki_memory.home import Home
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _TRIES = 5
 _MERGED = Message("memory: merged with what others learned")
@@ -59,7 +62,7 @@ class Exchanged(NamedTuple):
 
 
 def commit_to_branch(
-    workspace: Workspace, repository: Repository, options: CommitOptions
+    workspace: OpenWorkspace, repository: Repository, options: CommitOptions
 ) -> Committed:
     """Commit this worktree's changes of memory onto the branch, merged with what is there."""
     kept_off(repository)
@@ -84,7 +87,7 @@ def commit_to_branch(
     return result._replace(commit=landed.commit if files else "")
 
 
-def pull(workspace: Workspace, remote: str = "origin") -> Exchanged:
+def pull(workspace: OpenWorkspace, remote: str = "origin") -> Exchanged:
     """Fetch memory of others and merge it; raises GitFailed."""
     repository = _on_a_branch(workspace)
     with one_at_a_time(workspace):
@@ -99,7 +102,7 @@ def pull(workspace: Workspace, remote: str = "origin") -> Exchanged:
     return Exchanged(done.commit, summary, done.merged, done.kept)
 
 
-def push(workspace: Workspace, remote: str = "origin") -> Exchanged:
+def push(workspace: OpenWorkspace, remote: str = "origin") -> Exchanged:
     """Share memory with others, after merging theirs; raises GitFailed."""
     repository = _on_a_branch(workspace)
     with one_at_a_time(workspace):
@@ -120,7 +123,7 @@ def restore(workspace: Home) -> int:
     return _restored(workspace, repository) if repository else 0
 
 
-def _on_a_branch(workspace: Workspace) -> Repository:
+def _on_a_branch(workspace: OpenWorkspace) -> Repository:
     chosen = mode(workspace)
     if chosen != "branch":
         raise NotOnABranch(chosen)
@@ -139,7 +142,7 @@ def _restored(workspace: Home, repository: Repository) -> int:
 
 
 def _differences(
-    workspace: Workspace, repository: Repository, base: str
+    workspace: OpenWorkspace, repository: Repository, base: str
 ) -> tuple[dict[str, TreeEntry], tuple[dict[str, File | None], tuple[KeptOut, ...]]]:
     """Paths that may differ from a commit, with its entries; and the files that do differ."""
     with workspace.store.change():
@@ -171,13 +174,13 @@ def _tracked_twice(repository: Repository, base: str) -> tuple[str, ...]:
     return (f"this branch still tracks {repository.memory}; {advice}",)
 
 
-def _pulled(workspace: Workspace, repository: Repository, remote: str) -> Joined:
+def _pulled(workspace: OpenWorkspace, repository: Repository, remote: str) -> Joined:
     commit_to_branch(workspace, repository, CommitOptions())
     theirs = fetched(repository, remote)
     return _land(workspace, repository, repository.branch_base(), theirs)
 
 
-def _land(workspace: Workspace, repository: Repository, mine: str, theirs: str = "") -> Joined:
+def _land(workspace: OpenWorkspace, repository: Repository, mine: str, theirs: str = "") -> Joined:
     """Put a commit of this worktree's files onto the branch, merged with its tip and with the
     commit of others; then bring the files in step with the result.
     """
@@ -191,7 +194,7 @@ def _land(workspace: Workspace, repository: Repository, mine: str, theirs: str =
     raise GitFailed(("update-ref",), f"{NAME} moved whenever it was committed to")
 
 
-def _joined(workspace: Workspace, repository: Repository, ours: str, theirs: str) -> Joined:
+def _joined(workspace: OpenWorkspace, repository: Repository, ours: str, theirs: str) -> Joined:
     seal, _ = sealed(workspace, repository)
     return joined(repository, ours, theirs, _merge, _MERGED, seal)
 
@@ -251,6 +254,7 @@ def _write(repository: Repository, change: Change, wanted: Mapping[str, TreeEntr
 
 REF = f"refs/heads/{NAME}"
 _INDEX = "loki-memory.index"
+_STALE = 60  # seconds; git holds the lock of this index for milliseconds
 _ARCHIVE = "/memory/archive/"
 _ONLY_THIS = ("--no-recurse-submodules", "--end-of-options")  # and a remote is never an option
 
@@ -315,7 +319,15 @@ def in_step(repository: Repository, commit: str) -> None:
 
 
 def _own_index(repository: Repository) -> dict[str, str]:
+    _drop_stale_lock(repository.git_dir / f"{_INDEX}.lock")
     return {"GIT_INDEX_FILE": str(repository.git_dir / _INDEX), **repository.unfiltered}
+
+
+def _drop_stale_lock(lock: Path) -> None:
+    """Remove the lock of a git that was killed; nobody but us uses this index, for moments."""
+    with suppress(FileNotFoundError):
+        if time.time() - lock.lstat().st_mtime > _STALE:
+            lock.unlink()
 
 
 # -- merging -------------------------------------------------------------------------------------

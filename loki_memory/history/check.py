@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.continuity.file import block_text
 from loki_memory.errors import InvalidRecord
 from loki_memory.files import disk
 from loki_memory.files.codec import decode_with_document
@@ -43,7 +44,7 @@ from loki_memory.models.text import tokens
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 # The gravest first: it decides the exit code.
 EXIT_CODES = {
@@ -80,7 +81,7 @@ def exit_code(findings: Iterable[Fault]) -> int:
 
 
 def check(
-    workspace: Workspace, spec: str | None = None, *, continuity_budget: int | None = None
+    workspace: OpenWorkspace, spec: str | None = None, *, continuity_budget: int | None = None
 ) -> list[Fault]:
     """Find all faults, the gravest first."""
     case = _case(workspace, spec)
@@ -97,7 +98,7 @@ def check(
 class CheckScope(NamedTuple):
     """The records to check, and their earlier versions, where those are known."""
 
-    workspace: Workspace
+    workspace: OpenWorkspace
     edition: MemoryTree
     records: Records
     compared: Comparison | None
@@ -114,7 +115,7 @@ class CheckScope(NamedTuple):
         return Fault(kind, self.records.paths.get(record.id, ""), record.id, said, advice)
 
 
-def _case(workspace: Workspace, spec: str | None) -> CheckScope:
+def _case(workspace: OpenWorkspace, spec: str | None) -> CheckScope:
     repo = repository_if_any(workspace.home)
     if repo is None:
         return _all_of(workspace, of_folder(workspace.layout))
@@ -131,7 +132,7 @@ def _case(workspace: Workspace, spec: str | None) -> CheckScope:
 
 
 def _all_of(
-    workspace: Workspace, edition: MemoryTree, compared: Comparison | None = None
+    workspace: OpenWorkspace, edition: MemoryTree, compared: Comparison | None = None
 ) -> CheckScope:
     return CheckScope(workspace, edition, edition.everything(), compared, is_whole=True)
 
@@ -392,10 +393,12 @@ def _is_plain(path: str) -> bool:
 # -- working memory --------------------------------------------------------------------------------
 
 
-def _continuity(workspace: Workspace, budget: int) -> Iterator[Fault]:
+def _continuity(workspace: OpenWorkspace, budget: int) -> Iterator[Fault]:
     """Check the size of CONTINUITY.md as it is or, if it was never rendered, as it would be."""
     data = disk.read_bytes(workspace.layout.loki / "CONTINUITY.md")
-    text = workspace.browse.continuity_block() if data is None else data.decode(errors="replace")
+    text = (
+        block_text(workspace, None, "", (), None) if data is None else data.decode(errors="replace")
+    )
     if tokens(text) > budget:
         said = f"says about {tokens(text):,} tokens, and {budget:,} is the budget"
         advice = "Shorten its own sections, or lower continuity.budget."

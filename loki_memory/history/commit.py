@@ -18,11 +18,11 @@ from loki_memory.history.inline_commit import (
 )
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 
 def commit(
-    workspace: Workspace, agent: str = "", *, subject: str = "", dry_run: bool = False
+    workspace: OpenWorkspace, agent: str = "", *, subject: str = "", dry_run: bool = False
 ) -> Committed:
     """Commit what changed in memory, and nothing else. Never raises because of git."""
     options, how = CommitOptions(redact(agent), redact(subject), dry_run), mode(workspace)

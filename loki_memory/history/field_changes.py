@@ -33,6 +33,11 @@ _SPOKEN = {
     "instead": "prevention",
     "said by": "by",
 }
+# The words for a memory that was not there before, or that ends.
+_NEW = frozenset({"learned", "added", "recorded", "superseded", "candidate"})
+_FOR_THE_TOOL = frozenset(
+    {"surprise", "score", "importance", "quoted", "key", "at", "timestamp", "valid_from"}
+)
 
 
 class FieldChange(NamedTuple):
@@ -177,6 +182,26 @@ def untold(change: RecordChange, shift: Shift | None) -> list[FieldChange]:
         if (field.field != "confidence" or shift is None)  # every shift gives both numbers
         and not (is_told(field.field, field.before) and is_told(field.field, field.after))
     ]
+
+
+def bookkeeping(field: FieldChange, shift: Shift) -> bool:
+    """Check for a field of something new that only the tool reads, or that another line says.
+
+    Nothing of it is told to an agent, and a reviewer who wants it has `--all`.
+    """
+    if field.before or shift.what not in _NEW:
+        return False
+    root, _, rest = field.field.partition(".")
+    if root == "evidence":
+        return rest.removeprefix("episodes.") in shift.caused_by
+    if root == "resolutions":
+        remedy, _, episodes = field.after.removeprefix("do: ").partition("; for: ")
+        is_said = f"instead: {_on_one_line(remedy)}" in shift.details
+        return is_said and {*episodes.split(", ")} <= {*shift.caused_by}
+    if root == "links":
+        to, _, relation = field.after.removeprefix("to: ").partition("; relation: ")
+        return not {f"{relation} {to}", f"by {to}"}.isdisjoint(shift.details)
+    return root in _FOR_THE_TOOL or (root == "origin" and field.after == "agent")
 
 
 def _on_one_line(text: str) -> str:

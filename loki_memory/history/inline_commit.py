@@ -44,7 +44,7 @@ from loki_memory.integrity.write_log import publish
 from loki_memory.models import Episode
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _HALF_MERGED = re.compile(rb"^<{7} .*^={7}.*^>{7} ", re.MULTILINE | re.DOTALL)
 _NO = {"false", "no", "off", "0"}  # spellings of git's configuration
@@ -95,18 +95,18 @@ class CommitOptions(NamedTuple):
     dry_run: bool = False
 
 
-def mode(workspace: Workspace) -> str:
+def mode(workspace: OpenWorkspace) -> str:
     """The mode in which git keeps memory here."""
     return workspace.config.text("git.mode")
 
 
-def opened(workspace: Workspace) -> Repository:
+def opened(workspace: OpenWorkspace) -> Repository:
     """Open the repository of a workspace; raises GitFailed."""
     return Repository.open(workspace.layout.root, workspace.layout.loki.name)
 
 
 @contextmanager
-def one_at_a_time(workspace: Workspace) -> Iterator[None]:
+def one_at_a_time(workspace: OpenWorkspace) -> Iterator[None]:
     """Hold the lock for commits of memory; raises StoreBusy or StoreFailed."""
     local, seconds = workspace.layout.local, workspace.config.get("store.lock_seconds")
     with failures_named(local):
@@ -116,7 +116,7 @@ def one_at_a_time(workspace: Workspace) -> Iterator[None]:
 
 
 def commit_inline(
-    workspace: Workspace, repository: Repository, options: CommitOptions
+    workspace: OpenWorkspace, repository: Repository, options: CommitOptions
 ) -> Committed:
     """Commit onto the branch that is checked out, unless that would disturb work in progress."""
     busy = repository.busy()
@@ -138,7 +138,7 @@ def commit_inline(
     return Committed(reason=f"{at.branch} moved whenever it was committed to")
 
 
-def sealed(workspace: Workspace, repository: Repository) -> tuple[Seal, tuple[str, ...]]:
+def sealed(workspace: OpenWorkspace, repository: Repository) -> tuple[Seal, tuple[str, ...]]:
     """The time of a commit and its key; and a note if a key is wanted and missing."""
     if not workspace.config.get("git.sign"):
         return Seal(workspace.now()), ()
@@ -148,7 +148,7 @@ def sealed(workspace: Workspace, repository: Repository) -> tuple[Seal, tuple[st
 
 
 def _differences(
-    workspace: Workspace, repository: Repository
+    workspace: OpenWorkspace, repository: Repository
 ) -> tuple[HeadState, dict[str, File | None], tuple[KeptOut, ...]]:
     """The files that differ from HEAD, read while no writer is in the middle of a change."""
     with workspace.store.change():

@@ -20,13 +20,13 @@ from loki_memory.index.queries import problem_paths
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 
 _NAMED = 3  # files that a notice names
 
 
-def pull(workspace: Workspace, remote: str = "") -> Exchanged:
+def pull(workspace: OpenWorkspace, remote: str = "") -> Exchanged:
     """Set uncommitted memory aside, pull, and merge it back; raises GitFailed."""
     repository = opened(workspace)
     workspace.home.ensure("edits")  # what somebody edited in a view is in files now
@@ -69,7 +69,7 @@ def _git_pull(repository: Repository, remote: str) -> str:
     return f"{done.stdout}\n{complaint}".strip() if done.returncode else ""
 
 
-def _put_back(workspace: Workspace, repository: Repository) -> MergedBack:
+def _put_back(workspace: OpenWorkspace, repository: Repository) -> MergedBack:
     """Merge memory back, after conflicts among memory files are resolved by our own rules."""
     if repository.under_way():
         resolve(workspace)
@@ -83,7 +83,7 @@ def _put_back(workspace: Workspace, repository: Repository) -> MergedBack:
     return done
 
 
-def _tell_of_problems(workspace: Workspace, known: set[str]) -> None:
+def _tell_of_problems(workspace: OpenWorkspace, known: set[str]) -> None:
     """Say what came and is no memory: a link, a name or a content that is refused."""
     new = sorted(set(problem_paths(workspace.index)) - known)
     if new:
@@ -94,7 +94,7 @@ def _tell_of_problems(workspace: Workspace, known: set[str]) -> None:
         )
 
 
-def _summary(workspace: Workspace, before: str, after: str) -> str:
+def _summary(workspace: OpenWorkspace, before: str, after: str) -> str:
     if before == after:
         return "up to date"
     news = diff(workspace, f"{before}..{after}").summary() if before else ""

@@ -10,7 +10,7 @@ from loki_memory.history.review import editions
 from loki_memory.history.tree import changed
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _MOST_LINES, _WIDTH = 400, 400  # of one file, and characters of a line; the files have all
 
@@ -23,7 +23,7 @@ class FilePatch(NamedTuple):
     lines: list[str]  # of the unified diff, without its head
 
 
-def patch(workspace: Workspace) -> list[FilePatch]:
+def patch(workspace: OpenWorkspace) -> list[FilePatch]:
     """Compare the working tree with the last commit; raises NoHistory outside of git."""
     before, after = editions(workspace, None)
     paths = [path for path in changed(before, after) if not view_kind(path)]

@@ -26,7 +26,7 @@ from loki_memory.models import Belief, Memory, parse
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 How = Literal["merged", "kept", "removed", "told apart", "taken over", "left"]
 _HEADS = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
@@ -133,7 +133,7 @@ def _readable(path: str, data: bytes | None) -> Memory | None:
 # -- resolve -------------------------------------------------------------------------------------
 
 
-def resolve(workspace: Workspace, *, plan_only: bool = False) -> list[Resolved]:
+def resolve(workspace: OpenWorkspace, *, plan_only: bool = False) -> list[Resolved]:
     """Resolve every memory file that a merge left with a conflict, and report how.
 
     Files that are unmerged in git's index are marked as resolved there; nothing else is staged,
@@ -173,15 +173,15 @@ def _unmerged(repository: Repository) -> dict[str, dict[int, bytes]]:
     }
 
 
-def _marked(workspace: Workspace, unmerged: Mapping[str, object]) -> Iterator[str]:
+def _marked(workspace: OpenWorkspace, unmerged: Mapping[str, object]) -> Iterator[str]:
     """Record files that cannot be read and hold conflict markers."""
-    for path in dict.fromkeys(problem.path for problem in workspace.care.problems()):
+    for path in dict.fromkeys(problem.path for problem in workspace.home.problems()):
         found = workspace.store.read(path) if kind_of(path) and path not in unmerged else None
         if found is not None and split(found.data):
             yield path
 
 
-def _marked_mending(workspace: Workspace, path: str) -> Mending:
+def _marked_mending(workspace: OpenWorkspace, path: str) -> Mending:
     found = workspace.store.read(path)
     versions = split(found.data) if found else None
     if versions is None:
@@ -189,7 +189,7 @@ def _marked_mending(workspace: Workspace, path: str) -> Mending:
     return _merged_mending(workspace, path, versions)
 
 
-def _unmerged_mending(workspace: Workspace, path: str, found: Mapping[int, bytes]) -> Mending:
+def _unmerged_mending(workspace: OpenWorkspace, path: str, found: Mapping[int, bytes]) -> Mending:
     sides = [found[number] for number in (_OURS, _THEIRS) if number in found]
     if view_kind(path):
         return Mending(path, "taken over", "what it says is in records now", views=tuple(sides))
@@ -204,7 +204,7 @@ def _unmerged_mending(workspace: Workspace, path: str, found: Mapping[int, bytes
     return _merged_mending(workspace, path, MergeConflict(found.get(_BASE), *sides))
 
 
-def _is_mended_by_hand(workspace: Workspace, path: str, found: Mapping[int, bytes]) -> bool:
+def _is_mended_by_hand(workspace: OpenWorkspace, path: str, found: Mapping[int, bytes]) -> bool:
     """Check if a file was edited by hand: it is neither a version of it, nor git's merge."""
     there = workspace.store.read(path)
     if there is None or there.data in found.values() or split(there.data):
@@ -212,7 +212,7 @@ def _is_mended_by_hand(workspace: Workspace, path: str, found: Mapping[int, byte
     return _readable(path.removeprefix(ARCHIVE), there.data) is not None
 
 
-def _merged_mending(workspace: Workspace, path: str, versions: MergeConflict) -> Mending:
+def _merged_mending(workspace: OpenWorkspace, path: str, versions: MergeConflict) -> Mending:
     try:
         base, ours, theirs = _decoded(path, versions)
     except InvalidRecord as error:
@@ -224,7 +224,9 @@ def _merged_mending(workspace: Workspace, path: str, versions: MergeConflict) ->
     return _admitted(workspace, path, merge(base, ours, theirs), "merged")
 
 
-def _one_sided_mending(workspace: Workspace, path: str, base: bytes | None, data: bytes) -> Mending:
+def _one_sided_mending(
+    workspace: OpenWorkspace, path: str, base: bytes | None, data: bytes
+) -> Mending:
     """Resolve a file that one side removed and the other changed: the change stays.
 
     If it was moved to the archive, the change goes there; if it was rejected, it is dropped.
@@ -240,7 +242,7 @@ def _one_sided_mending(workspace: Workspace, path: str, base: bytes | None, data
     return Mending(path, "removed", "it is in the archive", {path: None, ARCHIVE + path: both})
 
 
-def _admitted(workspace: Workspace, path: str, record: Memory, how: How) -> Mending:
+def _admitted(workspace: OpenWorkspace, path: str, record: Memory, how: How) -> Mending:
     """Plan to write a record, unless its value was rejected by a person."""
     try:
         Change(workspace.store).admit(record)
@@ -253,7 +255,7 @@ def _admitted(workspace: Workspace, path: str, record: Memory, how: How) -> Mend
 
 
 def _carry_out(
-    workspace: Workspace, repository: Repository | None, mendings: list[Mending]
+    workspace: OpenWorkspace, repository: Repository | None, mendings: list[Mending]
 ) -> list[str]:
     """Write the planned records; returns the files in which a link followed a memory."""
     for mending in mendings:

@@ -18,7 +18,7 @@ from loki_memory.models import Belief, Learning, Link, Memory, Skill, parse
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
     from loki_memory.git_repository import Commit, Repository
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _MADE = (Belief, Skill, Learning, Link)  # consolidation makes these; episodes and rejections stay
 
@@ -33,7 +33,7 @@ class Reverted(NamedTuple):
     committed: Committed
 
 
-def revert(workspace: Workspace, name: str) -> Reverted:
+def revert(workspace: OpenWorkspace, name: str) -> Reverted:
     """Undo the changes of one run or commit to memory. Episodes and later changes stay."""
     repo = repository(workspace.home)
     commit = _find_commit(repo, name)

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.editing.edits import correct
 from loki_memory.errors import InvalidRecord, NotFound, UnknownRevision
 from loki_memory.files import zones
 from loki_memory.files.layout import kind_of
@@ -37,6 +38,8 @@ from loki_memory.history.tree import (
 )
 from loki_memory.index import queries
 from loki_memory.integrity import write_log
+from loki_memory.integrity.accepted_skills import accept as accept_skills
+from loki_memory.integrity.accepted_skills import keep_accepted
 from loki_memory.integrity.hash_chain import content_hash
 from loki_memory.integrity.write_log import WriteNote, is_witnessed
 from loki_memory.models import Belief, Episode, Fact, Memory, Skill
@@ -46,7 +49,7 @@ from loki_memory.models.lesson_text import USERS_WORDS, objection, worth
 if TYPE_CHECKING:
     from loki_memory.files.problem import Problem
     from loki_memory.git_repository import Repository
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 # Changes that a person reviews: beliefs that are new, or say something else than before.
 _ASKED = frozenset(
@@ -105,12 +108,12 @@ def shifts(old: Records, new: Records) -> list[Shift]:
     )
 
 
-def diff(workspace: Workspace, spec: str | None = None) -> Review:
+def diff(workspace: OpenWorkspace, spec: str | None = None) -> Review:
     """Compare memory at two points, in terms of belief, with the episodes behind each change."""
     return _whole(workspace, compare(*editions(workspace, spec)))
 
 
-def _whole(workspace: Workspace, compared: Comparison) -> Review:
+def _whole(workspace: OpenWorkspace, compared: Comparison) -> Review:
     """A comparison with everything else below `.loki` that differs."""
     review = review_of(compared)
     invalid = [
@@ -121,7 +124,7 @@ def _whole(workspace: Workspace, compared: Comparison) -> Review:
     return review._replace(invalid=[*invalid, *review.invalid], files=files)
 
 
-def other_files(workspace: Workspace, compared: Comparison) -> list[FileChange]:
+def other_files(workspace: OpenWorkspace, compared: Comparison) -> list[FileChange]:
     """The files below `.loki` that differ and are not told as records."""
     repo = repository(workspace.home)
     if repo.line != "HEAD" and not compared.after.commit:
@@ -140,7 +143,7 @@ def other_files(workspace: Workspace, compared: Comparison) -> list[FileChange]:
     return [change for change in found if change is not None]
 
 
-def zone_problems(workspace: Workspace, commit: str = "") -> list[Problem]:
+def zone_problems(workspace: OpenWorkspace, commit: str = "") -> list[Problem]:
     """Links, and files of zones that belong to one machine: here, or tracked in a commit."""
     if not commit:
         return workspace.home.zone_problems()
@@ -202,7 +205,7 @@ def _cause(record: Memory) -> Cause:
 # -- what to compare -----------------------------------------------------------------------------
 
 
-def editions(workspace: Workspace, spec: str | None) -> tuple[MemoryTree, MemoryTree]:
+def editions(workspace: OpenWorkspace, spec: str | None) -> tuple[MemoryTree, MemoryTree]:
     """The two states that a spec names."""
     repo = repository(workspace.home)
     spec = (spec or "").strip()
@@ -216,7 +219,7 @@ def editions(workspace: Workspace, spec: str | None) -> tuple[MemoryTree, Memory
     return _edition(repo, old), after
 
 
-def here(repo: Repository, workspace: Workspace) -> MemoryTree:
+def here(repo: Repository, workspace: OpenWorkspace) -> MemoryTree:
     """Memory in this worktree; where it has a branch of its own, git does not track the files."""
     if repo.line != "HEAD":
         return of_folder(workspace.layout)
@@ -249,7 +252,7 @@ def _base(repo: Repository, old: str, new: str) -> MemoryTree:
     return of_commit(repo, commit, _label(f"where {new} left {old}", commit))
 
 
-def since_branching(workspace: Workspace) -> str | None:
+def since_branching(workspace: OpenWorkspace) -> str | None:
     """The commit at which this branch left the default branch: where a review begins.
 
     On the default branch itself that is the last commit that others have, else the last one.
@@ -271,7 +274,7 @@ def _default_branch(repo: Repository) -> str | None:
 # -- decisions -----------------------------------------------------------------------------------
 
 
-def open_questions(workspace: Workspace, spec: str | None = None) -> tuple[Review, list[Shift]]:
+def open_questions(workspace: OpenWorkspace, spec: str | None = None) -> tuple[Review, list[Shift]]:
     """Compare up to the working tree, and list the changed beliefs that nobody has reviewed yet.
 
     Without a spec: since this branch left the default branch.
@@ -286,7 +289,7 @@ def open_questions(workspace: Workspace, spec: str | None = None) -> tuple[Revie
     return review, asked
 
 
-def candidates(workspace: Workspace, most: int) -> Review:
+def candidates(workspace: OpenWorkspace, most: int) -> Review:
     """The lessons that were learned on this machine and are not published, the best first."""
     shifts: list[Shift] = []
     causes: dict[str, Cause] = {}
@@ -320,7 +323,7 @@ def _is_unread(found: Comparison, memory_id: str) -> bool:
     return new is not None and len(reviews(new)) <= len(reviews(old) if old else ())
 
 
-def accept(workspace: Workspace, memory_id: str) -> Memory:
+def accept(workspace: OpenWorkspace, memory_id: str) -> Memory:
     """Note in a belief that a person or an agent accepted it.
 
     An accepted belief is the person's word from then on: its origin is `owner`, and consolidation
@@ -334,11 +337,11 @@ def accept(workspace: Workspace, memory_id: str) -> Memory:
     if workspace.origin == "owner":
         _answer_for(workspace, path)
     if isinstance(read, Skill) and workspace.origin == "owner":
-        workspace.skills.accept(read)
+        accept_skills(workspace.layout, read)
     return read
 
 
-def _answer_for(workspace: Workspace, path: str) -> None:
+def _answer_for(workspace: OpenWorkspace, path: str) -> None:
     """Note in the write log that the user accepted a record, whoever wrote what was there."""
     data = workspace.store.data(path) if is_witnessed(path) else None
     if data is not None:
@@ -346,7 +349,7 @@ def _answer_for(workspace: Workspace, path: str) -> None:
             write_log.note(workspace.layout, [WriteNote("adopt", path, content_hash(data), "")])
 
 
-def _reader(workspace: Workspace) -> str:
+def _reader(workspace: OpenWorkspace) -> str:
     """The name that git would write into a commit."""
     repo = repository_if_any(workspace.home)
     named = repo.settings.get("user.name", "") if repo else ""
@@ -379,10 +382,10 @@ def statement(record: Memory) -> str:
     return str(getattr(record, _field(record)))
 
 
-def reword(workspace: Workspace, memory_id: str, text: str) -> Memory:
+def reword(workspace: OpenWorkspace, memory_id: str, text: str) -> Memory:
     """Change the words of a belief, and accept it in that form."""
     field = _field(workspace.get(memory_id))
-    workspace.correct(memory_id, **{field: text})
+    keep_accepted(workspace.layout, *correct(workspace, memory_id, {field: text}))
     return accept(workspace, memory_id)
 
 

@@ -23,7 +23,7 @@ from loki_memory.models.ids import file_stem
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _FILE = "set-aside.json"
 _MEMORY = ".loki/memory/"
@@ -51,7 +51,7 @@ def waiting(local: Path) -> bool:
     return (local / _FILE).exists()
 
 
-def set_aside(workspace: Workspace, repository: Repository) -> list[AsideFile]:
+def set_aside(workspace: OpenWorkspace, repository: Repository) -> list[AsideFile]:
     """Write uncommitted memory to the local zone, and let git have its own files back."""
     changed = uncommitted(workspace.layout.root)
     if not changed:
@@ -74,11 +74,11 @@ def _inside(path: str) -> str:
     return path.removeprefix(_MEMORY)
 
 
-def _here(workspace: Workspace, name: str) -> bytes | None:
+def _here(workspace: OpenWorkspace, name: str) -> bytes | None:
     return disk.read_bytes(workspace.layout.file(name))
 
 
-def _clear(workspace: Workspace, repository: Repository, files: list[AsideFile]) -> None:
+def _clear(workspace: OpenWorkspace, repository: Repository, files: list[AsideFile]) -> None:
     """Make the worktree and the index as the last commit has them, for these files only."""
     staged = [file.path for file in files if file.is_staged]
     if staged and repository.head():
@@ -89,7 +89,7 @@ def _clear(workspace: Workspace, repository: Repository, files: list[AsideFile])
         _write(workspace, file.path, file.base)
 
 
-def _write(workspace: Workspace, path: str, data: bytes | None) -> None:
+def _write(workspace: OpenWorkspace, path: str, data: bytes | None) -> None:
     """Write a file as somebody had it: it is nothing new that the write log would vouch for."""
     target = workspace.layout.file(path)
     if data is None:
@@ -98,7 +98,7 @@ def _write(workspace: Workspace, path: str, data: bytes | None) -> None:
         disk.write_bytes(target, data)
 
 
-def merge_back(workspace: Workspace, repository: Repository) -> MergedBack:
+def merge_back(workspace: OpenWorkspace, repository: Repository) -> MergedBack:
     """Merge what was set aside into the files as they are now, then let go of it."""
     aside = workspace.layout.local / _FILE
     stem = file_stem(workspace.now().replace(":", "-").lower())
@@ -112,7 +112,7 @@ def merge_back(workspace: Workspace, repository: Repository) -> MergedBack:
     return done
 
 
-def _merge_one(workspace: Workspace, file: AsideFile, done: MergedBack) -> None:
+def _merge_one(workspace: OpenWorkspace, file: AsideFile, done: MergedBack) -> None:
     now = _here(workspace, file.path)
     if now in {file.base, file.mine}:
         _write(workspace, file.path, file.mine)
@@ -122,7 +122,7 @@ def _merge_one(workspace: Workspace, file: AsideFile, done: MergedBack) -> None:
         _join(workspace, file.path, file, now, done)
 
 
-def _return_to_archive(workspace: Workspace, file: AsideFile, done: MergedBack) -> None:
+def _return_to_archive(workspace: OpenWorkspace, file: AsideFile, done: MergedBack) -> None:
     """Others removed what was changed here: the change stays, in the archive if they moved it."""
     path = ARCHIVE + file.path
     archived = _here(workspace, path)
@@ -132,7 +132,9 @@ def _return_to_archive(workspace: Workspace, file: AsideFile, done: MergedBack) 
         _join(workspace, path, file, archived, done)
 
 
-def _join(workspace: Workspace, path: str, file: AsideFile, now: bytes, done: MergedBack) -> None:
+def _join(
+    workspace: OpenWorkspace, path: str, file: AsideFile, now: bytes, done: MergedBack
+) -> None:
     """Merge two versions by the rules of the merge driver; keep ours aside where that fails."""
     mine = file.mine or b""
     data = merge_files(file.base or b"", mine, now, f"{_MEMORY}{path}")

@@ -26,7 +26,7 @@ from loki_memory.git_repository import Repository
 from loki_memory.models.ids import digest, file_stem
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _MOST_BYTES = 10_000_000  # no record is as long
 _COPIES = "worktrees"  # the folder of copies, in the local zone
@@ -49,7 +49,7 @@ class Salvaged(NamedTuple):
         return f"uncommitted memory of the worktree: {', '.join(parts)}" if parts else ""
 
 
-def salvage(workspace: Workspace, worktree: str) -> Salvaged:
+def salvage(workspace: OpenWorkspace, worktree: str) -> Salvaged:
     """Copy the uncommitted records of a worktree; nothing if it is no worktree of this one."""
     folder = f"{workspace.layout.local}/salvaged/{_name(worktree, workspace.now())}"
     found = Salvaged([], [], folder)
@@ -63,7 +63,7 @@ def salvage(workspace: Workspace, worktree: str) -> Salvaged:
     return found
 
 
-def keep_copies(workspace: Workspace, worktree: str) -> int:
+def keep_copies(workspace: OpenWorkspace, worktree: str) -> int:
     """Copy the uncommitted records of a worktree that may be removed; returns how many there are.
 
     The copies replace those that were made before.
@@ -83,7 +83,7 @@ def keep_copies(workspace: Workspace, worktree: str) -> int:
     return len(records)
 
 
-def bring_back(workspace: Workspace) -> Salvaged:
+def bring_back(workspace: OpenWorkspace) -> Salvaged:
     """Copy what is left of worktrees that are gone into the main worktree."""
     aside = f"{workspace.layout.local}/salvaged/worktrees"
     found = Salvaged([], [], aside)
@@ -111,7 +111,7 @@ def _is_known(repository: Repository, data: bytes) -> bool:
     return True
 
 
-def _main(workspace: Workspace) -> Layout | None:
+def _main(workspace: OpenWorkspace) -> Layout | None:
     ours = git_home(workspace.layout.root)
     if ours is None or ours[1].name != ".git":
         return None
@@ -132,7 +132,7 @@ def _copy(path: str, data: bytes, target: Layout, found: Salvaged) -> None:
         found.aside.append(path)
 
 
-def _places(workspace: Workspace, worktree: str) -> tuple[Layout, Layout] | None:
+def _places(workspace: OpenWorkspace, worktree: str) -> tuple[Layout, Layout] | None:
     """Our layout in the worktree, and in the main worktree of the same repository."""
     ours, theirs = git_home(workspace.layout.root), git_home(Path(worktree))
     if ours is None or theirs is None or ours[1].resolve() != theirs[1].resolve():

@@ -203,6 +203,13 @@ class Home:
         paths = [] if self.is_user else self.tracked(zones.NEVER_TRACKED)
         return zones.problems(self.layout, paths)
 
+    def problems(self) -> list[Problem]:
+        """List files that cannot be read or need a person: line, field, reason, what to do."""
+        from loki_memory.files.problem import Problem
+
+        self.ensure("read")
+        return [*self.zone_problems(), *(Problem(*row) for row in self.index.problems())]
+
     def tracked(self, paths: Sequence[str]) -> list[str]:
         """The files below some paths of the project that git tracks."""
         if not may_be_tracked(self.layout.root, paths):

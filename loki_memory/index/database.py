@@ -6,8 +6,11 @@ closed, drop SQLite's locks (POSIX says so).
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from loki_memory.files import disk
@@ -160,6 +163,12 @@ def move_aside(path: Path) -> Path:
 
 
 def refuse_links(path: Path) -> None:
-    """Raise OSError if the database, its journal or a folder on the way to them is a link."""
+    """Raise OSError if the database, its journal or a folder on the way to them is a link.
+
+    A pipe that an archive brought in their place is removed: SQLite would wait for it for ever.
+    """
     for companion in _COMPANIONS:
         disk.refuse_links(f"{path}{companion}")
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if stat.S_ISFIFO(os.lstat(f"{path}{companion}").st_mode):
+                os.unlink(f"{path}{companion}")

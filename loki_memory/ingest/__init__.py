@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.untrack_sessions import Untracked
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.ingest.clients_seen import SeenClient
     from loki_memory.ingest.local_archive import Exported, Merged
     from loki_memory.ingest.pause import Pause
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
     from loki_memory.ingest.session_events import Draft
     from loki_memory.ingest.turns import Turn
     from loki_memory.models import Episode
-    from loki_memory.workspace import Workspace
 
 
 class Sessions:
     """Sessions of agents, as `ws.sessions`: what waits, verdicts of gates, and a pause."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
 
     def staged(self) -> list[Waiting]:

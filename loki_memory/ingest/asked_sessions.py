@@ -9,17 +9,17 @@ from loki_memory.files import disk
 from loki_memory.models.ids import file_stem
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _KEPT = 100  # notes; a session that went on after so many others may be asked again
 
 
-def was_asked(workspace: Workspace, session: str) -> bool:
+def was_asked(workspace: OpenWorkspace, session: str) -> bool:
     """Check if the agent of a session was asked."""
     return _note(workspace, session).exists()
 
 
-def note_asked(workspace: Workspace, session: str) -> bool:
+def note_asked(workspace: OpenWorkspace, session: str) -> bool:
     """Note that the agent of a session is asked; False if another process was faster."""
     note = _note(workspace, session)
     disk.make_folder(note.parent)
@@ -33,5 +33,5 @@ def note_asked(workspace: Workspace, session: str) -> bool:
     return True
 
 
-def _note(workspace: Workspace, session: str) -> Path:
+def _note(workspace: OpenWorkspace, session: str) -> Path:
     return workspace.layout.local / "asked" / file_stem(session)

@@ -14,7 +14,7 @@ from loki_memory.files import disk
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _BEGINNING = 16_384  # bytes of a transcript: its first lines name the client's version
 _SAID = re.compile(r"(claude-code)_(\d+-\d+-\d+)")  # AI_AGENT of Claude Code
@@ -30,7 +30,7 @@ class SeenClient(NamedTuple):
     at: str
 
 
-def note_client(workspace: Workspace, environment: Mapping[str, str], transcript: str) -> None:
+def note_client(workspace: OpenWorkspace, environment: Mapping[str, str], transcript: str) -> None:
     """Take note of the client that runs a session, as far as it says what it is."""
     found = _named(environment.get("AI_AGENT", "")) or _of_transcript(transcript)
     if found is None:
@@ -41,7 +41,7 @@ def note_client(workspace: Workspace, environment: Mapping[str, str], transcript
     disk.write_bytes(_path(workspace), orjson.dumps([list(client) for client in known.values()]))
 
 
-def clients_seen(workspace: Workspace) -> list[SeenClient]:
+def clients_seen(workspace: OpenWorkspace) -> list[SeenClient]:
     """The clients that were seen; none if nothing can be read."""
     with suppress(ValueError, TypeError, OSError):
         data = disk.read_bytes(_path(workspace))
@@ -64,5 +64,5 @@ def _of_transcript(transcript: str) -> tuple[str, str] | None:
     return None
 
 
-def _path(workspace: Workspace) -> Path:
+def _path(workspace: OpenWorkspace) -> Path:
     return workspace.layout.local / "clients.json"

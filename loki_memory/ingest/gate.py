@@ -18,6 +18,7 @@ from loki_memory.files.redaction import clip, clip_end, redact
 from loki_memory.home import parsed
 from loki_memory.index.gate import verdicts
 from loki_memory.ingest.gate_reports import GateFailure, Verdict, verdict_in
+from loki_memory.ingest.record import record, valid_episode
 from loki_memory.models import Episode
 from loki_memory.models.error_signature import complaint
 from loki_memory.models.ids import digest
@@ -25,8 +26,8 @@ from loki_memory.models.text import moment
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.models.episode import ErrorMet
-    from loki_memory.workspace import Workspace
 
 _ERRORS = 30  # as many as an episode of a session tells
 _MESSAGE = 700  # characters of one: the complaint and what stands around it
@@ -49,7 +50,7 @@ class GateOptions(NamedTuple):
 _NOTHING = GateOptions()
 
 
-def record_verdict(workspace: Workspace, data: bytes, told: GateOptions = _NOTHING) -> Episode:
+def record_verdict(workspace: OpenWorkspace, data: bytes, told: GateOptions = _NOTHING) -> Episode:
     """Record what a report says as an episode. The same report again changes nothing.
 
     A report that does not say when it ran was made now.
@@ -70,7 +71,7 @@ def record_verdict(workspace: Workspace, data: bytes, told: GateOptions = _NOTHI
         known = None
     if isinstance(known, Episode):
         return known
-    return workspace.record({"id": name, **_document(workspace, found, told)})
+    return record(workspace, [{"id": name, **_document(workspace, found, told)}])[0]
 
 
 def is_verdict(episode: Episode) -> bool:
@@ -78,7 +79,7 @@ def is_verdict(episode: Episode) -> bool:
     return any(tag.startswith(_TAG) for tag in episode.tags)
 
 
-def failing_now(workspace: Workspace) -> list[str]:
+def failing_now(workspace: OpenWorkspace) -> list[str]:
     """Return what does not pass, by the last verdict of every gate: `pytest: test_paging`."""
     latest: dict[str, Episode] = {}
     for gate, verdict in _verdicts(workspace):
@@ -94,9 +95,9 @@ def _named(met: ErrorMet) -> str:
     return met.type if met.type and not line.startswith(met.type) else line
 
 
-def _outcome(workspace: Workspace, word: str) -> str:
+def _outcome(workspace: OpenWorkspace, word: str) -> str:
     """An outcome in the words that episodes have: gates say `passed` and `failed`."""
-    return workspace.sessions.valid_episode({"goal": "-", "outcome": word}).outcome
+    return valid_episode(workspace, {"goal": "-", "outcome": word}).outcome
 
 
 def _moment(text: str) -> str:
@@ -119,7 +120,7 @@ def _check(found: Verdict) -> None:
         )
 
 
-def _document(workspace: Workspace, found: Verdict, told: GateOptions) -> dict[str, Any]:
+def _document(workspace: OpenWorkspace, found: Verdict, told: GateOptions) -> dict[str, Any]:
     from loki_memory.git_repository import Repository
 
     repository = Repository.find(workspace.layout.root, workspace.layout.loki.name)
@@ -147,7 +148,7 @@ def _document(workspace: Workspace, found: Verdict, told: GateOptions) -> dict[s
     return {name: value for name, value in document.items() if value not in ("", None)}
 
 
-def _local(workspace: Workspace, failure: GateFailure) -> GateFailure:
+def _local(workspace: OpenWorkspace, failure: GateFailure) -> GateFailure:
     """A failure with paths as the project calls them: linters write where they lie here."""
     here = f"{workspace.layout.root}{os.sep}"
     name, message, file = (text.replace(here, "") for text in failure[:3])
@@ -179,7 +180,7 @@ def _cut(message: str) -> str:
 
 
 def _resolved(
-    workspace: Workspace, repository: Repository | None, found: Verdict, head: str
+    workspace: OpenWorkspace, repository: Repository | None, found: Verdict, head: str
 ) -> Iterator[dict[str, str]]:
     """The failures since the gate last passed, each with the commits that came after it."""
     if repository is None or not head:
@@ -190,7 +191,7 @@ def _resolved(
             yield {"type": met.type, "message": met.message, "resolution": resolution}
 
 
-def _failed_before(workspace: Workspace, found: Verdict) -> list[tuple[ErrorMet, str]]:
+def _failed_before(workspace: OpenWorkspace, found: Verdict) -> list[tuple[ErrorMet, str]]:
     """Errors of a gate since it last passed, each with the commit at which it was last seen."""
     last: dict[str, tuple[ErrorMet, str]] = {}
     for gate, earlier in _verdicts(workspace, found.at):
@@ -219,7 +220,7 @@ def _between(repository: Repository, first: str, last: str) -> str:
     return "; ".join(told) if len(told) <= _COMMITS else ""
 
 
-def _verdicts(workspace: Workspace, until: str = "") -> Iterator[tuple[str, Episode]]:
+def _verdicts(workspace: OpenWorkspace, until: str = "") -> Iterator[tuple[str, Episode]]:
     """Yield what gates said, newest first, each verdict with the name of its gate."""
     workspace.home.ensure("current")
     for body, gate in verdicts(workspace.index, until, _BACK):

@@ -25,8 +25,8 @@ from loki_memory.models.text import without_home
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.ingest.turns import Turn
-    from loki_memory.workspace import Workspace
 
 _FILE = "gates.json"
 _KEPT = 40  # commands of which the last run is known
@@ -94,17 +94,17 @@ def failing(runs: Iterable[GateRun]) -> list[GateRun]:
 # -- what is known on this machine -----------------------------------------------------------------
 
 
-def failing_gates(workspace: Workspace) -> list[GateRun]:
+def failing_gates(workspace: OpenWorkspace) -> list[GateRun]:
     """The gates that failed in their last run in this worktree, the newest first."""
     return failing(_read(_path(workspace)).get(_here(workspace), []))
 
 
-def note_gates(workspace: Workspace, turns: Iterable[Turn]) -> None:
+def note_gates(workspace: OpenWorkspace, turns: Iterable[Turn]) -> None:
     """Take note of the gates that a session ran."""
     note_runs(workspace, gate_runs(steps(turns)))
 
 
-def note_runs(workspace: Workspace, runs: Iterable[GateRun]) -> None:
+def note_runs(workspace: OpenWorkspace, runs: Iterable[GateRun]) -> None:
     """Take note of runs of gates; the last run of each counts, in whatever order they come."""
     news, path = list(runs), _path(workspace)
     if not news:
@@ -134,9 +134,9 @@ def _read(path: Path) -> dict[str, list[GateRun]]:
         return {}
 
 
-def _path(workspace: Workspace) -> Path:
+def _path(workspace: OpenWorkspace) -> Path:
     return workspace.layout.local / _FILE
 
 
-def _here(workspace: Workspace) -> str:
+def _here(workspace: OpenWorkspace) -> str:
     return str(workspace.layout.root)

@@ -24,7 +24,7 @@ from loki_memory.ingest.turns import END, PROMPT, Turn, checked, instant
 from loki_memory.models.ids import digest
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _NOTE = "hook:"  # how the key of a turn begins that a hook noted
 _CAUGHT_UP = "caught-up"  # its time is that of the last look for sessions that ended silently
@@ -32,7 +32,7 @@ _SESSIONS = 20  # that are looked at then
 _LOCK_SECONDS = 5.0  # another process may be reading; a hook does not wait for a gigabyte
 
 
-def stage_transcript(workspace: Workspace, path: str) -> bool:
+def stage_transcript(workspace: OpenWorkspace, path: str) -> bool:
     """Read a transcript up to where it is; False if it is none of a session of this repository."""
     if not is_of(workspace, path):
         return False
@@ -45,7 +45,7 @@ def stage_transcript(workspace: Workspace, path: str) -> bool:
     return True
 
 
-def is_of(workspace: Workspace, path: str) -> bool:
+def is_of(workspace: OpenWorkspace, path: str) -> bool:
     """Check that a transcript tells of a session that began in this repository."""
     try:
         return Path(path).is_file() and belongs(Path(path), tops(workspace.layout.root))
@@ -53,7 +53,7 @@ def is_of(workspace: Workspace, path: str) -> bool:
         return False
 
 
-def left_behind(workspace: Workspace, transcript: str) -> list[Path]:
+def left_behind(workspace: OpenWorkspace, transcript: str) -> list[Path]:
     """Transcripts beside this one that were written since the last look, the newest first.
 
     One that was still going on then is looked at again: it may have ended since.
@@ -77,12 +77,12 @@ def left_behind(workspace: Workspace, transcript: str) -> list[Path]:
     return news[:_SESSIONS]
 
 
-def note_look(workspace: Workspace) -> None:
+def note_look(workspace: OpenWorkspace) -> None:
     """Note that sessions which ended silently were looked for now."""
     disk.write_bytes(workspace.layout.local / _CAUGHT_UP, workspace.now().encode())
 
 
-def note_prompt(workspace: Workspace, session: str, folder: str, prompt: str) -> None:
+def note_prompt(workspace: OpenWorkspace, session: str, folder: str, prompt: str) -> None:
     """Note what was asked for."""
     now = workspace.now()
     line = _line("user", session, folder, now, digest("prompt", session, now, prompt), prompt)
@@ -90,7 +90,7 @@ def note_prompt(workspace: Workspace, session: str, folder: str, prompt: str) ->
 
 
 def note_call(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     session: str,
     folder: str,
     call: str,
@@ -108,19 +108,19 @@ def note_call(
     _stage(workspace, [begun, _line("user", session, folder, now, f"{key}-result", [result])])
 
 
-def note_end(workspace: Workspace, session: str, folder: str) -> None:
+def note_end(workspace: OpenWorkspace, session: str, folder: str) -> None:
     """Note that a session is over, so that it is told without waiting."""
     at = instant(workspace.now())
     _add(workspace, [Turn(f"{_NOTE}end:{at}", session, at, END, cwd=folder)])
 
 
-def last_prompt(workspace: Workspace, session: str) -> str:
+def last_prompt(workspace: OpenWorkspace, session: str) -> str:
     """Return what was asked for last in a session, as far as it is staged."""
     prompts = [turn.text for turn in _staging(workspace).turns(session) if turn.kind == PROMPT]
     return prompts[-1] if prompts else ""
 
 
-def staged_turns(workspace: Workspace, session: str) -> list[Turn]:
+def staged_turns(workspace: OpenWorkspace, session: str) -> list[Turn]:
     """The turns of a session, as far as they are staged."""
     return list(told_turns(_staging(workspace), session))
 
@@ -155,14 +155,14 @@ def _line(
     }
 
 
-def _stage(workspace: Workspace, lines: Iterable[Mapping[str, Any]]) -> None:
+def _stage(workspace: OpenWorkspace, lines: Iterable[Mapping[str, Any]]) -> None:
     """Nobody knows which agent it is: the name of the reader's own is taken off again."""
     reader = ClaudeCode()
     turns = [turn._replace(agent="") for line in lines for turn in reader.turns(line) or ()]
     _add(workspace, turns)
 
 
-def _add(workspace: Workspace, turns: Iterable[Turn]) -> None:
+def _add(workspace: OpenWorkspace, turns: Iterable[Turn]) -> None:
     folder = _folder(workspace)
     with failures_named(folder):
         disk.make_folder(folder)
@@ -170,9 +170,9 @@ def _add(workspace: Workspace, turns: Iterable[Turn]) -> None:
             _staging(workspace).add(map(checked, turns))
 
 
-def _staging(workspace: Workspace) -> Staging:
+def _staging(workspace: OpenWorkspace) -> Staging:
     return Staging(_folder(workspace) / "sessions")
 
 
-def _folder(workspace: Workspace) -> Path:
+def _folder(workspace: OpenWorkspace) -> Path:
     return workspace.layout.local / "ingest"

@@ -30,7 +30,7 @@ from loki_memory.models import Belief, Memory
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _FORMAT = "loki-memory local"
 _VERSION = 1
@@ -59,7 +59,7 @@ class Merged(NamedTuple):
     uses: int  # memories whose uses were taken over
 
 
-def export_local(workspace: Workspace, path: Path) -> Exported:
+def export_local(workspace: OpenWorkspace, path: Path) -> Exported:
     """Write everything that exists only on this machine to a file that only its user can read."""
     if os.path.lexists(path):
         raise BadArchive(path, "exists already", "Choose another name; nothing was written.")
@@ -82,7 +82,7 @@ def export_local(workspace: Workspace, path: Path) -> Exported:
     return Exported(str(path), dict(sorted(counts.items())), len(uses), size)
 
 
-def _project(workspace: Workspace) -> dict[str, str]:
+def _project(workspace: OpenWorkspace) -> dict[str, str]:
     root = workspace.layout.root
     return {"project": project_key(root)} if has_remote(root) else {}
 
@@ -91,7 +91,7 @@ def _line(value: Any) -> bytes:
     return orjson.dumps(value) + b"\n"
 
 
-def _records(workspace: Workspace) -> Iterator[tuple[str, str]]:
+def _records(workspace: OpenWorkspace) -> Iterator[tuple[str, str]]:
     """Every record file of the local zone: its path there, and its text."""
     top = workspace.layout.local / "memory"
     for folder, folders, names in os.walk(top):
@@ -119,7 +119,7 @@ def is_archive(path: Path) -> bool:
 
 
 def import_local(
-    workspace: Workspace, path: Path, *, other_project: bool = False, plan_only: bool = False
+    workspace: OpenWorkspace, path: Path, *, other_project: bool = False, plan_only: bool = False
 ) -> Merged:
     """Merge a file of `export_local` into the local zone; what is here stays."""
     with failures_named(path):
@@ -164,7 +164,7 @@ def _parsed(path: Path, number: int, data: bytes) -> dict[str, Any]:
 
 
 def _check_header(
-    workspace: Workspace, path: Path, header: dict[str, Any], *, other_project: bool
+    workspace: OpenWorkspace, path: Path, header: dict[str, Any], *, other_project: bool
 ) -> None:
     if header.get("format") != _FORMAT:
         raise BadArchive(path, "was not written by `loki-mem export --local`")
@@ -178,7 +178,7 @@ def _check_header(
 class _Taking:
     """An import in progress."""
 
-    def __init__(self, workspace: Workspace, *, plan_only: bool) -> None:
+    def __init__(self, workspace: OpenWorkspace, *, plan_only: bool) -> None:
         self._workspace, self._plan_only = workspace, plan_only
         self.result = Merged({}, [], 0, [], 0)
 

@@ -17,7 +17,7 @@ from loki_memory.files.off_switches import switched_off
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _NAME = "paused"
 _FOREVER = "until somebody resumes"
@@ -32,7 +32,7 @@ class Pause(NamedTuple):
     until: str
 
 
-def why_off(workspace: Workspace) -> str:
+def why_off(workspace: OpenWorkspace) -> str:
     """Why nothing may be captured or injected; empty if it may."""
     try:
         if not workspace.config.get("memory.enabled"):
@@ -69,7 +69,7 @@ def paused(workspace: Home, now: str) -> Pause | None:
     return None if is_over else Pause(since, until)
 
 
-def pause(workspace: Workspace, span: str | None) -> Pause:
+def pause(workspace: OpenWorkspace, span: str | None) -> Pause:
     """Capture and inject nothing from now on; `span` (`2h`, `30m`, `1d`) says how long."""
     from loki_memory.files import disk
     from loki_memory.files.store import failures_named
@@ -82,7 +82,7 @@ def pause(workspace: Workspace, span: str | None) -> Pause:
     return found
 
 
-def resume(workspace: Workspace) -> bool:
+def resume(workspace: OpenWorkspace) -> bool:
     """Capture and inject again; whether it was paused."""
     from loki_memory.files import disk
     from loki_memory.files.store import failures_named

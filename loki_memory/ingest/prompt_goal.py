@@ -12,7 +12,8 @@ _ASSENT = re.compile(
     re.IGNORECASE,
 )
 _POLITE = (
-    r"(?:(?:please|now|ok(?:ay)?|then|and|also|just|let'?s|can you|go ahead and|you can)\b[\s,]*)*"
+    r"(?:(?:please|now|yes|ok(?:ay)?|then|and|also|just|let'?s|can you|go ahead and|you can)\b"
+    r"[\s,]*)*"
 )
 _WHAT = (
     r"(?:\s+(?:it|this|that|them|these|those|all|everything|(?:the |your |my )?changes?"

@@ -11,12 +11,12 @@ from loki_memory.models import Episode, parse
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 FEW = 100  # episodes at once that are work just done; more are an import
 
 
-def record(workspace: Workspace, given: Iterable[Episode | Mapping[str, Any]]) -> list[Episode]:
+def record(workspace: OpenWorkspace, given: Iterable[Episode | Mapping[str, Any]]) -> list[Episode]:
     """Record episodes, all or none, and return them as they were stored."""
     episodes = [_numbered(workspace, each, number) for number, each in enumerate(given, 1)]
     workspace.home.before_write()
@@ -26,7 +26,7 @@ def record(workspace: Workspace, given: Iterable[Episode | Mapping[str, Any]]) -
     return stored
 
 
-def valid_episode(workspace: Workspace, given: Episode | Mapping[str, Any]) -> Episode:
+def valid_episode(workspace: OpenWorkspace, given: Episode | Mapping[str, Any]) -> Episode:
     """The episode as it would be recorded; raises InvalidRecord."""
     if isinstance(given, Episode) and given.origin == workspace.origin and given.timestamp:
         return given
@@ -37,7 +37,7 @@ def valid_episode(workspace: Workspace, given: Episode | Mapping[str, Any]) -> E
     return parse(Episode, {**document, "origin": workspace.origin})
 
 
-def _numbered(workspace: Workspace, given: Episode | Mapping[str, Any], number: int) -> Episode:
+def _numbered(workspace: OpenWorkspace, given: Episode | Mapping[str, Any], number: int) -> Episode:
     try:
         return valid_episode(workspace, given)
     except InvalidRecord as error:
@@ -45,7 +45,7 @@ def _numbered(workspace: Workspace, given: Episode | Mapping[str, Any], number: 
 
 
 def _stored(
-    workspace: Workspace, episodes: Sequence[Episode]
+    workspace: OpenWorkspace, episodes: Sequence[Episode]
 ) -> tuple[list[Episode], list[Episode]]:
     """Write episodes into the home of their scope; returns them, and of these the new ones."""
     taken = _taken(workspace, episodes)
@@ -66,7 +66,7 @@ def _stored(
     return [stored[id(episode)] for episode in episodes], new
 
 
-def _taken(workspace: Workspace, episodes: Iterable[Episode]) -> dict[str, str]:
+def _taken(workspace: OpenWorkspace, episodes: Iterable[Episode]) -> dict[str, str]:
     """The paths of ids that were chosen by hand and exist: we would name those files otherwise."""
     chosen = [
         episode.id for episode in episodes if episode.id != f"{episode.prefix}-{episode.mint()}"
@@ -76,7 +76,7 @@ def _taken(workspace: Workspace, episodes: Iterable[Episode]) -> dict[str, str]:
     return {name: path for name in chosen if (path := workspace.home.record_path(name))}
 
 
-def _learn_from(workspace: Workspace, episodes: Iterable[Episode]) -> None:
+def _learn_from(workspace: OpenWorkspace, episodes: Iterable[Episode]) -> None:
     """Run the first phases of consolidation, so that a lesson is there for the next task."""
     for episode in episodes:
         session = episode.session or episode.id

@@ -17,13 +17,13 @@ from loki_memory.models import Episode
 from loki_memory.models.error_signature import signature
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _RULE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")  # TS7030, E0308: of a linter or a compiler
 _AFTERWARDS = 120  # seconds after the last turn, in which a call that recorded it may have ended
 
 
-def is_recorded(workspace: Workspace, episode: Episode) -> bool:
+def is_recorded(workspace: OpenWorkspace, episode: Episode) -> bool:
     """Check if the agent recorded the work of a captured episode itself."""
     if episode.origin != "agent":
         return False

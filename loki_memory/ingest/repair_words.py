@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from loki_memory.consolidation.similarity import content, is_form, stem
+from loki_memory.consolidation.similarity import content, is_form
 from loki_memory.ingest.repair_change import OWN_NAME
 from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_score import CODE_NAME, HEDGE
@@ -15,6 +15,7 @@ from loki_memory.ingest.steps import Step
 from loki_memory.models.diagnostics import Diagnostic
 from loki_memory.models.error_noise import is_self_explaining
 from loki_memory.models.lesson_text import points
+from loki_memory.models.text import stem
 
 _LEAST = 1.15  # of the score, chosen on hand-judged remedies
 _LEAST_WORDS, _MOST_WORDS = 5, 45

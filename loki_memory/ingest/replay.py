@@ -14,8 +14,8 @@ from loki_memory.models import Episode
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.models.episode import Action
-    from loki_memory.workspace import Workspace
 
 
 FileState = Literal["missing", "changed", "unchanged", "unknown"]
@@ -47,7 +47,7 @@ class Replay(NamedTuple):
     files: list[ReplayedFile]
 
 
-def replay(workspace: Workspace, memory_id: str) -> Replay:
+def replay(workspace: OpenWorkspace, memory_id: str) -> Replay:
     """The actions of an episode in time; raises NotFound if the id names no episode."""
     from loki_memory.git_repository import Repository
 
@@ -76,7 +76,9 @@ def _end(episode: Episode) -> str:
     return (begun + timedelta(seconds=int(episode.duration_seconds or 0) + 1)).isoformat()
 
 
-def _state(workspace: Workspace, repository: Repository | None, path: str, end: str) -> FileState:
+def _state(
+    workspace: OpenWorkspace, repository: Repository | None, path: str, end: str
+) -> FileState:
     place = workspace.layout.root / path
     if not place.exists():
         return "missing"

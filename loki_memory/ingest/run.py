@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loki_memory.files.store import Change
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
     Progress = Callable[[int, int], None]
 
@@ -105,7 +105,7 @@ class _Told(NamedTuple):
 
 
 def ingest(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     paths: Iterable[str | os.PathLike[str]] | None = None,
     source: str | None = None,
     *,
@@ -139,7 +139,7 @@ def ingest(
             return _report(reads, told, len(staging.sessions()))
 
 
-def learn_session(workspace: Workspace, session: str) -> int:
+def learn_session(workspace: OpenWorkspace, session: str) -> int:
     """Run the first phases of consolidation for the captured episodes of a session."""
     from loki_memory.consolidation.feedback import teaches
     from loki_memory.consolidation.learn_now import learn
@@ -155,7 +155,7 @@ def learn_session(workspace: Workspace, session: str) -> int:
     return len(new)
 
 
-def learn_new(workspace: Workspace, names: Sequence[str]) -> int:
+def learn_new(workspace: OpenWorkspace, names: Sequence[str]) -> int:
     """Run the first phases of consolidation for each new episode; returns for how many."""
     from loki_memory.consolidation.feedback import teaches
     from loki_memory.consolidation.learn_now import learn
@@ -171,13 +171,13 @@ def learn_new(workspace: Workspace, names: Sequence[str]) -> int:
     return len(new)
 
 
-def _episodes(workspace: Workspace, names: Iterable[str]) -> Iterator[Episode]:
+def _episodes(workspace: OpenWorkspace, names: Iterable[str]) -> Iterator[Episode]:
     for name in names:
         with suppress(NotFound):  # it was removed a moment ago
             yield workspace.get(name)  # type: ignore[misc]
 
 
-def staged(workspace: Workspace) -> list[Waiting]:
+def staged(workspace: OpenWorkspace) -> list[Waiting]:
     """Return what was read and is no episode yet, and why."""
     folder = _folder(workspace)
     staging, marks = Staging(folder / "sessions"), Watermarks(folder / "marks")
@@ -195,7 +195,7 @@ def staged(workspace: Workspace) -> list[Waiting]:
 
 
 def clear_told(
-    workspace: Workspace, is_old: Callable[[Path], bool], *, dry_run: bool
+    workspace: OpenWorkspace, is_old: Callable[[Path], bool], *, dry_run: bool
 ) -> dict[Path, int]:
     """Clear old logs of sessions that were told; returns each with its size."""
     folder = _folder(workspace)
@@ -211,17 +211,17 @@ def clear_told(
     return found
 
 
-def to_be_taken(workspace: Workspace) -> list[Path]:
+def to_be_taken(workspace: OpenWorkspace) -> list[Path]:
     """The transcripts that `ingest` without paths would read."""
     return _found(workspace)
 
 
-def has_ingested(workspace: Workspace) -> bool:
+def has_ingested(workspace: OpenWorkspace) -> bool:
     """Check whether anything was ever read."""
     return bool(Watermarks(_folder(workspace) / "marks").all())
 
 
-def _folder(workspace: Workspace) -> Path:
+def _folder(workspace: OpenWorkspace) -> Path:
     return workspace.layout.local / "ingest"
 
 
@@ -235,7 +235,7 @@ def _dialects(source: str | None) -> Sequence[type[Dialect]]:
     return known
 
 
-def _found(workspace: Workspace) -> list[Path]:
+def _found(workspace: OpenWorkspace) -> list[Path]:
     folders = tops(workspace.layout.root)
     found: list[Path] = []
     for path in transcripts(kept for kept in places(os.environ) if kept.exists()):
@@ -269,7 +269,7 @@ def _reason(error: Exception) -> str:
 
 
 def _due(
-    workspace: Workspace, staging: Staging, reads: Iterable[Read], *, is_named: bool
+    workspace: OpenWorkspace, staging: Staging, reads: Iterable[Read], *, is_named: bool
 ) -> list[str]:
     """The sessions to be told now: those that were named, or all that rest."""
     waiting = staging.sessions()
@@ -291,7 +291,7 @@ def _why(session: StagedSession, now: str, idle: int) -> str:
     return f"it is under way: its last turn is {max(0, int(rests // 60))} of {idle} minutes old"
 
 
-def _tried(workspace: Workspace, staging: Staging, session: str, *, only_add: bool) -> _Told:
+def _tried(workspace: OpenWorkspace, staging: Staging, session: str, *, only_add: bool) -> _Told:
     """Tell a session; one that cannot be told does not keep the others from it."""
     try:
         return _tell(workspace, staging, session, only_add=only_add)
@@ -301,7 +301,7 @@ def _tried(workspace: Workspace, staging: Staging, session: str, *, only_add: bo
         return _Told(failed=Failed(session, redact(str(error))))
 
 
-def _tell(workspace: Workspace, staging: Staging, session: str, *, only_add: bool) -> _Told:
+def _tell(workspace: OpenWorkspace, staging: Staging, session: str, *, only_add: bool) -> _Told:
     """Write the episodes of a session, as far as they are new or have gone on."""
     made, size = staging.made(session), staging.size(session)
     telling = _Telling(workspace, made.episodes, only_add=only_add)
@@ -325,7 +325,7 @@ class _Telling:
     """The episodes of one session on their way into the store."""
 
     def __init__(
-        self, workspace: Workspace, before: dict[str, list[str]], *, only_add: bool
+        self, workspace: OpenWorkspace, before: dict[str, list[str]], *, only_add: bool
     ) -> None:
         self.workspace = workspace
         self.before = before  # what we wrote last time: id -> path, etag

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.models import Handoff
-    from loki_memory.workspace import Workspace
 
 
 class Injector:
@@ -16,7 +16,7 @@ class Injector:
     `session` is the session that is told, and `surface` the place where: both are journaled.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
 
     def brief(
@@ -63,9 +63,10 @@ class Injector:
 
         `call` is the one that met the error now.
         """
+        from loki_memory.ingest.hook_turns import staged_turns
         from loki_memory.injection.session_remedy import session_remedy
 
-        turns = self._workspace.sessions.staged_turns(session) if session else []
+        turns = staged_turns(self._workspace, session) if session else []
         return session_remedy([turn for turn in turns if not call or turn.call != call], error)
 
     def command_lesson(self, command: str, session: str, surface: str) -> str:

@@ -24,7 +24,7 @@ from loki_memory.models.error_signature import head
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _LINES = 2
 _RULES = 2  # of a linter that a session is told of, by whichever door
@@ -41,7 +41,7 @@ _ANYWHERE = re.compile(
 _SHORT = 6  # characters of a name that says little
 
 
-def command_lesson(workspace: Workspace, command: str, session: str, surface: str) -> str:
+def command_lesson(workspace: OpenWorkspace, command: str, session: str, surface: str) -> str:
     """Lines about a command that is about to run; empty if there is nothing to say."""
     if is_silent(workspace):
         return ""
@@ -52,7 +52,7 @@ def command_lesson(workspace: Workspace, command: str, session: str, surface: st
     return _told(workspace, hits, command, session, surface)
 
 
-def file_lessons(workspace: Workspace, paths: Sequence[str], session: str, surface: str) -> str:
+def file_lessons(workspace: OpenWorkspace, paths: Sequence[str], session: str, surface: str) -> str:
     """Lines about files that are about to be read or changed; empty if there is nothing to say."""
     if is_silent(workspace):
         return ""
@@ -65,7 +65,7 @@ def file_lessons(workspace: Workspace, paths: Sequence[str], session: str, surfa
 
 
 def _told(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     hits: Iterable[Recollection],
     why: str,
     session: str,
@@ -78,7 +78,7 @@ def _told(
 
 
 def _of_command(
-    workspace: Workspace, command: str, heads: Sequence[str], known: Collection[str]
+    workspace: OpenWorkspace, command: str, heads: Sequence[str], known: Collection[str]
 ) -> Iterator[Recollection]:
     given: set[str] = set()
     for name in heads:
@@ -108,7 +108,7 @@ def _is_due(lesson: gate.ToldLesson, advised: str, command: str) -> bool:
     return is_repeated or (lesson.evidence >= _AGAIN and lesson.status == "active")
 
 
-def _of_file(workspace: Workspace, path: str) -> Iterator[Recollection]:
+def _of_file(workspace: OpenWorkspace, path: str) -> Iterator[Recollection]:
     name = posixpath.basename(path)
     is_known = len(name) >= _SHORT and not _ANYWHERE.match(name)
     for kind, lesson in gate.file_lessons(workspace.index, path, name if is_known else ""):

@@ -23,8 +23,8 @@ from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.models import Handoff
-    from loki_memory.workspace import Workspace
 
 _LINES, _TOKENS = 10, 400  # at most
 _RULES, _FAILING, _HANDOFFS, _MISTAKES, _NOTED = 4, 2, 2, 3, 3
@@ -34,7 +34,7 @@ _VERDICTS = 30  # of gates that are looked at
 
 
 def brief(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     goal: str,
     handoffs: Iterable[Handoff],
     session: str,
@@ -48,7 +48,7 @@ def brief(
 
 
 def brief_lines(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     goal: str,
     handoffs: Iterable[Handoff],
     session: str = "",
@@ -97,7 +97,7 @@ def _fitting(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:
             yield told
 
 
-def _rules(workspace: Workspace) -> Iterator[Recollection]:
+def _rules(workspace: OpenWorkspace) -> Iterator[Recollection]:
     """The routine, and what people asked for."""
     for home in workspace.homes:
         yield from _recollections("fact", gate.standing(home.index, _RULES))
@@ -110,7 +110,7 @@ def _recollections(kind: str, lessons: Iterable[gate.ToldLesson]) -> Iterator[Re
         )
 
 
-def _failing(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
+def _failing(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:
     """Gates that failed last: commands that sessions ran here, and verdicts that were recorded."""
     from loki_memory.ingest.gate_runs import failing_gates
 
@@ -120,7 +120,7 @@ def _failing(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
     yield from _verdicts(workspace, passes)
 
 
-def _verdicts(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
+def _verdicts(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:
     """Gates of the project whose last verdict was a failure, newest first."""
     seen: set[str] = set()
     for verdict in gate.verdicts(workspace.index, "", _VERDICTS):
@@ -143,7 +143,7 @@ def _handoff(handoff: Handoff) -> ToldLine:
 
 
 def _near(
-    workspace: Workspace, work: SessionGoal, passes: Gate, known: Container[str], session: str
+    workspace: OpenWorkspace, work: SessionGoal, passes: Gate, known: Container[str], session: str
 ) -> Iterator[ToldLine]:
     """The lessons nearest to the work, then the mistakes that came most often."""
     lessons = nearest(workspace, work, session)
@@ -153,7 +153,7 @@ def _near(
     yield from islice(_mistakes(workspace, passes), _OFTEN)
 
 
-def _general(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
+def _general(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:
     """Lessons for any work: mistakes that came again, and what people noted."""
     yield from islice(_mistakes(workspace, passes), _MISTAKES)
     for home in workspace.homes:
@@ -162,7 +162,7 @@ def _general(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
             yield from told_lines(passes, noted)
 
 
-def _mistakes(workspace: Workspace, passes: Gate) -> Iterator[ToldLine]:
+def _mistakes(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:
     """Mistakes that came again, those of most sessions first."""
     often = (
         hit

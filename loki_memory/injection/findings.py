@@ -15,19 +15,20 @@ from loki_memory.files import disk
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.integrity.findings import IntegrityFinding
-    from loki_memory.workspace import Workspace
 
 _NAME = "findings.json"
 _STATE, _SAID = "state", "said"
+_MOST = 3000  # records that are verified in the background
 
 
-def is_look_due(workspace: Workspace) -> bool:
+def is_look_due(workspace: OpenWorkspace) -> bool:
     """Check if memory changed since it was verified."""
     return _kept(workspace).get(_STATE) != workspace.index.note("changed_ns")
 
 
-def take_findings(workspace: Workspace) -> str:
+def take_findings(workspace: OpenWorkspace) -> str:
     """The sentence about the findings of the last look, once; empty if all was well."""
     kept = _kept(workspace)
     said = kept.get(_SAID, "")
@@ -36,9 +37,11 @@ def take_findings(workspace: Workspace) -> str:
     return said
 
 
-def look(workspace: Workspace) -> None:
+def look(workspace: OpenWorkspace) -> None:
     """Verify what changed and keep a sentence about it."""
-    found = workspace.history.verify_news()
+    from loki_memory.integrity.verify import verify_news
+
+    found = verify_news(workspace, _MOST)
     said = _sentence(found.findings) if found else _kept(workspace).get(_SAID, "")
     _keep(workspace, workspace.index.note("changed_ns"), said)
 
@@ -52,12 +55,12 @@ def _sentence(findings: list[IntegrityFinding]) -> str:
     return f"{count} of `loki-mem verify` ({first})"
 
 
-def _keep(workspace: Workspace, state: str, said: str) -> None:
+def _keep(workspace: OpenWorkspace, state: str, said: str) -> None:
     with suppress(OSError):  # then the next session looks again
         disk.write_bytes(_path(workspace), json.dumps({_STATE: state, _SAID: said}).encode())
 
 
-def _kept(workspace: Workspace) -> dict[str, str]:
+def _kept(workspace: OpenWorkspace) -> dict[str, str]:
     try:
         found = json.loads(disk.read_bytes(_path(workspace)) or b"{}")
     except (OSError, ValueError):
@@ -66,5 +69,5 @@ def _kept(workspace: Workspace) -> dict[str, str]:
     return {name: value for name, value in texts if isinstance(value, str)}
 
 
-def _path(workspace: Workspace) -> Path:
+def _path(workspace: OpenWorkspace) -> Path:
     return workspace.layout.local / _NAME

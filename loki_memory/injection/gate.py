@@ -34,8 +34,8 @@ from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.integrity.reviewed import ReviewedText
-    from loki_memory.workspace import Workspace
 
 # A session that began, or lost its context, may be told everything again. What was told to its
 # subagents does not count.
@@ -52,7 +52,7 @@ _STANDS_DAYS = 14  # two weeks: a sprint
 _RUNNING = re.compile(r"\(running ([^()]*)\)$")
 
 
-def is_silent(workspace: Workspace) -> bool:
+def is_silent(workspace: OpenWorkspace) -> bool:
     """Check if nothing at all is told unasked here; leaves a notice with the reason."""
     why = "" if workspace.config.get("memory.enabled") else _OFF
     if not why and (switch := switched_off(workspace.layout.loki, os.environ)):
@@ -101,7 +101,7 @@ class Withheld:
             elif hit.id not in self:
                 yield hit
 
-    def record(self, workspace: Workspace, name: str) -> Mapping[str, Any]:
+    def record(self, workspace: OpenWorkspace, name: str) -> Mapping[str, Any]:
         """The record of a memory with the words that may be told; empty if there are none."""
         text = self.text(name)
         if text is None:
@@ -118,7 +118,7 @@ class Withheld:
 
         return without_rejected(record, lambda text: value_id(text) in self._rejected) or {}
 
-    def is_rejected(self, workspace: Workspace, name: str) -> bool:
+    def is_rejected(self, workspace: OpenWorkspace, name: str) -> bool:
         """Check if a memory says what a person rejected; no record is read where nobody did."""
         return bool(self._rejected) and not self.record(workspace, name)
 
@@ -197,7 +197,7 @@ class PassedMemory(NamedTuple):
 class Gate:
     """The rules at one door, for one session at one moment."""
 
-    def __init__(self, workspace: Workspace, session: str = "", least: float = 0.0) -> None:
+    def __init__(self, workspace: OpenWorkspace, session: str = "", least: float = 0.0) -> None:
         """`session` is the one that must not hear anything twice; `least` the lowest score."""
         self._workspace = workspace
         self._least = least
@@ -256,9 +256,10 @@ class Gate:
         return is_stale(self._workspace.layout.root, cited)
 
 
-def is_about_command(title: str) -> bool:
-    """Check for a mistake that one command makes, which is told before that command runs."""
-    return _RUNNING.search(title) is not None
+def is_about_rule(record: Mapping[str, Any]) -> bool:
+    """Check for a mistake against the rule of a linter, told when the linter reports it."""
+    key = record.get("key")
+    return isinstance(key, Mapping) and str(key.get("template", "")).startswith("rule ")
 
 
 def _is_about_client(hit: Recollection) -> bool:
@@ -312,14 +313,14 @@ def _has_finding(record: Mapping[str, Any]) -> bool:
     return any(resolved) or bool(record.get("statements") or record.get("summary"))
 
 
-def _unhelpful(workspace: Workspace) -> set[str]:
+def _unhelpful(workspace: OpenWorkspace) -> set[str]:
     return {name for home in workspace.homes for name in home.journal.unhelpful()}
 
 
 # -- what a session was told before ----------------------------------------------------------------
 
 
-def told_before(workspace: Workspace, session: str) -> set[str]:
+def told_before(workspace: OpenWorkspace, session: str) -> set[str]:
     """The memories that a session was told since it began, or was compacted."""
     from loki_memory.journal import name_of
 
@@ -329,7 +330,7 @@ def told_before(workspace: Workspace, session: str) -> set[str]:
     return known
 
 
-def _told(workspace: Workspace, session: str) -> Iterator[tuple[str, set[str]]]:
+def _told(workspace: OpenWorkspace, session: str) -> Iterator[tuple[str, set[str]]]:
     """The latest lines of the journal about a session, by door; foreign ones are skipped."""
     try:
         entries = workspace.home.journal.recent()

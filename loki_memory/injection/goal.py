@@ -11,15 +11,15 @@ from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 
-def last_goal(workspace: Workspace, agent: str) -> str:
+def last_goal(workspace: OpenWorkspace, agent: str) -> str:
     """Read the last goal of an agent; empty if there was none."""
     return redact(_goals(workspace).get(agent, ""))
 
 
-def note_goal(workspace: Workspace, agent: str, goal: str) -> None:
+def note_goal(workspace: OpenWorkspace, agent: str, goal: str) -> None:
     """Keep the goal of an agent."""
     goals = _goals(workspace)
     if goals.get(agent, "") == goal or not goal:
@@ -29,7 +29,7 @@ def note_goal(workspace: Workspace, agent: str, goal: str) -> None:
         disk.write_bytes(path, orjson.dumps({**goals, agent: goal}, option=orjson.OPT_SORT_KEYS))
 
 
-def _goals(workspace: Workspace) -> dict[str, str]:
+def _goals(workspace: OpenWorkspace) -> dict[str, str]:
     data = disk.read_bytes(workspace.layout.local / "goals.json")
     try:
         found = orjson.loads(data) if data else {}

@@ -19,8 +19,8 @@ from loki_memory.models.prompt_injection import (
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.injection.gate import Withheld
-    from loki_memory.workspace import Workspace
 
 
 class InjectedLine(NamedTuple):
@@ -35,7 +35,7 @@ class InjectedLine(NamedTuple):
     status: str = "active"
 
 
-def injected_line(workspace: Workspace, hit: Recollection, held: Withheld) -> InjectedLine:
+def injected_line(workspace: OpenWorkspace, hit: Recollection, held: Withheld) -> InjectedLine:
     """Build the line of a hit from its record; without text if it must not be injected."""
     record = held.record(workspace, hit.id)
     if not record:
@@ -43,7 +43,7 @@ def injected_line(workspace: Workspace, hit: Recollection, held: Withheld) -> In
     return line_of_hit(hit, tellable(hit.kind, record, gist(hit.kind, hit.title, record)))
 
 
-def record_of(workspace: Workspace, name: str) -> Mapping[str, Any]:
+def record_of(workspace: OpenWorkspace, name: str) -> Mapping[str, Any]:
     """The record of a memory as the index has it; empty if it is gone."""
     for home in workspace.homes:
         body = home.index.body(name)

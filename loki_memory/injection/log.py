@@ -13,7 +13,7 @@ from loki_memory.index.queries import titles
 from loki_memory.journal import name_of
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 # Surfaces that inject memory into a session that did not ask for it in words of its own.
 _SURFACES = ("hook:", "context", "continuity")
@@ -37,7 +37,7 @@ class Injection(NamedTuple):
     tokens: int
 
 
-def injections(workspace: Workspace, session: str | None = None) -> list[Injection]:
+def injections(workspace: OpenWorkspace, session: str | None = None) -> list[Injection]:
     """The latest injections, newest last; `session` may be the beginning of an id."""
     wanted = name_of(session)
     found = [entry for entry in _all(workspace) if entry.session.startswith(wanted)]
@@ -50,7 +50,7 @@ def injections(workspace: Workspace, session: str | None = None) -> list[Injecti
     ]
 
 
-def _all(workspace: Workspace) -> Iterator[Injection]:
+def _all(workspace: OpenWorkspace) -> Iterator[Injection]:
     for line in workspace.home.journal.recent():
         entry = _injection(line)
         if entry is not None and entry.memories:
@@ -74,7 +74,7 @@ def _injection(line: Any) -> Injection | None:
         return None
 
 
-def _titles(workspace: Workspace, ids: set[str]) -> dict[str, str]:
+def _titles(workspace: OpenWorkspace, ids: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for home in workspace.homes:
         home.ensure("folders")

@@ -27,7 +27,7 @@ from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _HALF_LIFE = 30  # days; of the decayed counters in the study the best predictor of reuse
 _MEMBERS = 3  # complaints in a line
@@ -156,7 +156,7 @@ def ordered(found: Iterable[Family], near: Mapping[str, int]) -> list[Family]:
 
 
 def mistakes(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     hits: Sequence[Recollection],
     most: int,
     held: Withheld | None = None,
@@ -204,7 +204,7 @@ def _near(hits: Iterable[Recollection]) -> dict[str, int]:
     return near
 
 
-def _may_be_injected(workspace: Workspace, member: FamilyMember, held: Withheld) -> bool:
+def _may_be_injected(workspace: OpenWorkspace, member: FamilyMember, held: Withheld) -> bool:
     """Check if a warning may be injected; its record is read only if its words are suspicious."""
     if held.is_rejected(workspace, member.id):
         return False
@@ -254,7 +254,7 @@ def _recollection(family: Family, hits: Iterable[Recollection]) -> Recollection:
     )
 
 
-def _line(workspace: Workspace, family: Family, held: Withheld) -> str:
+def _line(workspace: OpenWorkspace, family: Family, held: Withheld) -> str:
     members = shown(family)
     samples = list(_samples(workspace, family))
     typed = _commonest(label for label, _ in samples) or family.head
@@ -283,7 +283,7 @@ def distinct(members: Sequence[FamilyMember]) -> list[FamilyMember]:
     return list(found.values())
 
 
-def _samples(workspace: Workspace, family: Family) -> Iterator[tuple[str, str]]:
+def _samples(workspace: OpenWorkspace, family: Family) -> Iterator[tuple[str, str]]:
     """The commands as typed, and their messages, from the newest episodes that have both."""
     for name in family.episodes[-_SAMPLES:] if family.head else ():
         for error in record_of(workspace, name).get("errors_encountered") or ():

@@ -23,7 +23,7 @@ from loki_memory.recall.recall import RecallOptions, recall
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _LOOKED_AT = 40  # hits that are put in order
 _KINDS = ("fact", "pattern", "anti-pattern", "skill")
@@ -96,7 +96,7 @@ def code_names(text: str) -> set[str]:
     return {*symbols(text), *(posixpath.basename(name) for name in _FILE_NAME.findall(text))}
 
 
-def nearest(workspace: Workspace, work: SessionGoal, session: str) -> list[NearLesson]:
+def nearest(workspace: OpenWorkspace, work: SessionGoal, session: str) -> list[NearLesson]:
     """The lessons that have a reason to be told for some work, the nearest first."""
     hits = {hit.id: hit for hit in _relevant(workspace, work, session)}
     learned = gate.learned_on(workspace.index, work.files)
@@ -112,7 +112,7 @@ def nearest(workspace: Workspace, work: SessionGoal, session: str) -> list[NearL
     return [lesson for lesson in found if lesson.near.is_near]
 
 
-def _relevant(workspace: Workspace, work: SessionGoal, session: str) -> Sequence[Recollection]:
+def _relevant(workspace: OpenWorkspace, work: SessionGoal, session: str) -> Sequence[Recollection]:
     stems = (posixpath.splitext(posixpath.basename(path))[0] for path in work.files)
     asked = "\n".join([work.goal, *stems])
     options = RecallOptions(asked, _LOOKED_AT, kinds=_KINDS, session=session)
@@ -120,7 +120,7 @@ def _relevant(workspace: Workspace, work: SessionGoal, session: str) -> Sequence
     return hits
 
 
-def _text(workspace: Workspace, hit: Recollection) -> str:
+def _text(workspace: OpenWorkspace, hit: Recollection) -> str:
     return gist(hit.kind, hit.title, record_of(workspace, hit.id))
 
 

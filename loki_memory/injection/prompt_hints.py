@@ -14,24 +14,27 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from loki_memory.injection.gate import Gate, is_about_command, is_silent, told_before
+from loki_memory.injection.gate import Gate, is_about_rule, is_silent, told_before
 from loki_memory.injection.told import ToldLine, note_told, told_lines
 from loki_memory.recall.recall import RecallOptions, recall
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.index.gate import ToldLesson
-    from loki_memory.workspace import Workspace
 
 _LINES = 3  # before a prompt: read at every one of them
 _LOOKED_AT = 8  # hits, some of which may be withheld
 _LESSONS = 2  # after a failure
 _RULES = 4  # of a linter's output that are looked up: one line each
-_CHANCE = 0.15  # that a line is relevant: below it three of four prompts of other projects lie
+# A lesson that is only like a prompt. Read by hand on 450 prompts, lessons that share fewer words
+# were about something else; with three of them and this chance they were about it.
+_CHANCE = 0.12
+_SHARED = 3
 _LONG_NAME = 6  # letters of a name of code that tells one thing from another
 _BEGINNING = 300  # characters in which a long prompt says what it is about; plans name all code
 _CONTENT = 2  # words that say something: "fix it up" has one
-_ALIKE = 3  # of them, with fewer of which likeness means little: "run the tests" is like any test
+_ASIDE = re.compile(r" \(running [^()]*\)| E\.g\. .*")  # the command that failed, and an example
 # What only a printed error has: a label, a code, or the rule of a linter at the end of a line.
 _QUOTES = re.compile(
     r"\b(?:[Ee]rror|fatal|panic|warning)(?:\[\w+\])?: |\b[A-Z]\w+(?:Error|Exception)\b|Traceback"
@@ -42,16 +45,16 @@ _FILE_NAME = re.compile(r"[\w./@+-]*\w\.[A-Za-z]\w{0,9}\b(?!\()")
 _ASKED = 2_000  # characters of a prompt: the rest is pasted
 
 
-def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> str:
+def reminder(workspace: OpenWorkspace, prompt: str, session: str, surface: str) -> str:
     """Lines that are relevant to a prompt; empty where nothing is relevant enough."""
     asked = _beginning(without_private(prompt))
-    content = _content(asked) if asked and states_goal(asked) else 0
-    if content < _CONTENT or is_silent(workspace):
+    words = _words(asked) if asked and states_goal(asked) else frozenset()
+    if len(words) < _CONTENT or is_silent(workspace):
         return ""
     options = RecallOptions(asked, _LOOKED_AT, session=session)
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
     named = [*_quoted(workspace, asked), *_naming(workspace, asked)]
-    near = [hit for hit in hits if hits.in_few or (content >= _ALIKE and _is_near(hit))]
+    near = [hit for hit in hits if hits.in_few or _is_near(workspace, hit, words)]
     every = {hit.id: hit for hit in (*named, *near)}
     at_place = {hit.id for hit in named}
     nearest = islice(told_lines(Gate(workspace), every.values(), at_place), _LINES)
@@ -61,19 +64,28 @@ def reminder(workspace: Workspace, prompt: str, session: str, surface: str) -> s
     return _text(fresh)
 
 
-def _is_near(hit: Recollection) -> bool:
-    """Check if a lesson is near enough by its words; one about a command waits for the command."""
-    return hit.score >= _CHANCE and not is_about_command(hit.title)
+def _is_near(workspace: OpenWorkspace, hit: Recollection, words: frozenset[str]) -> bool:
+    """Check if a lesson is about a prompt: likely, and by several words of what it says. One about
+    the rule of a linter waits for the linter.
+    """
+    if hit.score < _CHANCE:
+        return False
+    from loki_memory.injection.line import gist, record_of
+
+    record = record_of(workspace, hit.id)
+    said = _ASIDE.sub("", gist(hit.kind, hit.title, record))
+    return not is_about_rule(record) and len(words & _words(said)) >= _SHARED
 
 
-def _content(prompt: str) -> int:
-    """The number of words in a prompt that something could be about."""
+def _words(text: str) -> frozenset[str]:
+    """The words of a text that something could be about, without their endings."""
+    from loki_memory.models.text import stem
     from loki_memory.recall.question import ask
 
-    return len(ask(prompt).words)
+    return frozenset(map(stem, ask(text).words))
 
 
-def _quoted(workspace: Workspace, prompt: str) -> list[Recollection]:
+def _quoted(workspace: OpenWorkspace, prompt: str) -> list[Recollection]:
     """The remedies of an error that a prompt quotes, and of the rules of linters in it."""
     if not _QUOTES.search(prompt):
         return []
@@ -83,7 +95,7 @@ def _quoted(workspace: Workspace, prompt: str) -> list[Recollection]:
     return _lessons(workspace, prompt, f"error:{found.exact}", "") if found else []
 
 
-def _naming(workspace: Workspace, prompt: str) -> list[Recollection]:
+def _naming(workspace: OpenWorkspace, prompt: str) -> list[Recollection]:
     """The lessons that name code which a prompt names where it says what it is about."""
     if prompt.islower() and prompt.replace(" ", "").isalnum():
         return []
@@ -91,7 +103,8 @@ def _naming(workspace: Workspace, prompt: str) -> list[Recollection]:
     from loki_memory.models.text import symbols
 
     said = _FILE_NAME.sub(" ", prompt[:_BEGINNING])  # lessons about files wait for the files
-    names = [name for name in symbols(said) if len(name) >= _LONG_NAME]
+    every = [*symbols(said), *symbols(said.replace(".", " "))]  # also what a package is asked for
+    names = [name for name in dict.fromkeys(every) if len(name) >= _LONG_NAME]
     if not names:
         return []
     return [
@@ -108,7 +121,7 @@ def states_goal(prompt: str) -> bool:
 
 
 def lesson(
-    workspace: Workspace, error: str, tool: str, target: str, session: str, surface: str
+    workspace: OpenWorkspace, error: str, tool: str, target: str, session: str, surface: str
 ) -> str:
     """The remedies of this very error or of the rules that it names; empty if none is known."""
     from loki_memory.files.redaction import redact
@@ -148,7 +161,7 @@ def without_private(text: str) -> str:
     return clean(text)
 
 
-def _lessons(workspace: Workspace, error: str, mark: str, by: str) -> list[Recollection]:
+def _lessons(workspace: OpenWorkspace, error: str, mark: str, by: str) -> list[Recollection]:
     """Warnings that know an error and its remedy, those first that say in words what to do. One
     about another command counts only where there is no other; then come those about rules of
     linters that the output names. A candidate counts if it knows what mended the error.
@@ -163,7 +176,7 @@ def _lessons(workspace: Workspace, error: str, mark: str, by: str) -> list[Recol
     return [*own[:_LESSONS], *ruled]
 
 
-def _exchanges(workspace: Workspace, error: str, tool: str, command: str) -> list[Recollection]:
+def _exchanges(workspace: OpenWorkspace, error: str, tool: str, command: str) -> list[Recollection]:
     """The warning that another program works in place of the one that failed, if the same message
     was met before, or two sessions needed it.
     """
@@ -190,7 +203,7 @@ def _is_about(title: str, command: str) -> bool:
     return not title.endswith(")") or "(running " not in title or title.endswith(f" {command})")
 
 
-def _ruled(workspace: Workspace, error: str) -> Iterator[Recollection]:
+def _ruled(workspace: OpenWorkspace, error: str) -> Iterator[Recollection]:
     """Warnings about the rules that an output names, in its order."""
     from loki_memory.index.gate import rule_lessons
     from loki_memory.models.diagnostics import findings

@@ -10,8 +10,8 @@ from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.injection.gate import Gate
-    from loki_memory.workspace import Workspace
 
 
 class ToldLine(NamedTuple):
@@ -33,7 +33,7 @@ def told_lines(
 
 
 def note_told(
-    workspace: Workspace, lines: Sequence[ToldLine], surface: str, why: str, session: str
+    workspace: OpenWorkspace, lines: Sequence[ToldLine], surface: str, why: str, session: str
 ) -> None:
     """Journal the memories that a session was told, with what reading them costs."""
     memories = [(told.id, tokens(told.text)) for told in lines if told.id]

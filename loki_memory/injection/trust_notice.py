@@ -14,12 +14,12 @@ from loki_memory.files.layout import git_home
 from loki_memory.models.ids import digest
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _SAID = "unreviewed-said"  # a file in the local zone: the memories that a session was told to wait
 
 
-def clone_line(workspace: Workspace) -> str:
+def clone_line(workspace: OpenWorkspace) -> str:
     """One line about memories that came with an untrusted clone; empty if none did."""
     counts, private = workspace.index.counts(), workspace.index.private_counts()
     number = sum(counts.values()) - sum(private.values())
@@ -34,7 +34,7 @@ def clone_line(workspace: Workspace) -> str:
     )
 
 
-def branch_line(workspace: Workspace) -> str:
+def branch_line(workspace: OpenWorkspace) -> str:
     """One line about memories that nobody reviewed; empty if it was said before."""
     from loki_memory.integrity.unreviewed import known_unreviewed
 

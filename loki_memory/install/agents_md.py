@@ -17,17 +17,17 @@ from loki_memory.install.site import Site
 from loki_memory.resources import resource
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _NAME = "AGENTS.md"
 
 
-def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+def install(workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
     """Put the block into AGENTS.md, or renew it there."""
     return carry_out([with_lesson(Site.of(workspace))], plan_only=options.plan_only)
 
 
-def uninstall(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+def uninstall(workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
     """Take the block out of AGENTS.md."""
     return carry_out([without_lesson(Site.of(workspace))], plan_only=options.plan_only)
 

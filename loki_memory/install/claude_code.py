@@ -24,12 +24,12 @@ from loki_memory.install.site import Site
 from loki_memory.resources import resource
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _HOME = ("CLAUDE_CONFIG_DIR", ".claude")
 
 
-def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+def install(workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
     """Add hooks, MCP server, commands and skill; entries of others stay."""
     site = Site.of(workspace, user=bool(options.user))
     copies = (written(site, path, text, what) for path, text, what in _copies(site))
@@ -43,7 +43,7 @@ def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
     return steps
 
 
-def uninstall(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+def uninstall(workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
     """Remove what `install` added."""
     site = Site.of(workspace, user=bool(options.user))
     copies = (removed(site, path, f"no {what}") for path, _, what in _copies(site))

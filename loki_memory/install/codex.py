@@ -28,7 +28,7 @@ from loki_memory.install.edits import (
 from loki_memory.install.site import Site
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _EVENT = re.compile(r"\w+$")  # at the end of a hook's command
 # The events of ours that Codex has.
@@ -45,7 +45,7 @@ _EVENTS = (
 )
 
 
-def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+def install(workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
     """Add hooks, MCP server, skill and the block in AGENTS.md; entries of others stay."""
     site = _site(workspace, options)
     copies = (written(site, path, text, "skill") for path, text in _skill(site))
@@ -64,7 +64,7 @@ def install(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
     return steps
 
 
-def uninstall(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+def uninstall(workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
     """Remove what `install` added."""
     site = _site(workspace, options)
     copies = (removed(site, path, "no skill") for path, _ in _skill(site))
@@ -77,7 +77,7 @@ def uninstall(workspace: Workspace, options: InstallOptions) -> list[InstallStep
     return carry_out(edits, plan_only=options.plan_only)
 
 
-def trust_remarks(workspace: Workspace) -> list[str]:
+def trust_remarks(workspace: OpenWorkspace) -> list[str]:
     """Say which files have hooks of ours that Codex does not run, for they are not trusted."""
     remarks = []
     for site in (Site.of(workspace, user=True), Site.of(workspace)):
@@ -101,7 +101,7 @@ def _untrusted(site: Site) -> list[HookPlace]:
     return untrusted(site, _file(site, "hooks.json"), config)
 
 
-def _site(workspace: Workspace, options: InstallOptions) -> Site:
+def _site(workspace: OpenWorkspace, options: InstallOptions) -> Site:
     return Site.of(workspace, user=options.user is not False)
 
 

@@ -27,7 +27,7 @@ from loki_memory.resources import resource
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _ATTRIBUTES = """\
 # Written by `loki-mem install git`: records are merged field by field.
@@ -49,7 +49,7 @@ _WORKFLOW = ".github/workflows/memory.yml"
 _AS_USUAL = InstallOptions()
 
 
-def install_git(workspace: Workspace, options: InstallOptions = _AS_USUAL) -> list[InstallStep]:
+def install_git(workspace: OpenWorkspace, options: InstallOptions = _AS_USUAL) -> list[InstallStep]:
     """Name the merge driver in this clone's configuration and in `.loki/.gitattributes`."""
     edits = [_with_attributes(workspace)]
     if options.workflow:
@@ -73,7 +73,9 @@ def _set(repository: Repository, name: str, value: str, options: InstallOptions)
     return InstallStep(f"{name} = {value}", _CONFIG, did)
 
 
-def uninstall_git(workspace: Workspace, options: InstallOptions = _AS_USUAL) -> list[InstallStep]:
+def uninstall_git(
+    workspace: OpenWorkspace, options: InstallOptions = _AS_USUAL
+) -> list[InstallStep]:
     """Remove what `install_git` added; a driver of another name stays."""
     repository = _repository(workspace)
     names = (_NAME, _DRIVER) if repository else ()
@@ -90,7 +92,7 @@ def _unset(repository: Repository, name: str, options: InstallOptions) -> Instal
     return InstallStep(f"no {name}", _CONFIG, did)
 
 
-def _repository(workspace: Workspace) -> Repository | None:
+def _repository(workspace: OpenWorkspace) -> Repository | None:
     from loki_memory.git_repository import Repository
 
     return Repository.find(workspace.layout.root, workspace.layout.loki.name)
@@ -103,7 +105,7 @@ def _setting(repository: Repository, name: str) -> str:
         return ""
 
 
-def _with_attributes(workspace: Workspace) -> Edit:
+def _with_attributes(workspace: OpenWorkspace) -> Edit:
     site = Site.of(workspace)
     path = site.in_project(".loki/.gitattributes")
     before = site.text(path)
@@ -116,7 +118,7 @@ def _with(text: str, lines: str) -> str:
     return text if lines in text else text + gap + lines
 
 
-def _without_attributes(workspace: Workspace) -> Edit:
+def _without_attributes(workspace: OpenWorkspace) -> Edit:
     site = Site.of(workspace)
     path = site.in_project(".loki/.gitattributes")
     before = site.text(path)
@@ -124,13 +126,13 @@ def _without_attributes(workspace: Workspace) -> Edit:
     return changed(site, path, "records name no merge driver", before, after)
 
 
-def _with_workflow(workspace: Workspace) -> Edit:
+def _with_workflow(workspace: OpenWorkspace) -> Edit:
     site = Site.of(workspace)
     text = resource("docs/workflows/memory.yml").read_text(encoding="utf-8")
     return written(site, site.in_project(_WORKFLOW), text, "memory is reviewed", HASH)
 
 
-def _without_workflow(workspace: Workspace) -> Iterator[Edit]:
+def _without_workflow(workspace: OpenWorkspace) -> Iterator[Edit]:
     """Plan to remove the workflow; silent where there is none."""
     site = Site.of(workspace)
     path = site.in_project(_WORKFLOW)

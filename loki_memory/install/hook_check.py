@@ -18,7 +18,7 @@ from loki_memory.install import settings
 from loki_memory.install.site import Site
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 PROBE = "loki_mem_probe"  # the field that marks an event; hooks/response.py knows it
 _SECONDS = 20.0  # longer than any hook takes
@@ -45,7 +45,7 @@ class HookCheck(NamedTuple):
         )
 
 
-def check_hooks(workspace: Workspace) -> Iterator[HookCheck]:
+def check_hooks(workspace: OpenWorkspace) -> Iterator[HookCheck]:
     """Run our hooks of every settings file that has some."""
     for client, name, variable, folder in _PLACES:
         for site in (Site.of(workspace), Site.of(workspace, user=True)):

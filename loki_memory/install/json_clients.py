@@ -18,7 +18,7 @@ from loki_memory.install.edits import Edit, InstallOptions, InstallStep, carry_o
 from loki_memory.install.site import Site
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 Entry = Mapping[str, Any]
 Hooks = dict[str, list[dict[str, Any]]]
@@ -44,7 +44,7 @@ class JsonClient(NamedTuple):
     hooks: Callable[[str], Hooks] | None = None
     remark: str = ""
 
-    def install(self, workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+    def install(self, workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
         """Add the server and the hooks; entries of others stay."""
         site = self._site(workspace, options)
         steps = carry_out([self._added(site)], plan_only=options.plan_only)
@@ -52,12 +52,12 @@ class JsonClient(NamedTuple):
             workspace.notices.append(self.remark)
         return steps
 
-    def uninstall(self, workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+    def uninstall(self, workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
         """Remove what `install` added."""
         site = self._site(workspace, options)
         return carry_out([self._removed(site)], plan_only=options.plan_only)
 
-    def _site(self, workspace: Workspace, options: InstallOptions) -> Site:
+    def _site(self, workspace: OpenWorkspace, options: InstallOptions) -> Site:
         user = self.by_default_user if options.user is None else options.user
         return Site.of(workspace, user=user and self.user is not None)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.errors import InvalidConfig, SymlinkedRoot
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _BUCKET = re.compile(r"(?:archive|builds|environments)-v\d+")  # folders of uv's cache
 
@@ -28,7 +28,7 @@ class Site(NamedTuple):
     user: bool = False
 
     @classmethod
-    def of(cls, workspace: Workspace, *, user: bool = False) -> Site:
+    def of(cls, workspace: OpenWorkspace, *, user: bool = False) -> Site:
         return cls(Path(os.path.realpath(workspace.layout.root)), user)
 
     def in_project(self, name: str) -> Path:

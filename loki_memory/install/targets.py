@@ -13,9 +13,9 @@ from loki_memory.install.edits import InstallOptions, InstallStep
 from loki_memory.install.json_clients import COPILOT, CURSOR, GEMINI, OPENCODE, QWEN, VSCODE
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
-_Do = Callable[["Workspace", InstallOptions], list[InstallStep]]
+_Do = Callable[["OpenWorkspace", InstallOptions], list[InstallStep]]
 
 
 class Signs(NamedTuple):
@@ -40,7 +40,7 @@ class Target(NamedTuple):
     signs: Signs | None = None  # of an agent
 
 
-def install_all(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+def install_all(workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
     """Install into every agent that is there, and into nothing else.
 
     All is planned first, so that settings which cannot be read stop it before anything is written.
@@ -54,7 +54,7 @@ def install_all(workspace: Workspace, options: InstallOptions) -> list[InstallSt
     return [step for target in agents.values() for step in target.install(workspace, options)]
 
 
-def uninstall_all(workspace: Workspace, options: InstallOptions) -> list[InstallStep]:
+def uninstall_all(workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
     """Take what was added out of every agent, whether it is still there or not."""
     targets = _agents(options).values()
     steps = [step for target in targets for step in target.uninstall(workspace, options)]

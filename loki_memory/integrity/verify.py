@@ -22,8 +22,8 @@ from loki_memory.integrity.unverified import note_doubts
 from loki_memory.integrity.write_log import WriteNote
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.integrity.anchors import AnchoredPast
-    from loki_memory.workspace import Workspace
 
 _VERIFIED = "verified"  # the state of the index at which everything was
 
@@ -51,7 +51,7 @@ class Verified(NamedTuple):
 
 
 def verify(
-    workspace: Workspace, *, adopt: Collection[str] | None = None, fix: bool = False
+    workspace: OpenWorkspace, *, adopt: Collection[str] | None = None, fix: bool = False
 ) -> Verified:
     """Verify a workspace.
 
@@ -79,7 +79,7 @@ def verify(
     )
 
 
-def verify_news(workspace: Workspace, most: int) -> Verified | None:
+def verify_news(workspace: OpenWorkspace, most: int) -> Verified | None:
     """Verify if anything changed since the last time and there are at most `most` records; None
     if it was not done.
     """
@@ -150,7 +150,7 @@ def adoptions(chosen: Iterable[IntegrityFinding]) -> list[WriteNote]:
 
 
 def stale_citations(
-    workspace: Workspace, past: AnchoredPast | None, *, fix: bool = False
+    workspace: OpenWorkspace, past: AnchoredPast | None, *, fix: bool = False
 ) -> list[Stale]:
     """Beliefs whose code has changed; with `fix`, citations whose passage is intact are renewed."""
     root, found = workspace.layout.root, []
@@ -168,7 +168,7 @@ def _citations(store: Store, path: str) -> list[dict[str, Any]]:
     return record.document().get("citations", []) if record else []
 
 
-def _renew(workspace: Workspace, past: AnchoredPast, path: str) -> bool:
+def _renew(workspace: OpenWorkspace, past: AnchoredPast, path: str) -> bool:
     """Renew the citations of a record; returns True if all of them fit again."""
     root = workspace.layout.root
     with workspace.store.change() as change:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.install.edits import InstallStep
     from loki_memory.interop.clear_memory import ClearedMemory
     from loki_memory.interop.export_memory import ExportedMemory
@@ -16,19 +17,18 @@ if TYPE_CHECKING:
     from loki_memory.interop.transfer import Transferred
     from loki_memory.models import Memory, Skill
     from loki_memory.seed.seeding import SeedPlan
-    from loki_memory.workspace import Workspace
 
 
 class Skills:
     """Skills, as `ws.skills`: those of this memory, and their copies where agents look."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
 
     def add(self, skill: Skill | str) -> Skill:
         """Write a skill, given as a Skill, as the text of a SKILL.md, or as Loki Mode's JSON."""
         from loki_memory.editing.statements import complete_skill
-        from loki_memory.interop.publish_skills import accept
+        from loki_memory.integrity.accepted_skills import accept
 
         if isinstance(skill, str) and skill.lstrip().startswith("{"):
             from loki_memory.files.codec import read_json
@@ -44,18 +44,15 @@ class Skills:
 
     def accept(self, *skills: Skill) -> None:
         """Allow skills to be published in their present text."""
-        from loki_memory.interop.publish_skills import accept
+        from loki_memory.integrity.accepted_skills import accept
 
         accept(self._workspace.layout, *skills)
 
     def keep_accepted(self, before: Memory, after: Memory) -> Memory:
         """Keep a skill accepted that somebody here changed; returns the record as it is now."""
-        from loki_memory.interop.publish_skills import accept_change
-        from loki_memory.models import Skill
+        from loki_memory.integrity.accepted_skills import keep_accepted
 
-        if isinstance(before, Skill) and isinstance(after, Skill):
-            accept_change(self._workspace.layout, before, after)
-        return after
+        return keep_accepted(self._workspace.layout, before, after)
 
     def publish(
         self,
@@ -90,7 +87,7 @@ class Skills:
 class Interop:
     """Memory of other systems, as `ws.interop`."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
 
     def import_memory(
@@ -149,7 +146,7 @@ class Interop:
         return clear_memory(self._workspace, to, plan_only=plan_only)
 
     def transfer(
-        self, memory_id: str, target: Workspace, scope: str = "", *, move: bool = False
+        self, memory_id: str, target: OpenWorkspace, scope: str = "", *, move: bool = False
     ) -> Transferred:
         """Copy or move a memory to another workspace or scope, with its evidence.
 

@@ -1,6 +1,6 @@
 """The files behind Anthropic's memory tool (`memory_20250818`): notes that a model keeps itself.
 
-    from loki_memory import Workspace
+    from loki_memory import OpenWorkspace
     from loki_memory.interop.anthropic_memory_tool import MemoryTool
 
     memory = MemoryTool(Workspace.open())
@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError, validate_call
 
+from loki_memory.continuity.file import block_text
 from loki_memory.errors import LokiMemoryError
 from loki_memory.files import disk
 from loki_memory.files.redaction import redact
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 ROOT = "/memories"
 PROJECT = f"{ROOT}/project.md"
@@ -48,7 +49,7 @@ class ToolRefusal(Exception):
 class MemoryTool:
     """The commands of the memory tool on one workspace."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
         self._top = workspace.layout.loki / _FOLDER
 
@@ -177,7 +178,7 @@ class MemoryTool:
 
     def _text(self, path: str, missing: str) -> str:
         if path == PROJECT:
-            return self._workspace.browse.continuity_block()
+            return block_text(self._workspace, None, "", (), None)
         found = self._file(path)
         data = None if found.is_dir() else disk.read_bytes(found)
         if data is None:

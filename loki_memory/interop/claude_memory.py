@@ -25,8 +25,8 @@ from loki_memory.install.site import Site
 from loki_memory.models.ids import slug
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.models import Memory
-    from loki_memory.workspace import Workspace
 
 INDEX = "MEMORY.md"
 _LINES = 180  # Claude Code reads 200 lines; the rest is left for its next notes
@@ -55,7 +55,7 @@ class MemoryLine(NamedTuple):
     since: str = ""
 
 
-def folders(workspace: Workspace) -> Iterator[Path]:
+def folders(workspace: OpenWorkspace) -> Iterator[Path]:
     """The folders of Claude Code's memory: one for each folder that it is started in."""
     from loki_memory.ingest.discover import places, tops
 
@@ -131,7 +131,7 @@ def _points_to_file(note: str, path: Path) -> bool:
     return pointer is not None and (path.parent / pointer[1]).is_file()
 
 
-def write_back_edit(workspace: Workspace, path: Path) -> Edit:
+def write_back_edit(workspace: OpenWorkspace, path: Path) -> Edit:
     """Plan to list the memories of this project in MEMORY.md, as far as there is room."""
     site = Site.of(workspace, user=True)
     path = Path(os.path.realpath(path))
@@ -146,7 +146,7 @@ def write_back_edit(workspace: Workspace, path: Path) -> Edit:
     return block_added(site, path, body, MARKDOWN, f"index of our memories ({len(lines)})")
 
 
-def listed_in(workspace: Workspace) -> list[Path]:
+def listed_in(workspace: OpenWorkspace) -> list[Path]:
     """The MEMORY.md files in which this project's memories are listed."""
     paths = (folder / INDEX for folder in folders(workspace))
     return [
@@ -154,12 +154,12 @@ def listed_in(workspace: Workspace) -> list[Path]:
     ]
 
 
-def _lines(workspace: Workspace) -> Iterator[str]:
+def _lines(workspace: OpenWorkspace) -> Iterator[str]:
     """One line for each memory that may be shown unasked, the surest of each kind first."""
     workspace.home.ensure("current")
     passed, held = tellable_ids(workspace.index), withheld(workspace.home)
     for kind in _SAID:
-        records = workspace.list(kind=kind, scope="project")  # type: ignore[arg-type]
+        records = workspace.homes.memories(kind=kind, scope="project")
         for record in sorted(records, key=_by_confidence):
             name = record.id.removeprefix("skill-") if kind == "skill" else record.id
             text = tellable(kind, record.document(), record.title())
@@ -183,7 +183,7 @@ def _that_fit(lines: Iterable[str], text: str) -> list[str]:
     return fitting
 
 
-def index_of(workspace: Workspace, path: Path | None) -> Path:
+def index_of(workspace: OpenWorkspace, path: Path | None) -> Path:
     """The MEMORY.md to write: below a folder, the file itself, or Claude Code's own."""
     if path is None:
         known = list(folders(workspace))

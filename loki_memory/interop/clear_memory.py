@@ -21,7 +21,7 @@ from loki_memory.interop.export_memory import (
 )
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 
 class ClearedMemory(NamedTuple):
@@ -34,7 +34,7 @@ class ClearedMemory(NamedTuple):
 
 
 def clear_memory(
-    workspace: Workspace, to: Path | None = None, *, plan_only: bool = False
+    workspace: OpenWorkspace, to: Path | None = None, *, plan_only: bool = False
 ) -> ClearedMemory:
     """Remove every record of a project, shared, private and archived; the user's memory stays."""
     path = to or _free_name(workspace)
@@ -48,7 +48,7 @@ def clear_memory(
     return ClearedMemory(str(path), counts(files), left, plan_only)
 
 
-def _removed(workspace: Workspace, path: Path, left: list[str]) -> list[StoredFile]:
+def _removed(workspace: OpenWorkspace, path: Path, left: list[str]) -> list[StoredFile]:
     with workspace.store.change() as change:
         files = backup(workspace, path, left)
         for file in files:
@@ -57,7 +57,7 @@ def _removed(workspace: Workspace, path: Path, left: list[str]) -> list[StoredFi
     return files
 
 
-def _free_name(workspace: Workspace) -> Path:
+def _free_name(workspace: OpenWorkspace) -> Path:
     """A name that says which project and when, and that is not taken."""
     moment = re.sub(r"\D", "", workspace.now())[:14]
     name = f"{workspace.layout.root.resolve().name}-{moment}"

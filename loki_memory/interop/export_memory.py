@@ -19,14 +19,15 @@ from loki_memory.files import disk, front_matter
 from loki_memory.files.codec import decode
 from loki_memory.files.exports import note_exports
 from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of
+from loki_memory.files.redaction import redact_value
 from loki_memory.files.store import failures_named
 from loki_memory.interop.record_block import block_of, header, line_of
-from loki_memory.models import Belief, Episode, Memory, Skill
+from loki_memory.models import Belief, Episode, Memory, Skill, parse
 from loki_memory.models.kinds import KINDS
 
 if TYPE_CHECKING:
     from loki_memory.files.layout import Layout
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 FORMATS = ("jsonl", "markdown", "okf")
 _OKF = "0.2"
@@ -51,14 +52,15 @@ class ExportedMemory(NamedTuple):
     unread: list[str]  # files that hold no readable record, and are left out
 
 
-def export_memory(workspace: Workspace, path: Path, format_: str) -> ExportedMemory:
+def export_memory(workspace: OpenWorkspace, path: Path, format_: str) -> ExportedMemory:
     """Write the shared memory to a new file, or for OKF to a new folder."""
     if format_ not in FORMATS:
         raise InvalidRecord(f"{format_!r} is not a format", advice=f"Use: {', '.join(FORMATS)}.")
     refuse_existing(path)
     workspace.home.before_write()
     unread: list[str] = []
-    files = sorted(stored_files(workspace.layout, unread), key=_order)
+    found = map(_without_secrets, stored_files(workspace.layout, unread))
+    files = sorted(found, key=_order)
     with failures_named(path):
         if format_ == "okf":
             written = _write_bundle(path, files, workspace.now())
@@ -70,7 +72,16 @@ def export_memory(workspace: Workspace, path: Path, format_: str) -> ExportedMem
     return ExportedMemory(str(path), format_, counts(files), unread)
 
 
-def write_page(workspace: Workspace, path: Path, html: bytes) -> None:
+def _without_secrets(file: StoredFile) -> StoredFile:
+    """A file as others may read it: what somebody wrote by hand, no door has redacted."""
+    document = file.record.document()
+    clean = redact_value(document)
+    if clean is document or not isinstance(clean, dict):
+        return file
+    return file._replace(record=parse(type(file.record), clean))
+
+
+def write_page(workspace: OpenWorkspace, path: Path, html: bytes) -> None:
     """Write a page to a new file, and note it as an export."""
     refuse_existing(path)
     with failures_named(path):
@@ -83,7 +94,7 @@ def refuse_existing(path: Path) -> None:
         raise BadArchive(path, "exists already", "Choose another name; nothing was written.")
 
 
-def backup(workspace: Workspace, path: Path, unread: list[str]) -> list[StoredFile]:
+def backup(workspace: OpenWorkspace, path: Path, unread: list[str]) -> list[StoredFile]:
     """Write all records, private and archived ones too, to a file that only its user can read."""
     files = sorted(stored_files(workspace.layout, unread, everything=True), key=_order)
     with failures_named(path):

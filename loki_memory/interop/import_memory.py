@@ -31,8 +31,8 @@ from loki_memory.interop.sources.source import (
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.models import Memory
-    from loki_memory.workspace import Workspace
 
 SCOPES = ("project", "local")
 _SESSIONS = {"episode"}  # private unless somebody asks otherwise, as those that are captured
@@ -60,7 +60,7 @@ class Imported(NamedTuple):
 
 
 def import_memory(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     source: str = "",
     path: Path | None = None,
     options: ImportOptions | None = None,
@@ -107,7 +107,7 @@ def source_of(path: Path | None) -> str:
 
 
 def write_back(
-    workspace: Workspace, source: str, path: Path | None = None, *, plan_only: bool = False
+    workspace: OpenWorkspace, source: str, path: Path | None = None, *, plan_only: bool = False
 ) -> InstallStep:
     """List the memories of this project in the index of another system, in a block of our own."""
     if source != "claude-memory":
@@ -119,7 +119,7 @@ def write_back(
 
 
 def _read(
-    workspace: Workspace, name: str, path: Path | None, options: ImportOptions
+    workspace: OpenWorkspace, name: str, path: Path | None, options: ImportOptions
 ) -> SourceReading:
     if name not in SOURCES:
         raise InvalidRecord(
@@ -141,7 +141,7 @@ def _read(
     return reading
 
 
-def _refuse_itself(workspace: Workspace, name: str, places: Iterable[Path]) -> None:
+def _refuse_itself(workspace: OpenWorkspace, name: str, places: Iterable[Path]) -> None:
     mine = os.path.realpath(workspace.layout.loki)
     for path in places if name == "loki" else ():
         if mine in {os.path.realpath(path), os.path.realpath(path / ".loki")}:
@@ -160,7 +160,7 @@ def _join(reading: SourceReading, more: SourceReading) -> None:
 class _Taking:
     """An import in progress."""
 
-    def __init__(self, workspace: Workspace, source: str, options: ImportOptions) -> None:
+    def __init__(self, workspace: OpenWorkspace, source: str, options: ImportOptions) -> None:
         self.workspace, self.source, self.options = workspace, source, options
         self.records: list[Memory] = []
         self.known = 0

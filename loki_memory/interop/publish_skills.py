@@ -18,28 +18,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loki_memory.errors import InvalidRecord, LokiMemoryError
-from loki_memory.files import disk
 from loki_memory.files.layout import PRIVATE, kind_of, stem_in
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import UNTRUSTED
 from loki_memory.install.edits import Edit, InstallStep, carry_out, removed, written
 from loki_memory.install.managed import PUBLISHED, is_sealed
 from loki_memory.install.site import Site
-from loki_memory.integrity.hash_chain import content_hash
+from loki_memory.integrity.accepted_skills import accept, acceptance, accepted, published_text
 
 if TYPE_CHECKING:
-    from loki_memory.files.layout import Layout
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.models import Skill
-    from loki_memory.workspace import Workspace
 
 FOLDERS = {"claude": ".claude/skills", "agents": ".agents/skills"}
 _FILE = "SKILL.md"
-_ACCEPTED = "accepted-skills"  # in the local zone: a line for each text, its digest and its name
 _WITHHELD = "withheld, for this machine neither learned nor accepted it"
 
 
 def publish(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     target: str,
     *,
     names: Collection[str] = (),
@@ -66,14 +63,16 @@ def publish(
     return steps
 
 
-def withdraw(workspace: Workspace, target: str, *, plan_only: bool = False) -> list[InstallStep]:
+def withdraw(
+    workspace: OpenWorkspace, target: str, *, plan_only: bool = False
+) -> list[InstallStep]:
     """Remove all copies."""
     site, folder = Site.of(workspace), _folder(target)
     edits = [_gone(site, folder, name) for name in sorted(_published(site, folder))]
     return carry_out(edits, plan_only=plan_only)
 
 
-def keep_in_step(workspace: Workspace) -> list[InstallStep]:
+def keep_in_step(workspace: OpenWorkspace) -> list[InstallStep]:
     """Publish again wherever a copy of ours lies; trouble there is a notice and no error.
 
     Each change is a notice too, and so is a skill that nobody has accepted here.
@@ -100,7 +99,7 @@ def _folder(target: str) -> str:
     return FOLDERS[target]
 
 
-def _skill_in_use(workspace: Workspace, skills: Mapping[str, Skill], name: str) -> Skill:
+def _skill_in_use(workspace: OpenWorkspace, skills: Mapping[str, Skill], name: str) -> Skill:
     """Find a skill in use; raises NotFound, or InvalidRecord for one that may not be published."""
     name = name.removeprefix("skill-")
     if name not in skills:
@@ -111,7 +110,7 @@ def _skill_in_use(workspace: Workspace, skills: Mapping[str, Skill], name: str) 
 
 
 def _edits(
-    workspace: Workspace, folder: str, skills: Mapping[str, Skill], accepted: Collection[str]
+    workspace: OpenWorkspace, folder: str, skills: Mapping[str, Skill], accepted: Collection[str]
 ) -> list[Edit]:
     site = Site.of(workspace)
     copies = [_copy(site, folder, skills[name], accepted) for name in sorted(skills)]
@@ -119,17 +118,17 @@ def _edits(
     return [*copies, *(_gone(site, folder, name) for name in retired)]
 
 
-def _unread(workspace: Workspace) -> set[str]:
+def _unread(workspace: OpenWorkspace) -> set[str]:
     """Skills whose files cannot be read at the moment: they are not retired."""
-    paths = (problem.path for problem in workspace.care.problems())
+    paths = (problem.path for problem in workspace.home.problems())
     return {stem_in(path) for path in paths if kind_of(path) == "skill"}
 
 
-def _in_use(workspace: Workspace) -> Iterator[Skill]:
+def _in_use(workspace: OpenWorkspace) -> Iterator[Skill]:
     """The skills of the project that may be published: active, shared and trusted."""
     from loki_memory.models import Skill
 
-    for line in workspace.browse.summaries(kind="skill", scope="project"):
+    for line in workspace.homes.summaries(kind="skill", scope="project"):
         skill = None if line.path.startswith(PRIVATE) else workspace.get(line.id)
         if isinstance(skill, Skill) and _holds(skill.metadata):
             yield skill
@@ -142,19 +141,12 @@ def _holds(metadata: Mapping[str, str]) -> bool:
 
 def _copy(site: Site, folder: str, skill: Skill, accepted: Collection[str]) -> Edit:
     place = _place(site, folder, skill.name)
-    edit = written(site, place, _text(skill), f"skill {skill.name}", PUBLISHED)
+    edit = written(site, place, published_text(skill), f"skill {skill.name}", PUBLISHED)
     if edit.before == edit.after or acceptance(skill) in accepted:
         return edit
     target = next(name for name, where in FOLDERS.items() if where == folder)
     how = f"`loki-mem skills {skill.name} --publish {target}` accepts it"
     return edit._replace(what=f"{_WITHHELD}; {how}", after=edit.before)
-
-
-def _text(skill: Skill) -> str:
-    """The text of a skill as it is published."""
-    from loki_memory.files.codec import encode
-
-    return encode(skill.changed(description=skill.description or skill.title()[:1024])).decode()
 
 
 def _gone(site: Site, folder: str, name: str) -> Edit:
@@ -175,35 +167,3 @@ def _published(site: Site, folder: str) -> set[str]:
 
 def _is_copy(data: bytes) -> bool:
     return is_sealed(data.decode("utf-8", "replace"), PUBLISHED)
-
-
-# -- acceptance ----------------------------------------------------------------------------------
-
-
-def accepted(layout: Layout) -> set[str]:
-    """The digests of the texts that were learned or accepted on this machine."""
-    path = layout.local / _ACCEPTED
-    with failures_named(path):
-        data = disk.read_bytes(path) or b""
-    return {line.split(" ")[0] for line in data.decode("utf-8", "replace").splitlines()}
-
-
-def accept(layout: Layout, *skills: Skill) -> None:
-    """Allow skills to be published in their present text; another text needs a new acceptance."""
-    path = layout.local / _ACCEPTED
-    with failures_named(path):
-        known = (disk.read_bytes(path) or b"").decode("utf-8", "replace").splitlines()
-        lines = {*known, *(f"{acceptance(skill)} {skill.name}" for skill in skills)}
-        if lines != set(known):
-            disk.write_bytes(path, "".join(f"{line}\n" for line in sorted(lines)).encode())
-
-
-def accept_change(layout: Layout, before: Skill, after: Skill) -> None:
-    """Allow an accepted skill to be published with a change that was made here."""
-    if acceptance(before) in accepted(layout):
-        accept(layout, after)
-
-
-def acceptance(skill: Skill) -> str:
-    """The digest of the text that would be published."""
-    return content_hash(_text(skill).encode())

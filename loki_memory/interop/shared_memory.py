@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import GitFailed, NoHistory
 from loki_memory.files.redaction import redact
+from loki_memory.history.blame import log
 from loki_memory.interop.export_memory import stored_files
 from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern, Skill
 
 if TYPE_CHECKING:
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _COMMITS = 500  # the latest that changed memory
 _ORDER = ("anti-pattern", "pattern", "fact", "skill")
@@ -77,7 +78,7 @@ class SharedMemory(NamedTuple):
     unread: list[str]  # files that hold no readable record
 
 
-def shared_memory(workspace: Workspace) -> SharedMemory:
+def shared_memory(workspace: OpenWorkspace) -> SharedMemory:
     """Collect the shared memory of a workspace."""
     unread: list[str] = []
     records = [file.record for file in stored_files(workspace.layout, unread)]
@@ -156,11 +157,11 @@ def _links(records: Iterable[Memory]) -> dict[str, list[SharedLink]]:
     return found
 
 
-def _changes(workspace: Workspace) -> dict[str, list[SharedChange]]:
+def _changes(workspace: OpenWorkspace) -> dict[str, list[SharedChange]]:
     """The commits that changed each memory; none in a folder without git."""
     found: dict[str, list[SharedChange]] = defaultdict(list)
     try:
-        steps = workspace.history.log(limit=_COMMITS)
+        steps = log(workspace, None, _COMMITS)
     except (GitFailed, NoHistory):
         return found
     for step in steps:

@@ -19,7 +19,7 @@ from loki_memory.models.kinds import article
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 SCOPES = ("project", "local", "user")
 
@@ -37,7 +37,7 @@ class Transferred(NamedTuple):
 
 
 def transfer(
-    source: Workspace, memory_id: str, target: Workspace, scope: str, *, move: bool
+    source: OpenWorkspace, memory_id: str, target: OpenWorkspace, scope: str, *, move: bool
 ) -> Transferred:
     """Bring a memory to a workspace or scope; an empty scope leaves it as it is."""
     record = source.get(source.resolve(memory_id))
@@ -58,7 +58,7 @@ def transfer(
     return Transferred(stored.id, stored.kind, stored.title(), scope_now, root, where, move)
 
 
-def _check(source: Workspace, target: Workspace, record: Memory, scope: str) -> None:
+def _check(source: OpenWorkspace, target: OpenWorkspace, record: Memory, scope: str) -> None:
     now = getattr(record, "scope", "")
     if scope and scope not in SCOPES:
         raise InvalidRecord(f"{scope!r} is not a scope", advice=f"Use: {', '.join(SCOPES)}.")
@@ -75,7 +75,7 @@ def _check(source: Workspace, target: Workspace, record: Memory, scope: str) -> 
 
 
 def _arriving(
-    source: Workspace, target: Workspace, record: Memory, scope: str, *, move: bool
+    source: OpenWorkspace, target: OpenWorkspace, record: Memory, scope: str, *, move: bool
 ) -> Memory:
     """The record as it is written in its new place."""
     document = record.document()
@@ -91,7 +91,7 @@ def _arriving(
     return type(record).model_validate(document)
 
 
-def _with_marks(source: Workspace, belief: Belief) -> dict[str, Any]:
+def _with_marks(source: OpenWorkspace, belief: Belief) -> dict[str, Any]:
     """The evidence with a mark for each episode that is here and has none."""
     from loki_memory.consolidation.features import episode_features
     from loki_memory.consolidation.publish import mark
@@ -108,7 +108,7 @@ def _with_marks(source: Workspace, belief: Belief) -> dict[str, Any]:
     return {"evidence": {**evidence, "episodes": dict(sorted(marks.items()))}} if marks else {}
 
 
-def _leave_behind(target: Workspace, belief: Belief, document: dict[str, Any]) -> None:
+def _leave_behind(target: OpenWorkspace, belief: Belief, document: dict[str, Any]) -> None:
     """Drop what names nothing there: citations of other files, a parent that did not come."""
     root = target.layout.root
     kept = [c for c in document.get("citations", ()) if (root / c["path"]).is_file()]
@@ -135,7 +135,7 @@ def _put(change: Change, new: Memory, path: str) -> Memory:
     raise IdTaken(new.id, path)
 
 
-def _moved_inside(source: Workspace, memory_id: str, new: Memory) -> tuple[Memory, str]:
+def _moved_inside(source: OpenWorkspace, memory_id: str, new: Memory) -> tuple[Memory, str]:
     """Write the new file and remove the old one, in one change."""
     with source.homes.changing(memory_id) as (change, path, _):
         target = place(new)
@@ -144,7 +144,7 @@ def _moved_inside(source: Workspace, memory_id: str, new: Memory) -> tuple[Memor
         return change.put(new, target), target
 
 
-def _remove(source: Workspace, memory_id: str) -> None:
+def _remove(source: OpenWorkspace, memory_id: str) -> None:
     with source.homes.changing(memory_id) as (change, path, _):
         for beside in (path, *candidate_beside(change, path)):
             change.remove(beside)

@@ -103,6 +103,7 @@ class EpisodeMark(Part):
     agent: Text | None = None
     outcome: Text | None = None
     session: Text | None = None  # a hash of the session's id
+    bursts: TextSet = Field(default_factory=list)  # hashes of when its agent recorded it
 
 
 class Evidence(Part):

@@ -21,7 +21,7 @@ _STARTS_BADLY = re.compile(
     r"|(?:but|and|so|also|then|now|next|however|additionally|therefore"
     r"|otherwise|later|result|after that|optional|additional|given|task|step|bug|fix|issue|todo"
     r"|note|good|missing|(?:before|after) (?:the|this) (?:fix|change)|according to"
-    r"|based on (?:the|my)|test (?:that|edge|case|with|for|if)|bottom line"
+    r"|based on (?:the|my)|test (?:that|edge|case|with|for|if|scripts?|file)|bottom line"
     r"|primary request|looking at|regression test|not an?|why"
     r"|user (?:asked|identified|requested|wants)"
     r"|the (?:next|proposed|simpler) (?:file|fix|approach)"
@@ -31,9 +31,11 @@ _STARTS_BADLY = re.compile(
     r"|loop|parse|preserve|print|scan|skip|verify|walk) (?:an?|all|any|each|from|if|map|new|over"
     r"|the|through|to)|print `\S|verified)\b"
     r"|(?:recommendation|suggestion|summary|before|after|why|question|answer|problem|solution"
-    r"|impact|severity|verdict|high|medium|low|critical|minor|nit)s?\b[^.,]{0,30}:|with(?:out)?:"
-    r"|(?:add|allow|call|check|contain|creat|default|defin|ensur|handl|includ|load|print|read|return|set"
-    r"|show|suggest|support|tak|us|verifi|writ)e?s\b"  # nobody says who
+    r"|impact|severity|verdict|high|medium|low|critical|minor|nit|example)s?\b[^.,]{0,30}:"
+    r"|with(?:out)?:"
+    r"|(?:add|allow|appli|call|check|clear|contain|copi|creat|default|defin|delet|detect|ensur|fetch"
+    r"|generat|handl|includ|install|keep|load|mak|mov|pars|print|prompt|provid|read|remov|renam|replac"
+    r"|return|run|set|show|skip|stor|suggest|support|tak|updat|us|verifi|walk|writ)e?s\b"  # who?
     r"|`?(?:Test|test_)\w+`?\s|run `/|(?:we|i|you|he|she|they|it|both|all|none|these|those)\b)",
     re.IGNORECASE,
 )
@@ -58,7 +60,8 @@ _PASSES = re.compile(  # what will not be so tomorrow
     r"|tests? (?:pass|fail)\w*|lines? \d+|incoming|(?:in|on) head|passed with)\b"
     r"|\bthe (?:current|existing|original) \w+"
     r"|\[`?[\w./-]+:\d|\w\.[a-z]{1,4}-\d|[\u2713\u2714\u2705]|\b(?:in progress|pending):"
-    r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b",
+    r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b"
+    r"|\bthe (?:first|next|last|remaining) (?:story|stories|task|epic|phase|sprint|ticket)s?\b",
     re.IGNORECASE,
 )
 _GUESSES = re.compile(  # hypotheses, plans, and what a reviewer thinks of something
@@ -71,7 +74,23 @@ _GUESSES = re.compile(  # hypotheses, plans, and what a reviewer thinks of somet
 )
 _EXPECTS = re.compile(  # a comment beside an assertion
     r"\bshould (?:not )?(?:be (?:\w+ )?(?:nil|null|none|present|absent|empty|omitted|true|false"
-    r"|equal|zero|unchanged|visible|returned|non-\w+)|capture|pass|show|verify)\b",
+    r"|equal|zero|unchanged|visible|returned|recogni[sz]ed|called|detected|raised|non-\w+)"
+    r"|return (?:an? )?(?:true|false|nil|null|none|empty|zero|\d)|raise an? (?:error|exception)"
+    r"|capture|equal|fail|match|pass|result in|show|verify|work)\b",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r"`[^`]*`|\"[^\"]*\"| \([^()]*\)")  # quoted, or in brackets
+_NOTATION = re.compile(  # for which a sentence has words: arrows, operators, cells of a table
+    r" (?:\u2192|->|=>|\|) | (?:[!=]=|&&|\|\|) |\w\(\w+\.\w+\(| [\u2013\u2014] .* [\u2013\u2014] "
+    r"|\A\W*\w+=\w"
+)
+_CUT = re.compile(r"\.\.\.|\u2026")
+_FINDING = re.compile(  # of a review: what it is about, the file, then what is wrong there
+    r"[^.:]{3,60}? [\u2013\u2014-] `?[\w./-]+\.[a-z]{1,5}`?:? ", re.IGNORECASE
+)
+_NOBODY = re.compile(  # "When a row is found, it returns": what returns?
+    r"(?:when|if|once|after|while|unless) (?:an?|any|no) [^,`]*\b(?:is|are) \w+(?:ed|en|nd|de)\b"
+    r"[^,]*, (?:it|they) (?!(?:is|are|can|must|should|needs?|has|have)\b)",
     re.IGNORECASE,
 )
 _WE = re.compile(r"\b(?:[Ww]e|[Oo]ur|us|[Ww]e're|[Ww]e've|[Mm]y|me)\b")  # in that session
@@ -154,6 +173,14 @@ _NAME = re.compile(r"`[^`]+`|\b\w*[a-z][A-Z]\w*\b(?:\(\))?|\b\w+_\w+\b(?:\(\))?|
 _FILE = re.compile(r"\.[a-z]{1,6}\Z")
 _ONLY_CODE = re.compile(r"`[^`]*`[.:;]?")
 _CALL = re.compile(r"\b\w+(?:\.\w+)*\([^)]*\)|\b[a-z]\w*\.[A-Z]\w*")
+
+
+def _is_notation(text: str) -> bool:
+    return bool(_NOTATION.search(_ASIDE.sub("_", text)))
+
+
+def _is_cut(text: str) -> bool:
+    return bool(_CUT.search(_ASIDE.sub("_", text)))
 
 
 def objection(text: str, *, is_stated: bool = False, is_at_place: bool = False) -> str:
@@ -274,6 +301,10 @@ _OF_USERS: Rules = (
 )
 _OF_AGENTS: Rules = (
     ("begins in the middle of something", lambda text: bool(_STARTS_BADLY.match(text))),
+    ("is notes and not a sentence", _is_notation),
+    ("leaves out words", _is_cut),
+    ("is a finding of a review", lambda text: bool(_FINDING.match(text))),
+    ("does not say who does it", lambda text: bool(_NOBODY.match(text))),
     ("tells what was done", lambda text: bool(_REPORTS.match(text))),
     ("tells how things stand at the moment", lambda text: bool(_PASSES.search(text))),
     ("is a guess or a plan", lambda text: bool(_GUESSES.search(text))),

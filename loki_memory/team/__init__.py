@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.injection.told import ToldLine
     from loki_memory.models import Handoff, Ledger
     from loki_memory.team.brief import Brief
-    from loki_memory.workspace import Workspace
 
 BUDGET = 800  # tokens of a brief, as `context` has
 
@@ -17,7 +17,7 @@ BUDGET = 800  # tokens of a brief, as `context` has
 class Team:
     """The work of several agents, as `ws.team`: ledgers, handoffs and briefs."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
 
     def checkpoint(self, ledger: Ledger | Mapping[str, Any]) -> Ledger:

@@ -24,8 +24,8 @@ from loki_memory.team.ledgers import handoffs_to, ledger_of
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
+    from loki_memory.homes import OpenWorkspace
     from loki_memory.models import Handoff, Ledger, Memory
-    from loki_memory.workspace import Workspace
 
 _NOTHING = ""
 _WHAT = 1200  # characters of `what_was_done`
@@ -62,7 +62,7 @@ class Brief(NamedTuple):
         return tokens(self.text())
 
 
-def resume_brief(workspace: Workspace, agent: str, budget: int) -> Brief:
+def resume_brief(workspace: OpenWorkspace, agent: str, budget: int) -> Brief:
     """The brief of an agent that resumes its work; raises NoLedger if it is unknown."""
     from loki_memory.continuity.file import what_matters
     from loki_memory.injection.goal import last_goal
@@ -86,7 +86,7 @@ def resume_brief(workspace: Workspace, agent: str, budget: int) -> Brief:
     return _within(subject, sections, budget, f"--budget {2 * budget}")
 
 
-def handoff_brief(workspace: Workspace, handoff: Handoff, budget: int) -> Brief:
+def handoff_brief(workspace: OpenWorkspace, handoff: Handoff, budget: int) -> Brief:
     """The brief of an agent that takes on a handoff."""
     context = handoff.context
     room, held = min(_WHAT, budget * BYTES_PER_TOKEN // 3), withheld(workspace.home)
@@ -156,7 +156,7 @@ def _fields(document: Mapping[str, Any]) -> Iterator[str]:
 # -- the state of an agent -----------------------------------------------------------------------
 
 
-def _stood(workspace: Workspace, ledger: Ledger) -> Iterator[str]:
+def _stood(workspace: OpenWorkspace, ledger: Ledger) -> Iterator[str]:
     context, state = ledger.context, ledger.state
     extra = {**(ledger.model_extra or {}), **(context.model_extra or {})}
     extra.pop("session", None)  # its name does not help to go on
@@ -193,7 +193,7 @@ def _line(record: Memory, note: str = "") -> BulletLine:
 # -- the state of a handoff ----------------------------------------------------------------------
 
 
-def _git(workspace: Workspace, state: str) -> Iterator[str]:
+def _git(workspace: OpenWorkspace, state: str) -> Iterator[str]:
     """The state of git at the handoff, and the changes of HEAD since."""
     from loki_memory.git_repository import Repository
 
@@ -231,11 +231,11 @@ def _commits(count: int) -> str:
     return "1 commit" if count == 1 else f"{count} commits"
 
 
-def _patterns(workspace: Workspace, names: Iterable[str], held: Container[str]) -> list[str]:
+def _patterns(workspace: OpenWorkspace, names: Iterable[str], held: Container[str]) -> list[str]:
     return list(filter(None, (_pattern(workspace, name, held) for name in names)))
 
 
-def _pattern(workspace: Workspace, name: str, held: Container[str]) -> str:
+def _pattern(workspace: OpenWorkspace, name: str, held: Container[str]) -> str:
     """The statement of a memory; only its name if it may not be injected."""
     try:
         record = workspace.get(name)
@@ -247,7 +247,7 @@ def _pattern(workspace: Workspace, name: str, held: Container[str]) -> str:
     return bullet(_line(record, "" if status in {"active", None} else str(status)))
 
 
-def _artifacts(workspace: Workspace, handoff: Handoff) -> Iterator[str]:
+def _artifacts(workspace: OpenWorkspace, handoff: Handoff) -> Iterator[str]:
     """List the artifacts, missing and changed ones first."""
     root = workspace.layout.root
     cited = {citation.path: citation.model_dump() for citation in handoff.context.citations}

@@ -23,15 +23,14 @@ from loki_memory.models.text import normal, shorten
 from loki_memory.team.ledgers import checkpoint_ledger, ledger_of, put, take_over_checkpoints
 
 if TYPE_CHECKING:
-    from loki_memory.homes import Changing
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import Changing, OpenWorkspace
 
 
 _HANDOFFS = "`loki-mem handoff list --all` shows them."
 _STATES = {"open": {"accepted", "done", "expired"}, "accepted": {"done", "expired"}}
 
 
-def checkpoint(workspace: Workspace, ledger: Ledger | Mapping[str, Any]) -> Ledger:
+def checkpoint(workspace: OpenWorkspace, ledger: Ledger | Mapping[str, Any]) -> Ledger:
     """Write an agent's ledger, replacing its last one."""
     document = ledger.document() if isinstance(ledger, Ledger) else dict(ledger)
     document.setdefault("last_checkpoint", workspace.now())
@@ -41,7 +40,7 @@ def checkpoint(workspace: Workspace, ledger: Ledger | Mapping[str, Any]) -> Ledg
     return workspace.store.write(record, workspace.home.place_of(record.id) or "")  # type: ignore[return-value]
 
 
-def check_in(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
+def check_in(workspace: OpenWorkspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
     """Update an agent's ledger with the given fields; all others stay as they were."""
     new = checkpoint_ledger(agent, fields, workspace.now(), workspace.origin)
     take_over_checkpoints(workspace)
@@ -51,7 +50,7 @@ def check_in(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Led
 
 
 def draft(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     from_agent: str,
     to_agent: str,
     what_was_done: str | None,
@@ -74,7 +73,7 @@ def draft(
 
 
 def hand_off(
-    workspace: Workspace,
+    workspace: OpenWorkspace,
     from_agent: str,
     to_agent: str,
     what_was_done: str | None,
@@ -88,7 +87,7 @@ def hand_off(
         return change.create(record)  # type: ignore[return-value]
 
 
-def accept(workspace: Workspace, handoff: Changing, by: str | None) -> Handoff:
+def accept(workspace: OpenWorkspace, handoff: Changing, by: str | None) -> Handoff:
     """Take on a handoff that is open; the receiver's ledger refers to it in the same change."""
     take_over_checkpoints(workspace)
     workspace.home.before_write("ledgers/")
@@ -103,7 +102,7 @@ def accept(workspace: Workspace, handoff: Changing, by: str | None) -> Handoff:
 
 
 def close_handoff(
-    workspace: Workspace, handoff: Changing, note: str | None, status: str
+    workspace: OpenWorkspace, handoff: Changing, note: str | None, status: str
 ) -> Handoff:
     """Mark a handoff as `done`, or as `expired`."""
     take_over_checkpoints(workspace)
@@ -144,7 +143,7 @@ class Work(NamedTuple):
     ledger: Ledger | None
 
 
-def completed(workspace: Workspace, agent: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def completed(workspace: OpenWorkspace, agent: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The context of a handoff: the given fields, then what is recorded."""
     workspace.home.ensure("current")
     work = _work(workspace, agent)
@@ -175,7 +174,7 @@ def _nothing_done(agent: str, since: str) -> InvalidRecord:
     )
 
 
-def _recorded(workspace: Workspace, work: Work) -> dict[str, Any]:
+def _recorded(workspace: OpenWorkspace, work: Work) -> dict[str, Any]:
     fields = {
         "what_was_done": _done(work.episodes),
         "artifacts": _artifacts(workspace, work),
@@ -190,26 +189,26 @@ def _recorded(workspace: Workspace, work: Work) -> dict[str, Any]:
 # -- records of the agent --------------------------------------------------------------------------
 
 
-def _work(workspace: Workspace, agent: str) -> Work:
+def _work(workspace: OpenWorkspace, agent: str) -> Work:
     since = _last_handoff(workspace, agent)
     ledger = ledger_of(workspace, agent, held=())
     is_new = ledger is not None and ledger.when() > since
     return Work(since, _episodes(workspace, agent, since), ledger if is_new else None)
 
 
-def _last_handoff(workspace: Workspace, agent: str) -> str:
+def _last_handoff(workspace: OpenWorkspace, agent: str) -> str:
     own = _names(workspace, "handoff", agent)
     return gate.last_handoff(workspace.index, own)
 
 
-def _episodes(workspace: Workspace, agent: str, since: str) -> list[Episode]:
+def _episodes(workspace: OpenWorkspace, agent: str, since: str) -> list[Episode]:
     own = _names(workspace, "episode", agent)
     bodies = gate.episodes_of(workspace.index, own, since, _EPISODES)
     records = [parsed("episode", body) for body in bodies]
     return [record for record in reversed(records) if isinstance(record, Episode)]
 
 
-def _names(workspace: Workspace, kind: str, agent: str) -> list[str]:
+def _names(workspace: OpenWorkspace, kind: str, agent: str) -> list[str]:
     """The name of an agent in records of a kind: the whole name or the short form."""
     return [name for name in gate.agents(workspace.index, kind) if is_addressed(agent, name)]
 
@@ -228,7 +227,7 @@ def _short(text: str) -> str:
     return shorten(" ".join(text.split()), _GOAL)
 
 
-def _artifacts(workspace: Workspace, work: Work) -> list[str]:
+def _artifacts(workspace: OpenWorkspace, work: Work) -> list[str]:
     """Files that were made or changed and still exist."""
     paths = [*(work.ledger.state.files_modified if work.ledger else ())]
     for episode in work.episodes:
@@ -239,14 +238,14 @@ def _artifacts(workspace: Workspace, work: Work) -> list[str]:
     return there[:_FILES]
 
 
-def _cited(workspace: Workspace, path: str) -> dict[str, str] | None:
+def _cited(workspace: OpenWorkspace, path: str) -> dict[str, str] | None:
     """An artifact with its present blob id, so that the receiver sees if it changed."""
     root = workspace.layout.root
     data = content(root, path)
     return None if data is None else {"path": path, "blob": blob_id(data)}
 
 
-def _failing(workspace: Workspace, work: Work) -> list[str]:
+def _failing(workspace: OpenWorkspace, work: Work) -> list[str]:
     """The failures of gates now, then the checks that failed in their last run."""
     failed: dict[str, None] = {}
     for episode in work.episodes:
@@ -280,7 +279,7 @@ def _open_errors(episode: Episode) -> list[str]:
     return list(dict.fromkeys(filter(None, lines)))
 
 
-def _helpful(workspace: Workspace, work: Work) -> list[str]:
+def _helpful(workspace: OpenWorkspace, work: Work) -> list[str]:
     """Memories that helped, and patterns that the agent learned, of those that are live."""
     named = {
         memory.id for episode in work.episodes for memory in episode.recalled if memory.helpful
@@ -292,7 +291,7 @@ def _helpful(workspace: Workspace, work: Work) -> list[str]:
 # -- git -------------------------------------------------------------------------------------------
 
 
-def git_state(workspace: Workspace) -> str:
+def git_state(workspace: OpenWorkspace) -> str:
     """`main at 0893e9f1ab, 2 files not committed`; empty outside of git."""
     from loki_memory.git_repository import Repository
 

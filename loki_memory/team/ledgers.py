@@ -28,14 +28,14 @@ from loki_memory.models.team import is_addressed
 if TYPE_CHECKING:
     from loki_memory.files.store import Change
     from loki_memory.home import Home
-    from loki_memory.workspace import Workspace
+    from loki_memory.homes import OpenWorkspace
 
 _OUTSIDE = ("external", "import")
 _SETS = ("patterns_learned", "handoffs")  # of the context: these only grow
 _LINE = 300  # characters of a report in a ledger
 
 
-def note_checkpoint(workspace: Workspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
+def note_checkpoint(workspace: OpenWorkspace, agent: str, fields: Mapping[str, Any]) -> Ledger:
     """Keep a checkpoint until a command writes it; `fields` are the changed fields of a ledger."""
     import orjson
 
@@ -62,7 +62,7 @@ def waiting_checkpoints(workspace: Home) -> dict[str, Ledger]:
         return _by_agent(disk.read_bytes(_file(workspace)) or b"")
 
 
-def take_over_checkpoints(workspace: Workspace) -> list[Ledger]:
+def take_over_checkpoints(workspace: OpenWorkspace) -> list[Ledger]:
     """Write waiting checkpoints into the ledgers, and return those.
 
     A checkpoint whose ledger cannot be read keeps waiting, with a notice.
@@ -84,7 +84,7 @@ def checkpoint_ledger(agent: str, fields: Mapping[str, Any], now: str, origin: s
     return parse(Ledger, document)
 
 
-def known_fields(workspace: Workspace, agent: str) -> dict[str, Any]:
+def known_fields(workspace: OpenWorkspace, agent: str) -> dict[str, Any]:
     """An agent's ledger, joined with the checkpoints that wait to be written into it."""
     import orjson
 
@@ -115,7 +115,7 @@ def joined(there: Ledger | None, new: Ledger) -> Ledger:
     return parse(Ledger, {**first, **last, **given, **origin})
 
 
-def put(workspace: Workspace, change: Change, new: Ledger) -> Ledger:
+def put(workspace: OpenWorkspace, change: Change, new: Ledger) -> Ledger:
     """Join a checkpoint into an agent's ledger, wherever its file is."""
     path = workspace.home.place_of(new.id) or place(new)
     there = change.record(path)
@@ -128,7 +128,7 @@ def _part(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _written(
-    workspace: Workspace, waiting: Mapping[str, Ledger]
+    workspace: OpenWorkspace, waiting: Mapping[str, Ledger]
 ) -> tuple[list[Ledger], list[Ledger]]:
     """Write ledgers; returns those that were written, and the checkpoints that keep waiting."""
     written: list[Ledger] = []
@@ -205,7 +205,7 @@ def _keep(path: str, kept: Sequence[Ledger]) -> None:
 # -- The state of agents: ledgers with waiting checkpoints, and handoffs --------------------------
 
 
-def ledgers(workspace: Workspace, held: Container[str] | None = None) -> list[Ledger]:
+def ledgers(workspace: OpenWorkspace, held: Container[str] | None = None) -> list[Ledger]:
     """Every agent's ledger, joined with its waiting checkpoint, newest first."""
     waiting = waiting_checkpoints(workspace.home)
     rows = gate.ledgers(workspace.index)
@@ -219,7 +219,7 @@ def ledgers(workspace: Workspace, held: Container[str] | None = None) -> list[Le
 
 
 def ledger_of(
-    workspace: Workspace, agent: str, held: Container[str] | None = None
+    workspace: OpenWorkspace, agent: str, held: Container[str] | None = None
 ) -> Ledger | None:
     """The ledger of an agent, also by its short name; None if it has not checked in."""
     found = ledgers(workspace, held)
@@ -228,7 +228,7 @@ def ledger_of(
     return next(iter([*same, *near]), None)
 
 
-def handoffs_to(workspace: Workspace, agent: str, held: Container[str] = ()) -> list[Handoff]:
+def handoffs_to(workspace: OpenWorkspace, agent: str, held: Container[str] = ()) -> list[Handoff]:
     """Open handoffs to an agent or its role, and those that it accepted, newest first.
 
     Without an agent: all open ones. Handoffs that were imported, or that come from outside, are
@@ -241,7 +241,7 @@ def handoffs_to(workspace: Workspace, agent: str, held: Container[str] = ()) -> 
     ]
 
 
-def _standing(workspace: Workspace) -> Iterator[Handoff]:
+def _standing(workspace: OpenWorkspace) -> Iterator[Handoff]:
     for body in gate.standing_handoffs(workspace.index):
         record = parsed("handoff", body)
         if isinstance(record, Handoff):

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 from claude_lines import Transcript
+from click.testing import CliRunner
 
 from loki_memory import Workspace
 from loki_memory.cli import _OTHER_HOOK_SECONDS, HOOK_SECONDS
+from loki_memory.cli.write import record_command
 from loki_memory.ingest.run import ingest
 from loki_memory.resources import resource
 
@@ -116,3 +118,23 @@ def test_each_hook_gives_up_before_its_client_does() -> None:
     assert len(found) == len(HOOK_SECONDS) + 3
     for event, seconds in found:
         assert HOOK_SECONDS.get(event, _OTHER_HOOK_SECONDS) < float(seconds), event
+
+
+def test_an_input_without_end_is_refused(project: Path) -> None:
+    Workspace.init(project).close()
+    place = {"directory": str(project), "json": False}
+    for args in (["/dev/zero"], ["--from-gate", "/dev/zero"]):
+        refused = CliRunner().invoke(record_command, args, obj=place)
+        assert (refused.exit_code, "split it" in refused.output) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["cache/index.db-journal", "local/trust"])
+def test_a_pipe_in_place_of_a_file_blocks_nobody(ws: Workspace, name: str) -> None:
+    zone, _, file = name.partition("/")
+    ws.remember("Contract tests need the database")
+    ws.close()
+    path = (ws.layout.local if zone == "local" else ws.layout.cache) / file
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with Workspace.open(ws.layout.root) as again:
+        assert len(list(again.recall("contract tests"))) == 1

@@ -384,6 +384,8 @@ HARMLESS = {
     "sync.full_scan_seconds": "how often files are compared",
     "prune.days": "archives with `gc --prune` only, which a person asks for, and `restore` undoes",
     "prune.relevance": "as prune.days",
+    "recall.limit": "how many hits a person or an agent is shown who asked",
+    "context.format": "how an answer is laid out, not what it says",
     "prune.facts": "as prune.days",
     "capture.idle_minutes": "when a session is told as an episode, not whether",
     "daemon.idle_minutes": "when a daemon ends that the user allowed",

@@ -219,6 +219,10 @@ def test_a_review_shows_the_old_and_the_new_value_of_every_field(repo: Path, kin
             assert missing == [], (command, form)
 
 
+# What a reviewer of something new need not read: it is never told, and decides nothing alone.
+FOR_THE_TOOL = {"at", "importance", "key", "origin", "quoted", "score", "surprise", "timestamp"}
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_review_shows_every_field_of_a_memory_that_is_new_or_gone(repo: Path, kind: str) -> None:
     usual = {
@@ -236,11 +240,15 @@ def test_a_review_shows_every_field_of_a_memory_that_is_new_or_gone(repo: Path, 
     git(repo, "rm", "-rq", ".loki/memory")
     commit(repo, "all of it is gone")
     for form in FORMATS:
-        come = reviewed(repo, form, "diff", "main...pr")
-        gone = reviewed(repo, form, "diff", "pr...undone")
+        every = ("--all",) if form == "text" else ()
+        come = reviewed(repo, form, "diff", "main...pr", *every)
+        gone = reviewed(repo, form, "diff", "pr...undone", *every)
         for text in (come, gone):
             missing = [case.field for case in cases if not is_in(case.values[0], text, form)]
             assert missing == [], form
+    short = reviewed(repo, "text", "diff", "main...pr")
+    left_out = {case.field for case in cases if not is_in(case.values[0], short, "text")}
+    assert {field.partition(".")[0] for field in left_out} <= FOR_THE_TOOL
 
 
 def test_a_review_shows_what_changes_in_the_archive(repo: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any, NamedTuple
 
 import anyio
 import pytest
+from click.testing import CliRunner
 from conftest import git
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from test_mcp_http import Served, calling, serving
 
 from loki_memory import Workspace
+from loki_memory.cli.write import record_command
 from loki_memory.mcp.server import make_server
 
 VAULT = "The vault of the other project opens with zqsecret"
@@ -196,12 +199,50 @@ def test_a_memory_of_a_session_is_opened_from_that_session_only(
     assert "zqsession" in call(place.own, "memory_get", memory_id=record.id, session="own")
 
 
+ERROR = {"type": "make", "message": "error: zqlink is broken", "resolution": "Use zqfix"}
+
+
+def _statuses(ws: Workspace, moments: list[dict[str, Any]]) -> set[object]:
+    for moment in moments:
+        ws.record({"goal": "Build it", "errors_encountered": [ERROR], **moment})
+    ws.consolidate()
+    return {record.document().get("status") for record in ws.list(kind="anti-pattern")}
+
+
+@pytest.mark.parametrize("second", [1, 57, 59])
+def test_five_sessions_of_one_caller_within_a_minute_are_one(tmp_path: Path, second: int) -> None:
+    moments = [
+        {"session": f"s{number}", "timestamp": f"2026-01-21T09:{at // 60:02}:{at % 60:02}Z"}
+        for number, at in enumerate(range(second, second + 50, 10))
+    ]
+    with Workspace.init(tmp_path / "burst") as ws:
+        assert _statuses(ws, moments) == {"candidate"}
+
+
+def test_two_agents_within_a_minute_are_two(tmp_path: Path) -> None:
+    at = {"timestamp": "2026-01-21T09:00:00Z"}
+    moments = [{"session": name, "agent": name, **at} for name in ("eng-001", "eng-002")]
+    with Workspace.init(tmp_path / "agents") as ws:
+        assert _statuses(ws, moments) == {"active"}
+
+
+def test_a_caller_that_calls_its_episodes_captured_is_a_caller(tmp_path: Path) -> None:
+    moments = [
+        {"captured": True, "session": f"s{second}", "timestamp": f"2026-01-21T09:00:0{second}Z"}
+        for second in range(5)
+    ]
+    given = [{"goal": "Build it", "errors_encountered": [ERROR], **moment} for moment in moments]
+    with Workspace.init(tmp_path / "claim") as ws:
+        place = {"directory": str(ws.layout.root), "json": False}
+        told = json.dumps(given)
+        CliRunner().invoke(record_command, ["-"], obj=place, input=told, catch_exceptions=False)
+        assert len(ws.list(kind="episode")) == 5
+        assert _statuses(ws, []) == {"candidate"}
+
+
 def test_five_sessions_on_five_days_are_five(tmp_path: Path) -> None:
-    error = {"type": "make", "message": "error: zqlink is broken", "resolution": "Use zqfix"}
+    moments = [
+        {"session": f"s{day}", "timestamp": f"2026-01-2{day}T09:00:00Z"} for day in range(1, 6)
+    ]
     with Workspace.init(tmp_path / "days") as ws:
-        for number in range(1, 6):
-            at = {"session": f"s{number}", "timestamp": f"2026-01-2{number}T09:00:00Z"}
-            ws.record({"goal": "Build it", "errors_encountered": [error], **at})
-        ws.consolidate()
-        statuses = {record.document().get("status") for record in ws.list(kind="anti-pattern")}
-    assert statuses == {"active"}
+        assert _statuses(ws, moments) == {"active"}

@@ -150,7 +150,7 @@ class BeliefPage(NamedTuple):
 
 def belief_page(workspace: Workspace, memory_id: str) -> BeliefPage:
     """Collect everything about a memory."""
-    record = workspace.get(workspace.resolve(memory_id))
+    record = _record(workspace, memory_id)
     document = record.document()
     blame = workspace.history.blame(record.id)
     evidence = [_evidence(source) for source in blame.sources]
@@ -179,6 +179,14 @@ def belief_page(workspace: Workspace, memory_id: str) -> BeliefPage:
         seen=shown_hash(record),
         record=shorten(as_json(document).decode(), _LONGEST),
     )
+
+
+def _record(workspace: Workspace, name: str) -> Memory:
+    """The memory with this id; only the beginning of one has to be looked for in all files."""
+    try:
+        return workspace.get(name)
+    except NotFound:
+        return workspace.get(workspace.resolve(name))
 
 
 def _description(record: Memory, document: dict[str, Any], blame: Any) -> dict[str, Any]:

@@ -13,9 +13,11 @@ from loki_memory.errors import NotFound
 from loki_memory.models import Episode
 from loki_memory.models.error_signature import signature
 from loki_memory.models.text import shorten, tokens
+from loki_memory.ui.derived import derived
 from loki_memory.ui.page import Visit, page, render
 
 if TYPE_CHECKING:
+    from loki_memory.browse.prevention import Forewarning
     from loki_memory.workspace import Workspace
 
 _SESSIONS = 12  # that are shown
@@ -54,11 +56,12 @@ class ShownInjection(NamedTuple):
 
 
 class SessionVerdict(NamedTuple):
-    """The verdict about a memory that a session was told."""
+    """The verdict about a lesson that a session was told before the error could come."""
 
     id: str
     title: str
     verdict: str  # helped, did not help
+    command: str  # that meets the error; the session ran it
 
 
 class ToldSession(NamedTuple):
@@ -157,9 +160,23 @@ def _sessions(workspace: Workspace) -> list[ToldSession]:
         by_session.setdefault(injection.session, []).append(injection)
     latest = dict(list(by_session.items())[:_SESSIONS])
     episodes = _episodes(workspace, latest)
+    forewarned = _forewarned(workspace) if episodes else {}
     return [
-        _told(workspace, name, told, episodes.get(name)) for name, told in latest.items() if name
+        _told(workspace, name, told, episodes.get(name))._replace(
+            verdicts=[_verdict(warning) for warning in forewarned.get(name, ())]
+        )
+        for name, told in latest.items()
+        if name
     ]
+
+
+def _forewarned(workspace: Workspace) -> Mapping[str, list[Forewarning]]:
+    return derived(workspace, "activity", workspace.browse.activity).forewarned
+
+
+def _verdict(warning: Forewarning) -> SessionVerdict:
+    words = "did not help" if warning.is_met else "helped"
+    return SessionVerdict(warning.lesson, warning.line, words, warning.command)
 
 
 def _episodes(workspace: Workspace, sessions: Mapping[str, Any]) -> dict[str, Episode]:
@@ -186,7 +203,7 @@ def _told(
         episode=episode.id if episode else "",
         tokens=sum(injection.tokens for injection in shown),
         injections=shown,
-        verdicts=_verdicts(episode, titles) if episode else [],
+        verdicts=[],
         untold_errors=_untold(workspace, episode, titles) if episode else [],
     )
 
@@ -197,16 +214,6 @@ def _injection(injection: Any) -> ShownInjection:
     return ShownInjection(
         injection.at, door, shorten(injection.why, 160), injection.tokens, memories
     )
-
-
-def _verdicts(episode: Episode, titles: Mapping[str, str]) -> list[SessionVerdict]:
-    """The verdicts about memories, as far as the episode has any."""
-    words = {True: "helped", False: "did not help"}
-    return [
-        SessionVerdict(recalled.id, titles.get(recalled.id) or recalled.id, words[recalled.helpful])
-        for recalled in episode.recalled
-        if recalled.helpful is not None
-    ]
 
 
 def _untold(workspace: Workspace, episode: Episode, titles: Mapping[str, str]) -> list[str]:

@@ -3,21 +3,64 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import Response
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.models import Memory
 from loki_memory.models.text import shorten
-from loki_memory.ui.page import Visit, write
+from loki_memory.ui.page import Visit, page, render, write
 from loki_memory.ui.pages.belief_edits import put_back, wrote
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _PAGE = "/review"
+_SIMILAR = 8  # beliefs to merge with that are offered
+_BELIEFS = ("pattern", "anti-pattern", "fact")
+_LONGEST = 300  # characters of a title, and of a question
 _QUOTED = 80  # characters of a title in the words about a decision
+
+
+class SimilarBelief(NamedTuple):
+    """A belief that may speak for another one too."""
+
+    id: str
+    title: str
+    status: str
+    confidence: float | None
+
+
+class MergePage(NamedTuple):
+    """The data of the page on which a belief to merge with is chosen."""
+
+    id: str
+    title: str
+    q: str  # the words that were searched for instead of the title
+    similar: list[SimilarBelief]
+
+
+def merge_page(workspace: Workspace, record: Memory, question: str = "") -> MergePage:
+    """Collect the beliefs of the same kind that are most similar to one."""
+    kinds = (record.kind,) if record.kind in _BELIEFS else _BELIEFS
+    asked = question or _title(record)
+    found, _ = workspace.browse.search(asked, _SIMILAR + 1, kinds=kinds)
+    similar = [
+        SimilarBelief(hit.id, shorten(hit.title, _LONGEST), hit.status, hit.confidence)
+        for hit in found
+        if hit.id != record.id
+    ]
+    return MergePage(record.id, _title(record), question, similar[:_SIMILAR])
+
+
+def _title(record: Memory) -> str:
+    return shorten(record.title(), _LONGEST)
+
+
+def choose_heir(visit: Visit) -> Response:
+    """Show the beliefs with which a card can be merged."""
+    return render(visit, "merge.html", merge_page(visit.workspace, _card(visit), visit.query("q")))
 
 
 def _card(visit: Visit) -> Memory:
@@ -83,7 +126,7 @@ def merge(visit: Visit) -> Response:
     """Let another belief speak for this one too."""
     record, other = _card(visit), visit.form.get("with", "").strip()
     if not other:
-        raise InvalidRecord("no belief is named", advice="Give the id of the one that stays.")
+        raise InvalidRecord("no belief is named", advice="Choose the one that stays.")
     heir = visit.workspace.supersede(record.id, visit.workspace.resolve(other))
     undo = partial(put_back, visit.workspace, record)
     return wrote(visit, f"Merged {_named(record)} with {heir.id}", _PAGE, undo)
@@ -100,6 +143,7 @@ routes = [
     *write("/review/{id}/accept", accept),
     *write("/review/{id}/edit", edit),
     *write("/review/{id}/reject", reject),
+    *page("/review/{id}/merge", choose_heir),
     *write("/review/{id}/merge", merge),
 ]
-shapes: dict[str, Any] = {}
+shapes: dict[str, Any] = {"merge": MergePage}
