@@ -425,6 +425,16 @@ def test_within_one_look_files_are_compared_once(large: Workspace) -> None:
     assert large.home.ensure("folders").added == ["semantic/facts/new.json"]
 
 
+def test_within_one_look_a_full_comparison_serves_every_later_question(large: Workspace) -> None:
+    with large.home.one_look():
+        write(large, "new", statement="New")
+        assert large.home.ensure("read").added == ["semantic/facts/new.json"]
+        write(large, "newer", statement="Newer")
+        assert not large.home.ensure("read")
+        assert not large.home.ensure("folders")
+    assert large.home.ensure("read").added == ["semantic/facts/newer.json"]
+
+
 def test_above_the_limit_replaced_files_are_seen_at_once(large: Workspace) -> None:
     codec_bytes = codec.encode(parse(Fact, {"id": "fact-a0", "statement": "Replaced"}))
     temporary = facts(large) / ".tmp-by-an-editor"

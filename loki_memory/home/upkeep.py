@@ -94,8 +94,10 @@ class Upkeep:
         with self._lock:
             if level == "shown":
                 return check(self._home.layout, self._home.index, paths, time.time_ns())
+            if level in {"folders", "read"} and self._looks_once:
+                return self._look_once(full=level == "read")
             if level == "folders":
-                return self._look_once() if self._looks_once else self._scan_sometimes()
+                return self._scan_sometimes()
             if level in {"read", "current"}:
                 return self._scan_to_read(wait=level == "current")
             self._heal()
@@ -113,29 +115,32 @@ class Upkeep:
 
     @contextmanager
     def one_look(self) -> Iterator[None]:
-        """Look at the folders once at most while this lasts."""
+        """Look at the folders once at most while this lasts, and at every file once at most."""
         self._looks_once, self._looked = True, None
         try:
             yield
         finally:
             self._looks_once = False
 
-    def _look_once(self) -> Changes:
-        if self._looked is None:
-            found = self._scan_sometimes()
+    def _look_once(self, *, full: bool) -> Changes:
+        if self._looked is None or (full and not self._looked.is_complete):
+            found = self._scan_everything() if full else self._scan_sometimes()
             self._looked = Changes([], [], [], found.stale, found.is_complete)
             return found
         return self._looked
 
     def _scan_sometimes(self) -> Changes:
-        now = time.monotonic()
-        if now - self._scanned >= _FULL_SCAN_SECONDS:
-            changes = self._scan_to_read(wait=False)
-            self._scanned = now
-            return changes._replace(is_complete=True)
+        if time.monotonic() - self._scanned >= _FULL_SCAN_SECONDS:
+            return self._scan_everything()
         if transaction.waiting(self._home.layout):
             return self._scan_to_read(wait=False)
         return self._with_notice(self._sync(full=False, wait=False, folders_only=True))
+
+    def _scan_everything(self) -> Changes:
+        now = time.monotonic()
+        changes = self._scan_to_read(wait=False)
+        self._scanned = now
+        return changes._replace(is_complete=True)
 
     def _scan_to_read(self, *, wait: bool) -> Changes:
         """Compare files with the index without ever changing memory."""

@@ -16,7 +16,7 @@ _KEPT: WeakKeyDictionary[Workspace, dict[str, tuple[object, Any]]] = WeakKeyDict
 
 def derived(workspace: Workspace, name: str, compute: Callable[[], T]) -> T:
     """The value of this name; computed again once a file of memory or the journal changed."""
-    workspace.sync()
+    workspace.home.ensure("read")
     state = (workspace.index.note("changed_ns"), workspace.home.journal.stamp())
     kept = _KEPT.setdefault(workspace, {})
     if name not in kept or kept[name][0] != state:

@@ -134,11 +134,21 @@ def _endpoint(view: View, check: Callable[[Visit], None] | None = None) -> Calla
             if check:
                 check(visit)
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(site.worker, view, visit)
+            return await loop.run_in_executor(site.worker, view if check else _reading(view), visit)
         except LokiMemoryError as error:
             return error_page(visit, error)
 
     return endpoint
+
+
+def _reading(view: View) -> View:
+    """A view that answers from one look at the files, however many parts of the page ask."""
+
+    def looking_once(visit: Visit) -> Response:
+        with visit.workspace.home.one_look():
+            return view(visit)
+
+    return looking_once
 
 
 async def _form(request: Request) -> dict[str, str]:
