@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import jsonschema
 import pytest
+from conftest import LATE, put_into_git
 from ui_client import Browser, browser
 
 from loki_memory import Workspace
@@ -66,6 +67,19 @@ def test_the_graph_lists_neighbours_without_a_script(visitor: Browser) -> None:
     text = visitor.html("/graph?around=sem-001")
     assert "derived from →" in text
     assert 'href="/graph?around=' in text
+
+
+def test_the_map_shows_memory_as_it_was_at_each_commit(example: Path) -> None:
+    put_into_git(example)
+    with Workspace.open(example, origin="owner") as ws, browser(ws) as visitor:
+        first, *_, last = visitor.json("/graph.json?all=1")["moments"]
+        late = Path(LATE).stem
+        for moment, is_there in ((first, False), (last, True)):
+            shown = visitor.json(f"/graph.json?all=1&at={moment['commit']}")
+            assert (late in {node["id"] for node in shown["map"]["nodes"]}) is is_there
+        assert 'rel="prev"' in visitor.html("/graph?all=1")
+        assert first["subject"] in visitor.html(f"/graph?all=1&at={first['commit']}")
+        assert visitor.client.get("/graph?all=1&at=nothing").status_code == 404
 
 
 def test_an_unknown_node_is_not_found(visitor: Browser) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from loki_memory.git_repository import Commit
     from loki_memory.history.belief_diff import Shift
     from loki_memory.history.bisect import BisectTurn
     from loki_memory.history.blame import Blame, BlameStep
@@ -183,6 +184,16 @@ class History(Generic[W]):
         from loki_memory.history.blame import log
 
         return log(self._workspace, memory_id and self._workspace.resolve(memory_id), limit)
+
+    def commits(self, limit: int | None = None) -> list[Commit]:
+        """List the commits that changed memory, newest first, without what they changed.
+
+        >>> [commit.subject for commit in ws.history.commits()]  # doctest: +SKIP
+        """
+        from loki_memory.git_repository import repository
+        from loki_memory.history.blame import MEMORY
+
+        return repository(self._workspace.home).commits(None, MEMORY)[:limit]
 
     def bisect(
         self,

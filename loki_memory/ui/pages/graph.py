@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import Response
 
+from loki_memory.errors import NoHistory
 from loki_memory.ui.derived import derived
 from loki_memory.ui.page import Visit, page, render
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _FURTHEST = 2  # links from the middle of a neighbourhood
 _LISTED = 30  # nodes to begin with
+_COMMITS = 100  # that the slider reaches back
 
 
 class Neighbour(NamedTuple):
@@ -26,6 +28,14 @@ class Neighbour(NamedTuple):
     status: str
     relation: str  # words for the link
     is_outgoing: bool  # whether the middle states it
+
+
+class MapMoment(NamedTuple):
+    """A commit whose memory the map can show."""
+
+    commit: str
+    at: str
+    subject: str
 
 
 class GraphPage(NamedTuple):
@@ -41,6 +51,8 @@ class GraphPage(NamedTuple):
     neighbours: list[Neighbour]
     further: list[MapNode]  # nodes that are two links away
     entries: list[MapNode]  # the best linked nodes, to begin with
+    at: str = ""  # the commit that is shown; empty: memory as it is now
+    moments: tuple[MapMoment, ...] = ()  # the commits that changed memory, oldest first
 
 
 class GraphOptions(NamedTuple):
@@ -51,6 +63,7 @@ class GraphOptions(NamedTuple):
     layout: Layout = "links"
     is_whole: bool = False
     with_episodes: bool = False
+    at: str = ""
 
 
 def graph_page(workspace: Workspace, asked: GraphOptions) -> GraphPage:
@@ -64,6 +77,8 @@ def graph_page(workspace: Workspace, asked: GraphOptions) -> GraphPage:
         neighbours=[],
         further=[],
         entries=best[:_LISTED],
+        at=asked.at,
+        moments=_moments(workspace) if asked.is_whole else (),
     )
 
 
@@ -71,9 +86,21 @@ def _whole(workspace: Workspace, asked: GraphOptions) -> MemoryMap:
     layout, episodes = asked.layout, asked.with_episodes
     return derived(
         workspace,
-        f"map {layout} {episodes}",
-        lambda: workspace.browse.memory_map(layout, with_episodes=episodes),
+        f"map {layout} {episodes} {asked.at}",
+        lambda: _at(workspace, asked.at).browse.memory_map(layout, with_episodes=episodes),
     )
+
+
+def _at(workspace: Workspace, commit: str) -> Workspace:
+    return workspace.history.as_of(commit) if commit else workspace
+
+
+def _moments(workspace: Workspace) -> tuple[MapMoment, ...]:
+    try:
+        commits = workspace.history.commits(_COMMITS)
+    except NoHistory:
+        return ()
+    return tuple(MapMoment(commit.id, commit.at, commit.subject) for commit in reversed(commits))
 
 
 def _neighbourhood(workspace: Workspace, asked: GraphOptions) -> GraphPage:
@@ -106,6 +133,7 @@ def graph(visit: Visit) -> Response:
         layout="meaning" if visit.query("layout") == "meaning" else "links",
         is_whole=bool(visit.query("all")),
         with_episodes=bool(visit.query("episodes")),
+        at=visit.query("at") if visit.query("all") else "",
     )
     return render(visit, "graph.html", graph_page(visit.workspace, asked))
 

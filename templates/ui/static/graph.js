@@ -11,7 +11,7 @@ const colour = (name) => style.getPropertyValue(name).trim();
 
 const address = new URL(location.href);
 address.pathname += ".json";
-const { map } = await (await fetch(address)).json();
+const { map, moments } = await (await fetch(address)).json();
 
 const scale = Math.min(1, Math.sqrt(300 / map.nodes.length)); // many nodes are drawn smaller
 const graph = new graphology.MultiDirectedGraph();
@@ -111,6 +111,25 @@ function element(name, properties, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);
   return made;
+}
+
+// -- the slider over commits ----------------------------------------------------------------------
+
+const slider = document.querySelector("[data-moments] input");
+if (slider) {
+  const words = document.querySelector("[data-moments] output");
+  slider.hidden = false;
+  slider.addEventListener("input", () => {
+    const moment = moments[slider.valueAsNumber];
+    words.textContent = moment ? `${moment.at.slice(0, 10)} ${moment.subject.slice(0, 100)}` : "as it is now";
+  });
+  slider.addEventListener("change", () => {
+    const target = new URL(location.href);
+    const moment = moments[slider.valueAsNumber];
+    if (moment) target.searchParams.set("at", moment.commit);
+    else target.searchParams.delete("at");
+    location.assign(target);
+  });
 }
 
 window.lokiGraph = drawing; // for tests that pan and zoom
