@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 Fresh = Literal["shown", "folders", "read", "current", "files", "edits", "views"]
 T = TypeVar("T")
 
+_READING = ("folders", "read", "current")  # levels that change no memory
+
 # A process that asks again and again compares every file this often, and in between folders and
 # the files that it is about to show. An edit in place of a file that is not shown has to wait.
 _FULL_SCAN_SECONDS = 2.0
@@ -94,11 +96,11 @@ class Upkeep:
         with self._lock:
             if level == "shown":
                 return check(self._home.layout, self._home.index, paths, time.time_ns())
-            if level in {"folders", "read"} and self._looks_once:
-                return self._look_once(full=level == "read")
+            if level in _READING and self._looks_once:
+                return self._look_once(level)
             if level == "folders":
                 return self._scan_sometimes()
-            if level in {"read", "current"}:
+            if level in _READING:
                 return self._scan_to_read(wait=level == "current")
             self._heal()
             changes = self._sync(full=True, progress=progress)
@@ -122,23 +124,26 @@ class Upkeep:
         finally:
             self._looks_once = False
 
-    def _look_once(self, *, full: bool) -> Changes:
-        if self._looked is None or (full and not self._looked.is_complete):
-            found = self._scan_everything() if full else self._scan_sometimes()
-            self._looked = Changes([], [], [], found.stale, found.is_complete)
-            return found
-        return self._looked
+    def _look_once(self, level: Fresh) -> Changes:
+        looked = self._looked
+        is_current = looked is not None and looked.is_complete and not looked.stale
+        if looked is not None and (is_current or level == "folders"):
+            return looked
+        is_light = level == "folders"
+        found = self._scan_sometimes() if is_light else self._scan_all(wait=level == "current")
+        self._looked = Changes([], [], [], found.stale, found.is_complete)
+        return found
 
     def _scan_sometimes(self) -> Changes:
         if time.monotonic() - self._scanned >= _FULL_SCAN_SECONDS:
-            return self._scan_everything()
+            return self._scan_all(wait=False)
         if transaction.waiting(self._home.layout):
             return self._scan_to_read(wait=False)
         return self._with_notice(self._sync(full=False, wait=False, folders_only=True))
 
-    def _scan_everything(self) -> Changes:
+    def _scan_all(self, *, wait: bool) -> Changes:
         now = time.monotonic()
-        changes = self._scan_to_read(wait=False)
+        changes = self._scan_to_read(wait=wait)
         self._scanned = now
         return changes._replace(is_complete=True)
 
