@@ -59,8 +59,6 @@ class Fresh(NamedTuple):
 class Store:
     """The memory files of one workspace."""
 
-    is_on_disk = True  # another process would read the same
-
     def __init__(self, layout: Layout, lock_seconds: float = 10) -> None:
         self.layout = layout
         self.lock_seconds = lock_seconds

@@ -21,8 +21,6 @@ from loki_memory.sync.changes import ScanResult
 class Tree(Store):
     """Record files by path, read from memory; views are read from the layout's folder."""
 
-    is_on_disk = False
-
     def __init__(self, layout: Layout, files: Mapping[str, bytes]) -> None:
         super().__init__(layout)
         self._files = files
