@@ -149,7 +149,6 @@ def edited_views(store: Store, *, days: bool = True, but: Collection[str] = ()) 
     `days` includes the learnings of each day: there may be hundreds, and a write that is no
     learning leaves them to the next sync.
     """
-    store.take_over_earlier_version()
     stamps = _view_stamps(store.layout, days=days)
     if stamps and not store.rendered:
         store.rendered.update(state(store).stamps)
