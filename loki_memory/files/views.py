@@ -93,9 +93,9 @@ class Takeover(NamedTuple):
     told: list[Problem]
 
 
-def view_paths(layout: Layout, *, days: bool = True) -> list[str]:
-    """The views that exist, in a stable order; those of single days only with `days`."""
-    return list(_view_stamps(layout, days=days))
+def view_paths(layout: Layout) -> list[str]:
+    """The views that exist, in a stable order."""
+    return list(_view_stamps(layout, days=True))
 
 
 def _view_stamps(layout: Layout, *, days: bool) -> dict[str, list[int]]:
