@@ -17,11 +17,11 @@ from loki_memory import Fact, Workspace
 from loki_memory.errors import EverythingVanished
 from loki_memory.files import codec
 from loki_memory.files.scan import UNSETTLED, scan, settled
+from loki_memory.history.as_of import follow
 from loki_memory.home import Home
 from loki_memory.index.index import Index
 from loki_memory.models import parse
 from loki_memory.sync import rebuild
-from loki_memory.sync.git_tree import follow
 
 LONG_AGO = 1_700_000_000_000_000_000
 
