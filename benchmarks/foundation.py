@@ -471,15 +471,9 @@ def read_all(files: Sequence[str]) -> int:
 
 
 def _peak() -> int:
-    """Bytes; helpers that have ended count with the largest of them.
-
-    Linux lets a new process begin with the peak of the one that started it.
-    """
+    """Bytes; Linux lets a new process begin with the peak of the one that started it."""
     unit = 1 if sys.platform == "darwin" else 1024
-    return unit * sum(
-        resource.getrusage(who).ru_maxrss
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 # -- durable writes --------------------------------------------------------------------------------

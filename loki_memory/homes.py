@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from loki_memory.errors import Ambiguous, NotFound
 from loki_memory.home import Fresh, Home, parsed, user_home
+from loki_memory.index.index import ListFilter
 
 if TYPE_CHECKING:
     from loki_memory.config import Config
@@ -107,10 +108,11 @@ class Homes:
         scope: str | None = None,
     ) -> list[Memory]:
         """Memories of every home, newest first: live ones, or those with a status."""
+        wanted = ListFilter(kind, status, since, scope)
         return [
             home.as_its_own(parsed(found, body))
             for home in self.fresh()
-            for found, body in home.answer(partial(home.bodies, kind, status, since, scope))
+            for found, body in home.answer(partial(home.bodies, wanted))
         ]
 
     def summaries(
@@ -121,10 +123,9 @@ class Homes:
         scope: str | None = None,
     ) -> list[Summary]:
         """The same memories, one line each, without reading the records."""
+        wanted = ListFilter(kind, status, since, scope)
         return [
-            summary
-            for home in self.fresh()
-            for summary in home.answer(partial(home.lines, kind, status, since, scope))
+            summary for home in self.fresh() for summary in home.answer(partial(home.lines, wanted))
         ]
 
     def up_to_date(self, memory_id: str) -> Home:

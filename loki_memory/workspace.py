@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from loki_memory import faces
 from loki_memory.browse import check_filters
+from loki_memory.errors import StoreFailed
 from loki_memory.home import Home
 from loki_memory.home.place import found_layout, new_layout
 from loki_memory.homes import OpenWorkspace
@@ -338,9 +339,14 @@ class Workspace(OpenWorkspace):
 
         It goes to the journal of this machine, and into the next episode that is recorded.
         """
-        from loki_memory.browse.usage import feedback
-
-        return feedback(self, self.resolve(memory_id), helpful, episode)
+        memory_id = self.resolve(memory_id)
+        home, _ = self.homes.find(memory_id)
+        if episode is not None:
+            self.homes.find(episode)
+        now = self.now()
+        if not home.journal.feedback(memory_id, helpful, episode=episode, session=None, now=now):
+            raise StoreFailed(home.layout.local, "the journal cannot be written")
+        return memory_id
 
     def status(self) -> Status:
         """Check if all is well, and if not, what to do next."""

@@ -62,7 +62,7 @@ def test_every_live_memory_is_in_one_topic(todo: Workspace) -> None:
     assert found.total_memories == len(todo.browse.summaries())
     assert found.total_memories == sum(sum(topic.kinds.values()) for topic in found.topics)
     bodies = todo.index.bodies()
-    assert found.total_tokens == sum(-(-len(body.encode()) // 4) for _, _, body in bodies)
+    assert found.total_tokens == sum(-(-len(body.encode()) // 4) for _, body in bodies)
 
 
 def test_a_topic_tree_counts_what_is_below_its_top(ws: Workspace) -> None:

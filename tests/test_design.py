@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "resources",
         "sync",
     },
-    "homes": {"errors", "files", "home", "models"},
+    "homes": {"errors", "files", "home", "index", "models"},
     "recall": {"embedding", "errors", "files", "home", "index", "integrity", "journal", "models"},
     "injection": {"errors", "files", "home", "index", "integrity", "journal", "models", "recall"},
     "team": {
@@ -239,7 +239,7 @@ FOR_TYPES: dict[str, set[str]] = {
     },
     "consolidation": {"config"},
     "daemon": {"consolidation", "ingest"},
-    "homes": {"config", "index", "sync"},
+    "homes": {"config", "sync"},
     "hooks": {"ingest"},
     "mcp": {"browse", "history", "injection", "recall"},
     "ui": {"browse", "economics", "files", "integrity", "interop", "recall"},
@@ -574,7 +574,7 @@ def test_scikit_learn_is_imported_where_it_works_and_only_when_it_does() -> None
         if name.split(".")[0] in {"scipy", "sklearn"}
     }
     assert found == {
-        ("loki_memory.browse.meaning", False),
+        ("loki_memory.browse.layout", False),
         ("loki_memory.consolidation.clustering", False),
     }
 

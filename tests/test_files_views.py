@@ -332,32 +332,6 @@ def test_a_deleted_cache_loses_no_edit_of_a_view(ws: Workspace) -> None:
     assert "edited" in (record.get("category"), record.get("conflicts", [{}])[0].get("category"))
 
 
-def _as_earlier_version(ws: Workspace) -> None:
-    """Put derived files where an earlier version kept them."""
-    ws.close()
-    shutil.move(view_bases(ws.layout), ws.layout.memory / ".views")
-    shutil.rmtree(ws.layout.cache)
-    (ws.layout.memory / ".views/.tmp-1-1").write_text("litter", encoding="utf-8")
-    (ws.layout.memory / ".lock").touch()
-
-
-def test_a_workspace_of_an_earlier_version_is_taken_over_with_its_edits(ws: Workspace) -> None:
-    edited, changed = ws.remember("A"), ws.remember("B")
-    ws.sync()
-    _as_earlier_version(ws)
-    edit(ws, FACTS, category="edited")
-    path = ws.browse.where(changed.id)
-    document = {**json.loads(path.read_bytes()), "category": "by hand"}
-    path.write_text(json.dumps(document), encoding="utf-8")
-    ws.sync()
-    records = {name: record_of(ws, name) for name in (edited.id, changed.id)}
-    assert sorted(record["category"] for record in records.values()) == ["by hand", "edited"]
-    assert not any("conflicts" in record for record in records.values())
-    assert not [path for path in ws.layout.memory.rglob("*") if path.name.startswith(".")]
-    assert not list(ws.layout.cache.rglob(".tmp-*"))
-    assert ws.care.problems() == []
-
-
 # -- shapes --------------------------------------------------------------------------------------
 
 

@@ -17,11 +17,11 @@ from loki_memory import Fact, Workspace
 from loki_memory.errors import EverythingVanished
 from loki_memory.files import codec
 from loki_memory.files.scan import UNSETTLED, scan, settled
+from loki_memory.history.as_of import follow
 from loki_memory.home import Home
 from loki_memory.index.index import Index
 from loki_memory.models import parse
 from loki_memory.sync import rebuild
-from loki_memory.sync.git_tree import follow
 
 LONG_AGO = 1_700_000_000_000_000_000
 
@@ -140,10 +140,7 @@ def test_edges_that_come_go_and_weigh_otherwise_are_those_of_the_file(ws: Worksp
         assert_like_rebuilt(ws)
 
 
-def test_many_files_are_read_with_help_and_known_ones_left_alone(
-    ws: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("loki_memory.sync.parse_files._MANY", 2)
+def test_changed_files_are_read_and_known_ones_left_alone(ws: Workspace) -> None:
     known = [write(ws, f"known-{number}", statement=f"Known {number}") for number in range(5)]
     ws.sync()
     for path in known:
@@ -156,10 +153,7 @@ def test_many_files_are_read_with_help_and_known_ones_left_alone(
     assert_like_rebuilt(ws)
 
 
-def test_many_files_that_lie_in_no_folder_are_read_from_where_they_are(
-    ws: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("loki_memory.sync.parse_files._MANY", 2)
+def test_files_that_lie_in_no_folder_are_read_from_where_they_are(ws: Workspace) -> None:
     paths = [write(ws, f"{number}", statement=f"Now {number}") for number in range(3)]
     ws.sync()
     then = {

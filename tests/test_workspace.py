@@ -1321,7 +1321,7 @@ def test_flushing_and_closing_leave_index_and_views_right(ws: Workspace, project
     stated = {fact["statement"] for fact in view["facts"]}
     assert stated == {"Deploys happen on Fridays", "Deploys are announced"}
     later = Workspace.open(project)
-    assert [len(home.index.summaries(None, None, None, None)) for home in later.homes] == [2, 1]
+    assert [len(home.index.summaries()) for home in later.homes] == [2, 1]
 
 
 def test_a_flush_that_fails_is_a_notice(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

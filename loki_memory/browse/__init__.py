@@ -189,6 +189,7 @@ class Browse:
     def traverse(self, memory_id: str, way: str) -> list[Summary]:
         """From a memory to its `children`, `subtree`, `parent` or `associations` (links)."""
         from loki_memory.browse.topics import beside
+        from loki_memory.index.index import ListFilter
 
         if way not in WAYS:
             raise InvalidRecord(f"{way!r} is not a way", advice=f"Use one of: {', '.join(WAYS)}.")
@@ -196,7 +197,7 @@ class Browse:
         home = self._workspace.homes.up_to_date(memory_id)
         found = self.subtree(memory_id) if way == "subtree" else beside(home.index, memory_id, way)
         wanted = set(found)
-        return [line for line in home.lines(None, "all", None, None) if line.id in wanted]
+        return [line for line in home.lines(ListFilter(status="all")) if line.id in wanted]
 
     def edges(self, memory_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """(relation, id) pairs that leave a memory, and that arrive at it."""
@@ -313,9 +314,11 @@ class Browse:
 
     def opened(self, memory_id: str, session: str | None = None) -> bool:
         """Note that all of a memory was read: that is a use. False if it cannot be noted."""
-        from loki_memory.browse.usage import note_opened
+        from loki_memory.index.queries import tokens_of
 
-        return note_opened(self._workspace, memory_id, session)
+        home, _ = self._workspace.homes.find(memory_id)
+        tokens, now = tokens_of(home.index, memory_id), self._workspace.now()
+        return home.journal.opened(memory_id, tokens, session=session, now=now)
 
     def uses(self, memory_id: str) -> Uses:
         """Count how often a memory was opened or found helpful on this machine, and when last."""

@@ -18,6 +18,7 @@ from loki_memory.consolidation.lint import is_unfounded, vacuous
 from loki_memory.consolidation.merge import repeated_statements
 from loki_memory.consolidation.reconcile import reconcile
 from loki_memory.consolidation.snapshot import Snapshot
+from loki_memory.index.index import ListFilter
 from loki_memory.integrity.citations import content, passage_of
 from loki_memory.models import Belief, Episode, Fact, Learning, Memory, Pattern, Skill
 from loki_memory.models.confidence import cited, is_produced
@@ -95,7 +96,7 @@ def audit(workspace: OpenWorkspace, root: Path | None, *, repeats: int = 0) -> A
 
     home = workspace.home
     home.ensure("read")
-    found = home.answer(partial(home.bodies, None, None, None, None))
+    found = home.answer(partial(home.bodies, ListFilter()))
     memories = [parsed(kind, body) for kind, body in found]
     episodes = [memory for memory in memories if isinstance(memory, Episode)]
     store = AuditedStore(

@@ -194,6 +194,6 @@ def _by_meaning(
     workspace: OpenWorkspace, rows: Sequence[MapRow], nodes: Mapping[str, MapRow]
 ) -> dict[str, Point]:
     """Positions of memories by their vectors; topics and files have none and are left out."""
-    from loki_memory.browse.meaning import positions
+    from loki_memory.browse.layout import positions
 
     return {name: point for name, point in positions(workspace.home, rows).items() if name in nodes}

@@ -15,6 +15,7 @@ from loki_memory.files.redaction import redact
 from loki_memory.history.purge_history import files_from
 from loki_memory.home import parsed
 from loki_memory.index import queries
+from loki_memory.index.index import ListFilter
 from loki_memory.ingest.staging import Watermarks
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _at_paths(home: Home, paths: set[str]) -> Iterator[str]:
 
 
 def _said_by(home: Home, source: str, sessions: set[str]) -> Iterator[str]:
-    for kind, body in home.bodies(None, "all", None, None):
+    for kind, body in home.bodies(ListFilter(status="all")):
         record = json.loads(body)
         authors = {str(record.get(name) or "").lower() for name in _AUTHORS}
         told_in = {str(record.get(name) or "") for name in _SESSIONS}

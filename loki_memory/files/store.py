@@ -25,7 +25,7 @@ from loki_memory.errors import (
     RejectedValue,
     StoreFailed,
 )
-from loki_memory.files import disk, earlier_version, transaction, workspace_trust
+from loki_memory.files import disk, transaction, workspace_trust
 from loki_memory.files.codec import decode, encode_checked
 from loki_memory.files.etag import etag
 from loki_memory.files.layout import PRIVATE, Layout, place
@@ -58,8 +58,6 @@ class Fresh(NamedTuple):
 
 class Store:
     """The memory files of one workspace."""
-
-    is_on_disk = True  # another process would read the same
 
     def __init__(self, layout: Layout, lock_seconds: float = 10) -> None:
         self.layout = layout
@@ -131,19 +129,9 @@ class Store:
             with locked_folder(self.layout.memory, wait, else_file=self.layout.cache / "lock"):
                 workspace_trust.note_undecided(self.layout)
                 transaction.heal(self.layout)
-                earlier_version.take_over(self.layout)
                 change = Change(self)
                 yield change
                 change.commit()
-
-    def take_over_earlier_version(self) -> None:
-        """Move the files of an earlier version to their present places, if there are any.
-
-        A workspace that cannot be written is read as it is.
-        """
-        if earlier_version.is_there(self.layout):
-            with suppress(StoreFailed), self.change():
-                pass
 
     def write(self, record: Memory, path: str = "", if_match: str | None = None) -> Memory:
         """Write one record and return it as it was stored."""

@@ -93,9 +93,9 @@ class Takeover(NamedTuple):
     told: list[Problem]
 
 
-def view_paths(layout: Layout, *, days: bool = True) -> list[str]:
-    """The views that exist, in a stable order; those of single days only with `days`."""
-    return list(_view_stamps(layout, days=days))
+def view_paths(layout: Layout) -> list[str]:
+    """The views that exist, in a stable order."""
+    return list(_view_stamps(layout, days=True))
 
 
 def _view_stamps(layout: Layout, *, days: bool) -> dict[str, list[int]]:
@@ -149,7 +149,6 @@ def edited_views(store: Store, *, days: bool = True, but: Collection[str] = ()) 
     `days` includes the learnings of each day: there may be hundreds, and a write that is no
     learning leaves them to the next sync.
     """
-    store.take_over_earlier_version()
     stamps = _view_stamps(store.layout, days=days)
     if stamps and not store.rendered:
         store.rendered.update(state(store).stamps)

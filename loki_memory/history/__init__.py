@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from loki_memory.history.field_changes import FieldChange
     from loki_memory.history.inline_commit import Committed
     from loki_memory.history.patch import FilePatch
-    from loki_memory.history.purge_history import PurgedHistory
     from loki_memory.history.resolve import Resolved
     from loki_memory.history.revert import Reverted
     from loki_memory.history.review_result import Review
@@ -64,30 +63,6 @@ class History(Generic[W]):
         if self._workspace.config.text("git.mode") == "inline":
             return inline_pull.pull(self._workspace, remote)
         return branch_mode.pull(self._workspace, remote or "origin")
-
-    def purge(self, wanted: Sequence[bytes], paths: Sequence[str] = ()) -> PurgedHistory:
-        """Take spellings of a text out of memory's own branch, and tell where else they stand."""
-        from loki_memory.history.purge_history import purge_history
-
-        return purge_history(self._workspace.home, wanted, paths)
-
-    def files_from(self, source: str) -> list[str]:
-        """The memory files that a commit, or all commits of an author, wrote."""
-        from loki_memory.history.purge_history import files_from
-
-        return files_from(self._workspace.home, source)
-
-    def refused_by_pull(self) -> list[str]:
-        """List uncommitted memory files over which `git pull` would not go, without the network."""
-        from loki_memory.history.refusals import would_be_refused
-
-        return would_be_refused(self._workspace.layout.root)
-
-    def is_set_aside(self) -> bool:
-        """Check if memory waits to be merged back after a pull that was killed."""
-        from loki_memory.history.set_aside import waiting
-
-        return waiting(self._workspace.layout.local)
 
     def push(self, remote: str = "origin") -> Exchanged:
         """Share memory with others, after merging theirs; where it has a branch of its own.
@@ -264,12 +239,6 @@ class History(Generic[W]):
         from loki_memory.history.worktree_rescue import bring_back
 
         return bring_back(self._workspace)
-
-    def unreviewed_count(self) -> int:
-        """Count the memories that nobody here answers for: they are not told unasked."""
-        from loki_memory.integrity.unreviewed import known_unreviewed
-
-        return len(known_unreviewed(self._workspace.home))
 
     def is_unreviewed(self, memory_id: str) -> bool:
         """Check if nobody here answers for what a record says, so that it is not told unasked."""

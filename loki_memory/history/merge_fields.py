@@ -257,14 +257,14 @@ def union(sides: Sides) -> list[Any]:
     return kept + [added[text] for text in sorted(added)]
 
 
-def nested(rules: Mapping[str, Rule], default: Rule = stated) -> Rule:
+def nested(rules: Mapping[str, Rule]) -> Rule:
     """A rule for an object whose fields have rules of their own."""
 
     def rule(versions: Versions, name: str) -> Any:
         value = versions.sides(name).settled()
         if value is not CONTESTED:
             return value
-        return merged(versions.inside(name), rules, default)
+        return merged(versions.inside(name), rules, stated)
 
     return rule
 

@@ -229,7 +229,7 @@ def here(repo: Repository, workspace: OpenWorkspace) -> MemoryTree:
 def _edition(repo: Repository, rev: str) -> MemoryTree:
     """Memory as of a revision, by default HEAD; empty before the first commit."""
     if not rev and repo.tip() is None:
-        return of_nothing("nothing")
+        return of_nothing()
     rev = rev or "HEAD"
     commit = repo.commit_of(rev)
     return of_commit(repo, commit, _label(rev, commit))
@@ -242,7 +242,7 @@ def _label(rev: str, commit: str) -> str:
 def _parent(repo: Repository, rev: str) -> MemoryTree:
     commit = repo.commit_of(rev or "HEAD")
     first = repo.resolve(f"{commit}^1")
-    return of_commit(repo, first, first[:_SHORT]) if first else of_nothing("nothing")
+    return of_commit(repo, first, first[:_SHORT]) if first else of_nothing()
 
 
 def _base(repo: Repository, old: str, new: str) -> MemoryTree:

@@ -173,9 +173,9 @@ def of_folder(layout: Layout) -> MemoryTree:
     return MemoryTree("the memory folder", dict.fromkeys(public, ""), _reader(layout))
 
 
-def of_nothing(label: str) -> MemoryTree:
+def of_nothing() -> MemoryTree:
     """Empty memory, as before the first commit."""
-    return MemoryTree(label, {}, lambda _: iter(()))
+    return MemoryTree("nothing", {}, lambda _: iter(()))
 
 
 def _reader(layout: Layout) -> Callable[[Iterable[str]], Contents]:

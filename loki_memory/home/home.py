@@ -14,7 +14,7 @@ from loki_memory.files.layout import Layout, git_home, may_be_tracked, view_kind
 from loki_memory.home import lookup
 from loki_memory.home.place import confirmed_settings, settings_of, user_home, user_layout
 from loki_memory.home.upkeep import Fresh, Upkeep
-from loki_memory.index.index import Index, Summary
+from loki_memory.index.index import Index, ListFilter, Summary
 from loki_memory.sync import Changes, Progress
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write records pay for it
@@ -309,23 +309,20 @@ class Home:
         """The file of a memory, if the index or the id itself leads there; None if a scan must."""
         return lookup.place_of(self, memory_id)
 
-    def lines(
-        self, kind: str | None, status: str | None, since: str | None, scope: str | None
-    ) -> list[Summary]:
+    def lines(self, wanted: ListFilter) -> list[Summary]:
         """Memories of this folder, one line each."""
-        if not self.has_scope(scope):
+        if not self.is_user:
+            return self.index.summaries(wanted)
+        if not self.has_scope(wanted.scope):
             return []
-        found = self.index.summaries(kind, status, since, None if self.is_user else scope)
-        return [line._replace(scope="user") for line in found] if self.is_user else found
+        found = self.index.summaries(wanted._replace(scope=None))
+        return [line._replace(scope="user") for line in found]
 
-    def bodies(
-        self, kind: str | None, status: str | None, since: str | None, scope: str | None
-    ) -> list[tuple[str, str]]:
+    def bodies(self, wanted: ListFilter) -> list[tuple[str, str]]:
         """The same as (kind, JSON)."""
-        if not self.has_scope(scope):
+        if not self.has_scope(wanted.scope):
             return []
-        found = self.index.bodies(kind, status, since, None if self.is_user else scope)
-        return [(kind_, body) for _, kind_, body in found]
+        return self.index.bodies(wanted._replace(scope=None) if self.is_user else wanted)
 
     def has_scope(self, scope: str | None) -> bool:
         """Check if memories of a scope can be here."""

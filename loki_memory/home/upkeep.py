@@ -231,7 +231,7 @@ class Upkeep:
             self._written.difference_update(taken)
             self._views_are_due = True
             now = time.time_ns()
-            return self._guarded(lambda: take_in(home.layout, home.index, taken, now, store=store))
+            return self._guarded(lambda: take_in(home.layout, home.index, taken, now, store))
 
     def flush(self, *, wait: bool = True) -> None:
         """Bring index and views up to date, if this process wrote anything since they were.

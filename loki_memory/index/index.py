@@ -47,6 +47,15 @@ _ALL_THAT_IT_SAYS = (
 )
 
 
+class ListFilter(NamedTuple):
+    """The memories of a listing: live ones, or those with a status; `all` stands for every one."""
+
+    kind: str | None = None
+    status: str | None = None
+    since: str | None = None
+    scope: str | None = None
+
+
 class Summary(NamedTuple):
     """One memory in a listing."""
 
@@ -238,29 +247,17 @@ class Index:
         )
         return [row[0] for row in found]
 
-    def summaries(
-        self,
-        kind: str | None = None,
-        status: str | None = None,
-        since: str | None = None,
-        scope: str | None = None,
-    ) -> list[Summary]:
-        """Memories, newest first. Without a status, those that are live; `all` shows every one."""
-        sql, values = _filtered(kind, status, since, scope)
+    def summaries(self, wanted: ListFilter = ListFilter()) -> list[Summary]:  # noqa: B008 - a value
+        """Memories, newest first."""
+        sql, values = _filtered(*wanted)
         columns = ", ".join(Summary._fields)
         rows = self.ask(f"SELECT {columns} {sql} ORDER BY at DESC, id", *values)
         return [Summary(*row) for row in rows]
 
-    def bodies(
-        self,
-        kind: str | None = None,
-        status: str | None = None,
-        since: str | None = None,
-        scope: str | None = None,
-    ) -> Iterator[tuple[str, str, str]]:
-        """(path, kind, JSON) of the same memories in the same order."""
-        sql, values = _filtered(kind, status, since, scope)
-        yield from self.ask(f"SELECT path, kind, body {sql} ORDER BY at DESC, id", *values)
+    def bodies(self, wanted: ListFilter = ListFilter()) -> list[tuple[str, str]]:  # noqa: B008 - a value
+        """(kind, JSON) of the same memories in the same order."""
+        sql, values = _filtered(*wanted)
+        return self.ask(f"SELECT kind, body {sql} ORDER BY at DESC, id", *values)
 
     def counts(self) -> dict[str, int]:
         """Count the memories of each kind."""

@@ -6,16 +6,16 @@ Codex reads in projects that its user trusts. Skill and AGENTS.md belong to the 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import LokiMemoryError
 from loki_memory.install import codex_config, settings
 from loki_memory.install.agents_md import with_lesson, without_lesson
 from loki_memory.install.claude_code import skill_files
-from loki_memory.install.codex_trust import HookPlace, untrusted
 from loki_memory.install.edits import (
     Edit,
     InstallOptions,
@@ -150,3 +150,40 @@ def _file(site: Site, name: str) -> Path:
     if site.user:
         return site.in_home(name, "CODEX_HOME", ".codex")
     return site.in_project(f".codex/{name}")
+
+
+# -- hooks that the user has not trusted -----------------------------------------------------------
+
+
+class HookPlace(NamedTuple):
+    """The place of a hook as Codex counts: event, group, and handler in the group."""
+
+    event: str
+    group: int
+    handler: int
+
+    def key(self) -> str:
+        event = re.sub(r"(?<!^)(?=[A-Z])", "_", self.event).lower()
+        return f"{event}:{self.group}:{self.handler}"
+
+
+def untrusted(site: Site, hooks: Path, config: Path) -> list[HookPlace]:
+    """Find the hooks of ours in a file that the user's configuration does not name as trusted.
+
+    Codex notes what was trusted by the place of a hook, with a hash of what it runs:
+    `[hooks.state."/home/ana/.codex/hooks.json:session_start:0:0"]`. We look only for the place: the
+    hash is Codex's own affair, and to write it would be to trust ourselves.
+    """
+    trusted = set(_trusted(site.text(config) or "", config, hooks))
+    ours = (HookPlace(*place) for place in settings.our_hooks(site.text(hooks), hooks))
+    return [place for place in ours if place.key() not in trusted]
+
+
+def _trusted(text: str, config: Path, hooks: Path) -> Iterator[str]:
+    """Yield the keys of trusted hooks in a file, without its path."""
+    state = codex_config.parsed(text, config).get("hooks", {})
+    state = state.get("state", {}) if isinstance(state, dict) else {}
+    for name in state if isinstance(state, dict) else ():
+        path, *place = name.rsplit(":", 3)
+        if os.path.realpath(path) == str(hooks):  # Codex names a link as it is
+            yield ":".join(place)

@@ -1,4 +1,4 @@
-"""Git's knowledge of the chains and of files that are gone: anchors, branches, deletions."""
+"""Read from git the chain heads that commits anchor, and how memory files came to be gone."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ read them, and ask the write log about contents that have none. A content withou
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,9 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.files import disk
 from loki_memory.files.etag import etag
-from loki_memory.files.git_files import git_folders, moves
+from loki_memory.files.git_files import git_folders, is_shared, moves
 from loki_memory.files.layout import PRIVATE, Layout, chain_path
-from loki_memory.integrity.verdict_file import is_judged, stamp, verdicts_path
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
@@ -157,8 +155,30 @@ def content_of(layout: Layout, path: str) -> bytes | None:
 # -- verdicts in the local zone --------------------------------------------------------------------
 
 
+def is_judged(home: Home) -> bool:
+    """Check if others may have changed memory here: something came from a remote."""
+    return not home.is_user and not home.stands_alone and is_shared(home.layout.root)
+
+
+def verdicts_path(layout: Layout) -> str:
+    """The verdicts of a memory folder: worktrees share a local zone, and have files each."""
+    name = os.path.basename(chain_path(layout)).removesuffix(".jsonl")
+    return f"{layout.local}/reviewed/{name}.json"
+
+
+def stamp(path: str | os.PathLike[str]) -> str:
+    """A value that changes with a file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return "-"
+    return f"{status.st_mtime_ns}:{status.st_size}"
+
+
 def verdicts(layout: Layout) -> Verdicts:
     """The verdicts that were found last; none if there are none, or they cannot be read."""
+    import json  # 3 ms, for the few whose memory came from elsewhere
+
     try:
         with open(verdicts_path(layout), "rb") as file:
             found = json.loads(file.read())
@@ -184,6 +204,8 @@ def is_due(home: Home) -> bool:
 
 def keep(layout: Layout, found: Verdicts, state: str) -> None:
     """Write verdicts down; if that fails, the next look finds them again."""
+    import json
+
     data: dict[str, Any] = found._asdict()
     with suppress(OSError):
         path = verdicts_path(layout)

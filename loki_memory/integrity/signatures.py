@@ -48,8 +48,8 @@ def vouched_before(workspace: Home) -> dict[str, str]:
 
 def _trusted_commit(workspace: Home, repository: Repository) -> str:
     """The last commit whose review counts: of the trusted branch, or without a remote our own."""
+    from loki_memory.integrity.reviewed import is_judged
     from loki_memory.integrity.trusted_branch import trusted_branch
-    from loki_memory.integrity.verdict_file import is_judged
 
     if not is_judged(workspace):
         return repository.tip() or ""

@@ -1,7 +1,6 @@
 """Memories that nobody here answers for: the part of `integrity.reviewed` that hooks read.
 
-The answer stands in the index until memory or a verdict changes, and nothing but that is loaded to
-read it.
+The answer stands in the index until memory or a verdict changes.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from loki_memory.files.layout import chain_path
-from loki_memory.integrity.verdict_file import is_judged, stamp, verdicts_path
+from loki_memory.integrity.reviewed import is_judged, stamp, verdicts, verdicts_path, waiting
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
@@ -36,8 +35,6 @@ def unreviewed(home: Home) -> frozenset[str]:
     )
     known, _, ids = home.index.note(_NOTE).partition("\n")
     if known != state:
-        from loki_memory.integrity.reviewed import verdicts, waiting
-
         ids = " ".join(sorted(row.id for row in waiting(home, verdicts(home.layout))))
         with suppress(sqlite3.OperationalError), home.index.change(wait=False) as revision:
             revision.set_note(_NOTE, f"{state}\n{ids}")

@@ -15,7 +15,6 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resources import ResourceSecurity
 
 from loki_memory.errors import LokiMemoryError, NotFound
-from loki_memory.mcp.app import PAGE, PAGE_TYPE, memory_page
 from loki_memory.mcp.projects import Projects
 from loki_memory.mcp.records import reached
 from loki_memory.models.fence import defused_value, fenced, inert_json
@@ -23,6 +22,8 @@ from loki_memory.models.fence import defused_value, fenced, inert_json
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
+PAGE = "ui://loki-memory/memory.html"
+PAGE_TYPE = "text/html;profile=mcp-app"  # clients show a page of no other type
 _INDEX = 2_000  # tokens
 # `project` is a path, but only the search for the workspace starts there: no file is read by it.
 _SECURITY = ResourceSecurity(exempt_params={"project"})
@@ -52,6 +53,16 @@ def index(workspace: Workspace) -> str:
 def pending(workspace: Workspace) -> str:
     waiting = workspace.list(kind="handoff", status="open")
     return _json({"handoffs": [{"id": handoff.id, **handoff.document()} for handoff in waiting]})
+
+
+def memory_page(workspace: Workspace) -> str:
+    """The shared memory as one HTML file, as `loki-mem export --html` writes it.
+
+    It is an MCP App: clients that show apps render it beside an answer, others never ask for it.
+    """
+    from loki_memory.ui.export_page import export_page
+
+    return export_page(workspace).html.decode()
 
 
 RESOURCES = (

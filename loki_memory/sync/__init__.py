@@ -133,21 +133,18 @@ def take_in(
     index: Index,
     paths: Iterable[str],
     now_ns: int,
-    *,
-    wait: bool = True,
-    store: Store | None = None,
+    store: Store,
 ) -> Changes:
     """Index files that this process has just written or removed, without comparing others.
 
     Changes of other processes are left to the next sync, which finds them: of a folder only the
-    stamps of these files change, and its own mtime does not. Without `wait`, everything is left to
-    it if another process is at work or the index was made elsewhere. `store` knows which views are
-    as they were rendered.
+    stamps of these files change, and its own mtime does not. `store` knows which views are as they
+    were rendered.
     """
     seen = _look_at_files(layout, index, (path for path in paths if kind_of(path)))
     if seen is None:
-        return sync(layout, index, now_ns) if wait else Changes([], [], [], stale=True)
-    how = _Apply(wait, store=store)
+        return sync(layout, index, now_ns)
+    how = _Apply(wait=True, store=store)
     return _apply(layout, index, seen, now_ns, how) if seen.folders else Changes([], [], [])
 
 

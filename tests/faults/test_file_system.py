@@ -25,7 +25,7 @@ from loki_memory import Episode, Fact, Memory, Workspace
 from loki_memory.errors import StoreFailed
 from loki_memory.files import transaction
 from loki_memory.files.codec import encode
-from loki_memory.files.layout import place, view_bases
+from loki_memory.files.layout import place
 from loki_memory.models import parse
 
 DECIDED = "The change is decided"
@@ -287,18 +287,6 @@ def _ask(ws: Workspace, as_user: tuple[str, ...], *expressions: str) -> list[Any
     assert not complaint
     answers: list[Any] = json.loads(out)
     return answers
-
-
-def test_a_read_only_workspace_of_an_earlier_version_is_read(
-    ws: Workspace, as_user: tuple[str, ...], permissions: Chmod
-) -> None:
-    ws.remember("Fact 1")
-    ws.sync()
-    ws.close()
-    shutil.move(view_bases(ws.layout), ws.layout.memory / ".views")
-    for path in [ws.layout.loki, *ws.layout.loki.rglob("*")]:
-        permissions(path, 0o555 if path.is_dir() else 0o444)
-    assert _ask(ws, as_user, TITLES, PROBLEMS) == [["Fact 1"], []]
 
 
 @pytest.mark.parametrize("indexed", [True, False])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loki_memory import Workspace
-from loki_memory.index.passages import pieces
+from loki_memory.index.row import pieces
 
 LONGEST = 160  # words
 MOST = 400  # pieces
