@@ -46,8 +46,10 @@ _EVERYDAY = frozenset(
 _SUPPORT = 0.5  # of the words of an answer: fewer taken from the input tell another story
 
 
-def refusal(text: str, given: str, lint: Lint) -> str:
+def refusal(text: str, given: str, lint: Lint, *, sums_up: bool = False) -> str:
     """Why an answer is not used; empty if it passes every gate.
+
+    What sums up several statements may leave out names and conditions of any one of them.
 
     >>> said = "`gh pr diff --stat` fails: unknown flag. Use `gh pr diff --name-only`."
     >>> refusal("`gh pr diff` has no `--stat`; use `--name-only` instead.", said, lambda text: "")
@@ -57,7 +59,8 @@ def refusal(text: str, given: str, lint: Lint) -> str:
     """
     reasons = (
         *(_form(text, LONGEST), _danger(text), _invention(text, given)),
-        *(_distortion(text, given), objection(text), lint(text)),
+        *("" if sums_up else _distortion(text, given), _digression(text, given)),
+        *(objection(text), lint(text)),
     )
     return next(filter(None, reasons), "")
 
@@ -113,6 +116,10 @@ def _distortion(text: str, given: str) -> str:
         return "names nothing of what it is about"
     if bool(_NEGATES.search(text)) != bool(_NEGATES.search(given)):
         return "may turn around what is said"
+    return ""
+
+
+def _digression(text: str, given: str) -> str:
     words, known = _content(text), _content(given)
     is_supported = not words or len(words & known) >= _SUPPORT * len(words)
     return "" if is_supported else "says what the input does not"

@@ -211,8 +211,10 @@ def _wording(item: _Item, answers: Mapping[str, WordedText], lint: Lint) -> Word
     if entry is None:
         return Wording(refused="the model left it out")
     given = "\n".join(_texts(item.payload()))
-    text, name = entry.text.strip(), entry.name.strip() if isinstance(entry, NamedText) else ""
-    why = refusal(text, given, lint) or (refused_name(name, given) if name else "")
+    text, is_topic = entry.text.strip(), isinstance(entry, NamedText)
+    name = entry.name.strip() if isinstance(entry, NamedText) else ""
+    why = refusal(text, given, lint, sums_up=is_topic)
+    why = why or (refused_name(name, given) if is_topic else "")
     return Wording(refused=why) if why else Wording(text, name)
 
 

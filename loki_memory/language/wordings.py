@@ -43,9 +43,14 @@ class Wording(NamedTuple):
 def words_of(kind: str, record: Mapping[str, Any]) -> dict[str, Any]:
     """The words of a record that can be put otherwise; empty if its kind has none."""
     said = {name: record[name] for name in _FIELDS.get(kind, ()) if record.get(name)}
-    if kind == "anti-pattern" and isinstance(record.get("resolutions"), list):
-        remedies = [remedy for remedy in record["resolutions"] if isinstance(remedy, Mapping)]
-        said["remedies"] = [str(remedy.get("do", "")) for remedy in remedies][:_REMEDIES]
+    if kind == "anti-pattern":
+        given = record.get("resolutions")
+        remedies = given if isinstance(given, list) else []
+        told = [str(remedy.get("do", "")) for remedy in remedies if isinstance(remedy, Mapping)]
+        said |= {"remedies": told[:_REMEDIES]} if told else {}
+        key = record.get("key")
+        command = key.get("head") if isinstance(key, Mapping) else None
+        said |= {"command": command} if command and isinstance(command, str) else {}
     if kind == "skill":
         said["steps"] = str(record.get("body", ""))[:_STEPS]
     return said
