@@ -19,6 +19,10 @@ FACT = "The payment tests need a running Redis, started with `make redis`, on po
     [
         ("`gh pr diff` has no flag `--stat`; leave it out, or use `--name-only`.", GIVEN),
         ("Before the payment tests, start Redis on port 6380 with `make redis`.", FACT),
+        (
+            "For dupl, the nolint must be on the line, not on the signature.",
+            "lines are duplicate of `x.go` (dupl)\nThe nolint must be on the line, not signature.",
+        ),
         ("Payment tests need Redis on port 6380 (i.e. `make redis`, started before).", FACT),
     ],
 )

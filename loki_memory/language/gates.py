@@ -27,6 +27,7 @@ _NAME = re.compile(  # outside of backquotes: what only code, a file system or a
     r"|\b\w+(?:\.\w+)+\b(?:\(\))?|\b\w*_\w+\b|\b[a-z]+[A-Z]\w*\b|\b\w+\(\)"
     r"|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b[A-Z]{2,}\d*\b|\b\w*\d[\w.]*\b"
 )
+_RULE = re.compile(r"\(([a-z][\w-]+)\)")  # of a linter, after its complaint
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "etc"})
 _NEGATES = re.compile(
     r"\b(?:not|no|never|none|cannot|without|avoid\w*|unless|instead|neither|nor|leave out|only"
@@ -112,7 +113,8 @@ def _occurs(name: str, known: str) -> bool:
 
 def _distortion(text: str, given: str) -> str:
     """Why an answer does not say what the input says; empty if it seems to."""
-    if any(_names(given)) and not any(_occurs(name, text) for name in _names(given)):
+    about = [*_names(given), *_RULE.findall(given)]
+    if about and not any(_occurs(name, text) for name in about):
         return "names nothing of what it is about"
     if bool(_NEGATES.search(text)) != bool(_NEGATES.search(given)):
         return "may turn around what is said"
