@@ -46,8 +46,9 @@ def consolidate_command(
 ) -> None:
     """Learn from the episodes: mistakes, patterns, skills and links.
 
-    Needs no language model; a second run changes nothing. Lessons that several sessions
-    confirm become files in .loki/memory; others wait on this machine as candidates.
+    Needs no language model; one that you turn on (language.backend) only words what
+    was found. A second run changes nothing. Lessons that several sessions confirm
+    become files in .loki/memory; others wait on this machine as candidates.
 
     \b
     Example:

@@ -64,7 +64,7 @@ class Asker:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more can be asked in this run."""
+        """Tell whether nothing more can be asked in this run."""
         return self._is_over
 
     def ask(self, task: str, payload: Sequence[Mapping[str, Any]], schema: type[A]) -> A | None:

@@ -113,7 +113,7 @@ def _occurs(name: str, known: str) -> bool:
 
 def _distortion(text: str, given: str) -> str:
     """Why an answer does not say what the input says; empty if it seems to."""
-    about = [*_names(given), *_RULE.findall(given)]
+    about = [*_names(given), *_NAME.findall(given), *_RULE.findall(given)]
     if about and not any(_occurs(name, text) for name in about):
         return "names nothing of what it is about"
     if bool(_NEGATES.search(text)) != bool(_NEGATES.search(given)):

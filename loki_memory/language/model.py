@@ -1,4 +1,4 @@
-"""What a backend is: a request goes in, a reply comes out, or a reason why there is none."""
+"""The contract of a backend: a request goes in, a reply or the reason for none comes out."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _COMMANDS = frozenset({"claude", "codex"})
 
 
 class LanguageState(NamedTuple):
-    """What a doctor says of the language model."""
+    """The line of a doctor about the language model."""
 
     said: str
     is_ready: bool

@@ -1,4 +1,4 @@
-"""What the language model has cost: by day, in the local zone, so that a day can have a budget."""
+"""The cost of the language model by day, in the local zone, so that a day can have a budget."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def usage_path(local: Path) -> Path:
 
 
 def read_usage(local: Path) -> dict[str, Usage]:
-    """What each day has cost; what cannot be read counts as nothing."""
+    """Read the cost of each day; a file that cannot be read counts as nothing."""
     try:
         days = json.loads(disk.read_bytes(usage_path(local)) or b"{}")
         return {day: Usage(*values) for day, values in days.items()}
@@ -57,7 +57,7 @@ def read_usage(local: Path) -> dict[str, Usage]:
 
 
 def note_usage(local: Path, day: str, new: Usage) -> None:
-    """Add to what a day has cost."""
+    """Add to the cost of a day."""
     days = read_usage(local)
     days[day] = days.get(day, Usage()).plus(new)
     kept = {name: days[name] for name in sorted(days)[-_DAYS:]}

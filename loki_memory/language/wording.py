@@ -75,7 +75,7 @@ _TASKS: dict[str, type[WordedTexts | NamedTexts]] = {
 
 
 class LanguageReport(NamedTuple):
-    """What a run asked a language model, or would ask."""
+    """The questions of a run to a language model, made or planned, and their cost."""
 
     backend: str  # and the model, where it said which
     memories: tuple[str, ...]  # ids of what it was asked to word
@@ -227,7 +227,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _planned(name: str, waiting: Mapping[str, list[_Item]]) -> LanguageReport:
-    """What a run would ask, without asking."""
+    """Plan the questions of a run, without asking."""
     asked = [
         request_for(task, [item.payload() for item in batch], _TASKS[task])
         for task, items in waiting.items()

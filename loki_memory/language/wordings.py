@@ -97,7 +97,7 @@ def _wording(entry: Mapping[str, Any]) -> Wording:
 
 
 def worded(workspace: OpenWorkspace, kind: str, record: Mapping[str, Any]) -> Wording:
-    """How a language model put a memory; empty if it did not, or is turned off."""
+    """The wording of a memory; empty if there is none, or the language model is off."""
     if kind not in _FIELDS or workspace.config.text("language.backend") == OFF:
         return Wording()
     known = read_wordings(workspace.layout.local)
