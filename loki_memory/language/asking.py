@@ -103,8 +103,9 @@ class Asker:
         if isinstance(self._model, Recorded):
             self.used = self.used.plus(Usage(calls=1))
             return
-        counts, get = (reply.input_tokens, reply.output_tokens), self._config.get
-        computed = price(*counts, get("language.input_price"), get("language.output_price"))
+        counts, config = (reply.input_tokens, reply.output_tokens), self._config
+        prices = config.get("language.input_price"), config.get("language.output_price")
+        computed = price(*counts, *prices)
         new = Usage(1, *counts, computed if reply.cost is None else reply.cost)
         self.used = self.used.plus(new)
         self.by = ", ".join(filter(None, (self._config.text("language.backend"), reply.model)))
