@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from loki_memory.browse.graph import Graph
     from loki_memory.browse.memory_map import Layout, MemoryMap
     from loki_memory.browse.status import Stats
-    from loki_memory.browse.topics import Branch, Timeline, Topics
+    from loki_memory.browse.topics import Branch, Timeline, Topic, Topics
     from loki_memory.browse.trust import BroughtMemories
     from loki_memory.economics import Economics
     from loki_memory.homes import OpenWorkspace
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from loki_memory.index.index import Summary
     from loki_memory.injection.log import Injection
     from loki_memory.journal import Uses
+    from loki_memory.language.wordings import Wording
     from loki_memory.recall.result import Recollections
 
 
@@ -67,7 +68,26 @@ class Browse:
         from loki_memory.browse.topics import overview, topics
 
         found = (home.answer(partial(topics, home.index)) for home in self._workspace.homes.fresh())
-        return overview((topic for each in found for topic in each), budget)
+        named = (self._named(topic) for each in found for topic in each)
+        return overview(named, budget)
+
+    def _named(self, topic: Topic) -> Topic:
+        """A topic under the name that a language model gave it, if any did."""
+        is_memory = ":" not in topic.id
+        name = self.wording(topic.id).name if is_memory else ""
+        return topic._replace(title=name) if name else topic
+
+    def wording(self, memory_id: str) -> Wording:
+        """Show how the user's language model put a memory; empty if it did not.
+
+        >>> ws.browse.wording("fact-0123456789").text  # doctest: +SKIP
+        """
+        from loki_memory.language.wordings import OFF, Wording, worded
+
+        if self._workspace.config.text("language.backend") == OFF:
+            return Wording()
+        record = self._workspace.homes.get(memory_id)
+        return worded(self._workspace, record.kind, record.document())
 
     def timeline(self, since: str | None = None, budget: int = TIMELINE_BUDGET) -> Timeline:
         """Show recent events, decisions that hold, and where every agent stands.

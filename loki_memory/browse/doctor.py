@@ -19,6 +19,7 @@ from loki_memory.history.refusals import would_be_refused
 from loki_memory.history.set_aside import waiting
 from loki_memory.index import graph, queries
 from loki_memory.integrity.unreviewed import known_unreviewed
+from loki_memory.language.state import language_state
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
@@ -49,6 +50,7 @@ def examine(workspace: OpenWorkspace, *, deep: bool, fix: bool) -> Diagnosis:
         findings += _mend(workspace)
     findings += [_unfinished(workspace), _index(workspace, deep=deep, fix=fix), _foreign(workspace)]
     findings += [_dangling(workspace), _hidden(workspace), _trust(workspace), *_pull(workspace)]
+    findings += _language(workspace)
     problems = workspace.home.problems()
     told = {*map(str, problems)}
     findings += [
@@ -79,6 +81,13 @@ def _git() -> Finding:
 def _places(workspace: OpenWorkspace) -> Finding:
     place = workspace.layout
     return Finding("places", "ok", f"memory {place.memory}, local {place.local}")
+
+
+def _language(workspace: OpenWorkspace) -> list[Finding]:
+    state = language_state(workspace)
+    if state is None:
+        return []
+    return [Finding("language", "ok" if state.is_ready else "warning", state.said)]
 
 
 def _mend(workspace: OpenWorkspace) -> list[Finding]:

@@ -13,9 +13,11 @@ from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks
 if TYPE_CHECKING:
     from loki_memory.consolidation.run import Report
     from loki_memory.consolidation.snapshot import BeliefChange
+    from loki_memory.language.wording import LanguageReport
 
 _KEPT_QUIET = frozenset({"linked", "archived", "summarised"})  # counted, if on this machine
 _SHOWN = 40  # lines, about a screen; --json has all
+_NAMED = 6  # memories that a language model would be asked to word
 
 
 class ConsolidateOutput(NamedTuple):
@@ -28,6 +30,7 @@ class ConsolidateOutput(NamedTuple):
     written: int
     archived: int
     private: tuple[str, ...]  # ids of what stays on this machine
+    language: LanguageReport | None  # what a language model was asked to word; none without one
     counts: dict[str, int]  # how often each thing was done
 
 
@@ -43,8 +46,9 @@ def consolidate_command(
 ) -> None:
     """Learn from the episodes: mistakes, patterns, skills and links.
 
-    Needs no language model; a second run changes nothing. Lessons that several sessions
-    confirm become files in .loki/memory; others wait on this machine as candidates.
+    Needs no language model; one that you turn on (language.backend) only words what
+    was found. A second run changes nothing. Lessons that several sessions confirm
+    become files in .loki/memory; others wait on this machine as candidates.
 
     \b
     Example:
@@ -81,5 +85,23 @@ def _print(report: Report) -> None:
         say("there are no episodes to learn from yet: loki-mem ingest, or loki-mem record")
     elif not report.steps:
         say(f"nothing new in {plural(report.episodes, 'episode')}")
-    elif report.planned:
+    if report.language and report.language.memories:
+        _print_language(report.language, is_planned=report.planned)
+    if report.steps and report.planned:
         note("this is a plan; nothing was written")
+
+
+def _print_language(asked: LanguageReport, *, is_planned: bool) -> None:
+    """Say what a language model was asked, what came of it and what that cost."""
+    memories, calls = plural(len(asked.memories), "memory"), plural(asked.calls, "call")
+    if is_planned:
+        say(
+            f"{asked.backend} would be asked to word {memories}: {calls}, about "
+            f"{asked.input_tokens:,} tokens"
+        )
+        say(f"  {', '.join(asked.memories[:_NAMED])}" + " …" * (len(asked.memories) > _NAMED))
+        return
+    cost = f", ${asked.cost:.4f}" if asked.cost else ""
+    spent = f"{calls}, {asked.input_tokens + asked.output_tokens:,} tokens{cost}"
+    kept = f"; {asked.refused} did not pass the gates" if asked.refused else ""
+    say(f"{asked.worded} of {memories} worded by {asked.backend} ({spent}){kept}")

@@ -58,6 +58,7 @@ class ShownRecord(NamedTuple):
     uses: Uses  # on this machine
     unverified: bool  # edited by hand, and not committed
     unreviewed: bool
+    worded: str  # by the user's language model: so it is told unasked; empty if it is not
 
 
 class ListedMemory(NamedTuple):
@@ -153,28 +154,31 @@ def show_command(session: Session, memory: str) -> None:
         uses=workspace.browse.uses(memory),
         unverified=workspace.history.is_unverified(memory),
         unreviewed=workspace.history.is_unreviewed(memory),
+        worded=workspace.browse.wording(memory).text,
     )
     if result.unverified:
         workspace.notices.append("this record was edited by hand and is not committed")
     if result.unreviewed:
         workspace.notices.append("this record came with a branch that nobody reviewed")
-    session.show(result, lambda: _print_record(record, path, (out, back), result.uses))
+    session.show(result, lambda: _print_record(record, (out, back), result))
     workspace.browse.opened(memory)
     remarks(workspace)
 
 
 def _print_record(
     record: Memory,
-    path: str,
     edges: tuple[list[tuple[str, str]], list[tuple[str, str]]],
-    uses: Uses,
+    shown: ShownRecord,
 ) -> None:
+    uses = shown.uses
     say(f"{click.style(record.id, fg='cyan')}  {click.style(record.kind, dim=True)}")
     document = record.document()
     body = document.pop("body", None)
     for name, value in document.items():
         if name not in {"id", "$schema", "links"}:
             _print_field(name, value)
+    if shown.worded:
+        _print_field("told as", shown.worded)
     if body is not None:
         say()
         say(safe(body.rstrip()))
@@ -189,7 +193,7 @@ def _print_record(
         )
         times = plural(uses.times, "time")
         say(click.style(f"used {times} here, last on {uses.last[:_DATE_LENGTH]}{judged}", dim=True))
-    say(click.style(one_line(path), dim=True))
+    say(click.style(one_line(shown.path), dim=True))
 
 
 def _print_field(name: str, value: Any, depth: int = 0) -> None:

@@ -17,7 +17,8 @@ from loki_memory.consolidation.publish import Rewritten
 from loki_memory.editing.removal import archive, keep_copy
 from loki_memory.errors import InvalidRecord, WouldLoseBeliefs
 from loki_memory.index import queries
-from loki_memory.models import Skill
+from loki_memory.language.wordings import OFF
+from loki_memory.models import Memory, Skill
 from loki_memory.team.ledgers import take_over_checkpoints
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from loki_memory.consolidation.publish import Files, Placed, Publishing, Reach
     from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, Touched
     from loki_memory.homes import OpenWorkspace
+    from loki_memory.language.wording import LanguageReport
 
     Progress = Callable[[int, int], None]
 
@@ -42,6 +44,7 @@ class Report(NamedTuple):
     written: int
     archived: int
     private: tuple[str, ...] = ()  # ids of what stays on this machine
+    language: LanguageReport | None = None  # what a language model was asked to word, if any
 
     def counts(self) -> dict[str, int]:
         """Return how often each thing was done."""
@@ -100,7 +103,27 @@ def _consolidated(workspace: OpenWorkspace, asked: RunOptions) -> Report:
     steps = [step for step in plan.steps if step.id in placed.ids or step.what == "refused"]
     steps += placed.published
     episodes, private = len(found.snapshot.episodes), tuple(sorted(placed.private))
-    return Report(plan.day, asked.plan_only, episodes, steps, *counts, private)
+    worded = _worded(workspace, found.snapshot, plan, asked)
+    return Report(plan.day, asked.plan_only, episodes, steps, *counts, private, worded)
+
+
+def _worded(
+    workspace: OpenWorkspace, before: Snapshot, plan: Plan, asked: RunOptions
+) -> LanguageReport | None:
+    """Have the user's language model word what was learned, in the foreground only.
+
+    All is written by then: nothing that is asked or answered changes a record.
+    """
+    is_asked = workspace.config.text("language.backend") != OFF
+    if not is_asked or not asked.learn or asked.reach == "nothing":
+        return None
+    from loki_memory.consolidation.lint import is_platitude
+    from loki_memory.language.wording import word
+
+    after = {**before.records, **{memory.id: memory for memory in plan.put}}
+    live = [after[name] for name in sorted(after.keys() - {*plan.archive})]
+    records = [record for record in live if isinstance(record, Memory)]
+    return word(workspace, records, is_platitude, plan_only=asked.plan_only)
 
 
 def _planned(before: Snapshot, touched: Touched | None, asked: RunOptions) -> Plan:

@@ -199,7 +199,7 @@ class Gate:
 
     def __init__(self, workspace: OpenWorkspace, session: str = "", least: float = 0.0) -> None:
         """`session` is the one that must not hear anything twice; `least` the lowest score."""
-        self._workspace = workspace
+        self.workspace = workspace
         self._least = least
         self._told = told_before(workspace, session)
         self._unhelpful = _unhelpful(workspace)
@@ -214,21 +214,21 @@ class Gate:
         """
         for hit in self.held.passing(hits):
             if hit.score >= self._least and hit.id not in self._told:
-                record = self.held.record(self._workspace, hit.id)
+                record = self.held.record(self.workspace, hit.id)
                 is_at_place = hit.id in at_place
-                is_rejected = self.held.is_rejected(self._workspace, hit.id)
+                is_rejected = self.held.is_rejected(self.workspace, hit.id)
                 if not is_rejected and not self.refusal(hit, record, is_at_place=is_at_place):
                     yield PassedMemory(hit, record)
 
     def asked(self, hits: Iterable[Recollection]) -> list[Recollection]:
         """The memories that are shown to somebody who asked for all that fits a task."""
         shown = self.held.passing(hits)
-        return [hit for hit in shown if not self.held.is_rejected(self._workspace, hit.id)]
+        return [hit for hit in shown if not self.held.is_rejected(self.workspace, hit.id)]
 
     def admits(self, hit: Recollection) -> bool:
         """Check if what a memory says may be told."""
-        record = self.held.record(self._workspace, hit.id)
-        is_rejected = self.held.is_rejected(self._workspace, hit.id)
+        record = self.held.record(self.workspace, hit.id)
+        is_rejected = self.held.is_rejected(self.workspace, hit.id)
         return not is_rejected and not self.refusal(hit, record)
 
     def refusal(
@@ -241,7 +241,7 @@ class Gate:
             return "is about the client's own tools"
         if not reads_as_lesson(hit.kind, record, is_at_place=is_at_place):
             return "does not read as a lesson"
-        if _has_expired(hit.kind, record, self._workspace.now()):
+        if _has_expired(hit.kind, record, self.workspace.now()):
             return "says how things stood"
         if hit.kind == "episode" and not _has_finding(record):
             return "found nothing out"
@@ -249,11 +249,11 @@ class Gate:
 
     def _is_stale(self, record: Mapping[str, Any]) -> bool:
         cited = record.get("citations")
-        if not isinstance(cited, list) or not cited or self._workspace.config.get("memory.stale"):
+        if not isinstance(cited, list) or not cited or self.workspace.config.get("memory.stale"):
             return False
         from loki_memory.integrity.citations import is_stale
 
-        return is_stale(self._workspace.layout.root, cited)
+        return is_stale(self.workspace.layout.root, cited)
 
 
 def is_about_rule(record: Mapping[str, Any]) -> bool:

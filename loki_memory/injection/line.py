@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from loki_memory.language.wordings import worded
 from loki_memory.models.fence import defused
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import KINDS
@@ -40,7 +41,13 @@ def injected_line(workspace: OpenWorkspace, hit: Recollection, held: Withheld) -
     record = held.record(workspace, hit.id)
     if not record:
         return line_of_hit(hit, hit.title)
-    return line_of_hit(hit, tellable(hit.kind, record, gist(hit.kind, hit.title, record)))
+    return line_of_hit(hit, told_text(workspace, hit, record))
+
+
+def told_text(workspace: OpenWorkspace, hit: Recollection, record: Mapping[str, Any]) -> str:
+    """The text of a hit: as the language model put it, where the user has one, else its gist."""
+    said = worded(workspace, hit.kind, record).text or gist(hit.kind, hit.title, record)
+    return tellable(hit.kind, record, said)
 
 
 def record_of(workspace: OpenWorkspace, name: str) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.index import gate
 from loki_memory.injection.gate import Withheld
 from loki_memory.injection.line import family_gist, gist, record_of, tellable
+from loki_memory.language.wordings import worded
 from loki_memory.models.error_signature import head, signature, with_command
 from loki_memory.models.prompt_injection import without_instructions
 from loki_memory.recall.result import Recollection
@@ -263,8 +264,10 @@ def _line(workspace: OpenWorkspace, family: Family, held: Withheld) -> str:
             with_command(members[0].complaint, typed),
             held.record(workspace, members[0].id),
         )
+        put = worded(workspace, members[0].kind, record).text
         record = {**record, "what_fails": title} if typed else record
-        return tellable(members[0].kind, record, gist(members[0].kind, title, record))
+        said = put or gist(members[0].kind, title, record)
+        return tellable(members[0].kind, record, said)
     each = [(member.complaint, held.record(workspace, member.id)) for member in members]
     return family_gist(typed, _announcement(family, samples), each)
 

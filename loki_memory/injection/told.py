@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.injection.line import bullet, gist, line, line_of_hit, tellable
+from loki_memory.injection.line import bullet, line, line_of_hit, told_text
 from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
 
@@ -26,7 +26,7 @@ def told_lines(
 ) -> Iterator[ToldLine]:
     """The lines of memories that pass the gate; the others are left out."""
     for hit, record in gate.passed(hits, at_place):
-        text = tellable(hit.kind, record, gist(hit.kind, hit.title, record))
+        text = told_text(gate.workspace, hit, record)
         told = bullet(line(line_of_hit(hit, text)))
         if told:
             yield ToldLine(hit.id, told)

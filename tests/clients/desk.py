@@ -150,6 +150,10 @@ class Desk:
         trust = ["--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox"]
         return self._session(["codex", "exec", *trust, prompt], replies)
 
+    def memory_session(self, words: Sequence[str], replies: Sequence[Any]) -> Outcome:
+        """A command of ours that itself starts a client."""
+        return self._session(["loki-mem", *words], replies)
+
     def _session(self, command: Sequence[str], replies: Sequence[Any]) -> Outcome:
         self._sessions += 1
         requests = self._folder / f"requests-{self._sessions}"

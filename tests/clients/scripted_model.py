@@ -4,8 +4,8 @@
 
 SCRIPT is a JSON list of replies. The n-th request with tools gets the n-th reply; a reply has a
 text ("say"), a call ("call": [tool, input]), or both. After the last one, the reply is "Done.".
-Requests without tools, such as for a title, get a word. Every request with tools is written to
-FOLDER as NN.json.
+Requests without tools, such as for a title, get a word, or the text of the reply that has "plain".
+Every other request is written to FOLDER as NN.json.
 """
 
 from __future__ import annotations
@@ -25,17 +25,22 @@ class Script:
     """The replies that are left, and the requests so far."""
 
     def __init__(self, path: Path, folder: Path) -> None:
-        self._replies = json.loads(path.read_text(encoding="utf-8"))
+        replies = json.loads(path.read_text(encoding="utf-8"))
+        self._replies = [reply for reply in replies if "plain" not in reply]
+        self._plain = [reply["plain"] for reply in replies if "plain" in reply]
         self._folder, self._count, self._lock = folder, 0, Lock()
 
     def reply(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """The number of a request and the reply to it."""
-        if not request.get("tools"):
+        is_plain = not request.get("tools")
+        if is_plain and not self._plain:
             return 0, {"say": "ok"}
         with self._lock:
             number, self._count = self._count, self._count + 1
         text = json.dumps(request, indent=1)
         (self._folder / f"{number:02}.json").write_text(text, encoding="utf-8")
+        if is_plain:
+            return number, {"say": self._plain[0]}
         return number, self._replies[number] if number < len(self._replies) else {"say": "Done."}
 
 

@@ -1,0 +1,167 @@
+"""Ask a language model: within a budget, in a form that can be checked, with data in a fence.
+
+    ask(task, payload, schema) -> answer | None
+
+`None` is a normal answer: the caller has a text of its own. Why there was none is said once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from loki_memory.files import disk
+from loki_memory.files.personal_data import impersonal_value
+from loki_memory.files.redaction import redact_value
+from loki_memory.language.model import LanguageModel, ModelReply, ModelRequest, Unanswered
+from loki_memory.language.recording import Recorded, recorded_lines
+from loki_memory.language.usage import Usage, note_usage, price, read_usage
+from loki_memory.models.text import tokens
+from loki_memory.resources import template
+
+if TYPE_CHECKING:
+    from loki_memory.config import Config
+
+A = TypeVar("A", bound=BaseModel)
+_ANSWER_TOKENS = 90  # for an item: a text of 300 characters and its id
+_BLOCK = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
+
+
+class Prompt(NamedTuple):
+    """A file of `templates/prompts/`."""
+
+    name: str
+    version: str
+    text: str
+
+    @property
+    def mark(self) -> str:
+        """The name and the version: an answer to another version is asked for again."""
+        return f"{self.name} {self.version}"
+
+
+def prompt(task: str) -> Prompt:
+    """Read the prompt of a task."""
+    head, _, text = template(f"prompts/{task}.md").partition("\n\n")
+    return Prompt(task, head.removeprefix("version:").strip(), text)
+
+
+class Asker:
+    """One run's questions to a language model."""
+
+    def __init__(self, model: LanguageModel, config: Config, local: Path, day: str) -> None:
+        self._model, self._config, self._local, self._day = model, config, local, day
+        self.used = Usage()
+        self.failed = ""  # why there was no answer, the first time
+        self.by = config.text("language.backend")
+        self._is_over = False
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether nothing more can be asked in this run."""
+        return self._is_over
+
+    def ask(self, task: str, payload: Sequence[Mapping[str, Any]], schema: type[A]) -> A | None:
+        """Ask about items; None if the budget is spent, or no answer has the form of the schema."""
+        items = tuple(clean(item) for item in payload)
+        request = _request(prompt(task), items, schema)
+        if self._is_over or self._is_spent(request):
+            return None
+        try:
+            reply = self._model.ask(request)
+            self._note(reply)
+            answer = _checked(reply.answer, schema)
+        except Unanswered as error:
+            self._give_up(str(error), is_over=error.is_over)
+            return None
+        self._record(task, items, answer)
+        return answer
+
+    def _give_up(self, why: str, *, is_over: bool) -> None:
+        self.failed = self.failed or why
+        self._is_over = self._is_over or is_over
+
+    def _is_spent(self, request: ModelRequest) -> bool:
+        """Check the budgets of the run and of the day before anything is sent."""
+        calls, most = self.used.calls, self._config.get("language.calls_per_run")
+        today = read_usage(self._local).get(self._day, Usage()).tokens
+        room = self._config.get("language.tokens_per_day") - today
+        if calls >= most:
+            self._give_up(f"{most} calls are the budget of a run", is_over=True)
+        elif estimate(request) > room:
+            self._give_up("the budget of tokens for today is spent", is_over=True)
+        return self._is_over
+
+    def _note(self, reply: ModelReply) -> None:
+        """Count what an answer cost; a replayed one costs nothing."""
+        if isinstance(self._model, Recorded):
+            self.used = self.used.plus(Usage(calls=1))
+            return
+        counts, config = (reply.input_tokens, reply.output_tokens), self._config
+        prices = config.get("language.input_price"), config.get("language.output_price")
+        computed = price(*counts, *prices)
+        new = Usage(1, *counts, computed if reply.cost is None else reply.cost)
+        self.used = self.used.plus(new)
+        self.by = ", ".join(filter(None, (self._config.text("language.backend"), reply.model)))
+        note_usage(self._local, self._day, new)
+
+    def _record(self, task: str, items: Sequence[Mapping[str, Any]], answer: BaseModel) -> None:
+        """Append answers to the recording that the user's config names."""
+        path = self._config.text("language.recording")
+        if not path or isinstance(self._model, Recorded):
+            return
+        answers = {entry["id"]: entry for entry in answer.model_dump()["items"]}
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.writelines(recorded_lines(task, items, answers))
+
+
+def clean(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item without secrets and without personal data: it may leave this machine."""
+    found: Any = impersonal_value(redact_value(dict(item)))
+    return dict(found)
+
+
+def estimate(request: ModelRequest) -> int:
+    """The tokens that a question and its answer may take."""
+    asked = tokens(request.system + request.prompt)
+    return asked + _ANSWER_TOKENS * len(request.items)
+
+
+def request_for(task: str, payload: Sequence[Mapping[str, Any]], schema: type[A]) -> ModelRequest:
+    """The question as it would be sent."""
+    return _request(prompt(task), tuple(clean(item) for item in payload), schema)
+
+
+def _request(asked: Prompt, items: tuple[dict[str, Any], ...], schema: type[A]) -> ModelRequest:
+    form = schema.model_json_schema()
+    data = json.dumps(items, ensure_ascii=False, indent=1)
+    nonce = secrets.token_hex(8)  # nobody who wrote the data can have known it: no early end
+    fenced = (
+        f"Answer with JSON that follows this schema, and with nothing else:\n{json.dumps(form)}\n\n"
+        f"The items stand between two lines with the mark {nonce}.\n"
+        f"<data {nonce}>\n{data}\n</data {nonce}>"
+    )
+    return ModelRequest(asked.name, asked.text, fenced, form, items)
+
+
+def _checked(answer: str | dict[str, Any], schema: type[A]) -> A:
+    """The answer in its form; raises Unanswered."""
+    try:
+        if isinstance(answer, dict):
+            return schema.model_validate(answer)
+        block = _BLOCK.fullmatch(answer)
+        return schema.model_validate_json(block[1] if block else answer)
+    except ValidationError as error:
+        raise Unanswered("an answer does not follow its schema", is_over=False) from error
+
+
+def write_private(path: Path, value: object) -> None:
+    """Write JSON that only its user may read."""
+    data = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
+    disk.write_bytes(path, data.encode("utf-8", "surrogatepass"), private=True)

@@ -1,0 +1,153 @@
+"""Any server that speaks OpenAI's chat completions: Ollama, vLLM, llama.cpp, a hosted one.
+
+Plain `http.client`: one POST, no redirect is followed, so that a key reaches the chosen host and no
+other. A server that streams although nobody asked for it is understood too.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from loki_memory.language.model import ModelReply, ModelRequest, Unanswered
+
+KEY = "LOKI_LANGUAGE_KEY"  # the environment variable with the key
+_OPENAI, _OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"  # a key that is sent to its owner only
+_MOST_BYTES = 1_000_000  # of an answer
+_LONGEST_WAIT = 30.0  # seconds: whom a server tells to wait longer goes on without it
+_BUSY = frozenset({429, 503})
+_BAD_REQUEST, _OK, _SERVER_FAULT = 400, 200, 500
+
+
+class OpenAiServer(NamedTuple):
+    """A server by its URL, such as http://localhost:11434/v1."""
+
+    url: str
+    model: str
+    timeout: int
+    environment: Mapping[str, str]
+
+    def ask(self, request: ModelRequest) -> ModelReply:
+        """Answer a request; a server that does not know schemas is asked without one."""
+        messages = [
+            {"role": "system", "content": request.system},
+            {"role": "user", "content": request.prompt},
+        ]
+        schema = {"name": request.task, "schema": request.schema, "strict": True}
+        body = {"model": self.model, "messages": messages}
+        form = {"response_format": {"type": "json_schema", "json_schema": schema}}
+        status, found = self._posted({**body, **form})
+        if status == _BAD_REQUEST:
+            status, found = self._posted(body)
+        if status != _OK:
+            raise Unanswered(_complaint(status, found))
+        return _reply(found, self.model)
+
+    def _posted(self, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Post once, and once more if the server is busy or stumbled."""
+        status, wait, found = self._post(body)
+        if status in _BUSY or status >= _SERVER_FAULT:
+            if wait > _LONGEST_WAIT:
+                raise Unanswered(f"the server asks to wait {wait:.0f} seconds")
+            time.sleep(wait)
+            status, _, found = self._post(body)
+        return status, found
+
+    def _post(self, body: Mapping[str, Any]) -> tuple[int, float, dict[str, Any]]:
+        address = urlsplit(self.url)
+        connection = self._connection(address.scheme, address.hostname or "", address.port)
+        path = f"{address.path.rstrip('/')}/chat/completions"
+        try:
+            data = json.dumps(body).encode()
+            connection.request("POST", path, data, self._headers(address.hostname or ""))
+            answer = connection.getresponse()
+            raw = answer.read(_MOST_BYTES + 1)
+        except (OSError, http.client.HTTPException) as error:
+            raise Unanswered(f"{self.url} does not answer ({_named(error)})") from error
+        finally:
+            connection.close()
+        if len(raw) > _MOST_BYTES:
+            raise Unanswered("the answer is larger than 1 MB", is_over=False)
+        is_stream = "event-stream" in (answer.getheader("Content-Type") or "")
+        return answer.status, _seconds(answer.getheader("Retry-After")), _parsed(raw, is_stream)
+
+    def _connection(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
+        if scheme not in {"http", "https"} or not host:
+            raise Unanswered(
+                "`language.url` must be an address such as http://localhost:11434/v1: "
+                "set it in your own config or as LOKI_LANGUAGE_URL"
+            )
+        kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+        return kind(host, port, timeout=self.timeout)
+
+    def _headers(self, host: str) -> dict[str, str]:
+        key = self.environment.get(KEY, "")
+        if not key and host == _OPENAI:
+            key = self.environment.get(_OPENAI_KEY, "")
+        known = {"Content-Type": "application/json"}
+        return known | ({"Authorization": f"Bearer {key}"} if key else {})
+
+
+def _named(error: Exception) -> str:
+    return "no answer in time" if isinstance(error, TimeoutError) else str(error) or "closed"
+
+
+def _seconds(header: str | None) -> float:
+    """The seconds to wait; a date in place of a number counts as one."""
+    try:
+        return max(0.0, float(header or 1))
+    except ValueError:
+        return 1.0
+
+
+def _parsed(raw: bytes, is_stream: bool) -> dict[str, Any]:
+    """The answer as one object; empty if it is none."""
+    text = raw.decode("utf-8", "replace")
+    if is_stream:
+        return _joined(_events(text))
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _events(text: str) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines():
+        data = line.removeprefix("data:").strip()
+        if line.startswith("data:") and data != "[DONE]":
+            yield _parsed(data.encode(), is_stream=False)
+
+
+def _joined(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    """The pieces of a stream as the whole that a server sends otherwise."""
+    text = ""
+    usage: dict[str, Any] = {}
+    for event in events:
+        choices = event.get("choices") or [{}]
+        text += (choices[0].get("delta") or {}).get("content") or ""
+        usage = event.get("usage") or usage
+    return {"choices": [{"message": {"content": text}}], "usage": usage}
+
+
+def _reply(found: Mapping[str, Any], model: str) -> ModelReply:
+    try:
+        message = found["choices"][0]["message"]
+        refused, text = message.get("refusal"), message.get("content")
+        usage = found.get("usage") or {}
+        counts = int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0))
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+        raise Unanswered("the answer is not a chat completion", is_over=False) from None
+    if refused or not isinstance(text, str):
+        raise Unanswered("the model refused to answer", is_over=False)
+    return ModelReply(text, *counts, model=str(found.get("model") or model))
+
+
+def _complaint(status: int, found: Mapping[str, Any]) -> str:
+    error = found.get("error")
+    said = error.get("message") if isinstance(error, dict) else error
+    return f"the server answers {status}" + (f": {str(said)[:200]}" if said else "")
