@@ -163,7 +163,8 @@ class NotFound(LokiMemoryError):
     exit_code = 5
 
     def __init__(self, what: object) -> None:
-        super().__init__(f"no memory {what}; `loki-mem list` shows what there is.")
+        shows = "skills" if str(what).startswith("skill-") else "list"
+        super().__init__(f"no memory {what}; `loki-mem {shows}` shows what there is.")
 
 
 class Ambiguous(NotFound):
@@ -354,6 +355,9 @@ class PullStopped(GitFailed):
         advice = (
             "Your memory is back in its files, and nothing is lost; do what git says and repeat"
         )
+        if "--set-upstream-to" in said:  # git explains at length that nothing is configured
+            self.reason = "this branch follows no branch of a remote"
+            advice = "Nothing was changed; name a remote, or run `git push -u origin HEAD` once"
         LokiMemoryError.__init__(self, f"git pull stopped: {self.reason}. {advice}.")
 
 

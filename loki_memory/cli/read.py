@@ -239,7 +239,10 @@ def list_command(session: Session, limit: int | None, project: str | None, **fil
     found = workspace.browse.summaries(**filters)
     empty = "nothing matches; --status all shows hidden memories too"
     if not any(filters.values()):
-        empty = 'nothing is remembered yet: loki-mem remember "…"; --status all shows hidden ones'
+        empty = 'nothing is remembered yet: loki-mem remember "…"'
+        hidden = len(workspace.browse.summaries(status="all")) if not found else 0
+        if hidden:
+            empty = f"{plural(hidden, 'memory')} hidden; `loki-mem list --status all` shows them"
     show_list(session, found, limit, empty)
     remarks(workspace)
 

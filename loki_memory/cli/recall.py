@@ -76,8 +76,8 @@ def recall_command(
     Example:
       loki-mem recall "handler without a return type"
       loki-mem recall "what went wrong last week"
-      loki-mem recall "who worked on src/app.py"
-      loki-mem recall "what changes together with src/app.py"
+      loki-mem recall "who worked on src/app.ts"
+      loki-mem recall "what changes together with src/app.ts"
     """
     workspace = session.open()
     text = " ".join(query)

@@ -10,6 +10,8 @@ from loki_memory.history.commit_message import phrases
 from loki_memory.history.field_changes import FieldChange, RecordChange, untold
 from loki_memory.history.file_changes import FileChange
 
+CANDIDATES = "candidates of this machine"  # what a review of them compares with
+
 
 class Cause(NamedTuple):
     """An episode that caused a change, in one line."""
