@@ -892,10 +892,11 @@ def test_the_limit_of_hits_and_the_format_of_a_context_are_settings(
 
 @pytest.mark.parametrize("words", [["help"], ["help", "recall"], ["help", "handoff", "create"]])
 def test_help_is_a_command_too(words: list[str]) -> None:
-    asked = CliRunner().invoke(cli, words)
+    asked = CliRunner().invoke(cli, words, prog_name="loki-mem")
+    same = CliRunner().invoke(cli, [*words[1:], "--help"], prog_name="loki-mem")
 
     assert asked.exit_code == 0
-    assert asked.output == CliRunner().invoke(cli, [*words[1:], "--help"]).output
+    assert asked.output == same.output
 
 
 def test_a_group_without_a_command_prints_its_help() -> None:
@@ -938,8 +939,6 @@ def test_an_export_names_a_folder_that_does_not_exist(example: Path, tmp_path: P
 
 
 def test_a_pull_without_a_remote_says_what_is_missing(example: Path) -> None:
-    put_into_git(example)
-
     pulled = run(example, "pull")
 
     assert "this branch follows no branch of a remote" in pulled.err
