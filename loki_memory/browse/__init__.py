@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from loki_memory.browse.file_memory import FileMemory, KnownFiles
     from loki_memory.browse.graph import Graph
     from loki_memory.browse.memory_map import Layout, MemoryMap
+    from loki_memory.browse.metrics import Metrics
     from loki_memory.browse.status import Stats
     from loki_memory.browse.topics import Branch, Timeline, Topics
     from loki_memory.browse.trust import BroughtMemories
@@ -54,6 +55,12 @@ class Browse:
         from loki_memory.browse.trust import brought_memories
 
         return brought_memories(self._workspace)
+
+    def metrics(self) -> Metrics:
+        """Sum the work of the last seven days, and write it to `.loki/metrics`."""
+        from loki_memory.browse.metrics import metrics
+
+        return metrics(self._workspace)
 
     def economics(self, since: str | None = None) -> Economics:
         """Count from the journal what memory has sent here, in tokens, by occasion."""

@@ -69,8 +69,8 @@ def recall_command(
 ) -> None:
     """Recall the memories that matter for QUERY, best first.
 
-    An id, `sem-*`, `category:testing`, `tag:…`, `agent:…`, `file:…`, `since:2026-11-01` or
-    `until:…` is looked up exactly.
+    An id, `sem-*`, `category:testing`, `tag:…`, `agent:…`, `branch:…`, `file:…`,
+    `since:2026-11-01` or `until:…` is looked up exactly.
 
     \b
     Example:
