@@ -268,9 +268,7 @@ def _rest(found: Review, *, every: bool = False) -> Iterator[str]:
 
 
 def _nothing(found: Review) -> str:
-    from loki_memory.history.review_result import CANDIDATES
-
-    if found.after != CANDIDATES:
+    if not found.is_of_candidates:
         return "no belief changed"
     return "no candidate waits; `loki-mem ingest` and `loki-mem consolidate` find new ones"
 

@@ -41,6 +41,11 @@ class Review(NamedTuple):
     files: Sequence[FileChange] = ()  # every other file below `.loki` that differs
 
     @property
+    def is_of_candidates(self) -> bool:
+        """Check if it compares what is published with the candidates of this machine."""
+        return self.after == CANDIDATES
+
+    @property
     def is_empty(self) -> bool:
         return not (self.shifts or self.invalid or self.records or self.files)
 
