@@ -1,6 +1,6 @@
 """Coding-memory retrieval: ours beside grep, BM25, static vectors, MiniLM and mem0, in one run.
 
-    python benchmarks/compare.py --data FOLDER [--peers PYTHON] [--out FILE]
+    python benchmarks/compare.py --data FOLDER [--peers PYTHON] [--peer-dialogues N] [--out FILE]
 
 Two tasks, whose data and scorers lie in the data folder. *Session recall* (SWE-ContextBench): which
 earlier session of a coding agent edited a file that this issue's accepted patch changes? *Changed
@@ -8,6 +8,9 @@ rules* (MemoryCode): a mentor changed a coding rule; is the newest statement fou
 older ones? Plain rows read the same texts: of a session the first 400 characters of its prompt and
 the agent's last message, of a dialogue every turn. Nothing in any row is fitted to these sets.
 PYTHON has the packages that `other_systems.py` names; without it there are no rows of them.
+Embedding every turn with MiniLM takes long, so `--peer-dialogues N` gives peers only the first N
+dialogues of changed rules; a row then says of how many, and the plain rows are printed for the
+same dialogues too.
 """
 
 from __future__ import annotations
@@ -53,16 +56,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add_option(parser)
     parser.add_argument("--peers", help="an interpreter that has the peers installed")
+    parser.add_argument(
+        "--peer-dialogues", type=int, help="give peers only the first N dialogues of changed rules"
+    )
     parser.add_argument("--out", type=Path, help="write all results to this file, as JSON")
     options = parser.parse_args()
     data = folder(options)
     os.environ["LOKI_HOME"] = tempfile.mkdtemp()
     results = {}
-    for title, scorer, stores, measure in (
-        ("session recall", "session_recall.py", _sessions(data), _hits),
-        ("changed rules", "rule_updates.py", _rules(data), _changes),
+    for title, scorer, stores, measure, most in (
+        ("session recall", "session_recall.py", _sessions(data), _hits, None),
+        ("changed rules", "rule_updates.py", _rules(data), _changes, options.peer_dialogues),
     ):
-        results[title] = _rows(data, scorer, stores, measure, options.peers)
+        rows = _plain_rows(stores, measure)
+        rows |= _peer_rows(stores, measure, options.peers, most)
+        results[title] = {**rows, "loki-memory": _ours(data, scorer)}
         _print(title, results[title])
     if options.out:
         options.out.write_text(json.dumps(results, indent=1), encoding="utf-8")
@@ -113,24 +121,33 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 # -- rows ----------------------------------------------------------------------------------------
 
+PEERS = {"minilm": "MiniLM int8", "mem0": "mem0, MiniLM, no model"}
 Measure = Callable[[list[Store], Rankings], dict[str, float]]
 
 
-def _rows(
-    data: Path, scorer: str, stores: list[Store], measure: Measure, peers: str | None
-) -> dict[str, dict[str, float]]:
+def _plain_rows(stores: list[Store], measure: Measure) -> dict[str, dict[str, float]]:
     encode = static_encode()
     plain: dict[str, Callable[[Sequence[Document]], System]] = {
         "grep": Grep,
         "FTS5 BM25": Bm25,
         "static vectors": lambda documents: Vectors(documents, encode),
     }
-    rows = {name: measure(stores, _ranked(stores, make)) for name, make in plain.items()}
-    for name in ("minilm", "mem0") if peers else ():
-        rows[{"minilm": "MiniLM int8", "mem0": "mem0, MiniLM, no model"}[name]] = measure(
-            stores, _of_peer(str(peers), name, stores)
-        )
-    return {**rows, "loki-memory": _ours(data, scorer)}
+    return {name: measure(stores, _ranked(stores, make)) for name, make in plain.items()}
+
+
+def _peer_rows(
+    stores: list[Store], measure: Measure, peers: str | None, most: int | None
+) -> dict[str, dict[str, float]]:
+    """The rows of peers; of fewer stores than all, beside the plain rows of the same stores."""
+    if peers is None:
+        return {}
+    some = stores[:most]
+    rows = {PEERS[name]: measure(some, _of_peer(peers, name, some)) for name in ("minilm", "mem0")}
+    if len(some) == len(stores):
+        return rows
+    rows |= _plain_rows(some, measure)
+    asked = sum(len(store.cases) for store in some)
+    return {f"{name} ({len(some)} dialogues, {asked} chains)": row for name, row in rows.items()}
 
 
 def _ranked(stores: list[Store], make: Callable[[Sequence[Document]], System]) -> Rankings:

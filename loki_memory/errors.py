@@ -19,6 +19,7 @@
     ├── Conflict               6
     │   ├── FileChanged        6   changed since it was read
     │   ├── IdTaken            6   the id belongs to another memory
+    │   ├── LiesAbove          6   the memory of a workspace above is not changed from below
     │   ├── ReadOnlyPast       6   the memory of a commit is not written to
     │   ├── TrackedByGit       6   work in the background changes no tracked file
     │   └── WouldLoseBeliefs   6   a consolidation that would drop beliefs
@@ -163,7 +164,8 @@ class NotFound(LokiMemoryError):
     exit_code = 5
 
     def __init__(self, what: object) -> None:
-        super().__init__(f"no memory {what}; `loki-mem list` shows what there is.")
+        shows = "skills" if str(what).startswith("skill-") else "list"
+        super().__init__(f"no memory {what}; `loki-mem {shows}` shows what there is.")
 
 
 class Ambiguous(NotFound):
@@ -232,6 +234,14 @@ class IdTaken(Conflict):
         super().__init__(
             f"{memory_id} is already in {path} with other content; change it with "
             f"`loki-mem correct {memory_id}`, or leave the id out and one is made."
+        )
+
+
+class LiesAbove(Conflict):
+    def __init__(self, memory_id: str, root: object) -> None:
+        super().__init__(
+            f"{memory_id} is memory of the workspace above, {root}, and is only read from here; "
+            f"change it there with `loki-mem -C {root}`."
         )
 
 
@@ -354,6 +364,9 @@ class PullStopped(GitFailed):
         advice = (
             "Your memory is back in its files, and nothing is lost; do what git says and repeat"
         )
+        if "--set-upstream-to" in said:  # git explains at length that nothing is configured
+            self.reason = "this branch follows no branch of a remote"
+            advice = "Nothing was changed; name a remote, or run `git push -u origin HEAD` once"
         LokiMemoryError.__init__(self, f"git pull stopped: {self.reason}. {advice}.")
 
 

@@ -7,8 +7,9 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from loki_memory.errors import Ambiguous, NotFound
+from loki_memory.errors import Ambiguous, LiesAbove, NotFound
 from loki_memory.home import Fresh, Home, parsed, user_home
+from loki_memory.home.place import layouts_above
 from loki_memory.index.index import ListFilter
 
 if TYPE_CHECKING:
@@ -21,14 +22,37 @@ if TYPE_CHECKING:
 
 
 class Homes:
-    """The home of a project, then the user's if there is one."""
+    """The home of a project, then the user's if there is one.
+
+    In a monorepo the workspaces above the project's are read too, where the user trusts them: what
+    they hold is found and opened, but neither told unasked nor changed from below.
+    """
 
     def __init__(self, project: Home) -> None:
         self._project = project
         self._user: Home | None = None
+        self._above: list[Home] | None = None
 
     def __iter__(self) -> Iterator[Home]:
         yield self._project
+        if self.user is not None:
+            yield self.user
+
+    @property
+    def above(self) -> list[Home]:
+        """The homes above the project's in its repository that the user trusts, nearest first."""
+        if self._above is None:
+            alone = self._project.is_user or self._project.stands_alone
+            layouts = [] if alone else layouts_above(self._project.layout.root)
+            self._above = [home for home in map(Home, layouts) if home.trust().is_trusted]
+            for home in self._above:
+                home.is_above = True
+        return self._above
+
+    def readable(self) -> Iterator[Home]:
+        """Each home whose memory can be read from here: the project's, those above, the user's."""
+        yield self._project
+        yield from self.above
         if self.user is not None:
             yield self.user
 
@@ -68,11 +92,12 @@ class Homes:
 
     def find(self, memory_id: str) -> tuple[Home, str]:
         """Find the home and path of a memory by the cheapest sure look; raises NotFound."""
-        for home in self:
+        for home in self.readable():
             path = home.place_of(memory_id)
             if path is not None:
                 return home, path
-        for home in self.fresh("current"):
+        for home in self.readable():
+            home.ensure("current")
             path = home.index.path_of(memory_id)
             if path is not None:
                 return home, path
@@ -80,7 +105,7 @@ class Homes:
 
     def get(self, memory_id: str) -> Memory:
         """The memory with this id; raises NotFound."""
-        for home in self:
+        for home in self.readable():
             if found := home.look_up(memory_id):
                 return home.as_its_own(parsed(*found))
         home = self.up_to_date(memory_id)
@@ -90,10 +115,11 @@ class Homes:
 
     def resolve(self, start: str) -> str:
         """The only id that begins so; raises NotFound or Ambiguous."""
-        for home in self.fresh():
+        for home in self.readable():
+            home.ensure("read")
             if home.index.path_of(start):
                 return start
-        found = [name for home in self.fresh() for name in home.index.ids_starting(start)]
+        found = [name for home in self.readable() for name in home.index.ids_starting(start)]
         if len(found) > 1:
             raise Ambiguous(start, found)
         if not found:
@@ -138,6 +164,8 @@ class Homes:
         """Hold the store of a memory for a change of it."""
         self._project.before_write()
         home, path = self.find(memory_id)
+        if home.is_above:
+            raise LiesAbove(memory_id, home.layout.root)
         return Changing(home.store, memory_id, path)
 
     def flush(self) -> None:
@@ -149,6 +177,8 @@ class Homes:
         """Flush as far as that takes no waiting, and let go of every index that was opened."""
         for home in filter(None, (self._project, self._user)):
             home.flush(wait=False)
+            home.index.close()
+        for home in self._above or ():
             home.index.close()
 
 

@@ -368,7 +368,7 @@ class Workspace(OpenWorkspace):
 
         >>> [m.title() for m in ws.list(kind="pattern", since="2026-01-01")]  # doctest: +SKIP
         """
-        since = check_filters(kind, status, since)
+        since = check_filters(kind, status, since, self.now())
         return self.homes.memories(kind, status, since, scope)
 
 

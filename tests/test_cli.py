@@ -885,3 +885,66 @@ def test_the_limit_of_hits_and_the_format_of_a_context_are_settings(
     asked = ["-C", str(project), "context", "Change the port of the staging server"]
     assert CliRunner().invoke(cli, asked).stdout.startswith("Before I begin")
     assert CliRunner().invoke(cli, [*asked, "--format", "compact"]).stdout.startswith("# Context")
+
+
+# -- what a stranger tries first -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["help"], ["help", "recall"], ["help", "handoff", "create"]])
+def test_help_is_a_command_too(words: list[str]) -> None:
+    asked = CliRunner().invoke(cli, words, prog_name="loki-mem")
+    same = CliRunner().invoke(cli, [*words[1:], "--help"], prog_name="loki-mem")
+
+    assert asked.exit_code == 0
+    assert asked.output == same.output
+
+
+def test_a_group_without_a_command_prints_its_help() -> None:
+    asked = CliRunner().invoke(cli, ["handoff"])
+
+    assert asked.exit_code == 0
+    assert asked.output.startswith("Usage: cli handoff")
+
+
+@pytest.mark.parametrize("command", ["list", "timeline", "learnings"])
+def test_a_day_is_named_in_words(example: Path, command: str) -> None:
+    named = run(example, command, "--since", "yesterday")
+    wrong = run(example, command, "--since", "foo")
+
+    assert named.code == 0
+    assert "since: 'foo' is not a day. Write a day such as 2026-01-20" in wrong.err
+
+
+def test_an_empty_memory_has_nothing_hidden(tmp_path: Path) -> None:
+    run(tmp_path, "init")
+
+    assert "hidden" not in run(tmp_path, "list").err
+
+
+def test_what_is_hidden_is_counted_where_nothing_else_is(tmp_path: Path) -> None:
+    run(tmp_path, "init")
+    stored = json.loads(run(tmp_path, "remember", "CI runs on Node 20", "--json").out)
+    run(tmp_path, "correct", stored["stored"][0]["id"], "status=retired")
+
+    listed = run(tmp_path, "list")
+
+    assert "1 memory hidden; `loki-mem list --status all` shows them" in listed.err
+
+
+def test_an_export_names_a_folder_that_does_not_exist(example: Path, tmp_path: Path) -> None:
+    made = run(example, "export", str(tmp_path / "nowhere" / "memory.jsonl"))
+
+    assert made.code == 13
+    assert "would lie in a folder that does not exist. Create it first" in made.err
+
+
+def test_a_pull_without_a_remote_says_what_is_missing(example: Path) -> None:
+    pulled = run(example, "pull")
+
+    assert "this branch follows no branch of a remote" in pulled.err
+
+
+def test_a_missing_choice_is_one_sentence(example: Path) -> None:
+    asked = run(example, "traverse", "sem-001")
+
+    assert "parent, associations. `loki-mem traverse --help` has an example." in asked.err

@@ -519,3 +519,11 @@ def test_a_person_may_stop_half_way_and_use_an_editor(
     with Workspace.open(repo) as after:
         assert after.get("fact-a").title() == "The port is 8080"
         assert [one.id for one in asked(after)] == ["fact-b"]
+
+
+def test_no_candidate_is_said_as_such(repo: Path) -> None:
+    Workspace.init(repo)
+
+    said = run(review_command, repo, "--candidates").output
+
+    assert said.splitlines()[-1].startswith("no candidate waits; `loki-mem ingest`")

@@ -51,6 +51,14 @@ def test_an_episode_tells_goal_files_errors_remedy_outcome_and_commit() -> None:
     assert first.session == second.session == shop().session
 
 
+def test_an_episode_names_the_branch_on_which_the_work_ended() -> None:
+    work = Transcript().say("Add a cart").call("Bash", command="git switch -c cart")
+    work.branch = "cart"
+    assert one(work.call("Bash", command="make")).git_branch == "cart"
+    work.branch = "HEAD"  # detached
+    assert one(work.call("Bash", command="make install")).git_branch == "cart"
+
+
 def test_an_episode_keeps_hashes_of_what_its_user_wrote_and_not_the_words() -> None:
     pasted = "we keep all the prices of the shop in whole cents everywhere"
     work = Transcript().say("Mend the cart").call("Bash", command="make").say("ok, go on")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.errors import NotFound, RejectedValue
+from loki_memory.errors import LiesAbove, NotFound, RejectedValue
 
 
 def git(*arguments: str | Path, at: Path) -> str:
@@ -298,3 +298,71 @@ def test_the_users_memories_can_be_left_out(ws: Workspace) -> None:
         assert again.list() == []
         again.remember("Answer in short sentences", scope="user")
         assert again.list() == []
+
+
+# -- workspaces above, in a monorepo --------------------------------------------------------------
+
+
+def _monorepo(top: Path, *, git: bool = True) -> tuple[Workspace, Workspace]:
+    """The workspace of a repository, and that of a package in it."""
+    if git:
+        subprocess.run(["git", "init", "-q", top], check=True)
+    (top / "packages" / "web").mkdir(parents=True)
+    return Workspace.init(top), Workspace.init(top / "packages" / "web")
+
+
+def test_a_package_recalls_and_opens_what_its_repository_remembers(tmp_path: Path) -> None:
+    whole, package = _monorepo(tmp_path / "shop")
+    fact = whole.remember("Releases are cut by the release train on Tuesdays")
+    package.remember("The web client is built by Vite")
+
+    hits = package.recall("when are releases cut by the release train?")
+
+    assert [(hit.id, hit.why[-1]) for hit in hits][:1] == [(fact.id, "from shop, above")]
+    assert package.get(fact.id) == fact
+    assert package.resolve(fact.id[:9]) == fact.id
+
+
+def test_the_repository_does_not_see_what_a_package_remembers(tmp_path: Path) -> None:
+    whole, package = _monorepo(tmp_path)
+    package.remember("The web client is built by Vite")
+
+    assert not whole.recall("what builds the web client?")
+
+
+def test_memory_above_is_neither_listed_told_nor_changed_from_below(tmp_path: Path) -> None:
+    whole, package = _monorepo(tmp_path)
+    fact = whole.remember("Releases are cut by the release train on Tuesdays")
+
+    assert package.list() == []
+    assert fact.id not in package.context("Cut a release with the release train").text("compact")
+    with pytest.raises(LiesAbove, match="-C"):
+        package.correct(fact.id, statement="Releases are cut on Mondays")
+    assert whole.get(fact.id) == fact
+
+
+def test_memory_above_the_repository_is_not_read(tmp_path: Path) -> None:
+    whole, package = _monorepo(tmp_path, git=False)
+    whole.remember("Releases are cut by the release train on Tuesdays")
+    subprocess.run(["git", "init", "-q", tmp_path / "packages" / "web"], check=True)
+
+    assert not package.recall("when are releases cut by the release train?")
+
+
+def test_memory_above_that_is_not_trusted_is_not_read(tmp_path: Path) -> None:
+    whole, package = _monorepo(tmp_path)
+    whole.remember("Releases are cut by the release train on Tuesdays")
+    whole.home.note_trust(is_trusted=False)
+
+    assert not Workspace.open(package.layout.root).recall("when are releases cut by the train?")
+
+
+def test_what_both_remember_is_found_once(tmp_path: Path) -> None:
+    whole, package = _monorepo(tmp_path)
+    whole.remember("Releases are cut by the release train on Tuesdays")
+    fact = package.remember("Releases are cut by the release train on Tuesdays")
+
+    hits = package.recall("when are releases cut by the release train?")
+
+    assert [hit.id for hit in hits] == [fact.id]
+    assert "above" not in hits[0].why[-1]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from loki_memory.browse.file_memory import FileMemory, KnownFiles
     from loki_memory.browse.graph import Graph
     from loki_memory.browse.memory_map import Layout, MemoryMap
+    from loki_memory.browse.metrics import Metrics
     from loki_memory.browse.status import Stats
     from loki_memory.browse.topics import Branch, Timeline, Topic, Topics
     from loki_memory.browse.trust import BroughtMemories
@@ -56,9 +57,17 @@ class Browse:
 
         return brought_memories(self._workspace)
 
+    def metrics(self) -> Metrics:
+        """Sum the work of the last seven days, and write it to `.loki/metrics`."""
+        from loki_memory.browse.metrics import metrics
+
+        return metrics(self._workspace)
+
     def economics(self, since: str | None = None) -> Economics:
         """Count from the journal what memory has sent here, in tokens, by occasion."""
-        return self._workspace.home.journal.economics(check_filters(None, None, since))
+        return self._workspace.home.journal.economics(
+            check_filters(None, None, since, self._workspace.now())
+        )
 
     def topics(self, budget: int = TOPICS_BUDGET) -> Topics:
         """List the topics of memory in about so many tokens.
@@ -96,7 +105,8 @@ class Browse:
         """
         from loki_memory.browse.topics import timeline, within
 
-        since, now = check_filters(None, None, since), self._workspace.now()
+        now = self._workspace.now()
+        since = check_filters(None, None, since, now)
         found = (
             home.answer(partial(timeline, home.index, since, now))
             for home in self._workspace.homes.fresh()
@@ -119,7 +129,7 @@ class Browse:
         """
         from loki_memory.index.learnings import taught
 
-        start = (check_filters(None, None, since) or "")[:10]
+        start = (check_filters(None, None, since, self._workspace.now()) or "")[:10]
         found = self.summaries(kind="learning", since=since)
         for home in self._workspace.homes.fresh():
             lessons = (lesson.summary() for lesson in home.answer(partial(taught, home.index)))
@@ -234,7 +244,7 @@ class Browse:
         scope: str | None = None,
     ) -> list[Summary]:
         """List memories as `ws.list` does, one line each, without reading the records."""
-        since = check_filters(kind, status, since)
+        since = check_filters(kind, status, since, self._workspace.now())
         return self._workspace.homes.summaries(kind, status, since, scope)
 
     def where(self, memory_id: str) -> Path:
@@ -265,7 +275,9 @@ class Browse:
         """
         from loki_memory.index.belief_list import BeliefFilter, BeliefList, belief_list
 
-        since = check_filters(wanted.get("kind") or None, None, wanted.get("since") or None)
+        since = check_filters(
+            wanted.get("kind") or None, None, wanted.get("since") or None, self._workspace.now()
+        )
         asked = BeliefFilter(**{**wanted, "since": since or ""})
         homes = self._workspace.homes.fresh("folders")
         found = [home.answer(partial(belief_list, home.index, asked, most)) for home in homes]
@@ -346,16 +358,28 @@ class Browse:
         return home.journal.uses(memory_id)
 
 
-def check_filters(kind: str | None, status: str | None, since: str | None) -> str | None:
+def check_filters(kind: str | None, status: str | None, since: str | None, now: str) -> str | None:
     """Refuse a filter that could never fit anything; return `since` as it is compared."""
     for name, value, known in (("kind", kind, KINDS), ("status", status, STATUSES)):
         if value is not None and value not in known:
             raise InvalidRecord(
                 f"{value!r} is not a {name}", advice=f"Use one of: {', '.join(known)}."
             )
+    if not since:
+        return None
     try:
-        return moment(since) if since else None
-    except ValueError as error:
+        return _begin(since, now)
+    except ValueError:
         raise InvalidRecord(
-            str(error), field="since", advice="Write 2026-01-20 or 2026-01-20T09:00:00Z."
+            f"{since[:40]!r} is not a day",
+            field="since",
+            advice='Write a day such as 2026-01-20, today, yesterday or "last week".',
         ) from None
+
+
+def _begin(since: str, now: str) -> str:
+    """The moment with which a period begins: a date, `yesterday`, `last week`; else ValueError."""
+    from loki_memory.recall.plain_questions import period
+
+    limits = period(since.strip().lower().replace("-", " "), now[:10])
+    return limits[0] if limits else moment(since)

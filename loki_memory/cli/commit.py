@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, one_line, plural, remarks, say
+from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, say
 
 if TYPE_CHECKING:
     from loki_memory.history.branch_mode import Exchanged
@@ -33,7 +33,8 @@ def commit_command(session: Session, message: str | None, agent: str | None, dry
     workspace = session.open()
     if not dry_run:
         workspace.consolidate(learn=False, reach="all", commit=False)
-    done = workspace.history.commit(agent or "", message or "", dry_run)
+    with progress_bar("committing") as workspace.home.progress:
+        done = workspace.history.commit(agent or "", message or "", dry_run)
     session.show(done, lambda: _print(done, dry_run))
     for text in done.left_out():
         note(text)
@@ -69,7 +70,8 @@ def pull_command(session: Session, remote: str) -> None:
       loki-mem pull
     """
     workspace = session.open()
-    done = workspace.history.pull(remote)
+    with progress_bar("pulling") as workspace.home.progress:
+        done = workspace.history.pull(remote)
     session.show(done, lambda: _print_exchanged(done))
     remarks(workspace)
 
@@ -86,7 +88,8 @@ def push_command(session: Session, remote: str) -> None:
       loki-mem push
     """
     workspace = session.open()
-    done = workspace.history.push(remote)
+    with progress_bar("pushing") as workspace.home.progress:
+        done = workspace.history.push(remote)
     session.show(done, lambda: _print_exchanged(done))
     remarks(workspace)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, size
+from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, safe, say, size
 
 if TYPE_CHECKING:
     from loki_memory.ingest.local_archive import Exported
@@ -62,11 +62,13 @@ def export_command(
         shown = _export_html(workspace, file)
         session.show(shown, lambda: _print_html(shown))
     elif local:
-        done = workspace.sessions.export_local(file)
+        with progress_bar("exporting") as workspace.home.progress:
+            done = workspace.sessions.export_local(file)
         session.show(done, lambda: _print_local(done))
         note("the file holds private text of your sessions; keep it to yourself")
     else:
-        written = workspace.interop.export_memory(file, format_ or _format_of(file))
+        with progress_bar("exporting") as workspace.home.progress:
+            written = workspace.interop.export_memory(file, format_ or _format_of(file))
         session.show(written, lambda: _print_exported(written))
     remarks(workspace)
 
@@ -139,7 +141,8 @@ def clear_command(session: Session, yes: bool, plan: bool, backup: Path | None) 
     workspace = session.open()
     if not plan and not yes:
         _confirm(workspace.interop.clear_memory(backup, plan_only=True))
-    done = workspace.interop.clear_memory(backup, plan_only=plan)
+    with progress_bar("clearing") as workspace.home.progress:
+        done = workspace.interop.clear_memory(backup, plan_only=plan)
     session.show(done, lambda: _print_cleared(done))
     if not plan:
         workspace.continuity(if_used=True)

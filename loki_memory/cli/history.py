@@ -46,7 +46,8 @@ def log_command(session: Session, memory_id: str | None, limit: int) -> None:
       loki-mem log sem-001
     """
     workspace = session.open()
-    steps = workspace.history.log(memory_id, limit)
+    with progress_bar("reading") as workspace.home.progress:
+        steps = workspace.history.log(memory_id, limit)
     session.show(LogOutput(steps), lambda: _print_log(steps, memory_id))
     remarks(workspace)
 
@@ -81,7 +82,8 @@ def blame_command(session: Session, memory_id: str) -> None:
       loki-mem blame sem-001
     """
     workspace = session.open()
-    found = workspace.history.blame(memory_id)
+    with progress_bar("reading") as workspace.home.progress:
+        found = workspace.history.blame(memory_id)
     session.show(found, lambda: _print_blame(found))
     remarks(workspace)
 
@@ -163,7 +165,8 @@ def revert_command(session: Session, name: str) -> None:
       loki-mem revert HEAD
     """
     workspace = session.open()
-    done = workspace.history.revert(name)
+    with progress_bar("reverting") as workspace.home.progress:
+        done = workspace.history.revert(name)
     session.show(done, lambda: _print_reverted(done))
     for text in done.committed.remarks():
         note(text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, StoredRecord, command, stored_record
-from loki_memory.cli.output import note, one_line, plural, remarks, safe, say
+from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, safe, say
 
 if TYPE_CHECKING:
     from loki_memory.ingest.local_archive import Merged
@@ -94,9 +94,10 @@ def import_command(
     if not name and path is not None and workspace.sessions.is_local_archive(path):
         _import_file(session, workspace, str(path), other_project, plan)
         return
-    found = workspace.interop.import_memory(
-        name, path, scope=scope or "", plan_only=plan, every_project=other_project, as_is=as_is
-    )
+    with progress_bar("importing") as workspace.home.progress:
+        found = workspace.interop.import_memory(
+            name, path, scope=scope or "", plan_only=plan, every_project=other_project, as_is=as_is
+        )
     step = workspace.interop.write_back(found.source, path, plan) if write_back else None
     session.show(_output(workspace, found, step), lambda: _print(found, step))
     remarks(workspace)
@@ -131,7 +132,8 @@ def _output(workspace: Workspace, found: Imported, step: InstallStep | None) -> 
 def _import_file(
     session: Session, workspace: Workspace, file: str, other_project: bool, plan: bool
 ) -> None:
-    done = workspace.sessions.import_local(file, other_project, plan)
+    with progress_bar("importing") as workspace.home.progress:
+        done = workspace.sessions.import_local(file, other_project, plan)
     session.show(ImportedArchive(*done, planned=plan), lambda: _print_merged(done, plan))
     remarks(workspace)
 

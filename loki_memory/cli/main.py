@@ -174,6 +174,8 @@ class Commands(click.Group):
         name = ALIASES.get(cmd_name, cmd_name)
         if name in FURTHER:
             return _group(name)
+        if name == "help":
+            return _help
         return _named(name) if name in COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -210,6 +212,15 @@ def _group(name: str) -> click.Group:
 def _print_help(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+@click.command("help", context_settings=HELP, hidden=True)
+@click.argument("words", metavar="[COMMAND]...", nargs=-1)
+@click.pass_context
+def _help(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Print what `--help` after COMMAND prints."""
+    cli.main([*words, "--help"], prog_name="loki-mem", standalone_mode=False)
+    ctx.exit()
 
 
 def _section(
@@ -253,7 +264,8 @@ def main() -> NoReturn:
         code = error.exit_code
     except click.MissingParameter as error:
         shown = error.ctx.command_path if error.ctx else "loki-mem"
-        said = f"{error.format_message()} `{shown} --help` has an example."
+        said = " ".join(error.format_message().split())  # click lists choices on lines of their own
+        said = f"{said.rstrip('.')}. `{shown} --help` has an example."
         fail("UsageError", said, error.exit_code)
         code = error.exit_code
     except click.ClickException as error:

@@ -111,7 +111,8 @@ def init_command(
     workspace = Workspace.init(where, origin=origin, adopt_local=adopt_local)
     if mode:
         workspace.home.set_config("git.mode", mode)
-    changes = workspace.sync()
+    with progress_bar("reading") as workspace.home.progress:
+        changes = workspace.sync()
     place = workspace.layout
     say_where = f"memory lives in {click.style(str(place.memory), bold=True)}"
     if seed and not session.json:
@@ -196,7 +197,8 @@ def doctor_command(session: Session, deep: bool, fix: bool) -> None:
 
     workspace = session.open()
     workspace.notices += trust_remarks(workspace)
-    found = workspace.care.doctor(deep=deep, fix=fix, besides=_client_findings(workspace))
+    with progress_bar("examining") as workspace.home.progress:
+        found = workspace.care.doctor(deep=deep, fix=fix, besides=_client_findings(workspace))
     session.show(found, lambda: _print_diagnosis(found))
     workspace.notices.clear()  # they are among the findings
     if not found.well:
@@ -261,7 +263,8 @@ def gc_command(session: Session, dry_run: bool, untrack_sessions: bool, prune: b
         raise InvalidConfig(
             "prune", f"no limit is set, so that nothing would go: set one, {advice}"
         )
-    found = workspace.care.gc(dry_run=dry_run, untrack_sessions=untrack_sessions, prune=prune)
+    with progress_bar("tidying") as workspace.home.progress:
+        found = workspace.care.gc(dry_run=dry_run, untrack_sessions=untrack_sessions, prune=prune)
     session.show(found, lambda: _print_garbage(found, dry_run))
     remarks(workspace)
 

@@ -212,15 +212,24 @@ def size(count: int) -> str:
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a progress bar on a terminal, nothing in a pipe."""
+    """Show on a terminal that work goes on, nothing in a pipe.
+
+    That is a bar once the work says how far it is; until then, after a second, the label and the
+    seconds that have passed.
+    """
     if not sys.stderr.isatty():
         yield None
         return
     bar: Any = None
+    ended = False
+    clock = Clock(label)
 
     def advance(done: int, total: int) -> None:
         nonlocal bar
+        if ended:
+            return
         if bar is None:
+            clock.stop()
             bar = click.progressbar(length=total, label=label, file=sys.stderr)
             bar.__enter__()
         bar.update(done - bar.pos)
@@ -228,5 +237,33 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
     try:
         yield advance
     finally:
+        ended = True
+        clock.stop()
         if bar is not None:
             bar.__exit__(None, None, None)
+
+
+class Clock:
+    """A line on stderr that counts the seconds of work, drawn by a thread of its own."""
+
+    def __init__(self, label: str, tick: float = 1.0) -> None:
+        from threading import Event, Thread
+
+        self._label, self._tick, self._over = label, tick, Event()
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        shown = ""
+        seconds = 0
+        while not self._over.wait(self._tick):
+            seconds += 1
+            shown = f"{self._label} … {seconds} s"
+            click.echo(f"\r{shown}", nl=False, err=True)
+        if shown:
+            click.echo(f"\r{' ' * len(shown)}\r", nl=False, err=True)
+
+    def stop(self) -> None:
+        """Take the line away; nothing is drawn after this returns."""
+        self._over.set()
+        self._thread.join()

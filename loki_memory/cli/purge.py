@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, command, standard_input
-from loki_memory.cli.output import note, one_line, plural, remarks, say
+from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, say
 from loki_memory.errors import StoreFailed
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def purge_command(session: Session, given: str) -> None:
     """
     workspace = session.open()
     text = standard_input().decode(errors="replace") if given == "-" else given
-    done = workspace.care.purge(text.strip())
+    with progress_bar("removing") as workspace.home.progress:
+        done = workspace.care.purge(text.strip())
     session.show(done, lambda: _print_purged(done))
     remarks(workspace)
     if done.left:
@@ -85,7 +86,8 @@ def taint_command(session: Session, source: str, why: str, dry_run: bool) -> Non
       loki-mem taint ep-2026-01-06-001 --why "its output was forged"
     """
     workspace = session.open()
-    found = workspace.care.taint(source, why, dry_run=dry_run)
+    with progress_bar("searching") as workspace.home.progress:
+        found = workspace.care.taint(source, why, dry_run=dry_run)
     session.show(found, lambda: _print_tainted(found))
     remarks(workspace)
 

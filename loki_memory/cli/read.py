@@ -24,6 +24,7 @@ from loki_memory.cli.output import (
 from loki_memory.models.kinds import KINDS
 
 if TYPE_CHECKING:
+    from loki_memory.browse.metrics import Metrics
     from loki_memory.browse.status import Stats, Status
     from loki_memory.economics import Economics
     from loki_memory.index.index import Summary
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from loki_memory.models import Memory
 
 _DATE_LENGTH = len("2026-01-06")
+_TOOLS = 5  # of which metrics are printed; --json has all
 
 
 class OutgoingLink(NamedTuple):
@@ -243,7 +245,10 @@ def list_command(session: Session, limit: int | None, project: str | None, **fil
     found = workspace.browse.summaries(**filters)
     empty = "nothing matches; --status all shows hidden memories too"
     if not any(filters.values()):
-        empty = 'nothing is remembered yet: loki-mem remember "…"; --status all shows hidden ones'
+        empty = 'nothing is remembered yet: loki-mem remember "…"'
+        hidden = len(workspace.browse.summaries(status="all")) if not found else 0
+        if hidden:
+            empty = f"{plural(hidden, 'memory')} hidden; `loki-mem list --status all` shows them"
     show_list(session, found, limit, empty)
     remarks(workspace)
 
@@ -296,21 +301,45 @@ def learnings_command(session: Session, since: str | None, limit: int | None) ->
     "--economics", is_flag=True, help="Show the tokens that memory has sent, by occasion."
 )
 @click.option("--since", metavar="DATE", help="With --economics: from that day on.")
-def stats_command(session: Session, economics: bool, since: str | None) -> None:
+@click.option("--metrics", is_flag=True, help="Sum the last seven days, into .loki/metrics too.")
+def stats_command(session: Session, economics: bool, since: str | None, metrics: bool) -> None:
     """Count the memories: by kind, status, scope, origin, agent, outcome and day.
+
+    With --metrics, sum the work of the last seven days: outcomes, errors, retries, and how often
+    each tool failed. It is written to `.loki/metrics`, where Loki Mode has it, and git ignores it.
 
     \b
     Example:
       loki-mem stats
+      loki-mem stats --metrics
     """
     workspace = session.open()
-    if economics:
+    if metrics:
+        work = workspace.browse.metrics()
+        session.show(work, lambda: _print_metrics(work))
+    elif economics:
         spent = workspace.browse.economics(since)
         session.show(spent, lambda: _print_economics(spent))
     else:
         found = workspace.browse.stats()
         session.show(found, lambda: _print_stats(found))
     remarks(workspace)
+
+
+def _print_metrics(work: Metrics) -> None:
+    say(f"{work.since} to {work.until}: {plural(work.tasks, 'task')}")
+    for outcome, number in work.outcomes.items():
+        say(f"  {safe(outcome).ljust(8)}  {number:,}")
+    if work.median_seconds is not None:
+        say(f"  duration  {work.median_seconds:,.0f} s (median)")
+    say(f"  errors    {work.errors:,}, {work.resolved:,} of them resolved")
+    say(f"  retries   {work.retries:,}")
+    say(f"  sent      {work.tokens_sent:,} tokens by memory")
+    for use in work.tools[:_TOOLS]:
+        say(f"  {one_line(use.tool, 40)}  {plural(use.calls, 'call')}, {use.failed:,} failed")
+    say(f"written to .loki/metrics: {', '.join(work.written) or 'nothing'}")
+    if work.kept:
+        note(f"left as it is, because somebody else wrote it: {', '.join(work.kept)}")
 
 
 def _print_economics(spent: Economics) -> None:

@@ -69,15 +69,15 @@ def recall_command(
 ) -> None:
     """Recall the memories that matter for QUERY, best first.
 
-    An id, `sem-*`, `category:testing`, `tag:…`, `agent:…`, `file:…`, `since:2026-11-01` or
-    `until:…` is looked up exactly.
+    An id, `sem-*`, `category:testing`, `tag:…`, `agent:…`, `branch:…`, `file:…`,
+    `since:2026-11-01` or `until:…` is looked up exactly.
 
     \b
     Example:
       loki-mem recall "handler without a return type"
       loki-mem recall "what went wrong last week"
-      loki-mem recall "who worked on src/app.py"
-      loki-mem recall "what changes together with src/app.py"
+      loki-mem recall "who worked on src/app.ts"
+      loki-mem recall "what changes together with src/app.ts"
     """
     workspace = session.open()
     text = " ".join(query)

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, one_line, page, plural, print_json, remarks, say
+from loki_memory.cli.output import (
+    note,
+    one_line,
+    page,
+    plural,
+    print_json,
+    progress_bar,
+    remarks,
+    say,
+)
 from loki_memory.models.hidden_characters import revealed
 from loki_memory.workspace import Workspace
 
@@ -92,7 +101,8 @@ def diff_command(session: Session, span: str | None, form: str, every: bool) -> 
       loki-mem diff main...HEAD --format markdown
     """
     workspace = session.open()
-    found = workspace.history.diff(span)
+    with progress_bar("comparing") as workspace.home.progress:
+        found = workspace.history.diff(span)
     _show(session, form, found, lambda: _lines(found, every=every))
     remarks(workspace)
 
@@ -126,7 +136,8 @@ def review_command(
         found = workspace.history.candidates()
         asked = found.shifts
     else:
-        found, asked = workspace.history.review(span)
+        with progress_bar("comparing") as workspace.home.progress:
+            found, asked = workspace.history.review(span)
     if interactive:
         _step_through(workspace, found, asked)
         workspace.consolidate(learn=False, commit=False)
@@ -169,7 +180,8 @@ def check_command(
     from loki_memory.history import exit_code
 
     workspace = session.open()
-    found = workspace.history.check(span, continuity_budget=continuity_budget)
+    with progress_bar("checking") as workspace.home.progress:
+        found = workspace.history.check(span, continuity_budget=continuity_budget)
     found = [fault for fault in found if fault.check not in skip]
     code = exit_code(found)
     session.show(CheckOutput(not found, code, found), lambda: _print_findings(found))
@@ -252,7 +264,13 @@ def _rest(found: Review, *, every: bool = False) -> Iterator[str]:
     if not every and any(_split(found, shift)[1] for shift in found.shifts):
         yield "dates, keys and scores of what is new are left out; `loki-mem diff --all` shows them"
     if found.is_empty:
-        yield "no belief changed"
+        yield _nothing(found)
+
+
+def _nothing(found: Review) -> str:
+    if not found.is_of_candidates:
+        return "no belief changed"
+    return "no candidate waits; `loki-mem ingest` and `loki-mem consolidate` find new ones"
 
 
 def _word(word: str) -> str:

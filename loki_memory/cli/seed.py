@@ -104,8 +104,8 @@ def print_plan(found: SeedPlan) -> None:
             say(click.style(group, bold=True))
         say(f"  {_sentence(line)}{_mark(line)}")
     if not found.lines:
-        say("nothing to propose: no manifest, CI file, instruction file or git history says how")
-        say('to work here. Next: loki-mem remember "…"')
+        say("nothing to propose: no manifest, CI file, rule or commit says how to work here")
+        say('next: `loki-mem remember "…"` notes what you know')
     for problem in found.problems:
         note(problem)
     if found.sessions:

@@ -247,14 +247,17 @@ def _printed(brief: Brief) -> BriefOutput:
     return BriefOutput(*brief, brief.tokens, brief.text())
 
 
-@click.group("handoff", context_settings=HELP)
-def handoff_command() -> None:
+@click.group("handoff", context_settings=HELP, invoke_without_command=True)
+@click.pass_context
+def handoff_command(ctx: click.Context) -> None:
     """Pass work between agents: create, list, accept, close.
 
     \b
     Example:
       loki-mem handoff create eng-001-backend qa-001-testing "Added search" --test paging
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def _subcommand(name: str) -> Callable[[Callable[..., Any]], click.Command]:

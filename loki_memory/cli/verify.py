@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, one_line, plural, remarks, say
+from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, say
 
 if TYPE_CHECKING:
     from loki_memory.integrity.findings import IntegrityFinding
@@ -34,7 +34,8 @@ def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: boo
     if ids and not adopt:
         raise click.UsageError("ids are for --adopt; without it everything is verified.")
     workspace = session.open()
-    found = workspace.history.verify(adopt=ids if adopt else None, fix=fix)
+    with progress_bar("verifying") as workspace.home.progress:
+        found = workspace.history.verify(adopt=ids if adopt else None, fix=fix)
     session.show(found, lambda: _print(found))
     remarks(workspace)
     if not found.well:

@@ -25,7 +25,7 @@ from loki_memory.git_repository import repository, repository_if_any, tracked
 from loki_memory.history.belief_diff import Shift, confidence, differences, evidence_of, reviews
 from loki_memory.history.field_changes import record_changes
 from loki_memory.history.file_changes import FileChange, file_change, file_edits
-from loki_memory.history.review_result import Cause, Review, Unreadable
+from loki_memory.history.review_result import CANDIDATES, Cause, Review, Unreadable
 from loki_memory.history.tree import (
     MemoryTree,
     Records,
@@ -300,7 +300,7 @@ def candidates(workspace: OpenWorkspace, most: int) -> Review:
         for episode in episodes:
             with suppress(NotFound):
                 causes.setdefault(episode, _cause(workspace.get(episode)))
-    return Review("published lessons", "candidates of this machine", shifts, causes, [])
+    return Review("published lessons", CANDIDATES, shifts, causes, [])
 
 
 def _best(records: Iterable[Memory], most: int) -> list[Memory]:

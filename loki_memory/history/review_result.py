@@ -10,6 +10,8 @@ from loki_memory.history.commit_message import phrases
 from loki_memory.history.field_changes import FieldChange, RecordChange, untold
 from loki_memory.history.file_changes import FileChange
 
+CANDIDATES = "candidates of this machine"  # what a review of them compares with
+
 
 class Cause(NamedTuple):
     """An episode that caused a change, in one line."""
@@ -37,6 +39,11 @@ class Review(NamedTuple):
     invalid: list[Unreadable]
     records: Sequence[RecordChange] = ()  # every field that differs, of every memory
     files: Sequence[FileChange] = ()  # every other file below `.loki` that differs
+
+    @property
+    def is_of_candidates(self) -> bool:
+        """Check if it compares what is published with the candidates of this machine."""
+        return self.after == CANDIDATES
 
     @property
     def is_empty(self) -> bool:

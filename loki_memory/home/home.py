@@ -34,6 +34,7 @@ class Home:
     """One `.loki` folder: a project's, or the user's."""
 
     stands_alone = False  # True: the user's memory is not read beside it
+    is_above = False  # True: it belongs to a workspace above the one that is used
     starts_git = True  # hooks must not: they run before every prompt and tool call
 
     def __init__(

@@ -70,6 +70,20 @@ def workspace_above(root: Path) -> Path | None:
     return None
 
 
+def layouts_above(root: Path) -> list[Layout]:
+    """The layouts of the workspaces above one in the same git repository, nearest first.
+
+    What lies above the repository is somebody else's: a folder of downloads may hold anything.
+    """
+    repository = git_home(root)
+    found: list[Layout] = []
+    above = workspace_above(root) if repository else None
+    while above is not None and repository and above.is_relative_to(repository[0]):
+        found.append(opened_layout(above))
+        above = workspace_above(above)
+    return found
+
+
 def new_layout(path: str | os.PathLike[str], *, adopt_local: bool) -> Layout:
     """The layout of a workspace in a folder; a home folder is refused.
 

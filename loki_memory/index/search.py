@@ -20,6 +20,7 @@ FIELDS = {
     "category": "m.category = ? COLLATE NOCASE",
     "agent": "m.agent = ? COLLATE NOCASE",
     "by": "m.agent = ? COLLATE NOCASE",
+    "branch": "json_extract(m.body, '$.git_branch') = ?",
     "session": "m.session = ?",
     "status": "m.status = ?",
     "scope": "m.scope = ?",

@@ -98,11 +98,18 @@ def _document(
         "outcome": judged(done, stretch, stopped=stopped),
         "artifacts_produced": _produced(done, files, stretch.home),
         "git_commit": commit(done),
+        "git_branch": _branch(stretch),
         "files_read": files.read,
         "files_modified": files.changed,
         "origin": "agent",
     }
     return {name: value for name, value in document.items() if value not in ("", [], None)}
+
+
+def _branch(stretch: Stretch) -> str:
+    """The branch that the client named last; a detached HEAD is none."""
+    named = [turn.branch for turn in stretch.turns if turn.branch and turn.branch != "HEAD"]
+    return named[-1] if named else ""
 
 
 def _foreign_document(

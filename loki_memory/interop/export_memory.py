@@ -56,7 +56,7 @@ def export_memory(workspace: OpenWorkspace, path: Path, format_: str) -> Exporte
     """Write the shared memory to a new file, or for OKF to a new folder."""
     if format_ not in FORMATS:
         raise InvalidRecord(f"{format_!r} is not a format", advice=f"Use: {', '.join(FORMATS)}.")
-    refuse_existing(path)
+    _refuse_place(path)
     workspace.home.before_write()
     unread: list[str] = []
     found = map(_without_secrets, stored_files(workspace.layout, unread))
@@ -83,10 +83,17 @@ def _without_secrets(file: StoredFile) -> StoredFile:
 
 def write_page(workspace: OpenWorkspace, path: Path, html: bytes) -> None:
     """Write a page to a new file, and note it as an export."""
-    refuse_existing(path)
+    _refuse_place(path)
     with failures_named(path):
         write_new(path, [html])
         note_exports(workspace.layout, [path])
+
+
+def _refuse_place(path: Path) -> None:
+    refuse_existing(path)
+    if not path.parent.exists():
+        reason = "would lie in a folder that does not exist"
+        raise BadArchive(path, reason, "Create it first; nothing was written.")
 
 
 def refuse_existing(path: Path) -> None:

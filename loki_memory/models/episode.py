@@ -121,6 +121,7 @@ class Episode(Memory):
     )
     artifacts_produced: Texts = Field(default_factory=list)
     git_commit: Text | None = None
+    git_branch: Text | None = None  # that was checked out when the work ended
     tokens_used: int | None = None
     files_read: Texts = Field(default_factory=list)
     files_modified: Texts = Field(default_factory=list)

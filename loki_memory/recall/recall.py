@@ -112,7 +112,7 @@ def recall(
     workspace: OpenWorkspace, asked: Query, *, budget: int | None = None, phase: str = ""
 ) -> tuple[Recollections, list[dict[str, float]]]:
     """Recall from the project and the user; with each hit, the parts of its score."""
-    homes = [home for home in workspace.homes if home.has_scope(asked.scope)]
+    homes = _homes(workspace, asked)
     root = f"{workspace.layout.root}{os.sep}"
     asked = asked._replace(files=tuple(path.removeprefix(root) for path in asked.files))
     to_check = [home for home in homes if not home.ensure("folders").is_complete]
@@ -143,6 +143,13 @@ def recall(
     return hits, [line.parts for line in told]
 
 
+def _homes(workspace: OpenWorkspace, asked: Query) -> list[Home]:
+    """The homes to search: those above the project's only for somebody who asks."""
+    is_asked = not (asked.injected or asked.unasked or asked.scope)
+    homes = workspace.homes.readable() if is_asked else workspace.homes
+    return [home for home in homes if home.has_scope(asked.scope)]
+
+
 def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Found:
     began = time.perf_counter()
     answers = [home.answer(partial(_answer, home, asked, phase)) for home in homes]
@@ -153,7 +160,8 @@ def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Fo
         if floor and answer.certainty < floor and not (answer.exact or answer.in_few):
             filtered += answer.found
         else:
-            told += lines
+            nearer = {line.hit.id for line in told}
+            told += [line for line in lines if line.hit.id not in nearer]
     told.sort(key=lambda line: -line.hit.score)
     told = _in_dispute(told[: asked.k])
     task = next((answer.task for answer, _ in answers if answer.task), "")
@@ -222,7 +230,7 @@ def _one(
         kind=memory.kind,
         title=_line(memory.title),
         score=round(score, 4),
-        why=tuple(hit.why),
+        why=(*hit.why, f"from {home.layout.root.name}, above") if home.is_above else tuple(hit.why),
         confidence=memory.confidence,
         at=memory.at,
         age_days=_days_between(memory.at, now),

@@ -30,6 +30,7 @@ from typing_extensions import TypedDict  # which pydantic wants before Python 3.
 from loki_memory.browse.audit import Audit
 from loki_memory.browse.doctor import Diagnosis
 from loki_memory.browse.graph import Graph
+from loki_memory.browse.metrics import Metrics
 from loki_memory.browse.purge import Purged
 from loki_memory.browse.status import Garbage, Stats, Status
 from loki_memory.browse.taint import Tainted
@@ -122,7 +123,7 @@ OUTPUTS: dict[str, Any] = {
     "list": read.Listing,
     "learnings": read.Listing,
     "skills": read.Listing | skills.PublishedSkills | read.ShownRecord | common.StoredRecords,
-    "stats": Stats | Economics,
+    "stats": Stats | Economics | Metrics,
     "ledger": team.Ledgers | team.ResumeOutput | team.AcceptedHandoff | common.StoredRecords,
     "handoff": team.Handoffs | team.HandoffPlan | team.AcceptedHandoff | common.StoredRecords,
     "mcp": mcp.ClientConfiguration,

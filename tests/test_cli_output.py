@@ -1,0 +1,76 @@
+"""What commands print while they work: bars and seconds on a terminal, nothing in a pipe."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+
+from loki_memory.cli.output import Clock, progress_bar
+
+
+@contextmanager
+def on_terminal() -> Iterator[int]:
+    """Make a terminal standard error; the end from which its screen is read."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w", buffering=1, encoding="utf-8") as screen, redirect_stderr(screen):
+        yield ours
+    os.close(ours)
+
+
+def _read_until(terminal: int, wanted: str) -> str:
+    """Read what was drawn until it has a text; waits for it as long as the test may take."""
+    drawn = ""
+    while wanted not in drawn:
+        drawn += os.read(terminal, 4096).decode()
+    return drawn
+
+
+def test_work_that_says_nothing_shows_its_seconds() -> None:
+    with on_terminal() as terminal:
+        clock = Clock("verifying", tick=0.001)
+
+        drawn = _read_until(terminal, "verifying … 2 s")
+        clock.stop()
+
+        assert "verifying … 1 s" in drawn
+
+
+def test_the_seconds_leave_no_trace() -> None:
+    with on_terminal() as terminal:
+        clock = Clock("verifying", tick=0.001)
+        _read_until(terminal, "1 s")
+        clock.stop()
+        os.write(sys.stderr.fileno(), b"end")
+
+        drawn = _read_until(terminal, "end")
+
+        assert drawn.split("\r")[-2].strip() == ""
+
+
+def test_work_that_counts_shows_a_bar() -> None:
+    with on_terminal() as terminal:
+        with progress_bar("reading") as progress:
+            assert progress is not None
+            progress(1, 2)
+            progress(2, 2)
+
+        assert "100%" in _read_until(terminal, "100%")
+
+
+def test_what_is_counted_after_the_end_draws_nothing() -> None:
+    with on_terminal() as terminal:
+        with progress_bar("reading") as progress:
+            pass
+        assert progress is not None
+        progress(1, 2)
+        os.write(sys.stderr.fileno(), b"end")
+
+        assert _read_until(terminal, "end") == "end"
+
+
+def test_a_pipe_gets_no_progress() -> None:
+    with progress_bar("reading") as progress:
+        assert progress is None
