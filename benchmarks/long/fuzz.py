@@ -6,9 +6,9 @@
 
 The doors and their input are those of `tests/faults/fuzz.py`. Without atheris, bytes are chosen at
 random and by mutation. Where atheris is installed (it is no dependency), it chooses them by the
-code of ours that they reach, from samples of the same kind on; one door for each process. Prints the
-number of executions, the slowest one and the growth of memory. A failure is printed with its input
-and ends the run with 1.
+code of ours that they reach, from samples of the same kind on; one door for each process. Prints
+the number of executions, the slowest one and the growth of memory. A failure is printed with its
+input and ends the run with 1.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +217,7 @@ def print_growth(log: list[dict[str, Any]]) -> None:
         at = [sized[len(sized) * part // 4][name] for part in range(4)]
         print(f"{name} of an agent with {len(sized)} operations: {[*at, sized[-1][name]]}")
     added: dict[str, int] = {}
-    for before, line in zip(sized, sized[1:], strict=False):
+    for before, line in pairwise(sized):
         added[line["what"]] = added.get(line["what"], 0) + line["mb"] - before["mb"]
     print(f"mb added by operation: {added}")
 
