@@ -46,9 +46,23 @@ _WRAP = re.compile(
 # A sign as URLs, strings of code, HTML and Markdown spell it.
 _HEX = "[2-7][0-9A-Fa-f]"
 _NAMED = {
-    **{"lowbar": "_", "UnderBar": "_", "hyphen": "-", "dash": "-", "period": ".", "colon": ":"},
-    **{"sol": "/", "equals": "=", "plus": "+", "commat": "@", "num": "#", "amp": "&", "quot": '"'},
-    **{"apos": "'", "lt": "<", "gt": ">", "nbsp": " "},
+    "lowbar": "_",
+    "UnderBar": "_",
+    "hyphen": "-",
+    "dash": "-",
+    "period": ".",
+    "colon": ":",
+    "sol": "/",
+    "equals": "=",
+    "plus": "+",
+    "commat": "@",
+    "num": "#",
+    "amp": "&",
+    "quot": '"',
+    "apos": "'",
+    "lt": "<",
+    "gt": ">",
+    "nbsp": " ",
 }
 _ESCAPE = (
     rf"%(?P<url>0[9AaDd]|{_HEX})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _MARKS = (b"/home/", b"/Users/", b"/root/", b"Users\\", b"\\home\\", b"@", b"%2F", b"%40")
-# Before the folder of all homes: other systems' mounts of it, and drives as shells and WSL name them.
+# Before the folder of all homes: mounts of other systems, and drives as shells and WSL name them.
 _ABOVE = r"(?:/(?:var|usr|export|private|System/Volumes/Data|mnt/[a-z]|[a-z]))?"
 # A folder below a home: a route such as /home/settings has nothing below it.
 _HOME = re.compile(
