@@ -39,6 +39,7 @@ _FLUSHED = (
     "::test_bytes_are_flushed_before_they_get_their_name_and_the_folder_after"
 )
 _CLONES = "tests/hostile/test_clones.py"
+_ZONES = "tests/test_files_zones.py"
 _SCOPES = "tests/hostile/test_scopes.py"
 DEFENCES = {
     "fsync of a file": Defence("files/disk.py", "os.fsync(fd)", "pass", (_FLUSHED,)),
@@ -182,10 +183,7 @@ DEFENCES = {
         "home/place.py",
         "or not is_made_here(beside)",
         "or not (is_made_here(beside) or (place.cache / 'index.db').is_file())",
-        (
-            "tests/test_files_zones.py"
-            "::test_a_zone_without_a_mark_is_not_ours_though_we_made_an_index_beside_it",
-        ),
+        (f"{_ZONES}::test_a_zone_without_a_mark_is_not_ours_though_we_made_an_index_beside_it",),
     ),
     "escapes around secrets": Defence(
         "files/redaction.py",
