@@ -93,6 +93,17 @@ class SymlinkedRoot(LokiMemoryError):
         )
 
 
+class NestedRepository(LokiMemoryError):
+    exit_code = 3
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path} is a git repository of its own, such as a submodule, so that nobody can tell "
+            "who wrote the memory in it; keep memory in the project's repository, or work in "
+            "another one that has it at its top."
+        )
+
+
 class NewerFormat(LokiMemoryError):
     exit_code = 3
 

@@ -278,6 +278,7 @@ MISHAPS = {
     "UsageError": (2, "", "list --kind rule"),
     "NotAWorkspace": (3, "rm -r .loki", "status"),
     "SymlinkedRoot": (3, "mv .loki there && ln -s there .loki", "status"),
+    "NestedRepository": (3, "echo gitdir: x > .loki/.git", "status"),
     "NewerFormat": (3, "echo format = 99 > .loki/config.toml", "status"),
     "InvalidConfig": (3, "echo format = one > .loki/config.toml", "status"),
     "InvalidRecord": (4, "", "correct sem-001 confidence=2"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from itertools import cycle, islice
 from pathlib import Path
 from urllib.parse import quote
@@ -921,6 +922,23 @@ DISGUISES = {
     "a quotation": lambda token: f"{token[:14]}\n> {token[14:]}",
     "a continued command": lambda token: f"{token[:14]}\\\n{token[14:]}",
     "a wrapped line of JSON": lambda token: f"{token[:14]}\\n{token[14:]}",
+    "every letter in a URL": lambda token: "".join(f"%{ord(sign):02x}" for sign in token),
+    "every letter in JSON": lambda token: "".join(f"\\u{ord(sign):04x}" for sign in token),
+    "a letter in JSON": lambda token: f"\\u{ord(token[0]):04X}{token[1:]}",
+    "a letter in JSON in JSON": lambda token: f"{token[:7]}\\\\u{ord(token[7]):04x}{token[8:]}",
+    "hexadecimal letters": lambda token: "".join(f"\\x{ord(sign):02x}" for sign in token),
+    "octal letters": lambda token: "".join(f"\\{ord(sign):03o}" for sign in token),
+    "code points": lambda token: "".join(f"\\u{{{ord(sign):x}}}" for sign in token),
+    "entities": lambda token: "".join(f"&#{ord(sign)};" for sign in token),
+    "padded entities": lambda token: "".join(f"&#{ord(sign):05};" for sign in token),
+    "hexadecimal entities": lambda token: "".join(f"&#x{ord(sign):X};" for sign in token),
+    "entities of entities": lambda token: "".join(f"&amp;#{ord(sign)};" for sign in token),
+    "an entity without an end": lambda token: re.sub(
+        r"(?<=.....)[A-Za-z](?=\D)", lambda sign: f"&#{ord(sign[0])}", token, count=1
+    ),
+    "named entities": lambda token: token.replace("_", "&lowbar;").replace("-", "&hyphen;"),
+    "Markdown": lambda token: re.sub(r"([_.~-])", r"\\\1", token),
+    "a soft line end of a mail": lambda token: f"{token[:14]}=\n{token[14:]}",
     "base64": lambda token: base64.b64encode(token.encode()).decode(),
     "base64 of a line": lambda token: base64.b64encode(f"TOKEN={token}\n".encode()).decode(),
 }
@@ -964,6 +982,20 @@ def test_a_private_key_in_a_url_is_replaced() -> None:
 def test_a_url_without_a_secret_stays() -> None:
     url = "https://example.com/find?q=how%20to%20set%20a%20password%3F&page=100%25"
     assert redact(url) == url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"re.sub(r'\x41\x42', '\u0041', text) and \101",
+        "&lt;b&gt;bold&lt;/b&gt; &amp;&#39;quoted&#39; &#x2014; R&D&#45;team",
+        r"snake\_case\_name and C:\new\_folder\-x",
+        r"{\"a\": \"caf\u00e9 \u0026 bar\"}",
+        "printf '\\033[1m' and %d of 100%, 50%25",
+    ],
+)
+def test_escapes_without_a_secret_stay(text: str) -> None:
+    assert redact(text) == text
 
 
 def test_the_line_after_a_token_stays() -> None:

@@ -12,7 +12,7 @@ from conftest import git
 from test_cli import run
 
 from loki_memory import Workspace
-from loki_memory.errors import LokiMemoryError, StoreFailed
+from loki_memory.errors import LokiMemoryError, NestedRepository, StoreFailed
 from loki_memory.files.layout import MADE_HERE, Layout, is_private, layout
 from loki_memory.resources import template
 
@@ -127,15 +127,81 @@ def test_a_zone_from_before_git_init_that_git_tracks_stays_and_is_not_read(proje
     assert (project / ".loki/local").is_dir()
 
 
-def test_a_zone_without_a_mark_is_ours_where_our_index_says_so(project: Path) -> None:
-    """So it is in a workspace that was used before zones had a mark."""
+@pytest.mark.parametrize("with_git", [True, False], ids=["git", "plain"])
+def test_a_zone_without_a_mark_is_not_ours_though_we_made_an_index_beside_it(
+    project: Path, with_git: bool
+) -> None:
+    """An archive brings a zone; looking at it twice neither takes it over nor trusts it."""
+    if with_git:
+        git(project, "init", "-q")
+    plant_local_zone(project)
+    for _ in range(3):
+        assert run(project, "status").code == 0
+        assert titles(project) == []
+    with Workspace.open(project) as ws:
+        assert not ws.home.trust().is_trusted
+        assert [problem.path for problem in ws.care.problems()] == [".loki/local"]
+
+
+def test_a_zone_whose_mark_was_lost_is_taken_into_use_when_asked(project: Path) -> None:
     with Workspace.init(project) as ws:
+        ws.remember("A shared note")
         ws.remember("My own note", scope="local")
         ws.sync()
     (project / ".loki/local" / MADE_HERE).unlink()
-    assert titles(project) == ["My own note"]
-    shutil.rmtree(project / ".loki/cache")
-    assert titles(project) == ["My own note"]
+    assert titles(project) == ["A shared note"]
+    assert run(project, "init", "--adopt-local").code == 0
+    assert titles(project) == ["A shared note", "My own note"]
+
+
+@pytest.mark.parametrize("name", [MADE_HERE, ".in-home"])
+def test_a_pipe_in_place_of_a_mark_blocks_nobody(project: Path, name: str) -> None:
+    plant_local_zone(project)
+    os.mkfifo(project / ".loki/local" / name)
+    assert run(project, "status").code == 0
+    assert titles(project) == []
+
+
+# -- repositories inside `.loki` -------------------------------------------------------------------
+
+
+def plant_repository(folder: Path) -> None:
+    """The mark that git leaves in the folder of a submodule."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".git").write_text("gitdir: elsewhere\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("inside", [".loki", ".loki/memory"])
+def test_memory_in_a_repository_of_its_own_is_refused(project: Path, inside: str) -> None:
+    """Who wrote what, and what git tracks there, only that repository knows."""
+    in_git(project)
+    plant_repository(project / inside)
+    with pytest.raises(NestedRepository, match=inside):
+        Workspace.open(project)
+
+
+def test_a_folder_of_records_in_a_repository_of_its_own_is_not_read_and_named(
+    project: Path,
+) -> None:
+    in_git(project)
+    Workspace.open(project).remember("Run the types first", kind="pattern")
+    facts = project / ".loki/memory/semantic/facts"
+    plant_repository(facts)
+    assert titles(project) == ["Run the types first"]
+    (problem,) = Workspace.open(project).care.problems()
+    assert problem.path == "semantic/facts/.git"
+    assert "repository of its own" in problem.reason
+    (facts / ".git").unlink()
+    assert titles(project) == ["Contract tests need the database", "Run the types first"]
+    assert Workspace.open(project).care.problems() == []
+
+
+def test_the_index_is_not_kept_in_a_repository_inside_the_cache(project: Path) -> None:
+    in_git(project)
+    plant_repository(project / ".loki/cache")
+    Workspace.open(project).remember("My own note", scope="local")
+    assert "My own note" in titles(project)
+    assert Workspace.open(project).layout.cache.is_relative_to(project / ".git")
 
 
 def test_an_index_that_came_with_a_folder_vouches_for_no_zone(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -441,6 +442,19 @@ def test_what_was_committed_survives_a_check_of_the_repository(
     made.git("gc", "-q", "--prune=now")
     made.git("fsck", "--strict")
     assert made.committed()
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is missing")
+@pytest.mark.usefixtures("workspace")
+def test_f39_gits_index_is_flushed_before_it_gets_its_name(made: Project, tmp_path: Path) -> None:
+    """An index that a power cut empties takes along what its user had staged."""
+    log = tmp_path / "calls"
+    traced = ("strace", "-f", "-y", "-e", "trace=fsync,rename", "-o", str(log))
+    call = (*traced, sys.executable, "-m", "loki_memory", "commit")
+    subprocess.run(call, cwd=made.root, check=True, capture_output=True)
+    lines = [line for line in log.read_text(errors="replace").splitlines() if "/index" in line]
+    renamed = next(at for at, line in enumerate(lines) if "rename(" in line)
+    assert any("fsync(" in line and "index" in line for line in lines[:renamed]), lines
 
 
 def test_commits_never_leave_so_many_packs_that_git_begins_to_tidy_up(made: Project) -> None:

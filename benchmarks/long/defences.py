@@ -39,6 +39,7 @@ _FLUSHED = (
     "::test_bytes_are_flushed_before_they_get_their_name_and_the_folder_after"
 )
 _CLONES = "tests/hostile/test_clones.py"
+_ZONES = "tests/test_files_zones.py"
 _SCOPES = "tests/hostile/test_scopes.py"
 DEFENCES = {
     "fsync of a file": Defence("files/disk.py", "os.fsync(fd)", "pass", (_FLUSHED,)),
@@ -115,7 +116,7 @@ DEFENCES = {
         ("tests/hostile/test_rejected.py",),
     ),
     "fence": Defence(
-        "injection/fence.py",
+        "models/fence.py",
         "    if text.isascii() and not _MAY_HIDE.search(text):",
         "    if True:",
         ("tests/hostile/test_fence.py",),
@@ -171,6 +172,36 @@ DEFENCES = {
         (
             "tests/faults/test_index_damage.py::test_f16_damage_is_found_at_the_next_opening_and_mended_once",
         ),
+    ),
+    "repositories inside memory": Defence(
+        "files/layout.py",
+        "        if is_repository(folder):",
+        "        if False:",
+        ("tests/test_files_zones.py::test_memory_in_a_repository_of_its_own_is_refused",),
+    ),
+    "a zone that an archive brings": Defence(
+        "home/place.py",
+        "or not is_made_here(beside)",
+        "or not (is_made_here(beside) or (place.cache / 'index.db').is_file())",
+        (f"{_ZONES}::test_a_zone_without_a_mark_is_not_ours_though_we_made_an_index_beside_it",),
+    ),
+    "escapes around secrets": Defence(
+        "files/redaction.py",
+        "    if layers and is_escaped(data):",
+        "    if False:",
+        ("tests/test_files_redaction.py::test_a_token_in_disguise_is_replaced",),
+    ),
+    "personal data": Defence(
+        "files/personal_data.py",
+        '_PROMPT.sub("user@host", _HOME.sub("~", text))',
+        "text",
+        ("tests/hostile/test_secrets.py::test_what_others_read_names_no_person",),
+    ),
+    "flush of git's index": Defence(
+        "git_repository.py",
+        "loose-object,reference,index",
+        "loose-object,reference",
+        ("tests/test_history_commit.py::test_f39_gits_index_is_flushed_before_it_gets_its_name",),
     ),
     "ids by case": Defence(
         "files/store.py",

@@ -2,10 +2,13 @@
 
     python benchmarks/long/fuzz.py [--seconds 60] [--seed 1] [DOOR...]
 
-The doors and their input are those of `tests/faults/fuzz.py`. Where atheris is installed, it
-chooses the bytes by the code that they reach (`--atheris DOOR`, one door for each process);
-otherwise bytes are chosen at random and by mutation. Prints the number of executions, the slowest
-one and the growth of memory. A failure is printed with its input and ends the run with 1.
+    python benchmarks/long/fuzz.py --atheris DOOR [--runs 1000000] [--seed 1]
+
+The doors and their input are those of `tests/faults/fuzz.py`. Without atheris, bytes are chosen at
+random and by mutation. Where atheris is installed (it is no dependency), it chooses them by the
+code of ours that they reach, from samples of the same kind on; one door for each process. Prints
+the number of executions, the slowest one and the growth of memory. A failure is printed with its
+input and ends the run with 1.
 """
 
 from __future__ import annotations
@@ -18,12 +21,25 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "faults"))
 
-from fuzz import OF_BYTES, OF_OBJECTS, WORDS
+
+def _watched() -> Any:
+    """Let atheris see which code of ours runs; it changes modules while they are imported."""
+    if "--atheris" not in sys.argv:
+        return nullcontext()
+    import atheris  # type: ignore[import-not-found]
+
+    return atheris.instrument_imports(include=["loki_memory"])
+
+
+with _watched():
+    from fuzz import OF_BYTES, OF_OBJECTS, WORDS
 
 _ODD = [
     '"',
@@ -41,6 +57,9 @@ _ODD = [
     "&a",
     "*a",
 ]
+
+
+_SAMPLES = 500  # from which atheris starts
 
 
 def doors() -> dict[str, Callable[[bytes], None]]:
@@ -109,12 +128,18 @@ def _megabytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
-def guided(door: Callable[[bytes], None], arguments: list[str]) -> None:
-    """Let atheris choose the input; it ends the process by itself."""
-    import atheris  # type: ignore[import-not-found]
+def guided(door: Callable[[bytes], None], runs: int, seed: int) -> None:
+    """Let atheris choose the input; it prints what it did, and ends the process by itself."""
+    import atheris
 
-    atheris.Setup([sys.argv[0], *arguments], door)
-    atheris.Fuzz()
+    chance = random.Random(seed)
+    with TemporaryDirectory() as folder:
+        for number in range(_SAMPLES):
+            Path(folder, f"sample-{number}").write_bytes(sample(chance))
+        limits = ("-timeout=10", "-rss_limit_mb=1024", "-max_len=4096", "-print_final_stats=1")
+        call = [sys.argv[0], f"-runs={runs}", f"-seed={seed}", *limits, folder]
+        atheris.Setup(call, door)
+        atheris.Fuzz()
 
 
 def main() -> int:
@@ -123,10 +148,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--atheris", metavar="DOOR")
-    options, rest = parser.parse_known_args()
+    parser.add_argument("--runs", type=int, default=1_000_000, help="executions by atheris")
+    options = parser.parse_args()
     found = doors()
     if options.atheris:
-        guided(found[options.atheris], rest)
+        guided(found[options.atheris], options.runs, options.seed)
     chosen = {name: found[name] for name in options.doors or found}
     chance = random.Random(options.seed)
     held = [run(name, door, options.seconds, chance) for name, door in chosen.items()]

@@ -1,8 +1,9 @@
-"""Secrets that colours, invisible characters, line wraps, URLs or base64 hide from a pattern.
+"""Secrets that colours, invisible characters, line wraps, escapes or base64 hide from a pattern.
 
 A terminal colours part of a token, a chat puts a zero-width space into it, a narrow window wraps
-it, a query spells its signs as %3D, a manifest holds it in base64. Each disguise is taken off in a
-copy of the text, which knows where every character of it stands in the original.
+it, a URL, a string of code or a page spells its signs as %3D, \\u003d or &#61;, a manifest holds it
+in base64. Each disguise is taken off in a copy of the text, which knows where every character of it
+stands in the original.
 """
 
 from __future__ import annotations
@@ -39,12 +40,39 @@ _HIDDEN_BYTES = re.compile(
 _ESCAPED = re.compile(rb"\\(?:u(?:001[bB]|00ad|200[b-f]|202[a-e]|206|feff)|x1[bB]|033|e\[)")
 # A line's end inside a token, with the margin of the next line: spaces, quotation or comment marks.
 _WRAP = re.compile(
-    r"(?:\n|\r\n|\\\n|\\\r\n|\\n|\\r\\n)[ \t]{0,40}(?:[>|#*]{1,3}[ \t]{0,4})?"
+    r"(?:=?\n|=?\r\n|\\\n|\\\r\n|\\n|\\r\\n)[ \t]{0,40}(?:[>|#*]{1,3}[ \t]{0,4})?"
     r"(?=[\w.~-])(?![A-Z]?[a-z]{2,}(?![\w~-]))"  # a plain word begins a sentence's next line
 )
-# A sign of a text as a URL spells it.
-_QUOTED = r"%(?:0[9AaDd]|[2-7][0-9A-Fa-f])"
-_QUOTED_BYTES = re.compile(_QUOTED.encode())
+# A sign as URLs, strings of code, HTML and Markdown spell it.
+_HEX = "[2-7][0-9A-Fa-f]"
+_NAMED = {
+    "lowbar": "_",
+    "UnderBar": "_",
+    "hyphen": "-",
+    "dash": "-",
+    "period": ".",
+    "colon": ":",
+    "sol": "/",
+    "equals": "=",
+    "plus": "+",
+    "commat": "@",
+    "num": "#",
+    "amp": "&",
+    "quot": '"',
+    "apos": "'",
+    "lt": "<",
+    "gt": ">",
+    "nbsp": " ",
+}
+_ESCAPE = (
+    rf"%(?P<url>0[9AaDd]|{_HEX})"
+    rf"|\\{{1,4}}(?:(?:u00|x)(?P<code>{_HEX})|u\{{0{{0,4}}(?P<point>{_HEX})\}}"
+    r"|(?P<octal>0[4-7][0-7]|1[0-7][0-7])|(?P<mark>[_.~-]))"
+    rf"|&(?:#[xX]0{{0,6}}(?P<page>{_HEX})|#0{{0,6}}(?P<decimal>3[2-9]|[4-9]\d|1[01]\d|12[0-6])(?!\d)"
+    rf"|(?P<named>{'|'.join(_NAMED)}));?"
+)
+_BASES = {"url": 16, "code": 16, "point": 16, "page": 16, "octal": 8, "decimal": 10}
+_ESCAPE_BYTES = re.compile(_ESCAPE.encode())
 SHORTEST_HEAD = 6  # characters before the first wrap of a token
 _SHORTEST_REST = 6  # of a line that goes on with it
 # Base64, at least as long as a short token; its lines may be wrapped.
@@ -70,6 +98,11 @@ class View(NamedTuple):
         """The place of a character in the original."""
         before = bisect_right(self.places, place)
         return place + (self.removed[before - 1] if before else 0)
+
+    def whole(self, found: Secret) -> Secret:
+        """The same with all of the escapes at its ends, of which the rest was left out."""
+        start, end = self.in_original(found.start), self.in_original(found.end)
+        return found._replace(start=start, end=end)
 
     def secret(self, found: Secret) -> Secret:
         """A secret of this text as one of the original."""
@@ -105,19 +138,26 @@ def visible(text: str) -> View:
     return view._replace(text=view.text.translate(_WIDE))
 
 
-def is_quoted(data: bytes) -> bool:
-    """Look fast at UTF-8: if False, it spells nothing as URLs do."""
-    return b"%" in data and _QUOTED_BYTES.search(data) is not None
+def is_escaped(data: bytes) -> bool:
+    """Look fast at UTF-8: if False, it spells no sign in another way."""
+    has_mark = b"%" in data or b"\\" in data or b"&" in data
+    return has_mark and _ESCAPE_BYTES.search(data) is not None
 
 
-def unquoted(text: str) -> View:
-    """The text with each %3D as the sign that it stands for."""
-    spans = [(sign.start(), sign.end() - 1) for sign in re.finditer(_QUOTED, text)]
-    view = _without(text, spans)
+def unescaped(text: str) -> View:
+    """The text with each %3D, \\u003d and &#61; as the sign that it stands for."""
+    escapes = list(re.finditer(_ESCAPE, text))
+    view = _without(text, ((escape.start() + 1, escape.end()) for escape in escapes))
     letters = list(view.text)
-    for place, (start, end) in zip(view.places, spans, strict=True):
-        letters[place] = chr(int(text[start + 1 : end + 1], 16))
+    for place, escape in zip(view.places, escapes, strict=True):
+        letters[place - 1] = _sign(escape)
     return view._replace(text="".join(letters))
+
+
+def _sign(escape: re.Match[str]) -> str:
+    kind = escape.lastgroup or ""
+    base = _BASES.get(kind)
+    return chr(int(escape[kind], base)) if base else _NAMED.get(escape[kind], escape[kind])
 
 
 # -- wrapped lines ---------------------------------------------------------------------------------

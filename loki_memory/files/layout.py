@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.errors import NotAWorkspace, StoreFailed, SymlinkedRoot
+from loki_memory.errors import NestedRepository, NotAWorkspace, StoreFailed, SymlinkedRoot
 from loki_memory.models.ids import MINTED_LENGTH, digest, file_stem
 from loki_memory.models.kinds import Kind
 
@@ -26,6 +26,7 @@ LOCAL = "local"  # the folder in `.loki` for this machine only
 PRIVATE = f"{LOCAL}/"
 MADE_HERE = ".made-here"  # a file in that folder: this machine made it
 VIEW_BASES = "view-bases/"  # what was rendered last, in one working tree of this machine
+REPOSITORY = ".git"  # in the top folder of a repository, and of a submodule
 IN_HOME = ".in-home"  # a file in that folder: what it held is in the user's folder
 ARCHIVE = "archive/"
 TEMPORARY = ".tmp-"  # prefix of files that a killed writer may leave
@@ -53,6 +54,8 @@ _DATED = re.compile(_DATE)
 _OWN = re.compile(
     r"/\.loki/(?:local(?:-\d+)?|cache|continuity)(?:/|\Z)|/loki-memory/(?:root|[0-9a-z]{10})(?:/|\Z)"
 )
+_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_LONGEST_MARK = 200
 _KEY = re.compile(r"[0-9a-z][0-9a-z-]{0,60}")
 _DAY_VIEW = re.compile(rf"learnings/{_DATE}\.json")
 
@@ -91,12 +94,21 @@ def layout(root: Path) -> Layout:
     for folder in (loki, loki / "memory"):
         if folder.is_symlink():
             raise SymlinkedRoot(folder, folder.resolve())
+        if is_repository(folder):
+            raise NestedRepository(folder)
     local = local_zone(root, loki)
     key = key_in_home(local)
     cache = loki / "cache"
-    if is_tracked(root, ".loki/cache/"):  # worktrees share the local zone, and have a cache each
+    if is_tracked(root, ".loki/cache/") or is_repository(
+        cache
+    ):  # worktrees share the local zone, and have a cache each
         cache = local / f"cache-{_place_name(str(loki))}"
     return Layout(root, loki, loki / "memory", home_zone(key) if key else local, cache)
+
+
+def is_repository(folder: Path) -> bool:
+    """Check if a folder is the top of a git repository or of a submodule."""
+    return os.path.lexists(folder / REPOSITORY)
 
 
 def find_workspace(start: Path, homes: Iterable[Path]) -> Path:
@@ -148,7 +160,7 @@ def key_in_home(zone: Path) -> str:
     The mark names the inode of the zone itself, so that no archive or copy can bring it.
     """
     try:
-        inode, key = (zone / IN_HOME).read_text(encoding="utf-8").split()
+        inode, key = _mark(zone / IN_HOME).decode().split()
         is_ours = f"{inode}\n".encode() == made_here(os.lstat(zone))
     except (OSError, ValueError):
         return ""
@@ -162,10 +174,19 @@ def is_made_here(zone: Path) -> bool:
     """
     try:
         status = os.lstat(zone)
-        mark = (zone / MADE_HERE).read_bytes() if stat.S_ISDIR(status.st_mode) else b""
+        mark = _mark(zone / MADE_HERE) if stat.S_ISDIR(status.st_mode) else b""
     except OSError:
         return False
     return mark == made_here(status)
+
+
+def _mark(path: Path) -> bytes:
+    """The content of a small file; a link is not followed, and a pipe is not waited for."""
+    fd = os.open(path, os.O_RDONLY | _CAREFULLY)
+    try:
+        return os.read(fd, _LONGEST_MARK)
+    finally:
+        os.close(fd)
 
 
 def made_here(status: os.stat_result) -> bytes:

@@ -20,9 +20,9 @@ from loki_memory.files import private_keys
 from loki_memory.files.disguised_text import (
     encoded,
     is_disguised,
-    is_quoted,
+    is_escaped,
     may_hold_encoded,
-    unquoted,
+    unescaped,
     visible,
 )
 from loki_memory.files.secret_formats import (
@@ -56,9 +56,9 @@ def _found(text: str, layers: int) -> list[Secret]:
         plain = view.text.encode("utf-8", "surrogatepass")
         hidden = _in_view(view.text, plain, layers)
         found += map(view.secret, hidden)
-    if layers and is_quoted(data):
-        view = unquoted(text)
-        found += map(view.secret, _found(view.text, layers - 1))
+    if layers and is_escaped(data):
+        view = unescaped(text)
+        found += map(view.whole, _found(view.text, layers - 1))
     return _merged(found)
 
 
@@ -116,7 +116,7 @@ def may_hold_secret(data: bytes) -> bool:
         or may_hold_format(data, low)
         or may_hold_wrapped_token(data)
         or is_disguised(data)
-        or is_quoted(data)
+        or is_escaped(data)
         or may_hold_encoded(data)
         or any(stem in low and _holds(names, low) for stem, names in STEMS.items())
         # JSON may spell any letter as \u0070, which hides it from the checks above.

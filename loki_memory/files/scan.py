@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from loki_memory.files.layout import ARCHIVE, PRIVATE, TOP_FOLDERS, Layout
+from loki_memory.files.layout import ARCHIVE, PRIVATE, REPOSITORY, TOP_FOLDERS, Layout
 
 # (mtime_ns, ctime_ns, size): plain tuples, because there are 100,000. A change of content
 # that keeps all three would have to set the clock back.
@@ -16,6 +16,7 @@ Stamp = tuple[int, int, int]
 UNSETTLED: Stamp = (0, 0, 0)
 UNREADABLE: Stamp = (-2, 0, 0)  # for the content of a folder that may not be listed
 ODD: Stamp = (-1, 0, 0)  # a link, a device, a name that is no text: never followed, reported
+NESTED: Stamp = (-3, 0, 0)  # for the content of a repository of its own, which nobody answers for
 
 # A file that was written twice within one tick of the clock shows one stamp for two contents.
 # Kernels tick every 1-10 ms; file systems that keep whole seconds show no fraction at all.
@@ -79,12 +80,17 @@ def scan_folder(path: str) -> ScannedFolder | None:
 
 
 def _listed(entries: Iterable[os.DirEntry[str]]) -> tuple[dict[str, Stamp], list[str]]:
-    """The files of a folder with their stamps, and the folders in it."""
+    """The files of a folder with their stamps, and the folders in it.
+
+    A submodule is not entered: what is in it is not in the history of this repository.
+    """
     files: dict[str, Stamp] = {}
     folders: list[str] = []
     for entry in entries:
         name = entry.name
         if name[0] == ".":
+            if name == REPOSITORY:
+                return {REPOSITORY: NESTED}, []
             continue
         if not name.isascii() and not _is_text(name):
             files[name.encode(errors="backslashreplace").decode()] = ODD
@@ -125,7 +131,7 @@ def settled(stamp: Stamp, now_ns: int) -> Stamp:
     """The stamp, or UNSETTLED if the file is so young that another write could look the same."""
     newest = max(stamp[0], stamp[1])
     age = now_ns - newest
-    if age >= _COARSE_GRAIN_NS or stamp in (ODD, UNREADABLE):  # most are old
+    if age >= _COARSE_GRAIN_NS or stamp[0] < 0:  # most are old
         return stamp
     grain = _GRAIN_NS if newest % _SECOND_NS else _COARSE_GRAIN_NS
     return UNSETTLED if age < grain else stamp
@@ -135,6 +141,9 @@ def archived(layout: Layout) -> Iterator[str]:
     """The paths of all archived files."""
     for zone, top in (("", layout.memory), (PRIVATE, layout.local / "memory")):
         for folder, folders, names in os.walk(top / ARCHIVE):
+            if REPOSITORY in (*folders, *names):
+                folders.clear()
+                continue
             folders.sort()
             inside = Path(folder).relative_to(top).as_posix()
             yield from (f"{zone}{inside}/{name}" for name in sorted(names) if name[0] != ".")

@@ -12,7 +12,6 @@ from loki_memory.errors import LokiMemoryError, NotAFolder, NotAProject, NotAWor
 from loki_memory.files import workspace_trust, zones
 from loki_memory.files.layout import (
     LOCAL,
-    MADE_HERE,
     Layout,
     find_workspace,
     git_home,
@@ -119,7 +118,7 @@ def _trust_if_used(place: Layout) -> None:
 def _adopted(root: Path) -> Layout:
     place = layout(root)
     beside = zones.stray(place)
-    if beside is None or place.local.exists() or not _is_of_this_machine(place, beside):
+    if beside is None or place.local.exists() or not is_made_here(beside):
         return place
     if git_home(root) is not None:
         from loki_memory.git_repository import tracked
@@ -127,13 +126,3 @@ def _adopted(root: Path) -> Layout:
         if tracked(root, [f".loki/{LOCAL}"]):
             return place
     return zones.adopt(place)
-
-
-def _is_of_this_machine(place: Layout, beside: Path) -> bool:
-    """Check if this machine made a local zone, or had an index here before zones had a mark."""
-    if is_made_here(beside):
-        return True
-    path = place.cache / "index.db"
-    if beside.is_symlink() or (beside / MADE_HERE).exists() or not path.is_file():
-        return False
-    return noted_home(path) == home_of(place)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from loki_memory.files import views
 from loki_memory.files.layout import PRIVATE, is_misplaced, kind_of, view_kind
 from loki_memory.files.problem import Problem, misplaced, other_kind, same_id
-from loki_memory.files.scan import ODD, UNREADABLE, Stamp
+from loki_memory.files.scan import NESTED, ODD, UNREADABLE, Stamp
 from loki_memory.files.store import Store
 from loki_memory.index.revision import Revision
 from loki_memory.index.row import entry_of
@@ -67,6 +67,9 @@ class Intake:
         if stamp == UNREADABLE:
             folder = path.rstrip("/")
             self._revision.set_problems(folder, [Problem(folder, "may not be listed")])
+        elif stamp == NESTED:
+            reason = "makes its folder a repository of its own, such as a submodule; it is not read"
+            self._revision.set_problems(path, [Problem(path, reason)])
         elif stamp == ODD:
             reason = "is a symbolic link, a device, or has a name that is not UTF-8"
             problem = Problem(path, reason, advice="Replace it by an ordinary file or folder.")
