@@ -20,6 +20,8 @@ from loki_memory.models.text import stem
 _LEAST = 1.15  # of the score, chosen on hand-judged remedies
 _LEAST_WORDS, _MOST_WORDS = 5, 45
 _NEW_WORDS = 3  # of content, that an explanation adds to an error that says what to do
+_NEW_TO_RULE = 2  # … and to the finding of a linter, whose rules are known
+_SAYS_ENOUGH = 8  # words of an explanation that names nothing of the code
 # What was done, as the message after the success tells it, and what the next one has to do.
 _IMPERATIVES = {
     "added": "add",
@@ -57,6 +59,7 @@ _EMPTY = re.compile(
     r"\W*(?:(?:there (?:is|are)|two|three|four|a few|some|several|one|\d+)\b.{0,40}"
     r"\b(?:issues?|errors?|failures?|problems?)|i (?:can )?see|i need to see|conflicts? (?:is|are)"
     r"|let me (?:check|look|see|read|find|run|try|fix|verify)|now (?:let me|run|i)|good|great"
+    r"|fix(?:ing)? the \w+ (?:errors?|issues?|warnings?)"
     r"|the (?:error|output|test)(?: message)? (?:confirms|shows|indicates|proves|reproduces)"
     r"|all (?:tests|good)|the linter (?:thinks|sees|says|complains|flags|reports|found))\b",
     re.IGNORECASE,
@@ -74,7 +77,7 @@ _ANNOUNCED = re.compile(
 )
 _REFUSED = re.compile(  # questions, the first person, hashes, paths of one machine
     r"\?$|\bI\b|\bmy\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/(?:Users|home)/"
-    r"|\bcurrently\b|\byou(?:r|'re)?\b|\blines? \d+"
+    r"|\b(?:is|are) (?:also |still )?failing\b|\bcurrently\b|\byou(?:r|'re)?\b|\blines? \d+"
     r"|\bthis (?:worktree|repo(?:sitory)?|branch|machine|session|checkout)\b"
 )
 _SILENCING = re.compile(
@@ -94,6 +97,16 @@ _GENERIC = frozenset(
         r"\w+",
         "command code could error exception fail failed failure fatal file get issue line module "
         "name object path problem python run running test tests type value warning",
+    )
+)
+# Words for the mending of any finding: what a rule asks for is known from its message.
+_MENDING = _GENERIC | frozenset(
+    stem(word)
+    for word in re.findall(
+        r"\w+",
+        "add all check checking complexity extract fix fixing function handle handling helper "
+        "helpers ignore ignoring linter lint move need reduce refactor remove rename require rule "
+        "split switch use wrap wrapping",
     )
 )
 
@@ -118,11 +131,9 @@ def explanation(
     ranked = [
         (_score(sentence, words, finding), -sentence.number, sentence.text)
         for sentence in said
-        if _adds(sentence.text, error)
+        if (_adds_to_rule if finding else _adds)(sentence.text, error)
     ]
-    good = [rank for rank in ranked if rank[0] >= _LEAST]
-    telling = [rank for rank in good if tells(rank[2])] if finding else []
-    return max(telling or good, default=(0.0, 0, ""))[2]
+    return max((rank for rank in ranked if rank[0] >= _LEAST), default=(0.0, 0, ""))[2]
 
 
 def tells(sentence: str) -> bool:
@@ -169,6 +180,8 @@ def _score(sentence: _Said, error: frozenset[str], finding: Diagnostic | None) -
         return 0.0
     if not finding and not (own & error) - _GENERIC:
         return 0.0  # it speaks of something else
+    if not finding and len(text.split()) < _SAYS_ENOUGH and not CODE_NAME.search(text):
+        return 0.0
     score = 0.25 * min(2, len(own & error)) + 0.35 * min(4, len(own - error)) / 4
     score += 0.7 * tells(text)
     score += 0.5 * (_REASON.search(text) is not None)
@@ -190,6 +203,16 @@ def _adds(sentence: str, error: str) -> bool:
     if not is_self_explaining(error):
         return True
     return len(frozenset(content(sentence)) - frozenset(content(error)) - _GENERIC) >= _NEW_WORDS
+
+
+def _adds_to_rule(sentence: str, message: str) -> bool:
+    """Check that a sentence says what to do, and more than anybody knows who knows the rule.
+
+    >>> _adds_to_rule("The linter requires wrapping the error.", "error is unwrapped (wrapcheck)")
+    False
+    """
+    news = frozenset(content(sentence)) - frozenset(content(message)) - _MENDING
+    return tells(sentence) and len(news) >= _NEW_TO_RULE and _adds(sentence, message)
 
 
 def _is_of_rule(sentence: _Said, words: frozenset[str], finding: Diagnostic) -> bool:
