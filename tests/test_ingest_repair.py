@@ -132,7 +132,7 @@ def test_a_path_is_no_news_where_the_error_says_what_is_wrong() -> None:
 def test_a_rule_that_is_silenced_shows_how_and_is_no_remedy_without_words() -> None:
     silenced = "return nil //nolint:nilerr // a missing file is expected"
     assert remedy(_silenced(silenced)) == ""
-    said = "The `nilerr` directive has to stand on the return, since no file is no error there."
+    said = "The `nilerr` directive has to stand on the last statement, which a startup may reach."
     assert remedy(_silenced(silenced, said)) == f"{said} E.g. `return nil` → `{silenced}` (a.go)"
     assert remedy(_silenced("return nil //nolint:nilerr", said)) == said
 
@@ -216,8 +216,8 @@ def test_a_slip_in_a_file_that_was_just_written_has_no_remedy() -> None:
 
 def test_a_plan_says_what_to_do_where_its_message_names_the_complaint() -> None:
     work = failing("make lint", "a.go:3:2: lines are duplicate of `b.go:5-9` (dupl)")
-    work.reply("The linter found duplicate lines in tests. Let me refactor to a table of cases:")
-    assert remedy(work.call("Bash", command="make lint")) == "Refactor to a table of cases"
+    work.reply("The linter found duplicate lines in tests. Let me refactor to one table of named cases:")
+    assert remedy(work.call("Bash", command="make lint")) == "Refactor to one table of named cases"
 
 
 def test_what_was_done_is_told_as_what_to_do() -> None:

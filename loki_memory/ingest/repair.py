@@ -23,7 +23,7 @@ from loki_memory.ingest.repair_command import (
     substitute,
     working_form,
 )
-from loki_memory.ingest.repair_words import explanation, tells
+from loki_memory.ingest.repair_words import adds_to_rule, explanation, tells
 from loki_memory.ingest.steps import Step
 from loki_memory.models.diagnostics import Diagnostic, rule
 from loki_memory.models.error_signature import complaint, states_fault
@@ -87,6 +87,8 @@ def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) ->
     found = _with_change(found, steps, at, last, finding)
     if finding is None or not _is_edited(steps[at + 1 : end]):
         found = _with_command(found, steps, at, end)
+    if finding and not (found.hunk or adds_to_rule(found.explanation, error)):
+        return found._replace(explanation="")  # it says what the rule says, and shows nothing
     return found
 
 

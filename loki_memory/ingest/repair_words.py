@@ -20,7 +20,6 @@ from loki_memory.models.text import stem
 _LEAST = 1.15  # of the score, chosen on hand-judged remedies
 _LEAST_WORDS, _MOST_WORDS = 5, 45
 _NEW_WORDS = 3  # of content, that an explanation adds to an error that says what to do
-_NEW_TO_RULE = 2  # … and to the finding of a linter, whose rules are known
 _SAYS_ENOUGH = 8  # words of an explanation that names nothing of the code
 # What was done, as the message after the success tells it, and what the next one has to do.
 _IMPERATIVES = {
@@ -87,8 +86,9 @@ _SILENCING = re.compile(
     re.IGNORECASE,
 )
 # A note about one place that has still to be done: "`errcheck` in the tests - need to check it".
-_NOTE = re.compile(r"^\W*[\w-]+\W? (?:\w+ )?(?:in|on|at|for) [^.]{1,60}? [\u2013\u2014-] ")
+_NOTE = re.compile(r"^\W*[\w-]+\W? (?:\w+ )?(?:in|on|at|for) (?:[^.]|\.\w){1,60}? [\u2013\u2014-] ")
 _FIRST_NAME = re.compile(r"^\W*`([a-z][a-z0-9]+)`")
+_CALLED = re.compile(r"`([\w.]+)\(\)`")
 _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
 # Words that every error and every sentence about one may have.
 _GENERIC = frozenset(
@@ -128,12 +128,16 @@ def explanation(
     """
     words = frozenset(content(error)) - frozenset(content(steps[0].head if not finding else ""))
     said = [*_said(text for step in steps for text in step.said), *_done(after)]
+    if finding:
+        said = [
+            entry for entry in said if adds_to_rule(entry.text, error) or _names(entry, finding)
+        ]
     ranked = [
-        (_score(sentence, words, finding), -sentence.number, sentence.text)
-        for sentence in said
-        if (_adds_to_rule if finding else _adds)(sentence.text, error)
+        (adds_to_rule(entry.text, error), _score(entry, words, finding), -entry.number, entry.text)
+        for entry in said
+        if finding or _adds(entry.text, error)
     ]
-    return max((rank for rank in ranked if rank[0] >= _LEAST), default=(0.0, 0, ""))[2]
+    return max((rank for rank in ranked if rank[1] >= _LEAST), default=("",))[-1]
 
 
 def tells(sentence: str) -> bool:
@@ -205,14 +209,19 @@ def _adds(sentence: str, error: str) -> bool:
     return len(frozenset(content(sentence)) - frozenset(content(error)) - _GENERIC) >= _NEW_WORDS
 
 
-def _adds_to_rule(sentence: str, message: str) -> bool:
+def _names(said: _Said, finding: Diagnostic) -> bool:
+    """Check for a sentence that says what a rule wants by its name."""
+    return finding.rule in said.text and tells(said.text) and _adds(said.text, finding.message)
+
+
+def adds_to_rule(sentence: str, message: str) -> bool:
     """Check that a sentence says what to do, and more than anybody knows who knows the rule.
 
-    >>> _adds_to_rule("The linter requires wrapping the error.", "error is unwrapped (wrapcheck)")
+    >>> adds_to_rule("The linter requires wrapping the error.", "error is unwrapped (wrapcheck)")
     False
     """
     news = frozenset(content(sentence)) - frozenset(content(message)) - _MENDING
-    return tells(sentence) and len(news) >= _NEW_TO_RULE and _adds(sentence, message)
+    return tells(sentence) and len(news) >= _NEW_WORDS
 
 
 def _is_of_rule(sentence: _Said, words: frozenset[str], finding: Diagnostic) -> bool:
@@ -243,5 +252,5 @@ def _is_of_another(sentence: str, finding: Diagnostic) -> bool:
     """
     text = finding.text()
     names = {*OWN_NAME.findall(sentence), *_RULE_CODE.findall(sentence)}
-    names |= {*_FIRST_NAME.findall(sentence)}
+    names |= {*_FIRST_NAME.findall(sentence), *_CALLED.findall(sentence)}
     return any(name not in text for name in names)

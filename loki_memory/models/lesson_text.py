@@ -61,7 +61,8 @@ _REPORTS = re.compile(
     re.IGNORECASE,
 )
 _PASSES = re.compile(  # what will not be so tomorrow
-    r"\b(?:now|no longer|already|currently|previously|was|were|had|has been|have been|still|caused"
+    r"\b(?:now|no longer|already|currently|previously|was|were|had|has been|have been"
+    r"|still|caused|prevented"
     r"|(?:could|was|were)n't"
     r"|did(?: not|n't)?|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
     r"|failing|broken?|breaks|deferred|dismissed|pre-existing|stale|silently|dropped|unchecked"
@@ -90,7 +91,7 @@ _EXPECTS = re.compile(  # a comment beside an assertion
     r"\bshould (?:not )?(?:be (?:\w+ )?(?:nil|null|none|present|absent|empty|omitted|true|false"
     r"|equal|zero|unchanged|visible|returned|recogni[sz]ed|called|detected|raised|non-\w+)"
     r"|return (?:an? )?(?:true|false|nil|null|none|empty|zero|\d)|raise an? (?:error|exception)"
-    r"|capture|equal|fail|match|pass|result in|show|verify|work)\b",
+    r"|capture|equal|fail|handle it|be able to|match|pass|result in|show|verify|work)\b",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r"`[^`]*`|\"[^\"]*\"| \([^()]*\)")  # quoted, or in brackets
