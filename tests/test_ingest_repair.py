@@ -216,7 +216,9 @@ def test_a_slip_in_a_file_that_was_just_written_has_no_remedy() -> None:
 
 def test_a_plan_says_what_to_do_where_its_message_names_the_complaint() -> None:
     work = failing("make lint", "a.go:3:2: lines are duplicate of `b.go:5-9` (dupl)")
-    work.reply("The linter found duplicate lines in tests. Let me refactor to one table of named cases:")
+    work.reply(
+        "The linter found duplicate lines in tests. Let me refactor to one table of named cases:"
+    )
     assert remedy(work.call("Bash", command="make lint")) == "Refactor to one table of named cases"
 
 
@@ -276,6 +278,12 @@ def test_a_note_about_one_place_and_an_error_said_back_explain_nothing(said: str
 def test_a_sentence_that_shares_only_common_words_with_an_error_explains_nothing() -> None:
     work = failing("tool run", "AttributeError: object has no attribute of the loader")
     work.reply("The issue is that a file is read twice because the test does not close it.")
+    assert remedy(work.call("Bash", command="tool run")) == ""
+
+
+def test_giving_up_is_no_remedy() -> None:
+    work = failing("tool run", "ImportError: cannot import name shapes from module canvas")
+    work.reply("Try a different approach - create a test that doesn't require the `canvas` module.")
     assert remedy(work.call("Bash", command="tool run")) == ""
 
 

@@ -76,6 +76,7 @@ _ANNOUNCED = re.compile(
 )
 _REFUSED = re.compile(  # questions, the first person, hashes, paths of one machine
     r"\?$|\bI\b|\bmy\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/(?:Users|home)/"
+    r"|^[Tt]ry (?:an?other|a different|something)\b"
     r"|\b(?:is|are) (?:also |still )?failing\b|\bcurrently\b|\byou(?:r|'re)?\b|\blines? \d+"
     r"|\bthis (?:worktree|repo(?:sitory)?|branch|machine|session|checkout)\b"
 )
