@@ -29,7 +29,7 @@ def ws(tmp_path: Path) -> Workspace:
 
 
 def kept(text: str, source: str = "say") -> list[FoundStatement]:
-    return statements([Utterance("k", text, source)], ["git", "go"])
+    return statements([Utterance("k", text, source)])
 
 
 def told(ws: Workspace, work: Transcript, path: Path) -> list[Episode]:
@@ -192,6 +192,13 @@ def test_the_agents_statements_have_a_type(text: str, type_: str) -> None:
         ("the `--no-stat` flag is unknown", "The `--no-stat` flag is unknown"),
         ("[Review][Patch] the badge is stale", "The badge is stale"),
         ("Meanwhile, locally we use `mise`.", "Locally we use `mise`."),
+        ("Unfortunately, git has no such hook.", "Git has no such hook."),
+        ("The issue is that forks get a token to read.", "Forks get a token to read."),
+        (
+            "Uses the git CLI instead of go-git because go-git ignores hooks.",
+            "Use the git CLI instead of go-git because go-git ignores hooks.",
+        ),
+        ("Uses the git CLI for each commit.", "Uses the git CLI for each commit."),
     ],
 )
 def test_a_statement_is_shown_without_interjection_emphasis_and_line_numbers(
@@ -249,6 +256,49 @@ def test_a_heading_among_comments_is_no_part_of_the_sentence_below_it() -> None:
     code = "// Ignore files\n// Git reads them only from an absolute path,\n// not a relative one."
     prose = added_prose("main.go", "", code)
     assert "Git reads them only from an absolute path, not a relative one." in sentences(prose)
+
+
+def test_comments_at_two_places_are_two_and_so_are_two_lines_that_begin_a_sentence() -> None:
+    after = "// Reads the key from the environment\nrun()\n// Writes the key to the cache\nstop()"
+    prose = added_prose("main.go", "run()\nstop()", after)
+    assert list(sentences(prose)) == [
+        "Reads the key from the environment",
+        "Writes the key to the cache",
+    ]
+    notes = "Local mode: use the wrapper script\nDefault mode: use the binary from the path"
+    assert list(sentences(notes)) == notes.split("\n")
+    wrapped = "The order of hooks matters, since the first one that fails at all stops\nGit itself."
+    assert list(sentences(wrapped)) == [wrapped.replace("\n", " ")]
+
+
+DEFECT = "When the list is empty, `shop.totals` raises a `ValueError` instead of giving zero."
+
+
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_a_defect_that_a_task_tells_of_is_resolved_once_files_are_edited(
+    ws: Workspace, tmp_path: Path, is_edited: bool
+) -> None:
+    task = f"{DEFECT}\n\n{'The report of this month shows the numbers of all carts. ' * 14}"
+    work = Transcript().say(task).reply("Looking into it.")
+    if is_edited:
+        work.call(
+            "Edit", file_path="/shop/a.py", old_string="max(x)", new_string="max(x, default=0)"
+        )
+    (episode, *_) = told(ws, work, tmp_path)
+    found = {entry.text: entry.resolved for entry in episode.statements}
+    assert bool(found[DEFECT]) is is_edited
+
+
+def test_what_a_session_edits_is_no_tool_from_outside() -> None:
+    work = (
+        Transcript().say("Mend the query").reply("Django silently drops the ordering of `only()`.")
+    )
+    for name in ("django/db/models.py", "tests/test_only.py"):
+        work.call("Edit", file_path=f"/here/{name}", old_string="a", new_string="b")
+    turns = [turn for line in work.lines for turn in ClaudeCode().turns(line) or ()]
+    tools = utterances(sorted(turns, key=Turn.order)).tools
+    assert "django" not in tools
+    assert "flask" in tools
 
 
 def test_a_tool_is_what_a_gotcha_is_about_and_not_a_word_in_passing() -> None:

@@ -3,15 +3,15 @@
     python benchmarks/lessons/judge.py --data DIR lists OUT     write the lists without verdicts
     python benchmarks/lessons/judge.py verdicts                 count the verdicts that are kept
 
-Two lists per project, with a fixed seed: up to 50 errors for which memory knows a remedy, each with
-the remedy of its class, as a hook would tell it, and the 30 lessons that memory would tell first
+Two lists per project, with a fixed seed: up to 50 remedies that memory knows, each once, with an
+error that it answers, as a hook would tell it; and the 30 lessons that memory would tell first
 without a question: the routine, preferences and rules, warnings with a remedy in words, then
-statements that read as lessons by their worth. How many errors may teach, and how many of them have
-a remedy, is printed. Of the repositories of
-SWE-ContextBench there is one list of 50 errors. A reader who has not seen the code gives each line
-a verdict: `yes` (a developer can act on it, or is glad to know it), `trivial`, `no` (says nothing,
-or not understood), `wrong` (misleading or dangerous). The lists with their verdicts are kept in
-`verdicts/`.
+statements that read as lessons by their worth. The repositories of SWE-ContextBench share two
+lists. How many errors may teach, how many of them have a remedy, and how long learned texts are, is
+printed. A reader gives each line a verdict: `yes` (a developer can act on it, or is glad to know
+it), `trivial`, `no` (says nothing, or not understood), `wrong` (misleading or dangerous). The lists
+with their verdicts are kept in `verdicts/`: NAME.tsv by a reader who has not seen the code,
+NAME.author.tsv by the author of the rules, who judged a later state and knows what they look for.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import os
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
 
 from loki_memory import Workspace
 from loki_memory.consolidation.failures import BARE, Failure, mishaps
@@ -31,9 +33,17 @@ from loki_memory.models import AntiPattern, Belief, Episode, Fact
 from loki_memory.models.lesson_text import USERS_WORDS, objection, worth
 
 _PROJECTS = {"entireio-cli": "entireio+cli", "entire-bmad": "ShamsiievDmytro+entire-bmad"}
-_ERRORS, _LESSONS, _SEED = 50, 30, 7
+_REMEDIES, _LESSONS, _SEED = 50, 30, 7
 _SHOWN = 300  # characters of an error
 _KEPT = Path(__file__).parent / "verdicts"
+
+
+class Remedy(NamedTuple):
+    """An error that may teach, and the remedy of its class; empty if none is known."""
+
+    id: str
+    error: str
+    told: str
 
 
 def main() -> None:
@@ -49,15 +59,33 @@ def main() -> None:
         parser.error("give the data folder with --data or LOKI_BENCH_DATA, and where to write")
     os.environ["LOKI_HOME"] = tempfile.mkdtemp()
     options.out.mkdir(parents=True, exist_ok=True)
+    data = Path(options.data)
     for name, folder in _PROJECTS.items():
+        top = data / "claude_transcripts" / "claude" / folder
+        sessions = sorted(path for path in top.rglob("*") if path.is_file())
+        _write_lists(options.out, name, [sessions])
+    _write_lists(options.out, "swe-context", _repositories(data))
+
+
+def _write_lists(out: Path, name: str, projects: list[list[Path]]) -> None:
+    """Write the lessons and the remedies that memory has after the sessions of each project."""
+    met: list[Remedy] = []
+    lessons: list[Belief] = []
+    lengths: list[int] = []
+    for sessions in projects:
         with tempfile.TemporaryDirectory() as place, Workspace.init(Path(place)) as workspace:
-            top = Path(options.data) / "claude_transcripts" / "claude" / folder
-            workspace.ingest(sorted(path for path in top.rglob("*") if path.is_file()))
+            workspace.ingest(sessions)
             workspace.consolidate()
-            _write_remedies(options.out, name, _remedies(workspace))
-            _write(options.out / f"lessons-{name}.tsv", _lessons(workspace))
-    met = [row for paths in _repositories(Path(options.data)) for row in _learned(paths)]
-    _write_remedies(options.out, "swe-context", met)
+            met += _remedies(workspace)
+            beliefs = [one for one in workspace.list() if isinstance(one, Belief)]
+        lessons += filter(_is_told, beliefs)
+        lengths += [len(belief.title()) for belief in beliefs]
+    known = [remedy for remedy in met if remedy.told]
+    print(f"{name}: {len(met)} errors may teach, {len(known)} of them have a remedy")
+    print(f"{name}: {len(lengths)} learned texts, {mean(lengths):.0f} characters on average")
+    _write(out / f"remedies-{name}.tsv", _sample(known))
+    best = sorted(lessons, key=lambda belief: (_class(belief), *_worth(belief), belief.id))
+    _write(out / f"lessons-{name}.tsv", map(_line, best[:_LESSONS]))
 
 
 def _repositories(data: Path) -> list[list[Path]]:
@@ -70,27 +98,14 @@ def _repositories(data: Path) -> list[list[Path]]:
     return [found[name] for name in sorted(found)]
 
 
-def _learned(paths: list[Path]) -> list[tuple[str, str]]:
-    with tempfile.TemporaryDirectory() as place, Workspace.init(Path(place)) as workspace:
-        workspace.ingest(paths)
-        workspace.consolidate()
-        return _remedies(workspace)
-
-
-def _write_remedies(out: Path, name: str, met: list[tuple[str, str]]) -> None:
-    known = [(message, remedy) for message, remedy in met if remedy]
-    print(f"{name}: {len(met)} errors may teach, {len(known)} of them have a remedy")
-    _write(out / f"remedies-{name}.tsv", _sample(known))
-
-
-def _write(path: Path, lines: Iterator[str]) -> None:
+def _write(path: Path, lines: Iterable[str]) -> None:
     path.write_text("".join(f"\t{line}\n" for line in lines))
 
 
-def _remedies(workspace: Workspace) -> list[tuple[str, str]]:
+def _remedies(workspace: Workspace) -> list[Remedy]:
     """Errors that may teach, with what memory would say."""
     return [
-        (" ".join(failure.line.split())[:_SHOWN], _told(workspace, failure))
+        Remedy(failure.id, " ".join(failure.line.split())[:_SHOWN], _told(workspace, failure))
         for episode in workspace.list(kind="episode")
         if isinstance(episode, Episode)
         for failure in mishaps(episode)
@@ -105,22 +120,16 @@ def _told(workspace: Workspace, failure: Failure) -> str:
     return " ".join((told or "").split())
 
 
-def _sample(met: list[tuple[str, str]]) -> Iterator[str]:
-    chosen = random.Random(_SEED).sample(sorted(met), min(_ERRORS, len(met)))
-    yield from (f"{message}\t{remedy}" for message, remedy in chosen)
-
-
-def _lessons(workspace: Workspace) -> Iterator[str]:
-    active = [
-        belief
-        for belief in workspace.list(status="active")
-        if isinstance(belief, Belief) and _is_told(belief)
-    ]
-    best = sorted(active, key=lambda belief: (_class(belief), *_worth(belief), belief.id))
-    yield from map(_line, best[:_LESSONS])
+def _sample(met: list[Remedy]) -> Iterator[str]:
+    """Yield each remedy once, with the error that comes first in the alphabet."""
+    first = {remedy.told: remedy for remedy in sorted(met, reverse=True)}
+    chosen = random.Random(_SEED).sample(sorted(first.values()), min(_REMEDIES, len(first)))
+    yield from (f"{remedy.error}\t{remedy.told}" for remedy in chosen)
 
 
 def _is_told(belief: Belief) -> bool:
+    if belief.status != "active":
+        return False
     if isinstance(belief, AntiPattern):
         return bool(belief.prevention) and not BARE.match(belief.prevention or "")
     if not isinstance(belief, Fact):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     pass
 
 WORTH_TELLING = 0.3  # the score of a statement that others may be told
-_TOLD_FROM_ONE = 0.4  # of worth, a chance of .6, from which on one session suffices
+_TOLD_FROM_ONE = 0.5  # of worth, a chance of .62, from which on one session suffices
 _WORTH = 2.0  # observations that a score is worth
 _UNSCORED = 0.5  # a statement that somebody wrote down without a score
 _OURS = (

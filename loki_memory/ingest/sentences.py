@@ -11,6 +11,8 @@ _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
 _QUOTE = re.compile(r"\s*>+\s?")
 _RULE = re.compile(r"\s*(?:[-=*_]\s*){3,}$|\s*\|?[\s:|-]+\|[\s:|-]*$")
 _END = re.compile(r"(?<=[.!?])[\"')\]*_`]*\s+(?=[\"'(\[*_]*[A-Z0-9`])")
+_WRAPPED = 72  # characters at which most authors break a line
+_OPEN = re.compile(r"[,;:(\u2013\u2014-]$|\b(?:and|or|the|an?|of|to|in|for|with|by|that|is|are)$")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no)\.|\b[A-Z]\.)[\"')\]*_`]*$")
 
 
@@ -38,9 +40,26 @@ def _blocks(text: str) -> Iterator[str]:
         if line.lstrip().startswith("|"):
             cells = (cell.strip() for cell in line.strip().strip("|").split("|"))
             yield " — ".join(filter(None, cells))
-        else:
-            lines.append(line[item.end() :] if item else line)
+            continue
+        if lines and begins_anew(lines[-1].strip(), line.strip()):
+            yield from _joined(lines)
+            lines = []
+        lines.append(line[item.end() :] if item else line)
     yield from _joined(lines)
+
+
+def begins_anew(before: str, line: str) -> bool:
+    """Check if a line begins a sentence after one that has no end.
+
+    It begins with a capital, and its first word would have had room in the line before.
+
+    >>> begins_anew("Local dev mode: use the wrapper", "Default mode: use the binary")
+    True
+    """
+    if not before or not line[:1].isupper() or before.endswith((".", "!", "?")):
+        return False
+    has_room = len(before) + 1 + len(line.split(maxsplit=1)[0]) <= _WRAPPED
+    return has_room and not _OPEN.search(before)
 
 
 def _joined(lines: list[str]) -> Iterator[str]:

@@ -90,7 +90,9 @@ DEFECT = _words(
     r"bug|broken|missing|fails?|failed|failing|silently|stale|wrong|incorrect(?:ly)?|race|panics?"
     r"|leaks?|mismatch\w*|dropped|drops?|corrupt\w*|crash(?:es)?|does(?:n't| not)|is(?:n't| not)"
     r"|are(?:n't| not)|not (?:handled|updated|called|set|cleared)"
-    r"|never (?:calls?|sets?|updates?|clears?)|the (?:issue|problem|root cause) (?:is|was)"
+    r"|never (?:calls?|sets?|updates?|clears?)|raises?|prevents|without (?:check|validat|updat)ing"
+    r"|needs? (?:wrapping|fixing|updating|handling|checking)"
+    r"|the (?:issue|problem|root cause) (?:is|was)"
 )
 NORM = _words(
     r"must|should|needs? to|has to|have to|always|never|don't|do not|cannot|can't|avoid|instead of"

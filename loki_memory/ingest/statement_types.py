@@ -82,113 +82,37 @@ _RELATES = re.compile(
     r"|implements?|delegates to|overrides?|replaces?|routes?)\b[^.]{0,40}?"
     r"(`[^`]+`|\w*[a-z][A-Z]\w*(?:\(\))?|\w+\(\))"
 )
-# Programs, platforms and libraries that most projects meet; the session's own commands join them.
-_OUTSIDE = frozenset(
-    [
-        "git",
-        "github",
-        "gh",
-        "go-git",
-        "npm",
-        "yarn",
-        "pnpm",
-        "bun",
-        "node",
-        "deno",
-        "python",
-        "pip",
-        "uv",
-        "poetry",
-        "pytest",
-        "jest",
-        "vitest",
-        "eslint",
-        "prettier",
-        "typescript",
-        "tsc",
-        "go",
-        "golangci-lint",
-        "gopls",
-        "cargo",
-        "rust",
-        "clippy",
-        "docker",
-        "kubernetes",
-        "kubectl",
-        "helm",
-        "terraform",
-        "aws",
-        "gcp",
-        "azure",
-        "linux",
-        "macos",
-        "windows",
-        "darwin",
-        "bash",
-        "zsh",
-        "shell",
-        "sed",
-        "awk",
-        "jq",
-        "curl",
-        "make",
-        "cmake",
-        "java",
-        "maven",
-        "gradle",
-        "kotlin",
-        "swift",
-        "xcode",
-        "ruby",
-        "rails",
-        "php",
-        "composer",
-        "postgres",
-        "postgresql",
-        "sqlite",
-        "mysql",
-        "redis",
-        "vite",
-        "webpack",
-        "astro",
-        "react",
-        "vue",
-        "svelte",
-        "next",
-        "django",
-        "flask",
-        "fastapi",
-        "sqlalchemy",
-        "pydantic",
-        "numpy",
-        "pandas",
-        "sphinx",
-        "sympy",
-        "matplotlib",
-        "scikit-learn",
-        "ssh",
-        "gpg",
-        "brew",
-        "apt",
-        "homebrew",
-        "mise",
-        "ci",
-        "actions",
-        "claude",
-        "codex",
-        "gemini",
-        "copilot",
-        "cursor",
-        "lsp",
-        "vscode",
-    ]
+# Programs, platforms and libraries that most projects meet; the session's own commands join them,
+# and what a session edits is its own, however well it is known.
+OUTSIDE = frozenset(
+    re.findall(
+        r"[\w.-]+",
+        "actions aiohttp anaconda android angular apt astro awk aws azure babel bash bazel biome "
+        "bitbucket black blazor brew bun bundler caddy cargo celery chart.js chrome ci clang "
+        "claude clippy cloudflare cmake cobra cocoapods codex composer conda copilot curl cursor "
+        "cypress darwin deno dependabot django docker dotnet drizzle elasticsearch elixir emacs "
+        "esbuild eslint express fastapi firefox fish flake8 flask gcc gcp gemini gh git github "
+        "gitlab go go-git gofmt goimports golang golangci-lint gopls goreleaser gpg gradle "
+        "graphql grpc haskell helm hibernate homebrew httpx husky ios isort java jest jinja2 jira "
+        "jq junit kafka keychain kotlin kotlinx kubectl kubernetes laravel launchd lerna linear "
+        "linux llvm lsp macos make matplotlib maven meson mise mongodb mypy mysql nanostores "
+        "nestjs netlify next nginx ninja node nolint nox npm nuget numpy nuxt nx ocaml pandas "
+        "phoenix php phpunit pip playwright pnpm poetry postcss postgres postgresql powershell "
+        "prettier prisma protobuf puppeteer pydantic pylint pytest python rabbitmq rails react "
+        "redis remix renovate requests rollup rspec ruby ruff rust safari sass scikit-learn scipy "
+        "seaborn sed selenium sentry setuptools shell sidekiq slack sphinx spring sqlalchemy "
+        "sqlite ssh storybook svelte swift symfony sympy systemd tailwind tailwindcss tensorflow "
+        "terraform testify testifylint tmux torch tox tsc tsconfig tsx turbo typescript urllib3 "
+        "uv vercel vim viper virtualenv vite vitest vscode vue webpack werkzeug wheel windows "
+        "xcode xcodebuild yarn zig zod zsh",
+    )
 )
 # Names of them that are also words: they count only where they are quoted as code.
 _ENGLISH = frozenset(
     re.findall(
         r"\w+",
-        "actions cat check cursor file find go head helm make next node rust shell sort swift test "
-        "time",
+        "actions black cat chrome check cursor express file find fish go head helm linear make "
+        "meson next ninja node requests rust shell slack sort spring swift test time turbo wheel",
     )
 )
 _CODE = re.compile(r"`[^`]+`")
@@ -229,7 +153,7 @@ def is_about_tool(text: str, tools: frozenset[str]) -> bool:
     """Check whether a statement names a program, library or platform from outside the project."""
     quoted = {word.lower() for code in _CODE.findall(text) for word in _WORD.findall(code)}
     words = {word.lower() for word in _WORD.findall(text)} - (_ENGLISH - quoted)
-    return not words.isdisjoint(_OUTSIDE) or not words.isdisjoint(tools)
+    return not words.isdisjoint(tools)
 
 
 def rule_clause(text: str) -> str:

@@ -19,6 +19,8 @@ from loki_memory.consolidation.similarity import content
 from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_score import CODE_NAME, DEFECT, USER, is_refused, score
 from loki_memory.ingest.statement_types import (
+    CONVENTION,
+    OUTSIDE,
     PREFERENCE,
     is_about_tool,
     rule_clause,
@@ -32,6 +34,7 @@ PER_SESSION = 20
 PER_EPISODE = 12  # with 8 a long episode loses what careful readers learned from it
 LONGEST = 300  # characters
 _DEFECTS = frozenset({"fact", "entity", "relationship"})  # types that may tell of a defect
+_FORBIDS = re.compile(r"\b(?:must|always|never|do not|don't|should not)\b", re.IGNORECASE)
 _STATED_BY_USER = 0.5  # the score of a preference or decision in the user's own words
 _MOST_SENTENCES = 20_000  # of a session: more are those of a log that somebody pasted
 _LEAST_CONTENT = 3  # words
@@ -49,6 +52,7 @@ class Utterance(NamedTuple):
     source: str  # say, written, user or compact
     is_external: bool = False  # it may repeat what a tool of third parties answered
     type: str = ""  # of the statement that it makes, where that is known
+    is_task: bool = False  # the first prompt, which tells what there is to do
 
 
 class FoundStatement(NamedTuple):
@@ -61,6 +65,7 @@ class FoundStatement(NamedTuple):
     score: float
     at: int = 0  # the number of its utterance in the session
     is_external: bool = False
+    is_task: bool = False
     is_resolved: bool = False
     is_quoted: bool = False
 
@@ -73,7 +78,7 @@ class _Sentence(NamedTuple):
 
 def statements(
     utterances: Sequence[Utterance],
-    tools: Iterable[str] = (),
+    tools: Iterable[str] = OUTSIDE,
     edited: Mapping[str, int] = MappingProxyType({}),
     prompts: Iterable[str] = (),
 ) -> list[FoundStatement]:
@@ -167,7 +172,7 @@ def _statement(
         clause = rule_clause(text)
         text = f"{clause[:1].upper()}{clause[1:]}"
     said = (utterance.key, text, type_, source, round(worth, 3))
-    return FoundStatement(*said, sentence.at, utterance.is_external)
+    return FoundStatement(*said, sentence.at, utterance.is_external, utterance.is_task)
 
 
 def _may_be_kept(text: str, source: str) -> bool:
@@ -192,15 +197,22 @@ def _is_resolved(
 ) -> bool:
     """Check whether a statement tells of a defect in code that was edited after it was made.
 
-    What is wrong with an outside tool stays true, and so does a rule.
+    A task tells of a defect so that it is mended. What is wrong with an outside tool stays true,
+    and so does a rule.
     """
-    if statement.type not in _DEFECTS or is_about_tool(statement.text, outside):
+    if is_about_tool(statement.text, outside) or not DEFECT.search(statement.text):
         return False
-    if not DEFECT.search(statement.text):
-        return False
-    names = [name.strip("`()") for name in CODE_NAME.findall(statement.text)]
-    last = names[0].rpartition(".")[2] if names else ""
-    return edited.get(last, -1) > statement.at
+    if statement.is_task and _may_be_mended(statement):
+        return max(edited.values(), default=-1) > statement.at
+    names = (name.strip("`()").rpartition(".")[2] for name in CODE_NAME.findall(statement.text))
+    is_edited = any(edited.get(name, -1) > statement.at for name in names)
+    return is_edited and statement.type in _DEFECTS
+
+
+def _may_be_mended(statement: FoundStatement) -> bool:
+    """Check that a statement of a task forbids nothing: that stays true."""
+    is_description = statement.type == CONVENTION and not _FORBIDS.search(statement.text)
+    return is_description or statement.type in _DEFECTS
 
 
 def _chosen(ranked: Iterable[FoundStatement]) -> list[FoundStatement]:
@@ -227,7 +239,8 @@ def _repeats(words: frozenset[str], other: frozenset[str]) -> bool:
 _INTERJECTION = re.compile(
     r"^(?:(?:good (?:catch|point|question)|right|found it|ok(?:ay)?|great|perfect|yes|no|exactly|so"
     "|confirmed|done|fixed|note|important|wait|ah|hmm|meanwhile|root cause"
-    "|actually(?!,? (?:i|we|let'?s)\\b))\\b\\s*[\u2013\u2014:,.!-]+\\s*)+",
+    "|unfortunately|interestingly|actually(?!,? (?:i|we|let'?s)\\b))"
+    "\\b\\s*[\u2013\u2014:,.!-]+\\s*)+",
     re.IGNORECASE,
 )
 _FIXED_IN = re.compile(
@@ -243,6 +256,15 @@ _PLACE = re.compile(
     r"|\s+at line \d+|(?<=\bline) \(\d+\)|(?<=\.\w\w):\d+(?::\d+)?\b"
 )
 _EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
+_LEAD_IN = re.compile(  # words that only say that something follows
+    r"^(?:(?:the (?:issue|problem|catch|key point|root cause) (?:here )?(?:is|was) that"
+    r"|(?:it )?turns out(?: that)?|note that|keep in mind that|be aware that)\s+)+(?=\S+ \S)",
+    re.IGNORECASE,
+)
+_REASONED = re.compile(  # a comment at the place that does so, which holds for the next one too
+    r"^uses (?=[^.]*\b(?:instead of|rather than)\b[^.]*\b(?:because|since|to avoid)\b)",
+    re.IGNORECASE,
+)
 _LEADING = re.compile("^[\\s\u2013\u2014:;,.)\\]>*-]+")
 
 
@@ -255,5 +277,6 @@ def tidy(sentence: str) -> str:
     text = _TAG.sub("", _EMPHASIS.sub("", sentence.replace("\\`", "`")))
     text = _FIXED_IN.sub("", text)
     text = _LEADING.sub("", _INTERJECTION.sub("", _LEADING.sub("", text), count=1))
-    text = _PLACE.sub("", text).strip()
+    text = _PLACE.sub("", _LEAD_IN.sub("", text)).strip()
+    text = _REASONED.sub("Use ", text)
     return text[:1].upper() + text[1:]

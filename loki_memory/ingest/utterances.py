@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_score import COMPACT as SUMMARY
 from loki_memory.ingest.statement_score import SAY as SAID
 from loki_memory.ingest.statement_score import USER, WRITTEN
-from loki_memory.ingest.statement_types import DECISION
+from loki_memory.ingest.statement_types import DECISION, OUTSIDE
 from loki_memory.ingest.statements import Utterance
 from loki_memory.ingest.turns import CALL, COMPACT, PROMPT, RESULT, SAY, Turn, is_foreign
 from loki_memory.models.error_signature import head, is_shell
@@ -26,7 +27,7 @@ _LONGEST_ORDER = 1500  # characters of a later prompt; more is pasted
 
 
 class Prose(NamedTuple):
-    """All prose of a session, the programs that it ran, and what it edited after what was said."""
+    """All prose of a session, the tools from outside, and what it edited after what was said."""
 
     utterances: list[Utterance]
     tools: frozenset[str]
@@ -41,7 +42,15 @@ def utterances(turns: Iterable[Turn]) -> Prose:
     for turn in turns:
         found += reader.read(turn)
         reader.edit(turn, len(found))
-    return Prose(found, frozenset(reader.tools), reader.edited, reader.asked)
+    tools = (OUTSIDE | reader.tools) - _own_folders(reader.paths)
+    return Prose(found, tools, reader.edited, reader.asked)
+
+
+def _own_folders(paths: Iterable[str]) -> frozenset[str]:
+    """The names of the folders below the one that holds all files."""
+    folders = [path.replace("\\", "/").split("/")[:-1] for path in paths]
+    shared = len(posixpath.commonprefix(folders))
+    return frozenset(name.lower() for folder in folders for name in folder[shared:])
 
 
 class _Reader:
@@ -54,10 +63,12 @@ class _Reader:
         self.after_foreign = False  # such an answer came, and nothing else since
         self.tools: set[str] = set()
         self.edited: dict[str, int] = {}
+        self.paths: set[str] = set()
 
     def edit(self, turn: Turn, count: int) -> None:
         """Note the names in the lines that a turn changed, `count` utterances into the session."""
         for hunk in turn.hunks:
+            self.paths.add(hunk.path)
             for name in _NAME.findall(f"{hunk.removed}\n{hunk.added}"):
                 self.edited[name] = count
 
@@ -97,7 +108,7 @@ class _Reader:
         yield from self._decided(turn)
         self.said = ""
         if len(turn.text) > _PLAN and self.prompts == 1:
-            yield Utterance(turn.key, turn.text[:_READ], WRITTEN)
+            yield Utterance(turn.key, turn.text[:_READ], WRITTEN, is_task=True)
         elif len(turn.text) <= _LONGEST_ORDER:
             yield Utterance(turn.key, turn.text, USER)
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from loki_memory.ingest.sentences import begins_anew
 from loki_memory.ingest.turns import Hunk, first_hunks, hunk, prose_text
 from loki_memory.models.error_signature import is_shell
 
@@ -30,7 +31,6 @@ _COMMENT = re.compile(
     r"^\s*(?://+!?|#(?![!\[]|include|define|if|endif|else|pragma)|/\*+|\*(?!/)|--|;;+)\s?(.*?)(?:\*/)?$"
 )
 _DOCSTRING = re.compile(r'(?:"""|\'\'\')(.*?)(?:"""|\'\'\')', re.DOTALL)
-_HEADING = re.compile(r".{1,60}[^\s.,;:!?(-]")
 _DIRECTIVE = re.compile(
     r"\s*(?:nolint|noqa|type:|eslint|ts-|go:|pylint|prettier|@\w+)", re.IGNORECASE
 )
@@ -84,20 +84,18 @@ def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def added_prose(path: str, before: str, after: str) -> str:
     """Return what an edit adds that is prose."""
     known = {line.strip() for line in before.splitlines()}
-    lines = [line for line in after.splitlines() if line.strip() not in known or not line.strip()]
+    # A line that stays ends what stands before it: two comments around it are two.
+    lines = ["" if line.strip() in known else line for line in after.splitlines()]
     return "\n".join(lines) if _DOCUMENT.search(path) else _comments(lines)
 
 
 def _comments(lines: Sequence[str]) -> str:
-    """The comments among lines of code, one paragraph for each run of them.
-
-    A short line without an end, before one that begins a sentence, is a heading.
-    """
+    """The comments among lines of code, one paragraph for each run of them."""
     found: list[str] = []
     for line in lines:
         comment = _COMMENT.match(line)
         text = comment[1].strip() if comment else ""
-        if found and _HEADING.fullmatch(found[-1]) and text[:1].isupper():
+        if found and begins_anew(found[-1], text):
             found.append("")
         found.append("" if _DIRECTIVE.match(text) else text)
     docstrings = _DOCSTRING.findall("\n".join(lines))

@@ -12,17 +12,23 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from loki_memory.models.finite_verb import has_verb
+
 Rules = tuple[tuple[str, Callable[[str], bool]], ...]
 
 USERS_WORDS = frozenset({"preference", "rule"})  # types of what a user said
+_LONG = 220  # characters, of which nobody reads more without having asked
 _MOST_NAMES = 4  # of code: more are a description of one place
 _STARTS_BADLY = re.compile(
-    r"(?:\d+\s*[.)\u2013\u2014-]|[a-d]\)|first, "
+    r"(?:\d+\s*[.)\u2013\u2014-]|[a-d]\)|first, |(?:case|part|phase|scenario|step|test) \d"
+    r"|there(?:'s| is| are) (?:also |only )?(?:an? |some )?(?:\w+ )?(?:bug|error|issue|problem)s?\b"
+    r"|\"[^\"]+\" [\u2013\u2014-] |try to |as you can see"
     r"|(?:but|and|so|also|then|now|next|however|additionally|therefore"
     r"|otherwise|later|result|after that|optional|additional|given|task|step|bug|fix|issue|todo"
     r"|note|good|missing|(?:before|after) (?:the|this) (?:fix|change)|according to"
     r"|based on (?:the|my)|test (?:that|edge|case|with|for|if|scripts?|file)|bottom line"
-    r"|primary request|looking at|regression test|not an?|why"
+    r"|primary request|the (?:key|main) (?:\w+ )?(?:points?|places?|changes?)|looking at"
+    r"|regression test|not an?|why"
     r"|user (?:asked|identified|requested|wants)"
     r"|the (?:next|proposed|simpler) (?:file|fix|approach)"
     r"|without the fix|(?:two|three|four|five|several) [\w -]{0,20}bugs|unlike|first|manual(?:ly)?"
@@ -44,24 +50,32 @@ _DONE = (  # verbs that tell what a session did to the code
     r"|keep|kept|merg|migrat|modif|mov|refactor|remov|renam|replac|resolv|restructur|simplif|skip"
     r"|split|switch|updat|wir"
 )
+_DID = r"built|chose|configured|ensured|ran|reduced|specified|tested|used|verified|wrote"
 _REPORTS = re.compile(
     rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|i?e?d|i?e?s|ped|ted|ing|y)?\b"
     rf"|.* [\u2013\u2014-] (?:{_DONE})(?:e?d|ped|ted)\b"
+    rf"|(?:[\w() `-]{{1,40}}: )?(?:{_DID})\b"
     r"|make (?!sure)|the (?:fix|approach|change|refactoring)\b|in `[^`]+`.*: if\b"
     r"|(?:this|that) (?:test|commit|pr|branch|session|error)\b"
     r"|bugs?:|test\w+ (?:verifies|tests|checks|ensures)\b",
     re.IGNORECASE,
 )
 _PASSES = re.compile(  # what will not be so tomorrow
-    r"\b(?:now|no longer|already|currently|previously|was|were|had|has been|have been|still|caused"
+    r"\b(?:now|no longer|already|currently|previously|was|were|had|has been|have been"
+    r"|still|caused|prevented"
     r"|(?:could|was|were)n't"
     r"|did(?: not|n't)?|this (?:pr|branch|commit|session|time|change|test)|so far|for now|yet"
     r"|failing|broken?|breaks|deferred|dismissed|pre-existing|stale|silently|dropped|unchecked"
-    r"|tests? (?:pass|fail)\w*|lines? \d+|incoming|(?:in|on) head|passed with)\b"
+    r"|(?:tests?|lint|build) (?:pass|fail)\w*|just \w+ed"
+    r"|lines? \d+|incoming|(?:in|on) head|passed with)\b"
     r"|\bthe (?:current|existing|original) \w+"
     r"|\[`?[\w./-]+:\d|\w\.[a-z]{1,4}-\d|[\u2713\u2714\u2705]|\b(?:in progress|pending):"
     r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b"
     r"|\bthe (?:first|next|last|remaining) (?:story|stories|task|epic|phase|sprint|ticket)s?\b",
+    re.IGNORECASE,
+)
+_OVERCAME = re.compile(  # what went wrong once, and the way around it
+    r"\b(?:resolved|solved|fixed|worked around|avoided) by \w+ing\b|\bthe workaround is\b",
     re.IGNORECASE,
 )
 _GUESSES = re.compile(  # hypotheses, plans, and what a reviewer thinks of something
@@ -69,14 +83,15 @@ _GUESSES = re.compile(  # hypotheses, plans, and what a reviewer thinks of somet
     r"|\bconsider\b|\b(?:approach|option|alternative)s? (?:is|are)\b"
     r"|\bmay (?:not )?(?:have|be|need)\b"
     r"|\bwill (?!not\b|never\b|always\b|break|fail|cause|overwrite|lose|crash|silently)"
-    r"|\b(?:acceptable|reasonable|negligible|low(?:er)? risk|good enough|proposed|out of scope)\b",
+    r"|\b(?:acceptable|unnecessary|(?:is|are) (?:fine|valid)|the real value|reasonable"
+    r"|negligible|low(?:er)? risk|good enough|proposed|out of scope|future (?:option|work))\b",
     re.IGNORECASE,
 )
 _EXPECTS = re.compile(  # a comment beside an assertion
     r"\bshould (?:not )?(?:be (?:\w+ )?(?:nil|null|none|present|absent|empty|omitted|true|false"
     r"|equal|zero|unchanged|visible|returned|recogni[sz]ed|called|detected|raised|non-\w+)"
     r"|return (?:an? )?(?:true|false|nil|null|none|empty|zero|\d)|raise an? (?:error|exception)"
-    r"|capture|equal|fail|match|pass|result in|show|verify|work)\b",
+    r"|capture|equal|fail|handle it|be able to|match|pass|result in|show|verify|work)\b",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r"`[^`]*`|\"[^\"]*\"| \([^()]*\)")  # quoted, or in brackets
@@ -84,6 +99,11 @@ _NOTATION = re.compile(  # for which a sentence has words: arrows, operators, ce
     r" (?:\u2192|->|=>|\|) | (?:[!=]=|&&|\|\|) |\w\(\w+\.\w+\(| [\u2013\u2014] .* [\u2013\u2014] "
     r"|\A\W*\w+=\w"
 )
+_JOINED = re.compile(  # where a line of notes ended, and the next began, without a full stop
+    r"[a-z)] (?:[A-Z][a-z]+ (?:[a-z]+ ){0,2}[a-z]+: "
+    r"|(?:After|And|Before|But|Create|For|If|In|It|No|Only|The|Then|This|When|We|With|You)\b )"
+)
+_TOPIC = re.compile(r"[^.,]{3,60}? [\u2013\u2014-] [A-Z]?[a-z]+ing\b")  # "X - Starting a session"
 _CUT = re.compile(r"\.\.\.|\u2026")
 _FINDING = re.compile(  # of a review: what it is about, the file, then what is wrong there
     r"[^.:]{3,60}? [\u2013\u2014-] `?[\w./-]+\.[a-z]{1,5}`?:? ", re.IGNORECASE
@@ -93,6 +113,7 @@ _NOBODY = re.compile(  # "When a row is found, it returns": what returns?
     r"[^,]*, (?:it|they) (?!(?:is|are|can|must|should|needs?|has|have)\b)",
     re.IGNORECASE,
 )
+_SO_WE = re.compile(r",? so we (?:can(?:'t|not)|have to|must|need)\b")  # what follows from it
 _WE = re.compile(r"\b(?:[Ww]e|[Oo]ur|us|[Ww]e're|[Ww]e've|[Mm]y|me)\b")  # in that session
 _ONE_PLACE = re.compile(r"in `[^`]+`(?: |,)|`[^`]+` (?:and `[^`]+` )?in `[^`]+`", re.IGNORECASE)
 _POINTS = re.compile(  # to something that a reader of the sentence alone does not see
@@ -102,6 +123,7 @@ _POINTS = re.compile(  # to something that a reader of the sentence alone does n
     r"|\b(?:use|using|for|with|of|to|on|in) (?:it|them|this|that)(?:[.,;]| \(|$)"
     r"|\b(?:detects|does|handles|fixes|prevents) (?:this|that|it)\b|\bthese\b"
     r"|\bso (?:that|this|it) (?:works|is)\b|\btoo[.!]?$"
+    r"|\bsince (?:that|this|it)(?:'s| is)\b|\ba (?:specific|certain|particular) (?:pattern|way)\b"
     r"|\b(?:above|below|the latter|as well|here)\b|\b(?:this|that) (?:exact )?reason\b"
     r"|\bthe (?:same|other) (?:\w+ )?(?:fix|problem|pattern|issue|occurrences?|bug)\b",
     re.IGNORECASE,
@@ -125,6 +147,8 @@ _FAULTY = (  # verbs and adjectives with which somebody tells of a defect
     r"|skips?|hides?|(?:is|are) (?:missing|wrong|incorrect|misleading|unused|duplicated?|redundant"
     r"|outdated|inconsistent|not (?:validated|enforced|updated|handled|called|set|cleared|checked))"
     r"|(?:does|do|is|are)(?:n't| not)|can(?:'t|not)|never (?:calls?|sets?|updates?|clears?|checks?)"
+    r"|without (?:check|clear|clos|handl|migrat|releas|updat|validat|verify)ing|raises?|prevents"
+    r"|regardless of"
 )
 _OWN_NAME = (  # of the project's code; in backquotes, a command or an option may be anybody's
     r"(?:`?(?:\w+\.)*(?:(?-i:\w*[a-z][A-Z]\w*)|\w+_\w+)(?:\(\))?`?|`[^`\s]*[\w)]\(\)`"
@@ -146,6 +170,7 @@ _DEFECT = re.compile(  # a fault of the project's own code: somebody mends it, o
     rf"{_FAULT_OF.pattern}"
     r"|the (?:bug|problem|issue|root cause|remaining|only remaining|comment|code)\b"
     r"|\w+ (?:corruption|leak|loss|mismatch|race)\b"
+    r"|.{0,200}\b(?:incorrectly|when it should|but instead|should not happen|is never set up)\b"
     r"|.{0,80}\b(?:duplicated? (?:from|of|in)|(?:should|can) be (?:removed|deleted|renamed|moved"
     r"|pinned|extracted))\b",
     re.IGNORECASE,
@@ -159,13 +184,33 @@ _CHANGED = re.compile(  # a name of code is otherwise now, and that is no new fa
 _TO_MEND = re.compile(r"\b(?:fix|repair|resolve|correct|mend|solve)\b", re.IGNORECASE)
 _OWN = re.compile(_OWN_NAME, re.IGNORECASE)
 _FORBIDS = re.compile(
-    r"\b(?:must|always|should (?:not|never))\b|(?:\A|[.;:,\u2013\u2014-] )(?:never|do not|don't)\b",
+    r"\b(?:must|always(?! \w+s\b)|should (?:not|never))\b"
+    r"|(?:\A|[.;:,\u2013\u2014-] )(?:never|do not|don't)\b",
     re.IGNORECASE,
 )
 _GUIDES = re.compile(  # it says what to do, why, or what not to rely on
     r"\b(?:must|should|shall|always|never|only|unless|until|before|after|when|whenever|if|because"
     r"|since|so that|instead|requires?|needs?|use|run|prefer|avoid|make sure|ensure|not|cannot"
     r"|can't|don't|doesn't|without|otherwise|recommended|expects?|every|each|please|defaults?)\b",
+    re.IGNORECASE,
+)
+_HOLDS = re.compile(  # it is said of more than one place, or with its reason
+    r"\b(?:always|never|every|each|any|all|must|only|unless|until|do not|don't|avoid|cannot|can't"
+    r"|because|since|otherwise|so that|to (?:avoid|prevent))\b",
+    re.IGNORECASE,
+)
+_STRESSED = re.compile(r"\b(?:NOT|MUST|ALWAYS|NEVER|ONLY)\b")  # whoever wrote it had a reason
+_WORK = re.compile(  # an imperative of a plan or of a commit: done once
+    r"(?:apply|call|combine|count|create|display|extend|generate|include|order|pass|place|populate"
+    r"|raise|reduce|return|save|show|source|test|treat|validate|wrap|write)\b",
+    re.IGNORECASE,
+)
+_GUIDANCE = re.compile(r"(?:use|set|keep|run|call|pass)\b", re.IGNORECASE)
+_OF_ONE = re.compile(  # "parseKeys: reject …", a line of a commit
+    r"(?:`[^`]+`|\w*[a-z][A-Z]\w*|\w+_\w+)(?:\(\))?: (?:[a-z]+ )", re.IGNORECASE
+)
+_PROPOSAL = re.compile(  # what one thing should be: somebody still has to do it
+    r"(?:the|an?|this) (?:[\w`'./()-]+ ){1,9}?should(?:n't| not)? (?!use US|always|never)",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"`[^`]+`|\b\w*[a-z][A-Z]\w*\b(?:\(\))?|\b\w+_\w+\b(?:\(\))?|\b\w+\(\)")
@@ -177,6 +222,31 @@ _CALL = re.compile(r"\b\w+(?:\.\w+)*\([^)]*\)|\b[a-z]\w*\.[A-Z]\w*")
 
 def _is_notation(text: str) -> bool:
     return bool(_NOTATION.search(_ASIDE.sub("_", text)))
+
+
+def _is_joined(text: str) -> bool:
+    return bool(_JOINED.search(_ASIDE.sub("_", text)))
+
+
+def _is_heading(text: str) -> bool:
+    plain = _ASIDE.sub("_", text)
+    return bool(_TOPIC.match(plain)) or not has_verb(plain)
+
+
+def _is_one_change(text: str) -> bool:
+    """Check for a change that somebody planned for one place."""
+    if _HOLDS.search(_ASIDE.sub("_", text)):
+        return False
+    is_own = bool(_WORK.match(text) or (_GUIDANCE.match(text) and _IDENTIFIER.search(text)))
+    return is_own or bool(_OF_ONE.match(text) or _PROPOSAL.match(text))
+
+
+def _speaks_of_us(text: str) -> bool:
+    return bool(_WE.search(_SO_WE.sub("", text, count=1)))
+
+
+def _is_of_moment(text: str) -> bool:
+    return bool(_PASSES.search(text)) and not _OVERCAME.search(text)
 
 
 def _is_cut(text: str) -> bool:
@@ -281,9 +351,12 @@ def worth(text: str, type_: str, score: float, sessions: int) -> float:
         math.log(chance / (1 - chance))
         + 0.9 * math.log2(max(1, sessions))
         + _OF_TYPE.get(type_, 0.0)
+        + 0.4 * bool(_HOLDS.search(_ASIDE.sub("_", text)))
+        + bool(_STRESSED.search(text))
+        - 0.4 * (len(text) > _LONG)
         - 0.35 * max(0, names - 2)
         - 0.5 * max(0, own - 1)
-        - 0.7 * bool(_OWN_FIRST.match(text)),
+        - bool(_OWN_FIRST.match(text)),
         4,
     )
 
@@ -303,17 +376,23 @@ _OF_AGENTS: Rules = (
     ("begins in the middle of something", lambda text: bool(_STARTS_BADLY.match(text))),
     ("is notes and not a sentence", _is_notation),
     ("leaves out words", _is_cut),
+    ("joins several notes", _is_joined),
     ("is a finding of a review", lambda text: bool(_FINDING.match(text))),
     ("does not say who does it", lambda text: bool(_NOBODY.match(text))),
     ("tells what was done", lambda text: bool(_REPORTS.match(text))),
-    ("tells how things stand at the moment", lambda text: bool(_PASSES.search(text))),
+    ("tells how things stand at the moment", _is_of_moment),
     ("is a guess or a plan", lambda text: bool(_GUESSES.search(text))),
-    ("speaks for those who worked on it", lambda text: bool(_WE.search(text))),
+    ("speaks for those who worked on it", _speaks_of_us),
     ("tells what a test expects", lambda text: bool(_EXPECTS.search(text))),
+    ("is a heading and not a sentence", _is_heading),
+    ("plans a change of one place", _is_one_change),
     ("tells of a defect", lambda text: bool(_DEFECT.match(text) and not _FORBIDS.search(text))),
 )
 _ELSEWHERE: Rules = (  # to somebody who does not work there
     ("describes one place in the code", lambda text: bool(_ONE_PLACE.match(text))),
     ("describes one place in the code", lambda text: len(_NAME.findall(text)) > _MOST_NAMES),
-    ("does not say what to do or why", lambda text: not _GUIDES.search(text)),
+    (
+        "does not say what to do or why",
+        lambda text: not (_GUIDES.search(text) or _OVERCAME.search(text)),
+    ),
 )
