@@ -900,7 +900,7 @@ def test_help_is_a_command_too(words: list[str]) -> None:
     assert asked.output == same.output
 
 
-def test_a_group_without_a_command_prints_its_help() -> None:
+def test_a_group_of_commands_alone_prints_its_help() -> None:
     asked = CliRunner().invoke(cli, ["handoff"])
 
     assert asked.exit_code == 0
