@@ -45,31 +45,43 @@ class Repair(NamedTuple):
     command: str = ""
     refused: str = ""  # an option that the error names and the command that worked has not
     exchange: Exchange | None = None  # the program that failed, and the one that worked
+    silences: bool = False  # the hunk tells the linter that the code is meant so, and why
+    is_general: bool = False  # the hunk can be done in other places too
 
     def line(self) -> str:
-        """The repair in one line; empty if nobody could act on it in another place.
-
-        A change alone is no remedy: it shows one place, and not what to learn from it.
-        """
-        told = self._advice() if not tells(self.explanation) else ""
-        told = told or self.explanation
+        """The repair in one line; empty if nobody could act on it in another place."""
         example = "" if self._is_other_program() else self.hunk or self._quoted()
+        told = self._advice() if self._is_shown_best() else self.explanation
+        told = told or self._advice()
         if told and example and example not in told:
             return f"{told}{'' if told.endswith(('.', '!')) else '.'} E.g. {example}"
-        return told or (f"Run {self._quoted()}" if self.command else "")
+        return told or self._bare()
+
+    def _bare(self) -> str:
+        """The command that worked, or a change that explains itself."""
+        if self.command:
+            return f"Run {self._quoted()}"
+        if not self.hunk or not self.is_general or self.silences:
+            return ""
+        line = self.hunk if self.hunk[:1].isalpha() else f"Change {self.hunk}"
+        return f"{line[:1].upper()}{line[1:]}"
 
     def _quoted(self) -> str:
         return f"`{self.command}`" if self.command else ""
 
-    def _advice(self) -> str:
-        """Words for what the command shows."""
-        if self.exchange:
-            return f"Use `{self.exchange.right}` instead of `{self.exchange.wrong}`."
-        return f"Leave out `{self.refused}`." if self.refused and not self.explanation else ""
-
     def _is_other_program(self) -> bool:
         """Check for a bare exchange of programs, of which no example says more."""
         return self.exchange is not None and " " not in self.exchange.right
+
+    def _is_shown_best(self) -> bool:
+        """Check if the parts say what to do and the explanation does not."""
+        return self.exchange is not None and not tells(self.explanation)
+
+    def _advice(self) -> str:
+        """Words for what the parts show."""
+        if self.exchange:
+            return f"Use `{self.exchange.right}` instead of `{self.exchange.wrong}`."
+        return f"Leave out `{self.refused}`." if self.refused else ""
 
 
 def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) -> Repair:
@@ -107,7 +119,8 @@ def _with_change(
     change = best_change(steps[at + 1 : last], error, place)
     if change is None:
         return found
-    return found._replace(hunk=change)
+    is_general = change.is_general and finding is not None
+    return found._replace(hunk=change.text, silences=change.silences, is_general=is_general)
 
 
 def _is_own_script(before: Sequence[Step], place: Diagnostic) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from loki_memory.consolidation.similarity import content
 from loki_memory.files.redaction import clip
@@ -41,16 +42,36 @@ _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
 _COMMENTED = re.compile(r"^(?://|#|--)\s*")
 
 
-def best_change(steps: Sequence[Step], error: str, finding: Diagnostic | None) -> str:
-    """The change that answers an error best, in one line; empty if none does."""
+class CodeChange(NamedTuple):
+    """A change in one line."""
+
+    text: str
+    silences: bool = False  # it tells a linter that the code is meant so, and why
+    is_general: bool = False  # it brings no name that only one place has
+
+
+def best_change(steps: Sequence[Step], error: str, finding: Diagnostic | None) -> CodeChange | None:
+    """The change that answers an error best; None if none does."""
     hunks = _joined(hunk for step in steps if step.worked for hunk in step.hunks)
     words = frozenset(content(error))
     scores = [(_answers(hunk, words, finding), -number) for number, hunk in enumerate(hunks)]
     best = max(scores, default=(0.0, 0))
     if best[0] < _LEAST:
-        return ""
+        return None
     hunk = hunks[-best[1]]
-    return _shown(hunk) if _is_meant(hunk, words, finding) else ""
+    shown = _shown(hunk) if _is_meant(hunk, words, finding) else None
+    return shown._replace(is_general=_is_general(hunk, error)) if shown else None
+
+
+def _is_general(hunk: Hunk, error: str) -> bool:
+    """Check that a change says more than its error, and brings no name that only one place has.
+
+    The other place that meets the error has other names, also where the error quotes them.
+    """
+    known, added = f"{hunk.removed}\n{_LITERAL.sub('', error)}", _LITERAL.sub("", hunk.added)
+    has_news = any(word not in known for word in _WORD.findall(added))
+    names = [name for name in OWN_NAME.findall(added) if not _ERROR_NAME.search(name)]
+    return has_news and all(name in known for name in names)
 
 
 def _joined(hunks: Iterable[Hunk]) -> list[Hunk]:
@@ -154,40 +175,40 @@ def _directive(hunk: Hunk) -> str:
     return ""
 
 
-def _silenced(hunk: Hunk) -> str:
+def _silenced(hunk: Hunk) -> CodeChange | None:
     line, name = _directive(hunk), posixpath.basename(hunk.path)
     if not line or len(line) > _DIRECTIVE:
-        return ""
+        return None
     if line.startswith(_COMMENTS):
-        return f"add `{line}` ({name})"
+        return CodeChange(f"add `{line}` ({name})", silences=True)
     before = max(_lines(hunk.removed), key=lambda other: _alike(other, line), default="")
     pair = f"`{_code(before)}` → `{line}`" if before and _alike(before, line) else f"`{line}`"
-    return f"{pair} ({name})"
+    return CodeChange(f"{pair} ({name})", silences=True)
 
 
 # -- wording ---------------------------------------------------------------------------------------
 
 
-def _shown(hunk: Hunk) -> str:
+def _shown(hunk: Hunk) -> CodeChange | None:
     """A hunk in one line: the pair of a removed and an added line that have most in common.
 
-    Empty where one line does not stand for the change: it removes or adds a passage, silences a
-    rule without a reason, drops an error, or rewords a text.
+    None where one line does not stand for the change: it removes or adds a passage, silences a rule
+    without a reason, drops an error, or rewords a text.
     """
     if _is_silencing(hunk):
         return _silenced(hunk)
     if _DISCARDS.search(hunk.added) and not _DISCARDS.search(hunk.removed):
-        return ""
+        return None
     name = posixpath.basename(hunk.path)
     removed, added = _lines(hunk.removed), _lines(hunk.added)
     if not (removed and added):
         verb, lines = ("add", added) if added else ("remove", removed)
-        return f"{verb} `{_code(lines[0])}` ({name})" if len(lines) == 1 else ""
+        return CodeChange(f"{verb} `{_code(lines[0])}` ({name})") if len(lines) == 1 else None
     whole = " ".join(hunk.added.split())
     if len(removed) == 1 < len(added) and len(whole) <= _WHOLE:
-        return f"`{_code(removed[0])}` → `{whole}` ({name})"
+        return CodeChange(f"`{_code(removed[0])}` → `{whole}` ({name})")
     pair = _pair(removed, added)
-    return f"`{_code(pair[0])}` → `{_code(pair[1])}` ({name})" if pair else ""
+    return CodeChange(f"`{_code(pair[0])}` → `{_code(pair[1])}` ({name})") if pair else None
 
 
 def _pair(removed: Sequence[str], added: Sequence[str]) -> tuple[str, str] | None:
