@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.index import gate
 from loki_memory.injection.line import gist, record_of
 from loki_memory.models.text import symbols
+from loki_memory.recall.question import ask
 from loki_memory.recall.recall import RecallOptions, recall
 from loki_memory.recall.result import Recollection
 
@@ -33,7 +34,10 @@ _SESSIONS = 10  # after which a lesson counts a third as fresh
 _REMEMBERED = 60  # sessions: of older ones nothing is fresh
 _SUPPOSED = 0.8  # confidence of a lesson that states none
 _CHANCE = 0.15  # from which on words and meaning alone are reason enough to tell a lesson
-_LATELY = 20  # sessions since it was learned: the next one often goes on with the same work
+# Sessions since it was learned. The next ones often go on with the same work, and a goal that says
+# little leaves nothing else to go by.
+_JUST_NOW, _LATELY = 5, 20
+_SAYS_LITTLE = 6  # words: a goal with fewer says little, such as "address the review comments"
 _FILE_NAME = re.compile(r"[\w@+.-]*\w\.[A-Za-z]\w{0,9}\b")
 
 
@@ -47,6 +51,10 @@ class SessionGoal(NamedTuple):
         """Names of code and of files that the work is about."""
         return code_names(self.goal) | {posixpath.basename(path) for path in self.files}
 
+    def says_little(self) -> bool:
+        """Check for a goal that any work could have, such as "address the review comments"."""
+        return len(ask(self.goal).words) < _SAYS_LITTLE and not code_names(self.goal)
+
 
 class TieToWork(NamedTuple):
     """The ties of a lesson to the work."""
@@ -56,6 +64,7 @@ class TieToWork(NamedTuple):
     files: float  # share of the files at hand on which it was learned
     sessions: int  # that were held since it was learned
     confidence: float
+    fresh: int = 0  # sessions for which it is told for being new alone
 
     @property
     def is_at_place(self) -> bool:
@@ -65,7 +74,8 @@ class TieToWork(NamedTuple):
     @property
     def is_near(self) -> bool:
         """Check for a reason that is enough by itself."""
-        return self.is_at_place or self.relevance >= _CHANCE or self.sessions < _LATELY
+        is_fresh = self.sessions < self.fresh
+        return self.is_at_place or self.relevance >= _CHANCE or is_fresh
 
 
 class NearLesson(NamedTuple):
@@ -137,7 +147,15 @@ def _tie(
         files=learned.get(hit.id, 0) / max(1, len(work.files)),
         sessions=len(moments) - bisect_right(moments, hit.at),
         confidence=_SUPPOSED if hit.confidence is None else hit.confidence,
+        fresh=_fresh(hit, work),
     )
+
+
+def _fresh(hit: Recollection, work: SessionGoal) -> int:
+    """For how many sessions a lesson is new; what went wrong with a command waits for it."""
+    if hit.kind == "anti-pattern":
+        return 0
+    return _LATELY if work.says_little() else _JUST_NOW
 
 
 def _recollection(kind: str, lesson: gate.DatedLesson) -> Recollection:
