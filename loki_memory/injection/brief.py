@@ -18,7 +18,7 @@ from loki_memory.index import gate
 from loki_memory.injection.context import warnings
 from loki_memory.injection.gate import Gate, is_silent, linter_rule
 from loki_memory.injection.line import BulletLine, bullet, gist, tellable
-from loki_memory.injection.nearest import SessionGoal, nearest
+from loki_memory.injection.nearest import SessionGoal, general, nearest
 from loki_memory.injection.repetition import fullest, repeats
 from loki_memory.injection.told import ToldLine, note_told, told_lines
 from loki_memory.models.text import tokens
@@ -32,9 +32,8 @@ _LINES, _TOKENS = 10, 400  # at most
 _RULES, _FAILING, _HANDOFFS, _MISTAKES, _NOTED = 4, 2, 2, 3, 3
 _NEAR, _OFTEN = 5, 2  # lessons near the goal, and mistakes for any goal
 _AGAIN = 2  # episodes that met a mistake which is told without a goal
-_GENERAL, _LOOKED_AT = 4, 100  # sentences of sessions for any work, and those looked at
+_GENERAL = 4  # sentences of sessions for any work
 _EXAMPLE = re.compile(r"(?<=\.) E\.g\. .*?(?= \(\d+ episodes\)$|$)")
-_NORM = re.compile(r"\b(?:must|should|always|never|every)\b", re.IGNORECASE)
 _FEW, _MOST = 2, 6  # rules of linters that are told in one line; a single one has its own
 _VERDICTS = 30  # of gates that are looked at
 
@@ -76,7 +75,7 @@ def brief_lines(
         _near(workspace, SessionGoal(goal, files), passes, known, session) if goal.strip() else (),
         islice(_in_words(passes, often.others), _OFTEN if goal.strip() else _MISTAKES),
         () if goal.strip() else _noted(workspace, passes),
-        islice(_general(workspace, passes), _GENERAL),
+        islice(told_lines(passes, general(workspace)), _GENERAL),
     )
     return list(_fitting(_distinct(chain.from_iterable(parts))))
 
@@ -167,16 +166,6 @@ def _noted(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:
         for kind in ("pattern", "fact", "anti-pattern"):
             noted = _recollections(kind, gate.noted(home.index, kind, _NOTED))
             yield from told_lines(passes, noted)
-
-
-def _general(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:
-    """Sentences that several sessions said, and conventions that say what must be."""
-    lessons = (
-        lesson
-        for lesson in gate.general(workspace.index, _LOOKED_AT)
-        if lesson.evidence > 1 or _NORM.search(lesson.title)
-    )
-    return told_lines(passes, _recollections("fact", lessons))
 
 
 def _in_words(passes: Gate, mistakes: Iterable[Recollection]) -> Iterator[ToldLine]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import posixpath
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import exp
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,6 +38,8 @@ _CHANCE = 0.15  # from which on words and meaning alone are reason enough to tel
 # little leaves nothing else to go by.
 _JUST_NOW, _LATELY = 5, 20
 _SAYS_LITTLE = 6  # words: a goal with fewer says little, such as "address the review comments"
+_GENERAL = 100  # sentences of sessions that are looked at for any goal
+_NORM = re.compile(r"\b(?:must|should|always|never|every)\b", re.IGNORECASE)
 _FILE_NAME = re.compile(r"[\w@+.-]*\w\.[A-Za-z]\w{0,9}\b")
 
 
@@ -120,6 +122,13 @@ def nearest(workspace: OpenWorkspace, work: SessionGoal, session: str) -> list[N
     ]
     found.sort(key=lambda lesson: (-score(lesson.near), lesson.hit.id))
     return [lesson for lesson in found if lesson.near.is_near]
+
+
+def general(workspace: OpenWorkspace) -> Iterator[Recollection]:
+    """Lessons for any goal: what several sessions said, and conventions that say what must be."""
+    for lesson in gate.general(workspace.index, _GENERAL):
+        if lesson.evidence > 1 or _NORM.search(lesson.title):
+            yield _recollection("fact", gate.DatedLesson(*lesson, at=""))
 
 
 def _relevant(workspace: OpenWorkspace, work: SessionGoal, session: str) -> Sequence[Recollection]:
