@@ -66,10 +66,10 @@ def brief_lines(
     passes = Gate(workspace)
     rules = _fullest(list(islice(told_lines(passes, _rules(workspace)), _RULES)))
     often = _often(workspace, passes)
-    known = often.rules | {told.id for told in rules}
+    known = {told.id for told in rules}.union(*((told.id, *told.others) for told in often.line))
     parts = (
         rules,
-        [ToldLine("", often.line)],
+        often.line,
         islice(_failing(workspace, passes), _FAILING),
         islice(map(_handoff, handoffs), _HANDOFFS),
         _near(workspace, SessionGoal(goal, files), passes, known, session) if goal.strip() else (),
@@ -151,7 +151,7 @@ def _handoff(handoff: Handoff) -> ToldLine:
 
 
 def _near(
-    workspace: OpenWorkspace, work: SessionGoal, passes: Gate, known: frozenset[str], session: str
+    workspace: OpenWorkspace, work: SessionGoal, passes: Gate, known: set[str], session: str
 ) -> Iterator[ToldLine]:
     """The lessons nearest to the work, without those that are known."""
     lessons = nearest(workspace, work, session)
@@ -177,16 +177,15 @@ def _in_words(passes: Gate, mistakes: Iterable[Recollection]) -> Iterator[ToldLi
 class _Often(NamedTuple):
     """The mistakes that came again: the rules of linters in one line, and the others."""
 
-    line: str
-    rules: frozenset[str]  # ids of what the line tells
+    line: Sequence[ToldLine]  # none if there are few rules
     others: Sequence[Recollection]
 
 
 def _often(workspace: OpenWorkspace, passes: Gate) -> _Often:
     """The mistakes that came again, those of most sessions first.
 
-    What mends a breach of a linter's rule is told when the linter runs. Before that its name is
-    enough, and one line has room for several.
+    What mends a breach of a linter's rule is told when the linter reports it. Before that its name
+    is enough, and one line has room for several.
     """
     found = [
         hit
@@ -195,7 +194,9 @@ def _often(workspace: OpenWorkspace, passes: Gate) -> _Often:
     ]
     broken = {hit.id: rule for hit, record in passes.passed(found) if (rule := linter_rule(record))}
     if len(broken) < _FEW:
-        return _Often("", frozenset(), found)
+        return _Often((), found)
     names = ", ".join(f"`{rule}`" for rule in list(dict.fromkeys(broken.values()))[:_MOST])
-    told = bullet(BulletLine("", "memory", f"Linters here refused most often: {names}."))
-    return _Often(told, frozenset(broken), [hit for hit in found if hit.id not in broken])
+    text = bullet(BulletLine("", "memory", f"Linters here refused most often: {names}."))
+    first, *more = broken
+    line = ToldLine(first, text, tuple(more))
+    return _Often([line], [hit for hit in found if hit.id not in broken])
