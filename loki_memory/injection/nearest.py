@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
 
 _LOOKED_AT = 40  # hits that are put in order
-_KINDS = ("fact", "pattern", "anti-pattern", "skill")
+_KINDS = ("fact", "pattern", "anti-pattern")  # clients load skills themselves
 _WEIGHTS = {"relevance": 3.0, "named": 2.0, "files": 3.0, "recent": 1.0, "confidence": 1.0}
 _MOST_NAMED = 2  # names in common, beyond which one more tells nothing
 _SESSIONS = 10  # after which a lesson counts a third as fresh
@@ -39,7 +39,9 @@ _CHANCE = 0.15  # from which on words and meaning alone are reason enough to tel
 _JUST_NOW, _LATELY = 5, 20
 _SAYS_LITTLE = 6  # words: a goal with fewer says little, such as "address the review comments"
 _GENERAL = 100  # sentences of sessions that are looked at for any goal
-_NORM = re.compile(r"\b(?:must|should|always|never|every)\b", re.IGNORECASE)
+_NORM = re.compile(
+    r"\b(?:must|should|always|never|every|unless|instead|do not|cannot)\b|n't\b", re.IGNORECASE
+)
 _FILE_NAME = re.compile(r"[\w@+.-]*\w\.[A-Za-z]\w{0,9}\b")
 
 
@@ -115,7 +117,8 @@ def nearest(workspace: OpenWorkspace, work: SessionGoal, session: str) -> list[N
     moments = gate.sessions_since(workspace.index, _REMEMBERED)
     since = moments[-_LATELY] if len(moments) >= _LATELY else ""
     others = gate.lessons_among(workspace.index, list(learned)[:_LOOKED_AT], since, _LOOKED_AT)
-    hits = {lesson.id: _recollection(kind, lesson) for kind, lesson in others} | hits
+    known = ((kind, lesson) for kind, lesson in others if kind in _KINDS)
+    hits = {lesson.id: _recollection(kind, lesson) for kind, lesson in known} | hits
     found = [
         NearLesson(hit, _tie(hit, _text(workspace, hit), work, learned, moments))
         for hit in hits.values()
@@ -125,9 +128,9 @@ def nearest(workspace: OpenWorkspace, work: SessionGoal, session: str) -> list[N
 
 
 def general(workspace: OpenWorkspace) -> Iterator[Recollection]:
-    """Lessons for any goal: what several sessions said, and conventions that say what must be."""
+    """Lessons for any goal: what sessions said must be or not be, and no mere description."""
     for lesson in gate.general(workspace.index, _GENERAL):
-        if lesson.evidence > 1 or _NORM.search(lesson.title):
+        if _NORM.search(lesson.title):
             yield _recollection("fact", gate.DatedLesson(*lesson, at=""))
 
 

@@ -48,6 +48,7 @@ _REPORTS = re.compile(
     rf"|.* [\u2013\u2014-] (?:{_DONE})(?:e?d|ped|ted)\b"
     r"|make (?!sure)|the (?:fix|approach|change|refactoring)\b|in `[^`]+`.*: if\b"
     r"|(?:this|that) (?:test|commit|pr|branch|session|error)\b"
+    r"|[^.]{3,80}: (?:added|changed|created|fixed|removed|updated)\b"
     r"|bugs?:|test\w+ (?:verifies|tests|checks|ensures)\b",
     re.IGNORECASE,
 )
@@ -123,8 +124,9 @@ _ASKS = re.compile(  # a user wants something done from now on
 )
 _FAULTY = (  # verbs and adjectives with which somebody tells of a defect
     r"fails?|leaks?|lacks?|loses?|misses|crash(?:es)?|panics?|corrupts?|overwrites?|ignores?|drops?"
-    r"|skips?|hides?|(?:is|are) (?:missing|wrong|incorrect|misleading|unused|duplicated?|redundant"
-    r"|outdated|inconsistent|not (?:validated|enforced|updated|handled|called|set|cleared|checked))"
+    r"|skips?|hides?|(?:it's|is|are) (?:missing|wrong|incorrect|misleading|unused|duplicated?"
+    r"|redundant|outdated|inconsistent"
+    r"|not (?:validated|enforced|updated|handled|called|set|cleared|checked))"
     r"|(?:does|do|is|are)(?:n't| not)|can(?:'t|not)|never (?:calls?|sets?|updates?|clears?|checks?)"
 )
 _OWN_NAME = (  # of the project's code; in backquotes, a command or an option may be anybody's
