@@ -48,7 +48,7 @@ _REPORTS = re.compile(
     rf"|.* [\u2013\u2014-] (?:{_DONE})(?:e?d|ped|ted)\b"
     r"|make (?!sure)|the (?:fix|approach|change|refactoring)\b|in `[^`]+`.*: if\b"
     r"|(?:this|that) (?:test|commit|pr|branch|session|error)\b"
-    r"|[^.]{3,80}: (?:added|changed|created|fixed|removed|updated)\b"
+    r"|.{3,80}?: (?:added|changed|created|fixed|removed|updated)\b"
     r"|bugs?:|test\w+ (?:verifies|tests|checks|ensures)\b",
     re.IGNORECASE,
 )
