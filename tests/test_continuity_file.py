@@ -302,3 +302,19 @@ def test_what_holds_whatever_the_goal_is_comes_first(ws: Workspace) -> None:
     block = ws.browse.continuity_block(goal="Rewrite the shop")
     above, _, _ = block.partition("## Relevant Memories")
     assert "Before a commit, run `make lint` and `make test`." in above
+
+
+def test_the_lessons_of_a_brief_are_told_too(ws: Workspace) -> None:
+    said = "`main.py` prints errors to stderr, unless the error is a `SilentError`."
+    for day in (1, 2):
+        ws.record(
+            {
+                "goal": f"Task {day}",
+                "session": f"session-{day}",
+                "timestamp": f"2026-01-0{day}T10:00:00Z",
+                "statements": [{"text": said, "type": "fact", "score": 0.45}],
+            }
+        )
+    ws.consolidate()
+    for goal in ("", "Draw a picture of the moon with darker craters and fewer stars"):
+        assert ws.browse.continuity_block(goal).count("SilentError") == 1

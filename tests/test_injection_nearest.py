@@ -43,7 +43,8 @@ def test_a_new_lesson_comes_before_an_old_one() -> None:
 
 def test_an_old_lesson_about_something_else_is_not_near() -> None:
     assert not NOWHERE.is_near
-    assert NOWHERE._replace(sessions=3).is_near
+    assert not NOWHERE._replace(sessions=3).is_near
+    assert NOWHERE._replace(sessions=3, fresh=5).is_near
     assert NOWHERE._replace(files=0.3).is_near
 
 

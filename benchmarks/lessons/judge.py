@@ -30,7 +30,8 @@ from typing import NamedTuple
 from loki_memory import Workspace
 from loki_memory.consolidation.failures import BARE, Failure, mishaps
 from loki_memory.models import AntiPattern, Belief, Episode, Fact
-from loki_memory.models.lesson_text import USERS_WORDS, objection, worth
+from loki_memory.models.kinds import USERS_WORDS
+from loki_memory.models.lesson_text import objection, worth
 
 _PROJECTS = {"entireio-cli": "entireio+cli", "entire-bmad": "ShamsiievDmytro+entire-bmad"}
 _REMEDIES, _LESSONS, _SEED = 50, 30, 7

@@ -11,7 +11,7 @@ tools do not count.
 
     warned   told before the command, in this session, about this class: by the brief at its start,
              or before a command
-    mended   told at the error, or before it, a lesson of this class
+    mended   told at the error, or before it, a lesson of this class; the name of a rule is none
     idle     lines told before commands that did not meet the error, per 100 calls
 
 `--misses` prints each error that was told nothing, and why: no lesson of its class, a lesson that
@@ -52,6 +52,7 @@ from loki_memory.models.error_signature import head
 _PROJECTS = {"entireio/cli": "entireio+cli", "entire-bmad": "ShamsiievDmytro+entire-bmad"}
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ID = re.compile(r"\[(anti-[\w-]+)\]")
+_CODE = re.compile(r"`([^`]+)`")
 _CHAIN = re.compile(r"&&|;|\n")
 _SHOWN = 110  # characters of an error and of its command
 
@@ -133,7 +134,9 @@ def replay(workspace: Workspace, path: Path, mended: set[Class], tally: Tally) -
     """One session: ask before and after each command, then learn."""
     session = path.name
     told, overcome = set[Class](), set[Class]()
-    told |= _classes_of(workspace, brief(workspace, "", (), session, "hook:SessionStart"))
+    begun = brief(workspace, "", (), session, "hook:SessionStart")
+    told |= _classes_of(workspace, begun)
+    named = _named_rules(begun)
     met: list[tuple[str, set[Class]]] = []
     for call in calls(path):
         tally.calls += 1
@@ -146,7 +149,7 @@ def replay(workspace: Workspace, path: Path, mended: set[Class], tally: Tally) -
         tally.needed += min(lines, len(warned & here))
         for class_ in sorted(here & mended):
             tally.errors += 1
-            tally.warned += class_ in told
+            tally.warned += class_ in told | named
             at = lesson(workspace, call.error, "Bash", call.command, session, "hook:Failure")
             told |= _classes_of(workspace, at)
             tally.mended += class_ in told
@@ -204,6 +207,12 @@ def _classes_of(workspace: Workspace, text: str) -> set[Class]:
             if isinstance(other, AntiPattern) and advice(other.document()) in advised
         ]
     return {class_ for record in records if (class_ := _class(record))}
+
+
+def _named_rules(text: str) -> set[Class]:
+    """The rules of linters that the line about them names, without what mends each."""
+    line = next((line for line in text.splitlines() if "Linters here" in line), "")
+    return {("", f"{RULE}{rule}") for rule in _CODE.findall(line)}
 
 
 def _class(record: AntiPattern) -> Class | None:

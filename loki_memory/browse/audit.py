@@ -23,7 +23,8 @@ from loki_memory.integrity.citations import content, passage_of
 from loki_memory.models import Belief, Episode, Fact, Learning, Memory, Pattern, Skill
 from loki_memory.models.confidence import cited, is_produced
 from loki_memory.models.fence import LABEL
-from loki_memory.models.lesson_text import USERS_WORDS, objection
+from loki_memory.models.kinds import USERS_WORDS
+from loki_memory.models.lesson_text import objection
 from loki_memory.models.text import normal, runs
 
 if TYPE_CHECKING:

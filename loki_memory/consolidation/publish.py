@@ -29,7 +29,8 @@ from loki_memory.consolidation.template import LEFT_OUT
 from loki_memory.files.layout import PRIVATE, place
 from loki_memory.models import AntiPattern, Belief, Fact, Link, Memory, Pattern, Skill, parse
 from loki_memory.models.diagnostics import rule
-from loki_memory.models.lesson_text import USERS_WORDS, objection
+from loki_memory.models.kinds import USERS_WORDS
+from loki_memory.models.lesson_text import objection
 from loki_memory.models.prompt_injection import advises
 from loki_memory.models.text import run_hashes
 

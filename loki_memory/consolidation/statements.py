@@ -3,7 +3,7 @@
 Statements are taken in the order of time. One joins the fact that says the same, in the same words
 or mostly in the same words of content, or that leaves nothing surprising in it. Else it begins a
 fact of its own, whose id comes from its text, and which keeps how surprising it was. A fact is
-active, and may be told unasked, from two sessions on, or from one if its worth is high; a user's
+active, and may be told unasked, from two sessions on, or from one at a score of .6; a user's
 preference from two, or if it says that it holds everywhere. A defect that the session mended
 afterwards, or a later one (`mended.py`), is `resolved`: it is kept as history and never told, until
 a session tells of it again.
@@ -40,14 +40,16 @@ from loki_memory.models import Fact, parse, tombstone_id
 from loki_memory.models.base import Evidence
 from loki_memory.models.belief import Surprise
 from loki_memory.models.confidence import confidence
-from loki_memory.models.lesson_text import USERS_WORDS, is_report, names_code, objection, worth
+from loki_memory.models.kinds import USERS_WORDS
+from loki_memory.models.lesson_text import is_report, names_code, objection, worth
 from loki_memory.models.text import holds_everywhere
 
 if TYPE_CHECKING:
     pass
 
 WORTH_TELLING = 0.3  # the score of a statement that others may be told
-_TOLD_FROM_ONE = 0.5  # of worth, a chance of .62, from which on one session suffices
+_SURE = 0.6  # the score from which on one session suffices
+_TOLD_FROM_ONE = 0.5  # of worth, which counts more than the score: a chance of .62
 _WORTH = 2.0  # observations that a score is worth
 _UNSCORED = 0.5  # a statement that somebody wrote down without a score
 _OURS = (
@@ -258,7 +260,7 @@ def _status(stated: list[Stated], text: str, score: float, support: int) -> str:
         is_rule = is_rule and not names_code(text)  # which one place may have meant
         return "active" if is_rule else "candidate"
     chance = worth(text, stated[-1].statement.type, score, support)
-    return "active" if chance >= _TOLD_FROM_ONE else "candidate"
+    return "active" if score >= _SURE or chance >= _TOLD_FROM_ONE else "candidate"
 
 
 def _steps(news: Iterable[Fact], snapshot: Snapshot) -> Iterator[BeliefChange]:

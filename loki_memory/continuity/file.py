@@ -25,6 +25,7 @@ from loki_memory.injection.context import EPISODES, found_for, warnings, with_te
 from loki_memory.injection.gate import Gate, Withheld, is_silent
 from loki_memory.injection.goal import last_goal, note_goal
 from loki_memory.injection.line import BulletLine, InjectedLine, gist, injected_line, line, tellable
+from loki_memory.injection.nearest import SessionGoal, general, nearest
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
 from loki_memory.recall.recall import note_shown
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 _TRIES = 3  # at writing a file that another process writes at the same time
 _STANDING = "standing"  # the group of what holds whatever the goal is
 _RULES = 4  # of these
+_PATTERNS = "relevant_patterns"  # the group of what was learned
+_LESSONS, _NEAR = ("fact", "pattern"), 4  # lessons near the goal, and as many for any goal
 _STANDINGS = 12  # lines about the state of agents
 _TRACKED = (
     "git tracks {0}, so memory of this machine is kept out of it: `git rm --cached {0}`, or "
@@ -153,13 +156,14 @@ def what_matters(
     else:
         found = {} if is_silent(workspace) else _without_goal(workspace, gate)
     if not is_silent(workspace):
+        found = _with_lessons(workspace, found, SessionGoal(goal, files), gate)
         found = _with_standing(workspace, found, gate)
     hits = [hit for group in found.values() for hit, _ in group]
     if reader.surface:
         note_shown(workspace, reader.surface, goal, hits, reader.session)
     lines = {name: [line(injected) for _, injected in group] for name, group in found.items()}
     memories = _in_turn(
-        lines.get(name, []) for name in ("relevant_patterns", "applicable_skills", "episodes")
+        lines.get(name, []) for name in (_PATTERNS, "applicable_skills", "episodes")
     )
     return Now(
         goal,
@@ -169,6 +173,27 @@ def what_matters(
         _ledger(workspace, agent, gate.held),
         lines.get(_STANDING, []),
     )
+
+
+def _with_lessons(
+    workspace: OpenWorkspace,
+    found: dict[str, list[tuple[Recollection, InjectedLine]]],
+    work: SessionGoal,
+    gate: Gate,
+) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
+    """Add the lessons that a brief tells: those nearest to the goal, and those for any goal."""
+    near = nearest(workspace, work, "") if work.goal.strip() else []
+    at_place = {lesson.hit.id for lesson in near if lesson.near.is_at_place}
+    hits = {lesson.hit.id: lesson.hit for lesson in near if lesson.hit.kind in _LESSONS}
+    chosen = [
+        *islice(gate.passed(hits.values(), at_place), _NEAR),
+        *islice(gate.passed(general(workspace)), _NEAR),
+    ]
+    known = found.get(_PATTERNS, [])
+    ids = {hit.id for hit, _ in known}
+    new = {hit.id: hit for hit, _ in chosen if hit.id not in ids}
+    lines = ((hit, injected_line(workspace, hit, gate.held)) for hit in new.values())
+    return {**found, _PATTERNS: [*known, *with_text(lines)]}
 
 
 def _with_standing(

@@ -15,7 +15,7 @@ from loki_memory.injection.line import (
     labelled,
     one_line,
 )
-from loki_memory.injection.repetition import fullest
+from loki_memory.injection.repetition import fullest, repeats
 from loki_memory.models.fence import fenced
 from loki_memory.models.text import BYTES_PER_TOKEN
 from loki_memory.resources import template
@@ -79,9 +79,13 @@ def _count(lists: Lists) -> int:
 
 def _bullets(now: Now) -> dict[str, list[str]]:
     ledger = (one_line(entry, TEXT_LIMIT) for entry in now.ledger)
+    standing = fullest(list(filter(None, map(bullet, now.standing))))
+    memories = filter(None, map(bullet, now.memories))
     return {
-        "standing": fullest(list(filter(None, map(bullet, now.standing)))),
-        "memories": list(filter(None, map(bullet, now.memories))),
+        "standing": standing,
+        "memories": [
+            line for line in memories if not any(repeats(line, rule) for rule in standing)
+        ],
         "mistakes": list(filter(None, map(bullet, now.mistakes))),
         "handoffs": list(filter(None, map(bullet, now.handoffs))),
         "ledger": [labelled("ledger", entry) for entry in ledger if entry],

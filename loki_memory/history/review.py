@@ -44,7 +44,8 @@ from loki_memory.integrity.hash_chain import content_hash
 from loki_memory.integrity.write_log import WriteNote, is_witnessed
 from loki_memory.models import Belief, Episode, Fact, Memory, Skill
 from loki_memory.models.base import EpisodeMark
-from loki_memory.models.lesson_text import USERS_WORDS, objection, worth
+from loki_memory.models.kinds import USERS_WORDS
+from loki_memory.models.lesson_text import objection, worth
 
 if TYPE_CHECKING:
     from loki_memory.files.problem import Problem

@@ -280,6 +280,21 @@ def standing(index: Index, limit: int) -> list[ToldLesson]:
     return [ToldLesson(*row) for row in rows]
 
 
+def general(index: Index, limit: int) -> list[ToldLesson]:
+    """Sentences of sessions that may hold for any work: those of several episodes, then the
+    surest; of one episode, conventions only.
+    """
+    rows = index.ask(
+        f"{_LESSON} WHERE m.kind = 'fact' AND m.status = 'active' AND m.scope <> 'session' "
+        "AND json_extract(m.body, '$.key.statement') IS NOT NULL "
+        "AND coalesce(json_extract(m.body, '$.type'), '') NOT IN ('preference', 'rule') "
+        "AND (evidence > 1 OR json_extract(m.body, '$.type') = 'convention') "
+        f"AND {TRUSTED} AND {PROVEN} ORDER BY evidence DESC, m.confidence DESC, m.id LIMIT ?",
+        limit,
+    )
+    return [ToldLesson(*row) for row in rows]
+
+
 def noted(index: Index, kind: str, limit: int) -> list[ToldLesson]:
     """Beliefs of a kind that somebody put into words, newest first."""
     rows = index.ask(

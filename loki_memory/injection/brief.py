@@ -1,22 +1,24 @@
 """The brief: what an agent is told when its session begins, in ten lines at most.
 
-First the routine and what people asked for, then gates that fail, open handoffs, and the lessons:
-those nearest to the goal, or without a goal the mistakes that came again and what people noted
-last. There are no headings; where nothing is worth telling, nothing is told.
+First the routine, the rules that linters enforce and what people asked for, then gates that fail,
+open handoffs, and the lessons: those nearest to the goal, or without a goal the mistakes that came
+again and what people noted last; at the end what several sessions said, and conventions. There are
+no headings; where nothing is worth telling, nothing is told.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.index import gate
 from loki_memory.injection.context import warnings
-from loki_memory.injection.gate import Gate, is_silent
+from loki_memory.injection.gate import Gate, is_silent, linter_rule
 from loki_memory.injection.line import BulletLine, bullet, gist, tellable
-from loki_memory.injection.nearest import SessionGoal, nearest
+from loki_memory.injection.nearest import SessionGoal, general, nearest
 from loki_memory.injection.repetition import fullest, repeats
 from loki_memory.injection.told import ToldLine, note_told, told_lines
 from loki_memory.models.text import tokens
@@ -30,6 +32,9 @@ _LINES, _TOKENS = 10, 400  # at most
 _RULES, _FAILING, _HANDOFFS, _MISTAKES, _NOTED = 4, 2, 2, 3, 3
 _NEAR, _OFTEN = 5, 2  # lessons near the goal, and mistakes for any goal
 _AGAIN = 2  # episodes that met a mistake which is told without a goal
+_GENERAL = 4  # sentences of sessions for any work
+_EXAMPLE = re.compile(r"(?<=\.) E\.g\. .*?(?= \(\d+ episodes\)$|$)")
+_FEW, _MOST = 2, 6  # rules of linters that are told in one line; a single one has its own
 _VERDICTS = 30  # of gates that are looked at
 
 
@@ -60,14 +65,17 @@ def brief_lines(
     workspace.home.ensure("folders")
     passes = Gate(workspace)
     rules = _fullest(list(islice(told_lines(passes, _rules(workspace)), _RULES)))
-    known = {told.id for told in rules}
+    often = _often(workspace, passes)
+    known = {told.id for told in rules}.union(*((told.id, *told.others) for told in often.line))
     parts = (
         rules,
+        often.line,
         islice(_failing(workspace, passes), _FAILING),
         islice(map(_handoff, handoffs), _HANDOFFS),
-        _near(workspace, SessionGoal(goal, files), passes, known, session)
-        if goal.strip()
-        else _general(workspace, passes),
+        _near(workspace, SessionGoal(goal, files), passes, known, session) if goal.strip() else (),
+        islice(_in_words(passes, often.others), _OFTEN if goal.strip() else _MISTAKES),
+        () if goal.strip() else _noted(workspace, passes),
+        islice(told_lines(passes, general(workspace)), _GENERAL),
     )
     return list(_fitting(_distinct(chain.from_iterable(parts))))
 
@@ -143,30 +151,52 @@ def _handoff(handoff: Handoff) -> ToldLine:
 
 
 def _near(
-    workspace: OpenWorkspace, work: SessionGoal, passes: Gate, known: Container[str], session: str
+    workspace: OpenWorkspace, work: SessionGoal, passes: Gate, known: set[str], session: str
 ) -> Iterator[ToldLine]:
-    """The lessons nearest to the work, then the mistakes that came most often."""
+    """The lessons nearest to the work, without those that are known."""
     lessons = nearest(workspace, work, session)
     at_place = {lesson.hit.id for lesson in lessons if lesson.near.is_at_place}
     hits = (lesson.hit for lesson in lessons if lesson.hit.id not in known)
-    yield from islice(told_lines(passes, hits, at_place), _NEAR)
-    yield from islice(_mistakes(workspace, passes), _OFTEN)
+    return islice(told_lines(passes, hits, at_place), _NEAR)
 
 
-def _general(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:
-    """Lessons for any work: mistakes that came again, and what people noted."""
-    yield from islice(_mistakes(workspace, passes), _MISTAKES)
+def _noted(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:
+    """Beliefs that people put into words, the newest first."""
     for home in workspace.homes:
         for kind in ("pattern", "fact", "anti-pattern"):
             noted = _recollections(kind, gate.noted(home.index, kind, _NOTED))
             yield from told_lines(passes, noted)
 
 
-def _mistakes(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:
-    """Mistakes that came again, those of most sessions first."""
-    often = (
+def _in_words(passes: Gate, mistakes: Iterable[Recollection]) -> Iterator[ToldLine]:
+    """Lines of mistakes without the example of what helped, which is told when it is needed."""
+    for told in told_lines(passes, mistakes):
+        yield told._replace(text=_EXAMPLE.sub("", told.text))
+
+
+class _Often(NamedTuple):
+    """The mistakes that came again: the rules of linters in one line, and the others."""
+
+    line: Sequence[ToldLine]  # none if there are few rules
+    others: Sequence[Recollection]
+
+
+def _often(workspace: OpenWorkspace, passes: Gate) -> _Often:
+    """The mistakes that came again, those of most sessions first.
+
+    What mends a breach of a linter's rule is told when the linter reports it. Before that its name
+    is enough, and one line has room for several.
+    """
+    found = [
         hit
         for hit, _ in warnings(workspace, (), passes, unasked=True)
         if hit.evidence >= _AGAIN or not hit.evidence
-    )
-    return told_lines(passes, often)
+    ]
+    broken = {hit.id: rule for hit, record in passes.passed(found) if (rule := linter_rule(record))}
+    if len(broken) < _FEW:
+        return _Often((), found)
+    names = ", ".join(f"`{rule}`" for rule in list(dict.fromkeys(broken.values()))[:_MOST])
+    text = bullet(BulletLine("", "memory", f"Linters here refused most often: {names}."))
+    first, *more = broken
+    line = ToldLine(first, text, tuple(more))
+    return _Often([line], [hit for hit in found if hit.id not in broken])

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.errors import GitFailed
 from loki_memory.files.layout import PRIVATE
 from loki_memory.files.off_switches import switched_off
-from loki_memory.injection.line import record_of
+from loki_memory.injection.line import is_extracted, record_of
+from loki_memory.models.kinds import USERS_WORDS
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
@@ -258,8 +259,14 @@ class Gate:
 
 def is_about_rule(record: Mapping[str, Any]) -> bool:
     """Check for a mistake against the rule of a linter, told when the linter reports it."""
+    return bool(linter_rule(record))
+
+
+def linter_rule(record: Mapping[str, Any]) -> str:
+    """The rule of a linter that a mistake is about, such as `errcheck`; empty if it is none."""
     key = record.get("key")
-    return isinstance(key, Mapping) and str(key.get("template", "")).startswith("rule ")
+    template = str(key.get("template", "")) if isinstance(key, Mapping) else ""
+    return template.removeprefix("rule ") if template.startswith("rule ") else ""
 
 
 def _is_about_client(hit: Recollection) -> bool:
@@ -277,18 +284,13 @@ def reads_as_lesson(kind: str, record: Mapping[str, Any], *, is_at_place: bool =
     What somebody put into words does. A sentence that was extracted from a session must read as a
     lesson.
     """
-    if not _is_extracted(kind, record):
+    if kind != "fact" or not is_extracted(record):
         return True
-    from loki_memory.models.lesson_text import USERS_WORDS, objection  # 10 ms to compile
+    from loki_memory.models.lesson_text import objection  # 10 ms to compile
 
     statement = str(record.get("statement") or "")
     is_stated = record.get("type") in USERS_WORDS
     return not objection(statement, is_stated=is_stated, is_at_place=is_at_place)
-
-
-def _is_extracted(kind: str, record: Mapping[str, Any]) -> bool:
-    key = record.get("key")
-    return kind == "fact" and isinstance(key, Mapping) and "statement" in key
 
 
 def _has_expired(kind: str, record: Mapping[str, Any], now: str) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.language.wordings import worded
 from loki_memory.models.fence import defused
 from loki_memory.models.ids import ID
-from loki_memory.models.kinds import KINDS
+from loki_memory.models.kinds import KINDS, USERS_WORDS
 from loki_memory.models.prompt_injection import (
     gives_instructions,
     pipes_download,
@@ -191,6 +191,7 @@ def _inert(text: str) -> str:
 # A line has 300 characters: room for three complaints and what helped against the first.
 _RUNNING = " (running "  # before the command that met an error
 _SYMPTOM, _REMEDY, _REMEDIES = 76, 50, 1
+ASKED = "A user asked: "  # before words that nobody but a session has of them
 
 
 def gist(kind: str, title: str, record: Mapping[str, Any]) -> str:
@@ -262,6 +263,19 @@ def _short(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "\u2026"
 
 
+def is_extracted(record: Mapping[str, Any]) -> bool:
+    """Check if the sentence of a fact was found in a session, and not put into words on purpose."""
+    key = record.get("key")
+    return isinstance(key, Mapping) and "statement" in key
+
+
+def _fact(record: Mapping[str, Any]) -> str:
+    """The words of a user that no person made a rule yet, as a user's; else the title tells it."""
+    said = _text(record.get("statement"))
+    is_quoted = record.get("type") in USERS_WORDS and record.get("origin") != "owner"
+    return f'{ASKED}"{said}"' if said and is_quoted and is_extracted(record) else ""
+
+
 def _learning(record: Mapping[str, Any]) -> str:
     return _with_remedy(record.get("lesson"), record.get("resolution"))
 
@@ -328,6 +342,7 @@ def _list(value: Any) -> Sequence[Any]:
 _GISTS = {
     "pattern": _pattern,
     "anti-pattern": _anti_pattern,
+    "fact": _fact,
     "learning": _learning,
     "episode": _episode,
     "skill": _skill,

@@ -12,13 +12,14 @@ from __future__ import annotations
 import posixpath
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import exp
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.index import gate
 from loki_memory.injection.line import gist, record_of
 from loki_memory.models.text import symbols
+from loki_memory.recall.question import ask
 from loki_memory.recall.recall import RecallOptions, recall
 from loki_memory.recall.result import Recollection
 
@@ -26,14 +27,20 @@ if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
 
 _LOOKED_AT = 40  # hits that are put in order
-_KINDS = ("fact", "pattern", "anti-pattern", "skill")
+_KINDS = ("fact", "pattern", "anti-pattern")  # clients load skills themselves
 _WEIGHTS = {"relevance": 3.0, "named": 2.0, "files": 3.0, "recent": 1.0, "confidence": 1.0}
 _MOST_NAMED = 2  # names in common, beyond which one more tells nothing
 _SESSIONS = 10  # after which a lesson counts a third as fresh
 _REMEMBERED = 60  # sessions: of older ones nothing is fresh
 _SUPPOSED = 0.8  # confidence of a lesson that states none
 _CHANCE = 0.15  # from which on words and meaning alone are reason enough to tell a lesson
-_LATELY = 20  # sessions since it was learned: the next one often goes on with the same work
+# Sessions since it was learned. The next ones often go on with the same work, and a goal that says
+# little leaves nothing else to go by.
+_JUST_NOW, _LATELY = 5, 20
+_SAYS_LITTLE = 6  # words: a goal with fewer says little, such as "address the review comments"
+_GENERAL = 100  # sentences of sessions that are looked at for any goal
+_NORM = re.compile(r"\b(?:must|should|always|never|every)\b", re.IGNORECASE)
+_LIMIT = re.compile(r"\b(?:unless|instead|do not|cannot)\b|n't\b", re.IGNORECASE)
 _FILE_NAME = re.compile(r"[\w@+.-]*\w\.[A-Za-z]\w{0,9}\b")
 
 
@@ -47,6 +54,10 @@ class SessionGoal(NamedTuple):
         """Names of code and of files that the work is about."""
         return code_names(self.goal) | {posixpath.basename(path) for path in self.files}
 
+    def says_little(self) -> bool:
+        """Check for a goal that any work could have, such as "address the review comments"."""
+        return len(ask(self.goal).words) < _SAYS_LITTLE and not code_names(self.goal)
+
 
 class TieToWork(NamedTuple):
     """The ties of a lesson to the work."""
@@ -56,6 +67,7 @@ class TieToWork(NamedTuple):
     files: float  # share of the files at hand on which it was learned
     sessions: int  # that were held since it was learned
     confidence: float
+    fresh: int = 0  # sessions for which it is told for being new alone
 
     @property
     def is_at_place(self) -> bool:
@@ -65,7 +77,8 @@ class TieToWork(NamedTuple):
     @property
     def is_near(self) -> bool:
         """Check for a reason that is enough by itself."""
-        return self.is_at_place or self.relevance >= _CHANCE or self.sessions < _LATELY
+        is_fresh = self.sessions < self.fresh
+        return self.is_at_place or self.relevance >= _CHANCE or is_fresh
 
 
 class NearLesson(NamedTuple):
@@ -103,13 +116,22 @@ def nearest(workspace: OpenWorkspace, work: SessionGoal, session: str) -> list[N
     moments = gate.sessions_since(workspace.index, _REMEMBERED)
     since = moments[-_LATELY] if len(moments) >= _LATELY else ""
     others = gate.lessons_among(workspace.index, list(learned)[:_LOOKED_AT], since, _LOOKED_AT)
-    hits = {lesson.id: _recollection(kind, lesson) for kind, lesson in others} | hits
+    known = ((kind, lesson) for kind, lesson in others if kind in _KINDS)
+    hits = {lesson.id: _recollection(kind, lesson) for kind, lesson in known} | hits
     found = [
         NearLesson(hit, _tie(hit, _text(workspace, hit), work, learned, moments))
         for hit in hits.values()
     ]
     found.sort(key=lambda lesson: (-score(lesson.near), lesson.hit.id))
     return [lesson for lesson in found if lesson.near.is_near]
+
+
+def general(workspace: OpenWorkspace) -> Iterator[Recollection]:
+    """Lessons for any goal: what must be, and from two episodes on also what must not."""
+    for lesson in gate.general(workspace.index, _GENERAL):
+        is_limit = lesson.evidence > 1 and _LIMIT.search(lesson.title)
+        if is_limit or _NORM.search(lesson.title):
+            yield _recollection("fact", gate.DatedLesson(*lesson, at=""))
 
 
 def _relevant(workspace: OpenWorkspace, work: SessionGoal, session: str) -> Sequence[Recollection]:
@@ -137,7 +159,15 @@ def _tie(
         files=learned.get(hit.id, 0) / max(1, len(work.files)),
         sessions=len(moments) - bisect_right(moments, hit.at),
         confidence=_SUPPOSED if hit.confidence is None else hit.confidence,
+        fresh=_fresh(hit, work),
     )
+
+
+def _fresh(hit: Recollection, work: SessionGoal) -> int:
+    """For how many sessions a lesson is new; what went wrong with a command waits for it."""
+    if hit.kind == "anti-pattern":
+        return 0
+    return _LATELY if work.says_little() else _JUST_NOW
 
 
 def _recollection(kind: str, lesson: gate.DatedLesson) -> Recollection:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_MARK = re.compile(r"^- \[[^\]]*\] |\((?:candidate|\d+ episodes?)(?:, [^()]*)?\)$")
+from loki_memory.injection.line import ASKED
+
+_MARK = re.compile(rf"^- \[[^\]]*\] (?:{ASKED})?|\((?:candidate|\d+ episodes?)(?:, [^()]*)?\)$")
 _EMPHASIS = frozenset({"always", "please", "every", "each", "sure", "must", "should", "first"})
 _NEGATION = re.compile(r"\b(?:never|not|no|without|avoid|instead)\b|n't\b", re.IGNORECASE)
+_RUNS = re.compile(r"- \[[^\]]*\] Run `([^`]+)`")
 _STEM = 6  # letters: commit, committing, committed
 _LEAST = 3  # words of a line that can be compared
 
@@ -22,9 +25,13 @@ def repeats(line: str, earlier: str) -> bool:
     >>> routine = "- [fact-1] Before a commit, run `make lint` and `make test`."
     >>> repeats("- [fact-2] Please always run `make lint` before committing", routine)
     True
+    >>> repeats("- [fact-4] Run `make lint && make test` to verify code style", routine)
+    True
     >>> repeats("- [fact-3] Never run `make lint` before committing", routine)
     False
     """
+    if (run := _RUNS.match(line)) and all(part in earlier for part in run[1].split(" && ")):
+        return True
     said = _words(line)
     if len(said) < _LEAST or not said <= _words(earlier):
         return False

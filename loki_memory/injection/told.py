@@ -19,6 +19,7 @@ class ToldLine(NamedTuple):
 
     id: str  # empty if it tells no memory: a gate that fails
     text: str
+    others: tuple[str, ...] = ()  # further memories that the line tells
 
 
 def told_lines(
@@ -37,6 +38,7 @@ def note_told(
 ) -> None:
     """Journal the memories that a session was told, with what reading them costs."""
     memories = [(told.id, tokens(told.text)) for told in lines if told.id]
+    memories += [(other, 0) for told in lines for other in told.others]
     if memories:
         workspace.home.journal.shown(
             memories,

@@ -26,7 +26,8 @@ from loki_memory.language.wordings import (
     words_of,
 )
 from loki_memory.models import AntiPattern, Belief, Fact, Memory, Pattern, Skill
-from loki_memory.models.lesson_text import USERS_WORDS, objection
+from loki_memory.models.kinds import USERS_WORDS
+from loki_memory.models.lesson_text import objection
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace

@@ -19,6 +19,7 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 FactType = Literal["preference", "rule", "decision", "convention", "gotcha"]
 FACT_TYPES: tuple[FactType, ...] = get_args(FactType)  # those that somebody states as such
+USERS_WORDS = frozenset({"preference", "rule"})  # types of what a user said
 # Values for `list --status`: the states of beliefs, those of handoffs, and all.
 STATUSES = (
     "candidate",

@@ -16,7 +16,6 @@ from loki_memory.models.finite_verb import has_verb
 
 Rules = tuple[tuple[str, Callable[[str], bool]], ...]
 
-USERS_WORDS = frozenset({"preference", "rule"})  # types of what a user said
 _LONG = 220  # characters, of which nobody reads more without having asked
 _MOST_NAMES = 4  # of code: more are a description of one place
 _STARTS_BADLY = re.compile(
@@ -24,9 +23,9 @@ _STARTS_BADLY = re.compile(
     r"|there(?:'s| is| are) (?:also |only )?(?:an? |some )?(?:\w+ )?(?:bug|error|issue|problem)s?\b"
     r"|\"[^\"]+\" [\u2013\u2014-] |try to |as you can see"
     r"|(?:but|and|so|also|then|now|next|however|additionally|therefore"
-    r"|otherwise|later|result|after that|optional|additional|given|task|step|bug|fix|issue|todo"
-    r"|note|good|missing|(?:before|after) (?:the|this) (?:fix|change)|according to"
-    r"|based on (?:the|my)|test (?:that|edge|case|with|for|if|scripts?|file)|bottom line"
+    r"|otherwise|later|result|similarly|after that|optional|additional|given|task|step|bug|fix"
+    r"|issue|todo|note|good|missing|(?:before|after) (?:the|this) (?:fix|change)|according to"
+    r"|based on (?:the|my)|test (?:\d+|that|edge|case|with|for|if|scripts?|file)|bottom line"
     r"|primary request|the (?:key|main) (?:\w+ )?(?:points?|places?|changes?)|looking at"
     r"|regression test|not an?|why"
     r"|user (?:asked|identified|requested|wants)"
@@ -35,7 +34,7 @@ _STARTS_BADLY = re.compile(
     r"|unfortunately|fortunately|interestingly|apparently|essentially|basically|notable"
     r"|check (?:if|that|whether|for)|set to|(?:build|collect|compute|determine|find|get|iterate"
     r"|loop|parse|preserve|print|scan|skip|verify|walk) (?:an?|all|any|each|from|if|map|new|over"
-    r"|the|through|to)|print `\S|verified)\b"
+    r"|the|through|to)|print `\S|verified|try to|[a-z]+ [\w `./-]{0,40}\band verify)\b"
     r"|(?:recommendation|suggestion|summary|before|after|why|question|answer|problem|solution"
     r"|impact|severity|verdict|high|medium|low|critical|minor|nit|example)s?\b[^.,]{0,30}:"
     r"|with(?:out)?:"
@@ -57,6 +56,7 @@ _REPORTS = re.compile(
     rf"|(?:[\w() `-]{{1,40}}: )?(?:{_DID})\b"
     r"|make (?!sure)|the (?:fix|approach|change|refactoring)\b|in `[^`]+`.*: if\b"
     r"|(?:this|that) (?:test|commit|pr|branch|session|error)\b"
+    r"|.{3,80}?: (?:added|changed|created|fixed|removed|updated)\b"
     r"|bugs?:|test\w+ (?:verifies|tests|checks|ensures)\b",
     re.IGNORECASE,
 )
@@ -106,7 +106,9 @@ _JOINED = re.compile(  # where a line of notes ended, and the next began, withou
 _TOPIC = re.compile(r"[^.,]{3,60}? [\u2013\u2014-] [A-Z]?[a-z]+ing\b")  # "X - Starting a session"
 _CUT = re.compile(r"\.\.\.|\u2026")
 _FINDING = re.compile(  # of a review: what it is about, the file, then what is wrong there
-    r"[^.:]{3,60}? [\u2013\u2014-] `?[\w./-]+\.[a-z]{1,5}`?:? ", re.IGNORECASE
+    r"[^.:]{3,60}? [\u2013\u2014-] `?[\w./-]+\.[a-z]{1,5}`?:? "
+    r"|[^.:`]{3,40} in `[^`]+` [\u2013\u2014-] ",
+    re.IGNORECASE,
 )
 _NOBODY = re.compile(  # "When a row is found, it returns": what returns?
     r"(?:when|if|once|after|while|unless) (?:an?|any|no) [^,`]*\b(?:is|are) \w+(?:ed|en|nd|de)\b"
@@ -122,7 +124,7 @@ _POINTS = re.compile(  # to something that a reader of the sentence alone does n
     r"|comment|thing|method|function|line|problem|approach|part|field|value|call|change)s?\b"
     r"|\b(?:use|using|for|with|of|to|on|in) (?:it|them|this|that)(?:[.,;]| \(|$)"
     r"|\b(?:detects|does|handles|fixes|prevents) (?:this|that|it)\b|\bthese\b"
-    r"|\bso (?:that|this|it) (?:works|is)\b|\btoo[.!]?$"
+    r"|\bso (?:that|this|it) (?:works|is)\b|\bthis is (?:because|why)\b|\btoo[.!]?$"
     r"|\bsince (?:that|this|it)(?:'s| is)\b|\ba (?:specific|certain|particular) (?:pattern|way)\b"
     r"|\b(?:above|below|the latter|as well|here)\b|\b(?:this|that) (?:exact )?reason\b"
     r"|\bthe (?:same|other) (?:\w+ )?(?:fix|problem|pattern|issue|occurrences?|bug)\b",
@@ -144,8 +146,9 @@ _ASKS = re.compile(  # a user wants something done from now on
 )
 _FAULTY = (  # verbs and adjectives with which somebody tells of a defect
     r"fails?|leaks?|lacks?|loses?|misses|crash(?:es)?|panics?|corrupts?|overwrites?|ignores?|drops?"
-    r"|skips?|hides?|(?:is|are) (?:missing|wrong|incorrect|misleading|unused|duplicated?|redundant"
-    r"|outdated|inconsistent|not (?:validated|enforced|updated|handled|called|set|cleared|checked))"
+    r"|skips?|hides?|(?:it's|is|are) (?:missing|wrong|incorrect|misleading|unused|duplicated?"
+    r"|redundant|outdated|inconsistent"
+    r"|not (?:validated|enforced|updated|handled|called|set|cleared|checked))"
     r"|(?:does|do|is|are)(?:n't| not)|can(?:'t|not)|never (?:calls?|sets?|updates?|clears?|checks?)"
     r"|without (?:check|clear|clos|handl|migrat|releas|updat|validat|verify)ing|raises?|prevents"
     r"|regardless of"
@@ -168,7 +171,8 @@ _FAULT_OF = re.compile(  # a name of the project's own code, and what is wrong w
 )
 _DEFECT = re.compile(  # a fault of the project's own code: somebody mends it, or has
     rf"{_FAULT_OF.pattern}"
-    r"|the (?:bug|problem|issue|root cause|remaining|only remaining|comment|code)\b"
+    r"|the (?:(?:actual|only|real|specific|underlying) )?(?:bug|error|problem|issue|root cause"
+    r"|remaining|only remaining|comment|code)\b"
     r"|\w+ (?:corruption|leak|loss|mismatch|race)\b"
     r"|.{0,200}\b(?:incorrectly|when it should|but instead|should not happen|is never set up)\b"
     r"|.{0,80}\b(?:duplicated? (?:from|of|in)|(?:should|can) be (?:removed|deleted|renamed|moved"
