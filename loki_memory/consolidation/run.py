@@ -21,6 +21,7 @@ from loki_memory.models import Skill
 from loki_memory.team.ledgers import take_over_checkpoints
 
 if TYPE_CHECKING:
+    from loki_memory.consolidation.input import RunInput
     from loki_memory.consolidation.pipeline import Plan
     from loki_memory.consolidation.publish import Files, Placed, Publishing, Reach
     from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, Touched
@@ -84,7 +85,7 @@ def _consolidated(workspace: OpenWorkspace, asked: RunOptions) -> Report:
     workspace.home.ensure("edits")
     try:
         found = read_input(workspace, asked.day or "")
-        plan = _planned(found.snapshot, found.touched, asked)
+        plan = _planned(found, asked)
         placed = publishing(workspace, found.snapshot, found.files, asked.reach).placed(plan)
         changed = {} if asked.plan_only else apply(workspace, plan, placed)
     except BaseException:
@@ -92,7 +93,7 @@ def _consolidated(workspace: OpenWorkspace, asked: RunOptions) -> Report:
         raise
     workspace.home.wrote()
     if asked.learn and not (asked.plan_only or asked.since):
-        found.last_run.replace(changed)
+        found.last_run.replace(changed, found.snapshot.day)
     elif not asked.learn:
         follow(workspace, changed)
     workspace.home.flush()
@@ -103,13 +104,15 @@ def _consolidated(workspace: OpenWorkspace, asked: RunOptions) -> Report:
     return Report(plan.day, asked.plan_only, episodes, steps, *counts, private)
 
 
-def _planned(before: Snapshot, touched: Touched | None, asked: RunOptions) -> Plan:
+def _planned(found: RunInput, asked: RunOptions) -> Plan:
     from loki_memory.consolidation import pipeline
+
+    before = found.snapshot
+    if not asked.learn or found.is_known:
+        return pipeline.Plan((), (), (), (), (), before.day)
     from loki_memory.consolidation.phases import ALL
 
-    if not asked.learn:
-        return pipeline.Plan((), (), (), (), (), before.day)
-    new = _since(asked.since, before) if asked.since else touched
+    new = _since(asked.since, before) if asked.since else found.touched
     plan = pipeline.consolidate(before, ALL, new, asked.progress)
     if plan.lost:
         raise WouldLoseBeliefs(plan.lost)
