@@ -21,7 +21,6 @@ from loki_memory.models import Skill
 from loki_memory.team.ledgers import take_over_checkpoints
 
 if TYPE_CHECKING:
-    from loki_memory.consolidation.input import RunInput
     from loki_memory.consolidation.pipeline import Plan
     from loki_memory.consolidation.publish import Files, Placed, Publishing, Reach
     from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, Touched
@@ -85,7 +84,7 @@ def _consolidated(workspace: OpenWorkspace, asked: RunOptions) -> Report:
     workspace.home.ensure("edits")
     try:
         found = read_input(workspace, asked.day or "")
-        plan = _planned(found, asked)
+        plan = _planned(found.snapshot, found.touched, asked, is_known=found.is_known)
         placed = publishing(workspace, found.snapshot, found.files, asked.reach).placed(plan)
         changed = {} if asked.plan_only else apply(workspace, plan, placed)
     except BaseException:
@@ -104,15 +103,16 @@ def _consolidated(workspace: OpenWorkspace, asked: RunOptions) -> Report:
     return Report(plan.day, asked.plan_only, episodes, steps, *counts, private)
 
 
-def _planned(found: RunInput, asked: RunOptions) -> Plan:
+def _planned(
+    before: Snapshot, touched: Touched | None, asked: RunOptions, *, is_known: bool
+) -> Plan:
     from loki_memory.consolidation import pipeline
 
-    before = found.snapshot
-    if not asked.learn or found.is_known:
+    if not asked.learn or is_known:
         return pipeline.Plan((), (), (), (), (), before.day)
     from loki_memory.consolidation.phases import ALL
 
-    new = _since(asked.since, before) if asked.since else found.touched
+    new = _since(asked.since, before) if asked.since else touched
     plan = pipeline.consolidate(before, ALL, new, asked.progress)
     if plan.lost:
         raise WouldLoseBeliefs(plan.lost)

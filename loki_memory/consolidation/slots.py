@@ -46,8 +46,8 @@ _ALTERNATIVES = {
     "way": ("by hand|manual(?:ly)?", "automatic(?:ally)?|automated"),
 }
 _LISTS = {
-    group: re.compile(r"(?<![\w-])(?:" + "|".join(f"({one})" for one in every) + r")(?![\w-])")
-    for group, every in _ALTERNATIVES.items()
+    group: re.compile(r"(?<![\w-])(?:" + "|".join(f"({word})" for word in words) + r")(?![\w-])")
+    for group, words in _ALTERNATIVES.items()
 }
 # Of these a thing has several: another value is one more.
 _SEVERAL = re.compile(
@@ -160,8 +160,8 @@ def _numbers(plain: str) -> Iterator[tuple[Slot, str]]:
 
 def _listed(plain: str) -> Iterator[tuple[Slot, str]]:
     """A slot for each word that is one of a list of alternatives, about all besides it."""
-    for group, every in _LISTS.items():
-        found = every.search(plain)
+    for group, words in _LISTS.items():
+        found = words.search(plain)
         about = _bag(f"{plain[: found.start()]} {plain[found.end() :]}") if found else ""
         if found and about:
             value = found[0] if group == "region" else str(found.lastindex)

@@ -97,9 +97,9 @@ def _phrases(text: str) -> list[_Phrase]:
     words = [word.lower() for word in _WORD.findall(text)]
     kept = [None if _is_general(word) else _Phrase((stem(word),), word) for word in words]
     pairs = [
-        _Phrase(one.stems + two.stems, f"{one.written} {two.written}")
-        for one, two in pairwise(kept)
-        if one and two
+        _Phrase(first.stems + second.stems, f"{first.written} {second.written}")
+        for first, second in pairwise(kept)
+        if first and second
     ]
     return [*filter(None, kept), *pairs]
 
