@@ -128,8 +128,8 @@ def _values(snapshot: Snapshot) -> list[FactValue]:
     """The facts that may contradict each other, in the order of time."""
     open_ = (
         _value(fact)
-        for fact in snapshot.of(Fact)
-        if _is_open(fact, is_archived=fact.id in snapshot.archived)
+        for fact in snapshot.records.values()  # archived ones too: they keep their heirs
+        if isinstance(fact, Fact) and _is_open(fact, is_archived=fact.id in snapshot.archived)
     )
     return sorted(open_, key=lambda entry: (entry.order, entry.id))
 
@@ -149,7 +149,7 @@ def _opponents(values: Sequence[FactValue]) -> dict[str, list[FactValue]]:
 
 
 def _places(value: FactValue) -> Iterator[ScopedSlot]:
-    """Where a value meets those that it may contradict."""
+    """Yield the slots in which a value meets those that it may contradict."""
     yield from value.slots
     if value.position:
         yield value.fact.scope, value.position.group, _CHOICE
