@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,33 +84,24 @@ def ids(workspace: Workspace) -> list[str]:
 # -- nothing new -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def settled(ws: Workspace) -> Workspace:
-    """Memory that one run has changed, and the next one has not."""
-    ws.record(EPISODES[:6])
-    assert ws.consolidate().written
-    assert ws.consolidate().steps == []
-    return ws
+def test_a_run_that_finds_nothing_new_loads_no_scikit_learn(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path) as ws:
+        ws.record(EPISODES)
+        ws.consolidate()
+    code = (
+        "import sys\n"
+        "from loki_memory import Workspace\n"
+        f"with Workspace.open({str(tmp_path)!r}) as ws:\n"
+        "    assert not ws.consolidate().steps\n"
+        "assert not {'sklearn', 'scipy'} & sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def remove_belief(ws: Workspace) -> None:
-    min(ws.layout.memory.glob("semantic/anti-patterns/*.json")).unlink()
-
-
-def lose_the_cache(ws: Workspace) -> None:
-    ws.close()
-    shutil.rmtree(ws.layout.cache)
-
-
-def test_without_the_cache_the_same_comes_out(settled: Workspace) -> None:
-    before = record_files(settled)
-    lose_the_cache(settled)
-    assert settled.consolidate().written == 0
-    assert record_files(settled) == before
-
-
-def test_what_is_removed_is_made_again_as_it_was(settled: Workspace) -> None:
-    before = record_files(settled)
-    remove_belief(settled)
-    settled.consolidate()
-    assert record_files(settled) == before
+def test_another_day_is_looked_at_though_no_file_changed(tmp_path: Path) -> None:
+    lonely = episode(0, action_log=[], errors_encountered=[], scope="local", captured=True)
+    with Workspace.init(tmp_path) as ws:
+        ws.record([lonely])
+        ws.consolidate()
+        assert ws.consolidate().archived == 0
+        assert ws.consolidate(day="2026-12-01").archived == 1

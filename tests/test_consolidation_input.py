@@ -205,9 +205,9 @@ def given_to_phases(monkeypatch: pytest.MonkeyPatch) -> list[Touched | None]:
     seen: list[Touched | None] = []
     plan = run._planned
 
-    def noted(before: Any, touched: Any, *more: Any) -> Any:
+    def noted(before: Any, touched: Any, *more: Any, **known: Any) -> Any:
         seen.append(touched)
-        return plan(before, touched, *more)
+        return plan(before, touched, *more, **known)
 
     monkeypatch.setattr(run, "_planned", noted)
     return seen

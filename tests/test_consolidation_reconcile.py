@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -260,6 +261,51 @@ def test_the_last_of_three_choices_holds_in_whatever_order_they_become_known() -
             "superseded",
             "active",
         ]
+
+
+# -- The golden table ------------------------------------------------------------------------------
+
+GOLDEN = Path(__file__).parent / "golden" / "changed_rules.tsv"
+HELD_OUT = GOLDEN.with_name("changed_rules_held_out.tsv")  # written before anything was tried on it
+STATUSES = {
+    "supersedes": ["superseded", "active"],
+    "disputed": ["disputed", "disputed"],
+    "both": ["active", "active"],
+}
+
+
+class Row(NamedTuple):
+    """Two statements, so many days apart, and what becomes of them."""
+
+    days: str
+    earlier: str
+    later: str
+    verdict: str
+
+    def is_met(self) -> bool:
+        facts = said(self.earlier, self.later)
+        later = facts[1].changed(valid_from=f"2026-01-{1 + int(self.days):02}")
+        found = reconciled(facts[0], later)
+        return [found[fact.id].status for fact in facts] == STATUSES[self.verdict]
+
+
+def rows(table: Path) -> list[Row]:
+    with table.open(encoding="utf-8", newline="") as lines:
+        return [Row(*row) for row in csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
+
+
+@pytest.mark.parametrize("row", rows(GOLDEN), ids=lambda row: f"{row.earlier} / {row.later}")
+def test_each_pair_is_decided_as_people_would(row: Row) -> None:
+    assert row.is_met(), row.verdict
+
+
+def test_most_pairs_of_other_wording_are_decided_as_people_would() -> None:
+    held_out = rows(HELD_OUT)
+    assert sum(row.is_met() for row in held_out) >= 0.85 * len(held_out)
+
+
+def test_no_pair_of_other_wording_that_can_both_hold_is_contradicted() -> None:
+    assert all(row.is_met() for row in rows(HELD_OUT) if row.verdict == "both")
 
 
 # -- In a workspace --------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from loki_memory import Workspace
 from loki_memory.editing.statements import statement
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import place
+from loki_memory.files.redaction import redact
 
 DEPTH = 20  # documents that each is asked for
 
@@ -71,7 +72,9 @@ def written(workspace: Workspace, documents: Iterable[Document]) -> dict[str, st
     ids, folders = {}, set[str]()
     for document in documents:
         fields = {"by": document.by, "session": document.session, "at": document.at}
-        record = statement(document.text, "fact", fields, now=document.at, origin=workspace.origin)
+        record = statement(
+            redact(document.text), "fact", fields, now=document.at, origin=workspace.origin
+        )
         path = workspace.layout.file(place(record))
         parent = os.path.dirname(path)
         if parent not in folders:

@@ -44,6 +44,7 @@ _READ = tuple(kind for kind in KINDS if kind not in {"ledger", "handoff"})
 
 # What may be added without touching what was there: all else is looked at with everything.
 _ADDED = frozenset({"episode", "fact", "link", "learning"})
+_LAST_RUN = "last run"  # the note with its version and its day
 
 
 class RunInput(NamedTuple):
@@ -53,6 +54,11 @@ class RunInput(NamedTuple):
     files: Files
     touched: Touched | None
     last_run: LastRun
+
+    @property
+    def is_known(self) -> bool:
+        """Check whether the last run saw all of this, so that another one finds nothing."""
+        return self.touched == frozenset() and self.last_run.was_of(self.snapshot.day)
 
 
 class RecordRow(NamedTuple):
@@ -129,16 +135,21 @@ class LastRun:
         kept = self._kept.get(row.path)
         return kept is not None and kept.etag == row.etag
 
-    def replace(self, changed: Mapping[str, Rewritten]) -> None:
+    def was_of(self, day: str) -> bool:
+        """Check whether the last run was of this version, and worked as of this day."""
+        return self._index.note(_LAST_RUN) == f"{self._version} {day}"
+
+    def replace(self, changed: Mapping[str, Rewritten], day: str) -> None:
         """Keep the files that this run has read, as it has changed them."""
         etags: dict[str, str | None] = {row.path: row.etag for row in self._rows}
         etags |= {path: entry.after for path, entry in changed.items()}
         after = {path: self._row(path, etag) for path, etag in etags.items() if etag}
         new = [row for path, row in after.items() if self._kept.get(path) != row]
         gone = self._kept.keys() - after.keys()
-        if new or gone:
+        if new or gone or not self.was_of(day):
             with self._index.change() as change:
                 change.keep_features(self._version, new, gone)
+                change.set_note(_LAST_RUN, f"{self._version} {day}")
 
     def _row(self, path: str, etag: str) -> FeatureRow:
         return FeatureRow(path, etag, self._version, self._bodies.get(_content(path, etag), ""))

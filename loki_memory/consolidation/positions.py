@@ -127,7 +127,7 @@ _NEGATED = re.compile(
 )
 _WISH = re.compile(
     r"(?:^|\b(?:let's|please|should|must|to|we're|always|never|not|don't|avoid|stop|no longer) )"
-    r"(?:use|using|pick|choose|adopt|go with|stick (?:to|with)|write in|stay with)\b"
+    r"(?:use|using|pick|choose|adopt|go(?:ing)? with|stick (?:to|with)|write in|stay with)\b"
     r"|\b(?:prefer|want|switch(?:ed|ing)?(?: over)? to|mov(?:e|ed|ing) to|migrat(?:e|ed|ing) to"
     r"|standardi[sz]e on)\b|\bin(?= (?:british|american|us|uk) (?:english|spelling)\b)"
 )

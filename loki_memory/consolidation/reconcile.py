@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loki_memory.consolidation.positions import TELLS, Position, position
@@ -37,55 +37,57 @@ from loki_memory.consolidation.provenance import (
     standing,
     why,
 )
+from loki_memory.consolidation.slots import slots
 from loki_memory.consolidation.snapshot import BeliefChange, Fact, PhaseChanges, Snapshot, Touched
 from loki_memory.models import LinkTo, parse
 from loki_memory.models.text import normal
 
 _OURS = frozenset({LATER, UNDECIDED})
-# Plain statements of one value: the subject, what is said of it, and the value.
-_FRAMES = (
-    re.compile(
-        r"^(?P<subject>.{2,60}?) (?P<attribute>runs on|lives in|listens on|is deployed to|"
-        r"is stored in|defaults to|is pinned to|is owned by) (?P<value>.{1,80})$"
-    ),
-    re.compile(
-        r"^the (?P<attribute>port|version|timeout|limit|owner|url|branch|region|database|"
-        r"default \w+) (?:of|for) (?P<subject>.{2,60}?) is (?P<value>.{1,80})$"
-    ),
-)
-_NOT = re.compile(r"\b(?:not|never|no longer|don't|doesn't|do not|does not|cannot|can't|isn't)\b")
 _CHOICE = "choice"
 _OUTSIDE = "external"
 _CONDITION = re.compile(r"\b(?:if|when|unless|only (?:in|on|for|if|when)|except)\b")
 
-Slot = tuple[str, str, str]  # scope, subject, attribute
+ScopedSlot = tuple[str, str, str]  # scope, subject, attribute
 
 
 class FactValue(NamedTuple):
-    """A fact as one value of its slot."""
+    """A fact with its value for each slot that it speaks of."""
 
     day: str  # on which it was stated; empty if unknown
     id: str
     text: str
     is_conditional: bool
     fact: Fact
+    slots: Mapping[ScopedSlot, str]
     position: Position | None = None
 
     def denies(self, other: FactValue) -> bool:
         if self.text == other.text or self.is_conditional != other.is_conditional:
             return False
-        if self.position is None or other.position is None:
-            return self.position is other.position
-        is_one_person = self.fact.by == other.fact.by
-        if not is_one_person and self.position.is_first_person and other.position.is_first_person:
+        if self._are_two_tastes(other):
             return False
-        return self.position.denies(other.position)
+        return self._differs(other) or bool(
+            self.position and other.position and self.position.denies(other.position)
+        )
+
+    def _are_two_tastes(self, other: FactValue) -> bool:
+        """Check whether two people each say what they like."""
+        both = (self.position, other.position)
+        speak_of_themselves = all(chosen and chosen.is_first_person for chosen in both)
+        return speak_of_themselves and self.fact.by != other.fact.by
+
+    def _differs(self, other: FactValue) -> bool:
+        """Check whether both give something a value, and not the same one."""
+        shared = self.slots.keys() & other.slots.keys()
+        return any(self.slots[slot] != other.slots[slot] for slot in shared)
 
     def settles(self, other: FactValue) -> bool:
         """Check whether this value, which denies another one, is the later and takes its place."""
         if self.fact.origin == _OUTSIDE != other.fact.origin or self.order <= other.order:
             return False
-        return not (self.position and other.position) or self.position.settles(other.position)
+        if self._differs(other) or not (self.position and other.position):
+            return True
+        return self.position.settles(other.position)
 
     @property
     def order(self) -> tuple[str, bool]:
@@ -114,24 +116,43 @@ def reconcile(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChange
     """Dispositions for all facts that contradict each other, or no longer do."""
     put: list[Fact] = []
     steps: list[BeliefChange] = []
-    for values in _slots(snapshot):
-        for fact, found in _dispositions(values):
-            new = _disposed(fact, found)
-            if differs(new, snapshot.records):
-                put.append(new)
-                steps += _told(fact, new, found)
+    for fact, found in _dispositions(_values(snapshot)):
+        new = _disposed(fact, found)
+        if differs(new, snapshot.records):
+            put.append(new)
+            steps += _told(fact, new, found)
     return PhaseChanges(tuple(sorted(put, key=lambda belief: belief.id)), steps=tuple(steps))
 
 
-def _slots(snapshot: Snapshot) -> Iterator[Sequence[FactValue]]:
-    """The values of each slot, in the order of time."""
-    slots: dict[Slot, list[FactValue]] = defaultdict(list)
-    for fact in snapshot.records.values():
-        if isinstance(fact, Fact) and _is_open(fact, is_archived=fact.id in snapshot.archived):
-            slots[slot(fact)].append(_value(fact))
-    for name in sorted(slots):
-        if name[1]:
-            yield sorted(slots[name], key=lambda entry: (entry.order, entry.id))
+def _values(snapshot: Snapshot) -> list[FactValue]:
+    """The facts that may contradict each other, in the order of time."""
+    open_ = (
+        _value(fact)
+        for fact in snapshot.records.values()  # archived ones too: they keep their heirs
+        if isinstance(fact, Fact) and _is_open(fact, is_archived=fact.id in snapshot.archived)
+    )
+    return sorted(open_, key=lambda entry: (entry.order, entry.id))
+
+
+def _opponents(values: Sequence[FactValue]) -> dict[str, list[FactValue]]:
+    """The values that deny each value, in the order of time."""
+    met: dict[ScopedSlot, list[FactValue]] = defaultdict(list)
+    for value in values:
+        for place in _places(value):
+            met[place].append(value)
+    found: dict[str, list[FactValue]] = {}
+    for value in values:
+        near = {other.id: other for place in _places(value) for other in met[place]}
+        against = (other for other in near.values() if value.denies(other))
+        found[value.id] = sorted(against, key=lambda entry: (entry.order, entry.id))
+    return found
+
+
+def _places(value: FactValue) -> Iterator[ScopedSlot]:
+    """Yield the slots in which a value meets those that it may contradict."""
+    yield from value.slots
+    if value.position:
+        yield value.fact.scope, value.position.group, _CHOICE
 
 
 def _is_open(fact: Fact, *, is_archived: bool) -> bool:
@@ -146,27 +167,11 @@ def _is_open(fact: Fact, *, is_archived: bool) -> bool:
     return not is_archived and (not fact.invalid_at or LATER in replaced_because(fact))
 
 
-def slot(fact: Fact) -> Slot:
-    """Return what a fact is about; no subject if it does not say so plainly."""
+def _slots_of(fact: Fact) -> dict[ScopedSlot, str]:
+    """The slots of a fact with its values: the one that it names, else those of its words."""
     if fact.subject and fact.attribute:
-        return fact.scope, normal(fact.subject), normal(fact.attribute)
-    chosen = _position(fact)
-    if chosen:
-        return fact.scope, chosen.group, _CHOICE
-    text = normal(fact.statement).rstrip(".")
-    for frame in _FRAMES:
-        found = frame.match(text)
-        if found:
-            return fact.scope, found["subject"], found["attribute"]
-    if _NOT.search(text) or not any(mark in text for mark in "?:"):
-        return fact.scope, _affirmed(text), "is so"
-    return fact.scope, "", ""
-
-
-def _affirmed(text: str) -> str:
-    """A statement without its negation, and without the verb forms that go with it."""
-    words = _NOT.sub(" ", text).split()
-    return " ".join(word.removesuffix("s") for word in words)
+        return {(fact.scope, normal(fact.subject), normal(fact.attribute)): normal(fact.statement)}
+    return {(fact.scope, *slot): value for slot, value in slots(fact.statement).items()}
 
 
 def _position(fact: Fact) -> Position | None:
@@ -179,7 +184,7 @@ def _position(fact: Fact) -> Position | None:
 def _value(fact: Fact) -> FactValue:
     text = normal(fact.statement)
     day, is_conditional = _since(fact)[:10], bool(_CONDITION.search(text))
-    return FactValue(day, fact.id, text, is_conditional, fact, _position(fact))
+    return FactValue(day, fact.id, text, is_conditional, fact, _slots_of(fact), _position(fact))
 
 
 def _since(fact: Fact) -> str:
@@ -187,27 +192,23 @@ def _since(fact: Fact) -> str:
 
 
 def _dispositions(values: Sequence[FactValue]) -> Iterator[tuple[Fact, Disposition]]:
-    heirs = {fact_value.id: _heirs(values, at) for at, fact_value in enumerate(values)}
-    current = [fact_value for fact_value in values if not heirs[fact_value.id]]
+    against = _opponents(values)
+    heirs = {value.id: _heirs(value, against[value.id]) for value in values}
     replaced: dict[str, list[Fact]] = defaultdict(list)
-    for fact_value in values:
-        for heir in heirs[fact_value.id]:
-            replaced[heir.id].append(fact_value.fact)
-    for fact_value in values:
-        rivals = (
-            []
-            if heirs[fact_value.id]
-            else [other.fact for other in current if fact_value.denies(other)]
-        )
-        yield fact_value.fact, Disposition(heirs[fact_value.id], replaced[fact_value.id], rivals)
+    for value in values:
+        for heir in heirs[value.id]:
+            replaced[heir.id].append(value.fact)
+    for value in values:
+        current = [other.fact for other in against[value.id] if not heirs[other.id]]
+        rivals = [] if heirs[value.id] else current
+        yield value.fact, Disposition(heirs[value.id], replaced[value.id], rivals)
 
 
-def _heirs(values: Sequence[FactValue], at: int) -> list[Fact]:
+def _heirs(value: FactValue, against: Sequence[FactValue]) -> list[Fact]:
     """The facts of the first later day that deny a value; what is pinned or undated has none."""
-    entry = values[at]
-    if entry.fact.pinned or not entry.day:
+    if value.fact.pinned or not value.day:
         return []
-    later = [other for other in values[at + 1 :] if entry.denies(other) and other.settles(entry)]
+    later = [other for other in against if other.settles(value)]
     return [other.fact for other in later if other.day == later[0].day]
 
 

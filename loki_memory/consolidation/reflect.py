@@ -1,8 +1,8 @@
 """Reflect: what several beliefs say together that none of them says alone.
 
 Three things become memory: an error that comes with ever other names (one parent above its
-examples), a remedy that has never failed (a pattern), and a category with many beliefs (a topic
-that quotes the most central of them).
+examples), a remedy that has never failed (a pattern), and a category or theme with many beliefs (a
+topic that quotes the most central of them).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from loki_memory.consolidation.snapshot import (
     cached_by_episodes,
 )
 from loki_memory.consolidation.step_sequences import Move
+from loki_memory.consolidation.themes import themes
 from loki_memory.consolidation.topic_summary import ANY, cut, summary
 from loki_memory.consolidation.weigh import feedback, weigh
 from loki_memory.models import (
@@ -335,15 +336,17 @@ def _remedy(error: AntiPattern, do: str, helped: list[str], failed: list[str]) -
 
 
 def _topics(snapshot: Snapshot, wanted: Mapping[str, Belief]) -> Iterator[Belief]:
-    """A topic for each category with enough beliefs, and those beliefs below it.
+    """A topic for each category or theme with enough beliefs, and those beliefs below it.
 
     Beliefs are taken as this phase leaves them; what has a parent already stays there.
     """
     known = {belief.id: belief for belief in snapshot.of(Belief)} | dict(wanted)
     filed: dict[tuple[str, str], list[Belief]] = defaultdict(list)
+    named = _themes(known.values(), snapshot.thresholds.topic_members)
     for _, entry in sorted(known.items()):
-        if entry.category and entry.depth != 0 and is_live(entry):
-            filed[entry.scope, normal(entry.category)].append(entry)
+        category = entry.category or named.get(entry.id)
+        if category and entry.depth != 0 and is_live(entry):
+            filed[entry.scope, normal(category)].append(entry)
     for (scope, category), members in sorted(filed.items()):
         id_ = f"fact-{digest('topic', scope, category)}"
         mine = [member for member in members if member.parent in {None, id_}]
@@ -353,6 +356,16 @@ def _topics(snapshot: Snapshot, wanted: Mapping[str, Belief]) -> Iterator[Belief
         if topic is not None:
             yield topic
             yield from (member.changed(parent=id_) for member in mine if member.parent is None)
+
+
+def _themes(beliefs: Iterable[Belief], least: int) -> dict[str, str]:
+    """The themes of facts that somebody wrote down without a category, in each scope."""
+    texts: dict[str, dict[str, str]] = defaultdict(dict)
+    for belief in beliefs:
+        is_plain = isinstance(belief, Fact) and not (belief.category or belief.session)
+        if is_plain and is_live(belief) and not extra(belief, "key"):
+            texts[belief.scope][belief.id] = belief.value()
+    return {id_: name for said in texts.values() for id_, name in themes(said, least).items()}
 
 
 def _topic(id_: str, scope: str, category: str, members: Sequence[Belief]) -> Fact:

@@ -87,7 +87,7 @@ def _consolidated(workspace: OpenWorkspace, asked: RunOptions) -> Report:
     workspace.home.ensure("edits")
     try:
         found = read_input(workspace, asked.day or "")
-        plan = _planned(found.snapshot, found.touched, asked)
+        plan = _planned(found.snapshot, found.touched, asked, is_known=found.is_known)
         placed = publishing(workspace, found.snapshot, found.files, asked.reach).placed(plan)
         changed = {} if asked.plan_only else apply(workspace, plan, placed)
     except BaseException:
@@ -95,7 +95,7 @@ def _consolidated(workspace: OpenWorkspace, asked: RunOptions) -> Report:
         raise
     workspace.home.wrote()
     if asked.learn and not (asked.plan_only or asked.since):
-        found.last_run.replace(changed)
+        found.last_run.replace(changed, found.snapshot.day)
     elif not asked.learn:
         follow(workspace, changed)
     workspace.home.flush()
@@ -126,12 +126,15 @@ def _worded(
     return word(workspace, records, is_platitude, plan_only=asked.plan_only)
 
 
-def _planned(before: Snapshot, touched: Touched | None, asked: RunOptions) -> Plan:
+def _planned(
+    before: Snapshot, touched: Touched | None, asked: RunOptions, *, is_known: bool
+) -> Plan:
     from loki_memory.consolidation import pipeline
+
+    if not asked.learn or is_known:
+        return pipeline.Plan((), (), (), (), (), before.day)
     from loki_memory.consolidation.phases import ALL
 
-    if not asked.learn:
-        return pipeline.Plan((), (), (), (), (), before.day)
     new = _since(asked.since, before) if asked.since else touched
     plan = pipeline.consolidate(before, ALL, new, asked.progress)
     if plan.lost:
