@@ -87,13 +87,13 @@ def _embedding(workspace: OpenWorkspace) -> Finding:
 
     choice = workspace.home.model_choice
     if choice.is_missing:
-        return Finding("embedding", "warning", MISSING)
+        return Finding("models", "warning", MISSING)
     if not choice.sentence_name:
         added = "" if choice.folder else f"; {INSTALL} finds more of what is put in other words"
-        return Finding("embedding", "ok", f"{choice.described()}{added}")
+        return Finding("models", "ok", f"{choice.described()}{added}")
     done, passages = queries.embedded_passages(workspace.index, choice.sentence_name)
     rest = "" if done == passages else f"; {done} of {passages} texts, `loki-mem rebuild` for all"
-    return Finding("embedding", "ok", f"{choice.described()}{rest}")
+    return Finding("models", "ok", f"{choice.described()}{rest}")
 
 
 def _mend(workspace: OpenWorkspace) -> list[Finding]:
