@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "home": {
         "config",
         "config_file",
+        "embedding",
         "errors",
         "files",
         "git_repository",
@@ -128,6 +129,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "browse": {
         "consolidation",
         "continuity",
+        "embedding",
         "editing",
         "errors",
         "files",

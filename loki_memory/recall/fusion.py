@@ -36,7 +36,7 @@ class Found(Protocol):
     def cover(self) -> float: ...
 
 
-class Weights(NamedTuple):
+class SignalWeights(NamedTuple):
     """The shares of the signals in a score."""
 
     words: float
@@ -44,24 +44,24 @@ class Weights(NamedTuple):
     maxsim: float
     sentence: float = 0.0
 
-    def towards(self, other: Weights, share: float) -> Weights:
+    def towards(self, other: SignalWeights, share: float) -> SignalWeights:
         """The weights on the way to others: 0 is here, 1 is there."""
         pairs = zip(self, other, strict=True)
-        return Weights(*(own + share * (there - own) for own, there in pairs))
+        return SignalWeights(*(own + share * (there - own) for own, there in pairs))
 
 
 # Chosen on LoCoMo, BEAM and coding sessions, and on the questions of LoCoMo that share no word
 # with their answer; round, because the optimum is flat. Static vectors find less by themselves,
 # so words must step back earlier to leave them room: the exponent.
-_STATIC, _STATIC_UNSHARED = Weights(1 / 3, 1 / 3, 1 / 3), Weights(0, 0.75, 0.25)
-_WITH_SENTENCES = Weights(0.25, 0.15, 0.25, 0.35)
-_SENTENCES_UNSHARED = Weights(0, 0.1, 0.1, 0.8)
+_STATIC, _STATIC_UNSHARED = SignalWeights(1 / 3, 1 / 3, 1 / 3), SignalWeights(0, 0.75, 0.25)
+_WITH_SENTENCES = SignalWeights(0.25, 0.15, 0.25, 0.35)
+_SENTENCES_UNSHARED = SignalWeights(0, 0.1, 0.1, 0.8)
 _STATIC_STEP, _SENTENCES_STEP = 2, 1
 _COVERED = 0.6  # of a question's rarity, from which on words count in full
 _NEAR = 0.1  # all words that stand together in the question stand together here
 
 
-def weights(cover: float, *, with_sentences: bool) -> Weights:
+def weights(cover: float, *, with_sentences: bool) -> SignalWeights:
     """The weights for a question of which the best memory covers a share.
 
     >>> weights(0.9, with_sentences=False).words > weights(0.2, with_sentences=False).words
