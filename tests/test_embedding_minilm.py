@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.embedding.sentence_model import ModelChoice, load_sentence_model, minilm_name
+from loki_memory.embedding import load_sentence_model
+from loki_memory.embedding.sentence_model import ModelChoice, minilm_name
 
 pytestmark = pytest.mark.skipif(not minilm_name(), reason="loki-memory[minilm] is not installed")
 STATEMENTS = ("Deploys happen on Fridays", "Pages load slowly without the cache", "Tea is served")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -111,15 +110,3 @@ def endpoint(url: str) -> str:
     """The address that embeds: that of the API with /embeddings, if it does not end so."""
     plain = url.rstrip("/")
     return plain if plain.endswith(_ENDPOINT) else plain + _ENDPOINT
-
-
-@cache
-def load_sentence_model(choice: ModelChoice) -> SentenceModel:
-    """The sentence model; a process loads each once, however many homes it opens."""
-    if choice.is_hosted:
-        from loki_memory.embedding.hosted import HostedModel
-
-        return HostedModel(choice.model, choice.hosted_model, choice.key)
-    from loki_memory.embedding.minilm import MiniLM
-
-    return MiniLM()

@@ -119,8 +119,12 @@ class Home:
         """The embedding models that the settings choose."""
         from loki_memory.embedding.sentence_model import ModelChoice
 
-        names = ("embedding.model", "embedding.hosted_model", "embedding.key")
-        return ModelChoice(*map(self.config.text, names))
+        config = self.config
+        return ModelChoice(
+            config.text("embedding.model"),
+            config.text("embedding.hosted_model"),
+            config.text("embedding.key"),
+        )
 
     def _may_load_model(self) -> bool:
         """Tell whether a question may wait for the sentence model: 0.3 s, once in a process."""

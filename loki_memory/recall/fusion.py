@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 
-class Found(Protocol):
+class CandidateSignals(Protocol):
     """The signals about each candidate, on scales of their own."""
 
     @property
@@ -73,7 +73,7 @@ def weights(cover: float, *, with_sentences: bool) -> SignalWeights:
     return _STATIC_UNSHARED.towards(_STATIC, known**_STATIC_STEP)
 
 
-def fused(found: Found) -> dict[str, Floats]:
+def fused(found: CandidateSignals) -> dict[str, Floats]:
     """The weighed signals; they add up to the score."""
     chosen = weights(found.cover, with_sentences=found.sentence is not None)
     parts = {

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loki_memory.embedding.sentence_model import ModelChoice, load_sentence_model
+from loki_memory.embedding import load_sentence_model
+from loki_memory.embedding.sentence_model import ModelChoice
 from loki_memory.errors import ModelUnavailable
 from loki_memory.files import disk
 from loki_memory.index.queries import passage_texts
