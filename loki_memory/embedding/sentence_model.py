@@ -55,12 +55,12 @@ class ModelChoice(NamedTuple):
 
     @property
     def is_explicit(self) -> bool:
-        """Whether a sentence model was asked for by name: a single question may wait for it."""
+        """Check if a sentence model was asked for by name: a single question may wait for it."""
         return self.model == MINILM or self.is_hosted
 
     @property
     def is_missing(self) -> bool:
-        """Whether a model was asked for that is not installed."""
+        """Check if a model was asked for that is not installed."""
         return self.model == MINILM and not self.sentence_name
 
     @property
