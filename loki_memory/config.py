@@ -15,6 +15,7 @@ FORMAT = 1
 GIT_MODES = ("inline", "branch", "off")
 _SWITCH = {"true": 1, "1": 1, "false": 0, "0": 0}
 _LONGEST = 40  # characters of a value or a name in a message
+_HIDDEN = "(hidden)"
 
 
 class Setting(NamedTuple):
@@ -31,6 +32,7 @@ class Setting(NamedTuple):
     most: int | None = None
     choices: tuple[str, ...] = ()  # the values that a text may have, the strictest last
     is_personal: bool = False  # the user's alone: a workspace's file cannot set it
+    is_secret: bool = False  # never shown
     # In a matter of privacy or trust: the lower or the higher of two values is stricter, or every
     # other value is laxer.
     stricter: Literal["", "lower", "higher", "same"] = ""
@@ -81,6 +83,8 @@ class Setting(NamedTuple):
 
     def written(self, value: int | str) -> str:
         """A value as a person writes it."""
+        if self.is_secret:
+            return _HIDDEN if value else ""
         return str(bool(value)).lower() if self.is_switch else str(value)
 
     def _within(self, raw: Any) -> int | None:
@@ -164,10 +168,25 @@ SETTINGS = (
     ),
     Setting(
         "embedding.model",
-        "",
-        "a folder with another model that model2vec reads; empty: the one that is shipped",
-        "decision: no download",
+        "auto",
+        "auto, bundled, minilm, a folder that model2vec reads, or the URL of an OpenAI-like server",
+        "decision: no download; auto is minilm where it is installed, in programs that stay",
         names_path=True,
+    ),
+    Setting(
+        "embedding.hosted_model",
+        "text-embedding-3-small",
+        "the model to ask for where embedding.model is a URL",
+        "decision: the smallest that OpenAI offers",
+        is_personal=True,
+    ),
+    Setting(
+        "embedding.key",
+        "",
+        "the key for that URL; it is not shown",
+        "decision: a key belongs to its user",
+        is_personal=True,
+        is_secret=True,
     ),
     Setting(
         "recall.floor",

@@ -33,7 +33,8 @@
     │   ├── NotOnABranch      11   memory is not kept on a branch of its own
     │   └── PullStopped       11   git did not pull, or stopped at a conflict
     ├── NoAnswer              12   the watcher of the workspace does not do as it should
-    └── BadArchive            13   a file of this machine's own memory cannot be read or written
+    ├── BadArchive            13   a file of this machine's own memory cannot be read or written
+    └── ModelUnavailable      14   a model on a server does not embed
 
 The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 28 are the
 findings of `loki-mem check`.
@@ -398,3 +399,13 @@ class NoAnswer(LokiMemoryError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"{reason}. Without a watcher every command does its work itself.")
+
+
+class ModelUnavailable(LokiMemoryError):
+    exit_code = 14
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(
+            f"the embedding model at {host} is not available ({reason}); "
+            "the bundled model answers until it is"
+        )

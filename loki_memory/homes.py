@@ -64,6 +64,7 @@ class Homes:
             return None
         if self._user is None and (user_home() / "memory").is_dir():
             self._user = Home.of_user()
+            self._user.is_long_lived = self._project.is_long_lived
         return self._user
 
     def of_scope(self, scope: str) -> Home:

@@ -30,6 +30,8 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("LOKI_HOME", str(home / ".loki"))
     monkeypatch.setenv("LOKI_HOOK_SECONDS", "600")  # a busy machine is no reason to give up
+    # Whether the extra `minilm` is installed changes nothing here; its own tests ask for it.
+    monkeypatch.setenv("LOKI_EMBEDDING_MODEL", "bundled")
     monkeypatch.setenv("CI", "1")  # sessions of tests start no daemon, which would outlive them
 
 

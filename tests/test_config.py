@@ -33,7 +33,7 @@ def test_defaults_are_in_force_where_nothing_is_set(tmp_path: Path) -> None:
     assert {name: value.value for name, value in config.values.items()} == {
         setting.name: setting.default for setting in SETTINGS
     }
-    assert (config.text(MODEL), config.get("recall.floor"), config.get(TRACK)) == ("", 68, 0)
+    assert (config.text(MODEL), config.get("recall.floor"), config.get(TRACK)) == ("auto", 68, 0)
     assert config.unknown == config.ignored == []
 
 

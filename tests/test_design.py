@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "home": {
         "config",
         "config_file",
+        "embedding",
         "errors",
         "files",
         "git_repository",
@@ -140,6 +141,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "browse": {
         "consolidation",
         "continuity",
+        "embedding",
         "editing",
         "errors",
         "files",

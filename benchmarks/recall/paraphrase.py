@@ -126,6 +126,8 @@ def main() -> None:
         derived = shutil.ignore_patterns("cache", "local")
         shutil.copytree(resource("example_workspace"), folder / "example", ignore=derived)
         with Workspace.open(folder / "example") as workspace:
+            workspace.sync()
+            workspace.home.embed()
             for name in SETS:
                 found, plain = measured(workspace, name, options.quick)
                 print(f"{name}.json")

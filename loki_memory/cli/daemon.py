@@ -60,6 +60,7 @@ def watch_command(session: Session, once: bool, to_log: bool, until_idle: bool) 
     from loki_memory.workspace import Workspace
 
     workspace = Workspace(session.open().home.in_background())
+    workspace.home.is_long_lived = not once
     log = log_to_file(workspace.layout) if to_log else _printer(session)
     if once:
         _look_once(session, workspace, log)

@@ -331,7 +331,7 @@ def _setting(config: Config, name: str) -> PrintedSetting:
     setting, value, source = config.values[name]
     return PrintedSetting(
         name=name,
-        value=value,
+        value=setting.written(value) if setting.is_secret else value,
         default=setting.default,
         source=source,
         variable=setting.variable,

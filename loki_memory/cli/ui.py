@@ -50,6 +50,7 @@ def ui_command(session: Session, port: int, no_open: bool, read_only: bool) -> N
     from loki_memory.ui.server import listen, make_site, serve
 
     workspace = session.open(reviews=True)
+    workspace.home.is_long_lived = True
     try:
         listening = listen(port)
     except OSError as error:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _REACH: Reach = "nothing"  # no file that others read: publishing is for commands
 _PASSES = 3  # over new files in one round; later changes cause another round
 _QUIET_SECONDS = 5.0  # without changes, before views are rendered
+_BREATH_SECONDS = 0.05  # between two rounds of embedding, for commands that wait for their turn
 _TRANSCRIPTS_SECONDS = 30.0  # between looks at the transcripts: a session rests for minutes
 
 
@@ -63,6 +64,7 @@ class Background:
         self._looked_for_transcripts = float("-inf")
         self._failed: set[Failed] = set()  # sessions that could not be recorded
         self._views_wait = True
+        self._texts_wait = False  # for a vector of the sentence model
         self._fresh = 0  # episodes since the last consolidation, or its plan
         self._changed = quiet_since  # when memory last changed
 
@@ -74,6 +76,7 @@ class Background:
             self._review,
             self._work_on_news,
             self._consolidate,
+            self._embed,
         )
         troubles = [
             trouble for step in steps if not stopping() and (trouble := self._tried(step, clock))
@@ -82,6 +85,8 @@ class Background:
 
     def pause(self, longest: float) -> float:
         """The seconds until there is something to do, if nothing changes."""
+        if self._texts_wait:
+            return _BREATH_SECONDS
         return min(longest, _QUIET_SECONDS) if self._views_wait else longest
 
     def _tried(self, step: Callable[[float], None], clock: float) -> str:
@@ -122,7 +127,13 @@ class Background:
         if self.workspace.home.has_edited_views() or (self._views_wait and is_quiet):
             self._views_wait = False
             self.workspace.sync()
-            self.workspace.home.embed()
+            self._texts_wait = True
+
+    def _embed(self, _: float) -> None:
+        """Embed some of what has no vector yet; commands are answered between two rounds."""
+        if self._texts_wait:
+            self._note(doing="embedding")
+            self._texts_wait = not self.workspace.home.embed()
 
     def _read_settings(self) -> None:
         """Apply settings that were changed since they were read."""

@@ -61,7 +61,9 @@ class CommandRunner:
         if self._open is None or now != self._opened_with:
             if self._open is not None:
                 self._open.close()
-            self._open, self._opened_with = Workspace(self._home.opened_anew()), now
+            home = self._home.opened_anew()
+            home.is_long_lived = True
+            self._open, self._opened_with = Workspace(home), now
         return self._open
 
     def _exit_code(self) -> int:

@@ -9,7 +9,9 @@ which model2vec reads.
 from __future__ import annotations
 
 import os
+from functools import cache
 
+from loki_memory.embedding.sentence_model import ModelChoice, SentenceModel
 from loki_memory.embedding.static_model import Embedding, Encoded
 
 # Several threads make a search slower as soon as the machine has other work (0.35 ms with one,
@@ -35,4 +37,16 @@ def load_with_model2vec(folder: str = "") -> Embedding:
     return Model2VecModel(folder) if folder else Model2VecModel(FOLDER, NAME)
 
 
-__all__ = ["Embedding", "Encoded", "load", "load_with_model2vec"]
+@cache
+def load_sentence_model(choice: ModelChoice) -> SentenceModel:
+    """The sentence model; a process loads each once, however many homes it opens."""
+    if choice.is_hosted:
+        from loki_memory.embedding.hosted import HostedModel
+
+        return HostedModel(choice.model, choice.hosted_model, choice.key)
+    from loki_memory.embedding.minilm import MiniLM
+
+    return MiniLM()
+
+
+__all__ = ["Embedding", "Encoded", "load", "load_sentence_model", "load_with_model2vec"]

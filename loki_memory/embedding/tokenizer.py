@@ -24,10 +24,12 @@ _INSIDE = 1 << 16
 class Vocabulary:
     """Tokens and their numbers."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, first: int | None = None) -> None:
+        """Read the lines of a file, or the first of them."""
         with open(path, "rb") as file:
             self._text = file.read() + b"\n"
-        self._ends = np.flatnonzero(np.frombuffer(self._text, np.uint8) == ord("\n"))
+        self._ends = np.flatnonzero(np.frombuffer(self._text, np.uint8) == ord("\n"))[:first]
+        self._text = self._text[: self._ends[-1] + 1]
         self._starts = np.append(0, self._ends[:-1] + 1)
         self._beginnings = self._pairs()
         self._alike: dict[int, dict[str, int]] = {}

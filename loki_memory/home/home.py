@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write reco
     from contextlib import AbstractContextManager
 
     from loki_memory.config import Config
+    from loki_memory.embedding.sentence_model import ModelChoice
     from loki_memory.files.problem import Problem
     from loki_memory.files.store import Store
     from loki_memory.journal import Journal
@@ -35,6 +36,7 @@ class Home:
 
     stands_alone = False  # True: the user's memory is not read beside it
     is_above = False  # True: it belongs to a workspace above the one that is used
+    is_long_lived = False  # True in a process that answers many questions
     starts_git = True  # hooks must not: they run before every prompt and tool call
 
     def __init__(
@@ -104,8 +106,30 @@ class Home:
     def retriever(self) -> Retriever:
         from loki_memory.recall.retriever import Retriever
 
-        model = self.config.text("embedding.model")
-        return Retriever(self.index, self.vectors_folder(), model, self._report)
+        choice = self.model_choice
+        if choice.is_missing:
+            from loki_memory.embedding.sentence_model import MISSING
+
+            self.notices.append(MISSING)
+        return Retriever(
+            self.index, self.vectors_folder(), choice, self._report, self._may_load_model
+        )
+
+    @property
+    def model_choice(self) -> ModelChoice:
+        """The embedding models that the settings choose."""
+        from loki_memory.embedding.sentence_model import ModelChoice
+
+        config = self.config
+        return ModelChoice(
+            config.text("embedding.model"),
+            config.text("embedding.hosted_model"),
+            config.text("embedding.key"),
+        )
+
+    def _may_load_model(self) -> bool:
+        """Tell whether a question may wait for the sentence model: 0.3 s, once in a process."""
+        return self.is_long_lived or (self.model_choice.is_explicit and self.starts_git)
 
     def vectors_folder(self) -> Path | None:
         """The folder of the vectors; its name has the inode of `.loki`, so that no clone can
@@ -287,9 +311,12 @@ class Home:
         _ = self.config  # a workspace of a newer format is left alone
         return self._upkeep.rebuild(progress)
 
-    def embed(self) -> None:
-        """Embed texts without a vector; the next recall reports a model that cannot be read."""
-        self._upkeep.embed()
+    def embed(self) -> bool:
+        """Embed texts without a vector; the next recall reports a model that cannot be read.
+
+        A process that answers questions too embeds some at a time; False if more are left.
+        """
+        return self._upkeep.embed()
 
     def answer(self, question: Callable[[], T]) -> T:
         """Ask the index; if it turns out to be damaged, build it again and repeat the question."""

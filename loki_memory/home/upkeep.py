@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 Fresh = Literal["shown", "folders", "read", "current", "files", "edits", "views"]
 T = TypeVar("T")
+_AT_ONCE = 64  # texts of the sentence model between two questions: about a second
 
 _READING = ("folders", "read", "current")  # levels that change no memory
 
@@ -276,12 +277,20 @@ class Upkeep:
             self.embed()
             return changes
 
-    def embed(self) -> None:
-        """Embed texts without a vector; the next recall reports a model that cannot be read."""
+    def embed(self) -> bool:
+        """Embed texts without a vector; the next recall reports a model that cannot be read.
+
+        A process that answers questions too embeds some at a time; False if more are left.
+        """
         from loki_memory.errors import InvalidConfig
 
+        home = self._home
         with self._lock, suppress(InvalidConfig):
-            self._home.retriever.embed()
+            left = home.retriever.embed(_AT_ONCE if home.is_long_lived else None)
+            home.notices += home.retriever.notices
+            home.retriever.notices.clear()
+            return not left
+        return True
 
     def _heal(self) -> None:
         """Complete a transaction that a crash interrupted; restore memory that was cleaned away."""

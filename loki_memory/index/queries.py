@@ -309,6 +309,18 @@ def passage_texts(index: Index, keys: Sequence[int]) -> dict[int, str]:
     return dict(index.ask(sql))
 
 
+def embedded_passages(index: Index, model: str) -> tuple[int, int]:
+    """Count the different texts that have a vector of a model, and all of them."""
+    sql = (
+        "SELECT count(v.key), count(*) FROM (SELECT DISTINCT p.key FROM passages AS p "
+        "JOIN memories AS m ON m.row = p.memory "
+        "WHERE p.key <> 0 AND m.kind NOT IN ('link', 'tombstone')) AS t "
+        "LEFT JOIN vectors AS v ON v.key = t.key AND v.model = ?"
+    )
+    done, passages = index.ask(sql, model)[0]
+    return done, passages
+
+
 # -- files and problems ----------------------------------------------------------------------------
 
 

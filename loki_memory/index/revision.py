@@ -240,14 +240,15 @@ class Revision:
             "INSERT INTO vectors (model, key, length, tokens, vector) VALUES (?, ?, ?, ?, ?)", rows
         )
 
-    def drop_unused_vectors(self, model: str) -> None:
-        """Delete the vectors of other models, and those of texts that no passage has."""
-        self.drop_other_vectors(model)
+    def drop_unused_vectors(self) -> None:
+        """Delete the vectors of texts that no passage has."""
         self._db.execute("DELETE FROM vectors WHERE key NOT IN (SELECT key FROM passages)")
 
-    def drop_other_vectors(self, model: str = "") -> int:
-        """Delete the vectors of all models but one; return how many there were."""
-        return self._db.execute("DELETE FROM vectors WHERE model <> ?", (model,)).rowcount
+    def drop_other_vectors(self, *kept: str) -> int:
+        """Delete the vectors of all models but some; return how many there were."""
+        marks = ",".join("?" * len(kept))
+        sql = f"DELETE FROM vectors WHERE model NOT IN ({marks})"  # noqa: S608 - only marks
+        return self._db.execute(sql, kept).rowcount
 
     def finish(self) -> None:
         """Bring full text, counts of words and fingerprints up to date, once for all changes."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,8 @@ WHERE key <> 0 AND m.kind NOT IN ('link', 'tombstone')
   AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.model = ? AND v.key = p.key)
 ORDER BY key
 """
+_BYTES = "SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1"
+_STEP_BYTES = 4  # in front of a vector: see `packed`
 _AT_ONCE = 10_000  # rows that are copied at a time: some 12 MiB
 _LEVELS = 127  # of a component: a vector is kept as bytes and the length of one step
 _NAME = re.compile(r"(?P<model>.+)-(?P<generation>\d+)\.vectors\Z")
@@ -52,7 +54,7 @@ class Vectors:
     def __init__(self, folder: Path | None, model: str, size: int) -> None:
         self.folder = folder
         self.model = model
-        self._name = re.sub(r"[^\w.]+", "_", model)
+        self._name = _file_name(model)
         self._generation = 0
         numbers = [("row", "<i8"), ("key", "<u8"), ("end", "<u8"), ("length", "<u8")]
         self._entry = np.dtype([("vector", "<f4", (size,)), *numbers])
@@ -105,6 +107,12 @@ class Vectors:
         entry = self._order[np.minimum(place, len(known) - 1)]
         return np.where(known[entry] == keys, entry, -1).astype(np.int32)
 
+    def keys(self, entries: NDArray[np.int32]) -> NDArray[np.uint64]:
+        """The key of each entry; 0 for -1."""
+        if not len(self._table):
+            return np.zeros(len(entries), np.uint64)
+        return np.where(entries >= 0, self._table["key"][entries], np.uint64(0))
+
     def spans(self, entries: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The positions at which the tokens of entries begin and end."""
         ends = self._table["end"].astype(np.int64)
@@ -119,7 +127,7 @@ class Vectors:
 
     def missing(self, index: Index) -> list[int]:
         """The keys of passages that have no vector yet."""
-        return [row[0] for row in index.ask(_MISSING, self.model)]
+        return missing_keys(index, self.model)
 
     def refresh(self, index: Index) -> None:
         """Copy the rows that the cache lacks, one process at a time."""
@@ -173,18 +181,19 @@ class Vectors:
         if len(self._table) - used < used + _FEW:
             return
         with index.change(wait=False) as revision:
-            revision.drop_unused_vectors(self.model)
+            revision.drop_unused_vectors()
             self.open()
             self.forget()
             self._catch_up(index)
 
-    def drop_other_models(self, index: Index) -> bool:
-        """Delete the vectors of models that are not used any more; False if there were none."""
+    def drop_other_models(self, index: Index, kept: str = "") -> bool:
+        """Delete the vectors of all models but this and one more; False if there were none."""
         dropped = 0
         with suppress(sqlite3.OperationalError), index.change(wait=False) as revision:
-            dropped = revision.drop_other_vectors(self.model)
+            dropped = revision.drop_other_vectors(self.model, kept)
         if self.folder is not None and self.folder.is_dir():
-            _remove([path for path in sorted(self.folder.iterdir()) if self._is_of_another(path)])
+            names = {self._name, _file_name(kept)}
+            _remove([path for path in sorted(self.folder.iterdir()) if _is_of_another(path, names)])
         return bool(dropped)
 
     # -- the files --------------------------------------------------------------------------------
@@ -223,10 +232,6 @@ class Vectors:
             self._keep_in_memory(entries, flat, before)
         self._order = None
 
-    def _is_of_another(self, path: Path) -> bool:
-        is_ours = path.stem.rpartition("-")[0] == self._name
-        return path.name.endswith((".vectors", ".tokens", ".vectors.seal")) and not is_ours
-
     def _generations(self) -> list[int]:
         names = os.listdir(self.folder) if self.folder and self.folder.is_dir() else []
         found = (_NAME.match(name) for name in names)
@@ -255,6 +260,17 @@ class Vectors:
         self.tokens = np.concatenate([self.tokens[:before], tokens])
 
 
+def missing_keys(index: Index, model: str) -> list[int]:
+    """The keys of passages that have no vector of a model yet."""
+    return [row[0] for row in index.ask(_MISSING, model)]
+
+
+def dimensions(index: Index, model: str) -> int | None:
+    """The size of the vectors of a model; None if there are none."""
+    found = index.one(_BYTES, model)
+    return None if found is None else int(found) - _STEP_BYTES
+
+
 def packed(vectors: NDArray[np.float32]) -> list[bytes]:
     """Vectors as rows keep them: the length of a step, then a signed byte for each component.
 
@@ -274,6 +290,15 @@ def unpacked(blobs: Sequence[bytes]) -> NDArray[np.float32]:
     found = np.frombuffer(b"".join(blobs), row)
     vectors: NDArray[np.float32] = found["levels"] * found["step"][:, None]
     return vectors
+
+
+def _file_name(model: str) -> str:
+    return re.sub(r"[^\w.]+", "_", model)
+
+
+def _is_of_another(path: Path, names: Collection[str]) -> bool:
+    is_ours = path.stem.rpartition("-")[0] in names
+    return path.name.endswith((".vectors", ".tokens", ".vectors.seal")) and not is_ours
 
 
 def _mapped(path: Path, entry: np.dtype[Any], count: int) -> NDArray[Any]:

@@ -104,9 +104,11 @@ def _open(path: str | None) -> Workspace:
     from loki_memory.workspace import Workspace
 
     try:
-        return Workspace.open(path)
+        workspace = Workspace.open(path)
     except NotAWorkspace as error:
         raise error.naming("the argument `project`") from None
+    workspace.home.is_long_lived = True
+    return workspace
 
 
 def folder(project: str | None) -> str | None:

@@ -10,7 +10,9 @@ the session, the region, are then looked at closely:
 2. *Cosine* of the question with the memory's best passage, and a little with all of them.
 3. *MaxSim.* Each token of the question finds its nearest token in the passage, with the same
    lending; rare tokens count more.
-4. Words that stand together, the scores of the two neighbours, length, who speaks, when, what kind
+4. *Sentence.* Cosine with the sentence model's vectors, where there are any, and a part of that of
+   the turns on either side.
+5. Words that stand together, the scores of the two neighbours, length, who speaks, when, what kind
    of answer is wanted, the opening of a session, a question and its answer, the session's best.
 
 The weights were measured on long conversations between people, between people and assistants, and
@@ -26,6 +28,7 @@ import numpy as np
 
 from loki_memory.models.kinds import KINDS
 from loki_memory.recall.dates import timely
+from loki_memory.recall.fusion import fused, share, spread, total
 from loki_memory.recall.region import Region, around, best, lent, ranges
 
 if TYPE_CHECKING:
@@ -42,10 +45,12 @@ if TYPE_CHECKING:
 _SEEDS = 100  # candidates of the quick look; three times as many changed nothing
 _MOST_TOKENS = 24  # of the question, the rarest: a pasted log is no better described by more
 
+_WHOLE_QUESTION = 33.0  # of rarity, some six rare words: no memory says all of a long prompt
 _WHOLE = 0.3  # of a likeness comes from all passages: one stray passage is not the memory
 _K1, _B = 1.2, 0.75  # of BM25, as FTS5 has them
-_NEAR = 0.1  # all words that stand together in the question stand together here
 _BESIDE = 0.1  # of the score of the turn before and of the turn after
+_BEFORE, _AFTER = 0.3, 0.15  # of the sentence likeness of the turn before and of the turn after
+_ALONE = 0.5  # of its own, where there is no such turn
 _LENGTH = 0.07  # for each factor e in length beyond _LONG: long texts have a bit of everything
 _LONG = 60  # tokens
 _SPEAKER = 0.15
@@ -87,6 +92,7 @@ class Signals(NamedTuple):
     boost: Floats | None = None  # per document: what other signals add to its score
     expected: Ints | None = None  # token ids of which an answer is likely to have one
     asking: Ints | None = None  # token ids that mark a question
+    sentence: Floats | None = None  # per passage: cosine by the sentence model
 
 
 class Ranked(NamedTuple):
@@ -109,12 +115,14 @@ def rank(corpus: Corpus, question: Question, signals: Signals, limit: int = 200)
     if not len(region.documents):
         return _nothing()
     found = _closely(corpus, signals, region)
+    if question.title:  # no memory has most of a long text, and many words are no chance
+        found = found._replace(cover=1.0)
     parts = _fused(region, found)
     parts["length"] = _length(corpus, region.documents)
     parts["bonus"] = _bonus(corpus, signals, region, found.tokens)
     if hopes is not None:
         parts["bonus"] += hopes[region.documents]
-    scores = _total(parts)
+    scores = total(parts)
     parts["session"] = np.float32(_SESSION) * _best_of_session(corpus, region, scores)
     if signals.boost is not None:  # last: an error's signature speaks for one memory of a session
         parts["boost"] = signals.boost[region.documents].astype(np.float32)
@@ -137,17 +145,21 @@ def _hopes(corpus: Corpus, question: Question) -> Floats | None:
 
 
 def _quick(corpus: Corpus, signals: Signals) -> Floats:
-    """Words + cosine of every passage, each 0 to 1; -1 for what is not allowed."""
+    """Words + cosines of every passage, each 0 to 1; -1 for what is not allowed."""
     score = np.zeros(len(corpus.document), np.float32)
     for word in signals.words:
         score[word.passages] += word.scores
-    cosine = signals.cosine
     if signals.allowed is None or signals.allowed.all():
-        return _share(score) + _spread(cosine)
+        return _promise(signals, score, slice(None))
     here = np.flatnonzero(signals.allowed[corpus.document])
     quick = np.full(len(score), -1, np.float32)
-    quick[here] = _share(score[here]) + _spread(cosine[here])
+    quick[here] = _promise(signals, score[here], here)
     return quick
+
+
+def _promise(signals: Signals, words: Floats, here: slice | NDArray[np.intp]) -> Floats:
+    promise = share(words) + spread(signals.cosine[here])
+    return promise if signals.sentence is None else promise + spread(signals.sentence[here])
 
 
 def _seeds(corpus: Corpus, signals: Signals, quick: Floats, hopes: Floats | None) -> Ints:
@@ -194,6 +206,8 @@ class _Found(NamedTuple):
     certainty: float
     alike: Floats
     closest: Floats
+    cover: float  # of the question's rarity, by the document that has most of its words
+    sentence: Floats | None
 
 
 def _closely(corpus: Corpus, signals: Signals, region: Region) -> _Found:
@@ -213,12 +227,35 @@ def _closely(corpus: Corpus, signals: Signals, region: Region) -> _Found:
         cosine=_about(region, cosine, counts),
         maxsim=_summed(region, each_token),
         near=best(region, _together(corpus, signals.near, region.passages)),
-        passage=_best_passage(region, _share(by_word) + _spread(cosine) + _spread(by_token)),
+        passage=_best_passage(region, share(by_word) + spread(cosine) + spread(by_token)),
         tokens=_Tokens(tokens, np.repeat(region.owner, counts)),
         certainty=float(likes.sum(axis=1).max()) + float(cosine.max()),
         alike=best(region, likes.sum(axis=1)),
         closest=best(region, cosine),
+        cover=_cover(words, signals.words),
+        sentence=_sentence(signals, region, counts),
     )
+
+
+def _cover(own: Floats, words: Sequence[Word]) -> float:
+    """The share of the question's rarity that the passage with most of it has."""
+    rarity = np.array([word.rarity for word in words], np.float32)
+    whole = min(float(rarity.sum()), _WHOLE_QUESTION)
+    return float(((own > 0) @ rarity).max()) / whole if whole > 0 else 0.0
+
+
+def _sentence(signals: Signals, region: Region, counts: NDArray[np.int64]) -> Floats | None:
+    """Each document's likeness to the sentence model, with a part of its neighbours'."""
+    if signals.sentence is None:
+        return None
+    own = _about(region, signals.sentence[region.passages], counts)
+    tall = np.full(region.height + 2, np.nan, np.float32)
+    tall[region.place + 1] = own
+    before, after = tall[region.place], tall[region.place + 2]
+    alone = np.float32(_ALONE) * own
+    before, after = (np.where(np.isnan(turn), alone, turn) for turn in (before, after))
+    joined: Floats = own + np.float32(_BEFORE) * before + np.float32(_AFTER) * after
+    return joined.astype(np.float32)
 
 
 def _matches(corpus: Corpus, words: Sequence[Word], passages: Ints) -> Floats:
@@ -329,17 +366,11 @@ def _best_passage(region: Region, score: Floats) -> Ints:
 
 def _fused(region: Region, found: _Found) -> Parts:
     """The parts that speak of the text, with a little of the neighbours' scores."""
-    third, most = np.float32(1 / 3), float(found.near.max())
-    parts = {
-        "bm25": third * _share(found.words),
-        "cosine": third * _spread(found.cosine),
-        "maxsim": third * _spread(found.maxsim),
-        "near": found.near * np.float32(_NEAR / most if most > 0 else 0),
-    }
+    parts = fused(found)
     whole = np.float32(1 / (1 + 2 * _BESIDE))
     parts = {name: part * whole for name, part in parts.items()}
     tall = np.zeros(region.height + 2, np.float32)
-    tall[region.place + 1] = _total(parts)
+    tall[region.place + 1] = total(parts)
     parts["beside"] = np.float32(_BESIDE) * (tall[region.place] + tall[region.place + 2])
     return parts
 
@@ -404,7 +435,7 @@ def _best_of_session(corpus: Corpus, region: Region, scores: Floats) -> Floats:
 
 
 def _ordered(region: Region, found: _Found, parts: Parts, limit: int) -> Ranked:
-    scores = _total(parts)
+    scores = total(parts)
     order = np.argsort(-scores, kind="stable")[: max(limit, 0)]
     return Ranked(
         documents=region.documents[order],
@@ -417,26 +448,7 @@ def _ordered(region: Region, found: _Found, parts: Parts, limit: int) -> Ranked:
     )
 
 
-def _total(parts: Parts) -> Floats:
-    total: Floats = np.sum(list(parts.values()), axis=0, dtype=np.float32)
-    return total
-
-
 def _nothing() -> Ranked:
     none = np.zeros(0, np.int32)
     nothing = np.zeros(0, np.float32)
     return Ranked(none, nothing, {}, none, 0.0, nothing, nothing)
-
-
-def _share(values: Floats) -> Floats:
-    """0 to 1: of the greatest."""
-    most = values.max(initial=0)
-    return values / most if most > 0 else np.zeros_like(values)
-
-
-def _spread(values: Floats) -> Floats:
-    """0 to 1: from the smallest to the greatest."""
-    if not len(values):
-        return values
-    least, most = values.min(), values.max()
-    return (values - least) / (most - least) if most > least else np.zeros_like(values)

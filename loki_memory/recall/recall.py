@@ -126,7 +126,7 @@ def recall(
         ids = [line.hit.id for line in found.told]
     for home in homes:
         workspace.notices += home.retriever.notices
-        home.retriever.notices = []
+        home.retriever.notices.clear()
     told = found.told
     if budget is not None:
         told = told[: within([shown(line.hit) for line in told], budget)]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.embedding import load as load_embedding  # first: it pins BLAS to one thread
 from loki_memory.embedding import load_with_model2vec
+from loki_memory.embedding.sentence_model import BUNDLED, ModelChoice
 
 import numpy as np  # isort: skip
 
@@ -32,6 +33,7 @@ from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
 from loki_memory.recall.relevance import among
 from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, newer_first
+from loki_memory.recall.sentence_vectors import SentenceVectors
 from loki_memory.recall.task_types import detect
 from loki_memory.recall.vector_similarity import Lengths, Meaning
 
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Reasons = dict[int, list[str]]
 
+_BUNDLED_MODEL = ModelChoice(BUNDLED)
 # Not shown unless asked for. A ledger says where an agent stands, not what was learned.
 _HIDDEN = [STATUSES.index(name) for name in ("superseded", "rejected", "retired")]
 _UNASKED = [KINDS.index("ledger")]
@@ -77,14 +80,17 @@ class Retriever:
         self,
         index: Index,
         folder: Path | None,
-        model: str = "",
+        choice: ModelChoice = _BUNDLED_MODEL,
         progress: Progress | None = None,
+        may_load: Callable[[], bool] = lambda: True,
     ) -> None:
-        self.notices: list[str] = []
+        """`may_load` says whether a question may wait for the sentence model to load."""
         self.progress = progress
+        self.sentences = SentenceVectors(index, folder, choice, may_load)
+        self.notices = self.sentences.notices
         self._index = index
         self._folder = folder
-        self._model = model
+        self._model = choice.folder
         self._state = ""
         self._embedding: Embedding | None = None
         self._vectors: Vectors | None = None
@@ -116,6 +122,7 @@ class Retriever:
             self._document = np.full(int(rows.max(initial=0)) + 1, -1, np.int32)
             self._document[rows] = np.arange(len(rows), dtype=np.int32)
             self._state = state
+        self.sentences.prepare(self._catalogue, self.vectors)
         return self._catalogue
 
     def is_current(self) -> bool:
@@ -127,16 +134,24 @@ class Retriever:
         with self._one_model():
             return catalogue.load(self._index, self.vectors, self.embedding, file, self.progress)
 
-    def embed(self) -> None:
+    def embed(self, most: int | None = None) -> int:
         """Embed all that has no vector yet, so that the next question need not wait for it.
 
-        Call it where start-up does not matter: many texts are embedded by model2vec.
+        Call it where start-up does not matter: many texts are embedded by model2vec. Of the
+        sentence model at most so many vectors are made; returns how many are left.
         """
         keys = self.vectors.missing(self._index)
         with self._one_model():
             many = len(keys) >= _MANY and not self._model  # model2vec reads all other models anyway
             model = load_with_model2vec() if many else self.embedding
             catalogue.embed(self._index, self.vectors, model, keys, self.progress)
+        return self._embed_sentences(most)
+
+    def _embed_sentences(self, most: int | None) -> int:
+        left = self.sentences.embed(most, self.progress)
+        if not left and self.sentences.name:
+            self._drop_other_models()
+        return left
 
     @contextmanager
     def _one_model(self) -> Iterator[None]:
@@ -144,7 +159,11 @@ class Retriever:
         self.vectors.open()
         is_new = not len(self.vectors)
         yield
-        if is_new and len(self.vectors) and self.vectors.drop_other_models(self._index):
+        if is_new and len(self.vectors):
+            self._drop_other_models()
+
+    def _drop_other_models(self) -> None:
+        if self.vectors.drop_other_models(self._index, self.sentences.name):
             self.notices.append("the embedding model is another one: all vectors were made anew")
 
     def tokens_available(self) -> int:
@@ -211,10 +230,12 @@ class Retriever:
         title = (word for word in question.words if word in question.title)  # it counts twice
         text = " ".join((*title, *question.words)) or question.text
         meaning = Meaning(store, self.vectors, self.embedding, self._lengths, text)
+        cosine = meaning.cosine()
         signals = Signals(
             words=words,
             near=self._lexicon.near(words),
-            cosine=meaning.cosine(),
+            cosine=cosine,
+            sentence=self.sentences.cosine(store, question.text, cosine),
             tokens=meaning.tokens,
             weights=meaning.weights,
             similar=meaning.similar(),
