@@ -51,8 +51,8 @@ class SignalWeights(NamedTuple):
 
 
 # Chosen on LoCoMo, BEAM and coding sessions, and on the questions of LoCoMo that share no word
-# with their answer; the paraphrase sets were in view. Round, because the optimum is flat. Static vectors find less by themselves,
-# so words must step back earlier to leave them room: the exponent.
+# with their answer, while the paraphrase sets were in view. Round, because the optimum is flat.
+# Static vectors find less by themselves, so words must step back earlier: the exponent.
 _STATIC, _STATIC_UNSHARED = SignalWeights(1 / 3, 1 / 3, 1 / 3), SignalWeights(0, 0.75, 0.25)
 _WITH_SENTENCES = SignalWeights(0.25, 0.15, 0.25, 0.35)
 _SENTENCES_UNSHARED = SignalWeights(0, 0.1, 0.1, 0.8)
