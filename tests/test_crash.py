@@ -302,20 +302,3 @@ def _write(ws: Workspace, files: dict[str, bytes | None]) -> None:
     with ws.store.change() as change:
         for path, data in files.items():
             change.put(decode(path, data or b""), path)
-
-
-def test_a_killed_rebuild_leaves_no_process_behind(ws: Workspace, project: Path) -> None:
-    """Many files are read with a helper; it must not outlive the one that it helps."""
-    folder = ws.layout.memory / "semantic" / "facts"
-    for n in range(4200):
-        (folder / f"fact-{n}.json").write_text(f'{{"id": "fact-{n}", "statement": "Fact {n}"}}')
-    process = start("ask.py", project, "ws.rebuild() and None")
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    if not children.exists():
-        process.communicate()
-        pytest.skip("this system does not tell who started whom")
-    while process.poll() is None and not children.read_text().strip():
-        pass
-    process.kill()
-    _, complaint = process.communicate(timeout=300)  # ends when all who hold the pipes are gone
-    assert process.returncode == -signal.SIGKILL, complaint

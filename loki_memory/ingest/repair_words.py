@@ -216,13 +216,13 @@ def _names(said: _Said, finding: Diagnostic) -> bool:
 
 
 def adds_to_rule(sentence: str, message: str) -> bool:
-    """Check that a sentence says what to do, and more than anybody knows who knows the rule.
+    """Check that a sentence says what to do or why, and more than the rule's message does.
 
     >>> adds_to_rule("The linter requires wrapping the error.", "error is unwrapped (wrapcheck)")
     False
     """
     news = frozenset(content(sentence)) - frozenset(content(message)) - _MENDING
-    return tells(sentence) and len(news) >= _NEW_WORDS
+    return len(news) >= _NEW_WORDS and (tells(sentence) or _REASON.search(sentence) is not None)
 
 
 def _is_of_rule(sentence: _Said, words: frozenset[str], finding: Diagnostic) -> bool:

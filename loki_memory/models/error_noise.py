@@ -32,9 +32,7 @@ _MISSING = re.compile(
     re.IGNORECASE,
 )
 _CONFLICT = re.compile(
-    r"CONFLICT \(|merge conflict|automatic merge failed|could not apply|needs merge"
-    r"|failed to push some refs",
-    re.IGNORECASE,
+    r"CONFLICT \(|merge conflict|automatic merge failed|could not apply|needs merge", re.IGNORECASE
 )
 _RED_TEST = re.compile(
     r"^(?:---\s+FAIL|FAIL\b|FAILED\b|\s*(?:E\s+)?(?:AssertionError|assert )|[✗✕]|\S+\tfail\t"
