@@ -251,7 +251,7 @@ def test_codes_of_one_linter_are_rules_of_their_own() -> None:
     ("said", "resolution"),
     [
         (
-            "An unwrapped error must get the name of its call, because logs show only the outer one.",
+            "An unwrapped error must get the name of its call, because logs show one line.",
             True,
         ),
         ("The linter requires that errors of other packages are wrapped.", False),  # the rule
