@@ -23,7 +23,7 @@ from loki_memory.ingest.repair_command import (
     substitute,
     working_form,
 )
-from loki_memory.ingest.repair_words import adds_to_rule, explanation, tells
+from loki_memory.ingest.repair_words import explanation, tells
 from loki_memory.ingest.steps import Step
 from loki_memory.models.diagnostics import Diagnostic, rule
 from loki_memory.models.error_signature import complaint, states_fault
@@ -50,38 +50,34 @@ class Repair(NamedTuple):
 
     def line(self) -> str:
         """The repair in one line; empty if nobody could act on it in another place."""
-        example = "" if self._is_other_program() else self.hunk or self._quoted()
+        example = self.hunk or (f"`{self.command}`" if self.command else "")
         told = self._advice() if self._is_shown_best() else self.explanation
         told = told or self._advice()
         if told and example and example not in told:
-            return f"{told}{'' if told.endswith(('.', '!')) else '.'} E.g. {example}"
+            end = "" if told.endswith((".", "!", ":")) else "."
+            return f"{told}{end} {'' if told.endswith(':') else 'E.g. '}{example}"
         return told or self._bare()
 
     def _bare(self) -> str:
         """The command that worked, or a change that explains itself."""
         if self.command:
-            return f"Run {self._quoted()}"
-        if not self.hunk or not self.is_general or self.silences:
+            return f"Run `{self.command}`"
+        if not self.hunk or not self.is_general:
             return ""
         line = self.hunk if self.hunk[:1].isalpha() else f"Change {self.hunk}"
         return f"{line[:1].upper()}{line[1:]}"
 
-    def _quoted(self) -> str:
-        return f"`{self.command}`" if self.command else ""
-
-    def _is_other_program(self) -> bool:
-        """Check for a bare exchange of programs, of which no example says more."""
-        return self.exchange is not None and " " not in self.exchange.right
-
     def _is_shown_best(self) -> bool:
         """Check if the parts say what to do and the explanation does not."""
-        return self.exchange is not None and not tells(self.explanation)
+        return bool(self.silences or self.exchange) and not tells(self.explanation)
 
     def _advice(self) -> str:
         """Words for what the parts show."""
         if self.exchange:
             return f"Use `{self.exchange.right}` instead of `{self.exchange.wrong}`."
-        return f"Leave out `{self.refused}`." if self.refused else ""
+        if self.refused:
+            return f"Leave out `{self.refused}`."
+        return "Where the code is meant so, silence the rule and say why:" if self.silences else ""
 
 
 def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) -> Repair:
@@ -99,9 +95,9 @@ def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) ->
     found = _with_change(found, steps, at, last, finding)
     if finding is None or not _is_edited(steps[at + 1 : end]):
         found = _with_command(found, steps, at, end)
-    if finding and not (found.hunk or adds_to_rule(found.explanation, error)):
-        return found._replace(explanation="")  # it says what the rule says, and shows nothing
-    return found
+    has_shown = found.hunk or found.command or tells(found.explanation)
+    is_idle = finding is not None and not has_shown
+    return Repair() if is_idle else found  # a rule is met again, where only what to do helps
 
 
 def _is_edited(steps: Sequence[Step]) -> bool:

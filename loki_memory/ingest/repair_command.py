@@ -63,13 +63,6 @@ _NUMBERED = re.compile(r"/\d{2,}(?:/|$|\s)")  # one issue, one pull request, one
 _FOLDER = re.compile(r"(?<=\bgit) -C \S+")  # where one machine has the project
 
 
-_ADDRESSED = re.compile(r"(?:gh api|curl|wget|http)\b")  # another address is another question
-_INSTALLS = re.compile(
-    r"(?:pip3?|npm|pnpm|yarn|bun|gem|cargo|brew|apt(?:-get)?) (?:install|add|i|get) (?P<what>.+)"
-)
-_BIN = re.compile(r"^/(?:[\w.@+-]+/)*bin/(?=\w)")
-
-
 class Exchange(NamedTuple):
     """The program that failed, and the one that worked in its place."""
 
@@ -92,7 +85,7 @@ def working_form(failed: Step, between: Sequence[Step], later: Step, error: str)
     if not wrong or not form:
         return None
     if _gist(form) == _gist(wrong):
-        return _prepared(between, later, form, error)
+        return _prepared(between, later, form)
     has_edited = any(step.worked and step.hunks for step in between)
     if has_edited and not (is_usage(error) or is_environment(error)):
         return None  # the change mended it, and this is how it was tried then
@@ -197,31 +190,18 @@ def _most_like(wrong: str, parts: Iterable[str], name: str) -> str:
 # -- what worked -----------------------------------------------------------------------------------
 
 
-def _prepared(between: Sequence[Step], later: Step, form: str, error: str) -> Form | None:
+def _prepared(between: Sequence[Step], later: Step, form: str) -> Form | None:
     """Return what was run so that the same command works."""
     before = [step.target for step in between if step.worked and step.is_shell]
     before += [part for part in _parts(later) if _gist(part) != _gist(form)]
     changing = [text for text in before if not _only_reads(text) and _PREPARES.search(text)]
     shown = _told(changing[-1]) if changing else ""
-    return Form(shown) if shown and not _only_installs(shown, error) else None
-
-
-def _only_installs(command: str, error: str) -> bool:
-    """Check for a command that installs no more than what an error calls missing.
-
-    >>> _only_installs("pip install mock", "No module named mock")
-    True
-    >>> _only_installs("pip install 'werkzeug<3'", "No module named werkzeug")
-    False
-    """
-    found = _INSTALLS.fullmatch(command)
-    words = [word for word in found["what"].split() if not word.startswith("-")] if found else []
-    return bool(words) and all(word in re.findall(r"[\w.-]+", error) for word in words)
+    return Form(shown) if shown else None
 
 
 def _other_form(wrong: str, form: str, error: str) -> Form | None:
     shown = _told(form)
-    if not shown or _ADDRESSED.match(form) or _is_wrong_guess(wrong, form, error):
+    if not shown:
         return None
     (old, *given), (new, *others) = (_ASSIGNED.sub("", text).split() for text in (wrong, form))
     exchange = Exchange(_last(old), _last(new))
@@ -230,14 +210,6 @@ def _other_form(wrong: str, form: str, error: str) -> Form | None:
         return Form(shown, exchange)
     is_told = is_other_form(wrong, form) and _brings_news(wrong, form, error)
     return Form(shown) if is_told else None
-
-
-def _is_wrong_guess(wrong: str, form: str, error: str) -> bool:
-    """Check for an error about a name that only the failed command gave."""
-    if is_usage(error) or is_environment(error):
-        return False
-    named = {quoted[0].strip("'\"") for quoted in _QUOTED.finditer(error)}
-    return any(name in wrong and name not in form for name in named if name)
 
 
 def _brings_news(wrong: str, form: str, error: str) -> bool:
@@ -292,7 +264,7 @@ def _told(command: str) -> str:
     plain = " ".join(_FOLDER.sub("", _CONTINUED.sub(" ", command)).split())
     if destroys(plain):
         return ""
-    plain = _BIN.sub("", _SHORTENED.sub("", plain))
+    plain = _SHORTENED.sub("", plain)
     line = _HASH.sub("<hash>", without_home(plain))
     is_private = "~/" in line or "~\\" in line or _NUMBERED.search(line)
     return clip(line, _SHOWN) if re.search(r"\w\W+\w", line) and not is_private else ""

@@ -20,7 +20,6 @@ from loki_memory.models.text import stem
 _LEAST = 1.15  # of the score, chosen on hand-judged remedies
 _LEAST_WORDS, _MOST_WORDS = 5, 45
 _NEW_WORDS = 3  # of content, that an explanation adds to an error that says what to do
-_SAYS_ENOUGH = 8  # words of an explanation that names nothing of the code
 # What was done, as the message after the success tells it, and what the next one has to do.
 _IMPERATIVES = {
     "added": "add",
@@ -58,7 +57,6 @@ _EMPTY = re.compile(
     r"\W*(?:(?:there (?:is|are)|two|three|four|a few|some|several|one|\d+)\b.{0,40}"
     r"\b(?:issues?|errors?|failures?|problems?)|i (?:can )?see|i need to see|conflicts? (?:is|are)"
     r"|let me (?:check|look|see|read|find|run|try|fix|verify)|now (?:let me|run|i)|good|great"
-    r"|fix(?:ing)? the \w+ (?:errors?|issues?|warnings?)"
     r"|the (?:error|output|test)(?: message)? (?:confirms|shows|indicates|proves|reproduces)"
     r"|all (?:tests|good)|the linter (?:thinks|sees|says|complains|flags|reports|found))\b",
     re.IGNORECASE,
@@ -76,8 +74,7 @@ _ANNOUNCED = re.compile(
 )
 _REFUSED = re.compile(  # questions, the first person, hashes, paths of one machine
     r"\?$|\bI\b|\bmy\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/(?:Users|home)/"
-    r"|^[Tt]ry (?:an?other|a different|something)\b"
-    r"|\b(?:is|are) (?:also |still )?failing\b|\bcurrently\b|\byou(?:r|'re)?\b|\blines? \d+"
+    r"|^[Tt]ry (?:an?other|a different|something)\b|\bcurrently\b|\byou(?:r|'re)?\b|\blines? \d+"
     r"|\bthis (?:worktree|repo(?:sitory)?|branch|machine|session|checkout)\b"
 )
 _SILENCING = re.compile(
@@ -87,9 +84,8 @@ _SILENCING = re.compile(
     re.IGNORECASE,
 )
 # A note about one place that has still to be done: "`errcheck` in the tests - need to check it".
-_NOTE = re.compile(r"^\W*[\w-]+\W? (?:\w+ )?(?:in|on|at|for) (?:[^.]|\.\w){1,60}? [\u2013\u2014-] ")
+_NOTE = re.compile(r"^\W*[\w-]+\W? (?:\w+ )?(?:in|on|at|for) [^.]{1,60}? [\u2013\u2014-] ")
 _FIRST_NAME = re.compile(r"^\W*`([a-z][a-z0-9]+)`")
-_CALLED = re.compile(r"`([\w.]+)\(\)`")
 _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
 # Words that every error and every sentence about one may have.
 _GENERIC = frozenset(
@@ -98,16 +94,6 @@ _GENERIC = frozenset(
         r"\w+",
         "command code could error exception fail failed failure fatal file get issue line module "
         "name object path problem python run running test tests type value warning",
-    )
-)
-# Words for the mending of any finding: what a rule asks for is known from its message.
-_MENDING = _GENERIC | frozenset(
-    stem(word)
-    for word in re.findall(
-        r"\w+",
-        "add all check checking complexity extract fix fixing function handle handling helper "
-        "helpers ignore ignoring linter lint move need reduce refactor remove rename require rule "
-        "split switch use wrap wrapping",
     )
 )
 
@@ -129,16 +115,14 @@ def explanation(
     """
     words = frozenset(content(error)) - frozenset(content(steps[0].head if not finding else ""))
     said = [*_said(text for step in steps for text in step.said), *_done(after)]
-    if finding:
-        said = [
-            entry for entry in said if adds_to_rule(entry.text, error) or _names(entry, finding)
-        ]
     ranked = [
-        (adds_to_rule(entry.text, error), _score(entry, words, finding), -entry.number, entry.text)
-        for entry in said
-        if finding or _adds(entry.text, error)
+        (_score(sentence, words, finding), -sentence.number, sentence.text)
+        for sentence in said
+        if _adds(sentence.text, error)
     ]
-    return max((rank for rank in ranked if rank[1] >= _LEAST), default=("",))[-1]
+    good = [rank for rank in ranked if rank[0] >= _LEAST]
+    telling = [rank for rank in good if tells(rank[2])] if finding else []
+    return max(telling or good, default=(0.0, 0, ""))[2]
 
 
 def tells(sentence: str) -> bool:
@@ -185,8 +169,6 @@ def _score(sentence: _Said, error: frozenset[str], finding: Diagnostic | None) -
         return 0.0
     if not finding and not (own & error) - _GENERIC:
         return 0.0  # it speaks of something else
-    if not finding and len(text.split()) < _SAYS_ENOUGH and not CODE_NAME.search(text):
-        return 0.0
     score = 0.25 * min(2, len(own & error)) + 0.35 * min(4, len(own - error)) / 4
     score += 0.7 * tells(text)
     score += 0.5 * (_REASON.search(text) is not None)
@@ -208,21 +190,6 @@ def _adds(sentence: str, error: str) -> bool:
     if not is_self_explaining(error):
         return True
     return len(frozenset(content(sentence)) - frozenset(content(error)) - _GENERIC) >= _NEW_WORDS
-
-
-def _names(said: _Said, finding: Diagnostic) -> bool:
-    """Check for a sentence that says what a rule wants by its name."""
-    return finding.rule in said.text and tells(said.text) and _adds(said.text, finding.message)
-
-
-def adds_to_rule(sentence: str, message: str) -> bool:
-    """Check that a sentence says what to do or why, and more than the rule's message does.
-
-    >>> adds_to_rule("The linter requires wrapping the error.", "error is unwrapped (wrapcheck)")
-    False
-    """
-    news = frozenset(content(sentence)) - frozenset(content(message)) - _MENDING
-    return len(news) >= _NEW_WORDS and (tells(sentence) or _REASON.search(sentence) is not None)
 
 
 def _is_of_rule(sentence: _Said, words: frozenset[str], finding: Diagnostic) -> bool:
@@ -253,5 +220,5 @@ def _is_of_another(sentence: str, finding: Diagnostic) -> bool:
     """
     text = finding.text()
     names = {*OWN_NAME.findall(sentence), *_RULE_CODE.findall(sentence)}
-    names |= {*_FIRST_NAME.findall(sentence), *_CALLED.findall(sentence)}
+    names |= {*_FIRST_NAME.findall(sentence)}
     return any(name not in text for name in names)
