@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.browse.activity import DayOfTokens, tokens_by_day
-from loki_memory.browse.prevention import MetError, SessionTrace, forewarnings, prevention
+from loki_memory.browse.activity import (
+    DayOfTokens,
+    MetError,
+    SessionTrace,
+    forewarnings,
+    prevention,
+    tokens_by_day,
+)
 from loki_memory.economics import Total
 
 MISSING = "ModuleNotFoundError: No module named 'httpx'"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.browse.communities import communities
 from loki_memory.browse.layout import place, projected, rings
+from loki_memory.browse.memory_map import communities
 from loki_memory.errors import NotFound
 
 TRIANGLES = [("a", "b"), ("b", "c"), ("c", "a"), ("x", "y"), ("y", "z"), ("z", "x"), ("a", "x")]

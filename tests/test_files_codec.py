@@ -17,8 +17,8 @@ from test_models import EPISODE, HANDOFF, LEDGER, PATTERN, SMALLEST, made
 from loki_memory import Episode, Pattern
 from loki_memory.errors import InvalidRecord
 from loki_memory.files import codec
-from loki_memory.files.etag import etag
 from loki_memory.files.layout import place
+from loki_memory.files.scan import etag
 from loki_memory.models import Skill, parse
 
 PATH = "semantic/patterns/sem-001.json"

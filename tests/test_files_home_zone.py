@@ -12,7 +12,7 @@ from test_consolidation_publish import session
 from loki_memory import Workspace
 from loki_memory.files import zones
 from loki_memory.files.layout import IN_HOME, is_private, key_in_home, layout
-from loki_memory.files.project_key import project_key
+from loki_memory.files.zones import project_key
 from loki_memory.home import user_home
 from tests.conftest import git
 

@@ -14,7 +14,7 @@ import pytest
 from test_models import EPISODE, LEDGER, PATTERN
 
 from loki_memory import Workspace
-from loki_memory.files.etag import etag
+from loki_memory.files.scan import etag
 from loki_memory.index.index import Index
 from loki_memory.sync import rebuild
 

@@ -19,9 +19,8 @@ from loki_memory.errors import NotFound
 from loki_memory.files.layout import place
 from loki_memory.git_repository import Repository
 from loki_memory.integrity import hash_chain, write_log
-from loki_memory.integrity.anchors import AnchoredPast
 from loki_memory.integrity.citations import blob_id, is_stale, still_stands
-from loki_memory.integrity.findings import IntegrityFinding, examine
+from loki_memory.integrity.findings import AnchoredPast, IntegrityFinding, examine
 from loki_memory.integrity.hash_chain import PUBLISHED
 from loki_memory.integrity.unverified import doubts
 from loki_memory.integrity.verify import Verified, verify

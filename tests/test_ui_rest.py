@@ -11,7 +11,7 @@ import pytest
 from ui_client import BASE, Browser, browser
 
 from loki_memory import Workspace
-from loki_memory.schema.openapi import openapi
+from loki_memory.schema import openapi
 from loki_memory.ui.rest import ENDPOINTS, TOP
 
 READING = {

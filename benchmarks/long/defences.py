@@ -158,7 +158,7 @@ DEFENCES = {
         (f"{_CLONES}::test_a_tracked_continuity_file_holds_no_memory_of_this_machine",),
     ),
     "seal of the index": Defence(
-        "index/seal.py",
+        "index/database.py",
         "        return disk.read_derived(beside(paths[0])) == _state(paths)",
         "        return True",
         (
@@ -166,7 +166,7 @@ DEFENCES = {
         ),
     ),
     "digests of the index": Defence(
-        "index/digests.py",
+        "index/database.py",
         "        if counted(database, table) != known.get(table, (0, 0)):",
         "        if False:",
         (

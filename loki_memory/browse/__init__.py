@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from loki_memory.browse.trust import BroughtMemories
     from loki_memory.economics import Economics
     from loki_memory.homes import OpenWorkspace
-    from loki_memory.index.belief_list import BeliefList
     from loki_memory.index.index import Summary
+    from loki_memory.index.overview import BeliefList
     from loki_memory.injection.log import Injection
     from loki_memory.journal import Uses
     from loki_memory.language.wordings import Wording
@@ -127,7 +127,7 @@ class Browse:
 
         >>> [learning.title for learning in ws.browse.learnings()]  # doctest: +SKIP
         """
-        from loki_memory.index.learnings import taught
+        from loki_memory.index.overview import taught
 
         start = (check_filters(None, None, since, self._workspace.now()) or "")[:10]
         found = self.summaries(kind="learning", since=since)
@@ -273,7 +273,7 @@ class Browse:
 
         >>> ws.browse.beliefs(kind="fact", type="decision", least=0.8).total  # doctest: +SKIP
         """
-        from loki_memory.index.belief_list import BeliefFilter, BeliefList, belief_list
+        from loki_memory.index.overview import BeliefFilter, BeliefList, belief_list
 
         since = check_filters(
             wanted.get("kind") or None, None, wanted.get("since") or None, self._workspace.now()
@@ -287,7 +287,7 @@ class Browse:
 
     def belief_ids(self, **wanted: Any) -> set[str]:
         """The ids of all beliefs that pass the filters of `beliefs`."""
-        from loki_memory.index.belief_list import BeliefFilter, belief_ids
+        from loki_memory.index.overview import BeliefFilter, belief_ids
 
         asked = BeliefFilter(**wanted)
         homes = self._workspace.homes.fresh("folders")
@@ -296,10 +296,10 @@ class Browse:
 
     def categories(self, most: int = 50) -> list[str]:
         """The categories of live beliefs, the largest first."""
-        from loki_memory.index.belief_list import categories
+        from loki_memory.index.overview import largest_categories
 
         homes = self._workspace.homes.fresh("folders")
-        found = (home.answer(partial(categories, home.index, most)) for home in homes)
+        found = (home.answer(partial(largest_categories, home.index, most)) for home in homes)
         return list(dict.fromkeys(name for names in found for name in names))
 
     def last_goal(self, agent: str = "") -> str:

@@ -18,8 +18,8 @@ from loki_memory.files.scan import scan
 from loki_memory.history.refusals import would_be_refused
 from loki_memory.history.set_aside import waiting
 from loki_memory.index import graph, queries
-from loki_memory.integrity.unreviewed import known_unreviewed
-from loki_memory.language.state import language_state
+from loki_memory.integrity.reviewed import known_unreviewed
+from loki_memory.language.usage import language_state
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace

@@ -16,7 +16,7 @@ from loki_memory.files.layout import TEMPORARY, view_bases
 from loki_memory.files.scan import scan
 from loki_memory.history.refusals import would_be_refused
 from loki_memory.ingest.pause import why_off
-from loki_memory.integrity.unreviewed import known_unreviewed
+from loki_memory.integrity.reviewed import known_unreviewed
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.prune import Pruned

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.files.workspace_trust import address_of
 from loki_memory.index.queries import shared_records
-from loki_memory.integrity.unreviewed import known_unreviewed
+from loki_memory.integrity.reviewed import known_unreviewed
 from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 
 if TYPE_CHECKING:

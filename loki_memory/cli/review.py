@@ -20,7 +20,7 @@ from loki_memory.cli.output import (
     remarks,
     say,
 )
-from loki_memory.models.hidden_characters import revealed
+from loki_memory.models.text import revealed
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ import orjson
 
 from loki_memory.errors import FileChanged, InvalidRecord, NotFound, NothingToUndo
 from loki_memory.files.codec import MAX_BYTES, decode, read_json
-from loki_memory.files.etag import etag
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, archived_path
 from loki_memory.files.redaction import redact
-from loki_memory.files.scan import archived
+from loki_memory.files.scan import archived, etag
 from loki_memory.files.store import Change, Store, sealed
 from loki_memory.index import graph, queries
 from loki_memory.index.index import Index

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
@@ -147,3 +148,11 @@ def archived(layout: Layout) -> Iterator[str]:
             folders.sort()
             inside = Path(folder).relative_to(top).as_posix()
             yield from (f"{zone}{inside}/{name}" for name in sorted(names) if name[0] != ".")
+
+
+_BYTES = 16
+
+
+def etag(data: bytes) -> str:
+    """A hash of the bytes, by which a writer proves which version it saw."""
+    return blake2b(data, digest_size=_BYTES).hexdigest()

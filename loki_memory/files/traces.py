@@ -1,4 +1,4 @@
-"""Traces of a text in files: how it may be spelled there, and how to take it out.
+"""Traces of a text in files: how it may be spelled there, how to take it out, and which exports.
 
 A text stands in JSON with escapes, and twice escaped where a file holds other files. Whatever the
 spelling, `PURGED` takes its place, so that what surrounds it stays readable.
@@ -10,8 +10,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loki_memory.files import disk
+
+if TYPE_CHECKING:
+    from loki_memory.files.layout import Layout
+
 
 PURGED = "[PURGED]"
 
@@ -57,3 +62,25 @@ def purge_file(path: Path, wanted: Iterable[bytes]) -> bool:
         return False
     disk.write_bytes(path, without_traces(before, forms))
     return True
+
+
+# The list of files to which memory was exported from this machine, so that `purge` finds them.
+
+_NAME = "exports.json"  # in the local zone
+
+
+def note_exports(layout: Layout, paths: Iterable[Path]) -> None:
+    """Add files to the list."""
+    known = {*map(str, exported_paths(layout)), *map(os.path.abspath, paths)}
+    disk.write_bytes(layout.local / _NAME, f"{json.dumps(sorted(known))}\n".encode())
+
+
+def exported_paths(layout: Layout) -> list[Path]:
+    """The files of the list; some may be gone by now."""
+    data = disk.read_bytes(layout.local / _NAME)
+    try:
+        found = json.loads(data) if data else []
+    except ValueError:
+        return []
+    names = found if isinstance(found, list) else []
+    return [Path(name) for name in names if isinstance(name, str)]

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from loki_memory.errors import StoreFailed
 from loki_memory.files import disk
-from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout, is_private
+from loki_memory.files.scan import etag
 
 _MARKER = "intent.json"
 REFUSED = ".txn-refused-"  # staged files that are no transaction of ours, until `gc`

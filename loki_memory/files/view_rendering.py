@@ -17,8 +17,8 @@ import orjson
 
 from loki_memory.errors import StoreFailed
 from loki_memory.files import codec
-from loki_memory.files.etag import etag
 from loki_memory.files.layout import view_kind
+from loki_memory.files.scan import etag
 from loki_memory.files.store import Change, Store
 from loki_memory.files.view_base import Base, base_path
 from loki_memory.files.views import (

@@ -32,9 +32,9 @@ import orjson
 
 from loki_memory.errors import InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import codec, scan
-from loki_memory.files.etag import etag
 from loki_memory.files.layout import VIEW_BASES, Layout, date_in, kind_of, place, view_kind
 from loki_memory.files.problem import Problem, both_changed, not_ours, other_kind
+from loki_memory.files.scan import etag
 from loki_memory.files.store import Change, Store, failures_named, sealed
 from loki_memory.files.view_base import Base, base_path, etag_in
 from loki_memory.models import Episode, Learning, Memory

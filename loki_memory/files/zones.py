@@ -8,6 +8,7 @@ problems.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -24,6 +25,7 @@ from loki_memory.files.layout import (
     TEMPORARY,
     TOP_FOLDERS,
     Layout,
+    git_home,
     home_zone,
     is_lost_record,
     key_in_home,
@@ -31,10 +33,11 @@ from loki_memory.files.layout import (
     local_zone,
     made_here,
 )
-from loki_memory.models.ids import digest
+from loki_memory.models.ids import digest, slug
 
-if TYPE_CHECKING:  # every command comes here, and few have problems
+if TYPE_CHECKING:
     from loki_memory.files.problem import Problem
+
 
 NEVER_TRACKED = (f".loki/{LOCAL}/", ".loki/cache/")
 CONFIRMED = "confirmed-settings"  # settings that the user set in this clone
@@ -126,8 +129,6 @@ def settle(place: Layout, *, in_home: bool) -> Layout:
     is interrupted, the next call completes it. No file is overwritten. On the way back the user's
     folder keeps its copy, because other clones of the project may use it.
     """
-    from loki_memory.files.project_key import project_key
-
     default = local_zone(place.root, place.loki)
     key, wanted = key_in_home(default), project_key(place.root) if in_home else ""
     if key == wanted and not (key and _left(default)):
@@ -269,3 +270,43 @@ def _listed(folder: Path) -> list[str]:
     with suppress(OSError):
         return sorted(os.listdir(folder))
     return []
+
+
+# The key of a project on this machine: its remote, else its path.
+#
+# Two clones of one remote have one key, whichever protocol they use. The remote is read from git's
+# own configuration, which no clone brings, without starting git.
+
+_ORIGIN = re.compile(r'^\s*\[remote "origin"\][^\[]*?^\s*url\s*=\s*(\S+)', re.MULTILINE)
+_LEAD = re.compile(r"^(?:[a-z+]+://)?(?:[^/@]+@)?", re.IGNORECASE)
+_MOST_BYTES = 1_000_000  # of git's configuration
+
+
+def project_key(root: Path) -> str:
+    """A folder name for a project: readable, then the hash of its remote or its path."""
+    found = git_home(root)
+    top, common = found or (root, root)
+    remote = _remote(common / "config") if found else ""
+    inside = root.relative_to(top).as_posix()
+    name = slug(Path(remote or str(root)).stem) or "project"
+    return f"{name}-{digest('project', remote or str(root), inside if remote else '.')}"
+
+
+def has_remote(root: Path) -> bool:
+    """Check if the key of a project follows from its remote: another clone has the same."""
+    found = git_home(root)
+    return found is not None and bool(_remote(found[1] / "config"))
+
+
+def _remote(config: Path) -> str:
+    """The address of origin without protocol, user and `.git`: `example.org/ana/shop`."""
+    try:
+        with open(config, encoding="utf-8", errors="replace") as file:
+            url = _ORIGIN.search(file.read(_MOST_BYTES))
+    except OSError:
+        return ""
+    if url is None:
+        return ""
+    plain = _LEAD.sub("", url[1], count=1).rstrip("/").removesuffix(".git")
+    host, colon, path = plain.partition(":")
+    return f"{host.lower()}/{path.lstrip('/')}" if colon and "/" not in host else plain

@@ -242,7 +242,7 @@ class History(Generic[W]):
 
     def is_unreviewed(self, memory_id: str) -> bool:
         """Check if nobody here answers for what a record says, so that it is not told unasked."""
-        from loki_memory.integrity.unreviewed import known_unreviewed
+        from loki_memory.integrity.reviewed import known_unreviewed
 
         return memory_id in known_unreviewed(self._workspace.home)
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from loki_memory.errors import GitFailed, ReadOnlyPast
 from loki_memory.files import disk
-from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout, kind_of, made_here, view_kind
+from loki_memory.files.scan import etag
 from loki_memory.files.store import Store, Stored, failures_named
 from loki_memory.git_repository import repository
 from loki_memory.home import Home

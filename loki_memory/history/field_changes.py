@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.models.hidden_characters import revealed
+from loki_memory.models.text import revealed
 
 if TYPE_CHECKING:
     from loki_memory.history.belief_diff import Shift

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.history.belief_diff import reviews
 from loki_memory.models import Belief, Memory, Skill
-from loki_memory.models.hidden_characters import has_hidden
 from loki_memory.models.prompt_injection import gives_instructions, pipes_download
+from loki_memory.models.text import has_hidden
 from loki_memory.resources import template
 
 if TYPE_CHECKING:

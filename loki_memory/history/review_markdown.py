@@ -10,8 +10,8 @@ from loki_memory.history.belief_diff import Shift
 from loki_memory.history.commit_message import count, plain
 from loki_memory.history.field_changes import FieldChange
 from loki_memory.history.review_result import Review
-from loki_memory.models.hidden_characters import revealed
 from loki_memory.models.ids import ID
+from loki_memory.models.text import revealed
 
 # A workflow finds its last comment by this line, and replaces it.
 MARK = "<!-- loki-mem review -->"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from loki_memory.errors import StoreFailed
-from loki_memory.files import workspace_trust, zones
+from loki_memory.files import disk, workspace_trust, zones
 from loki_memory.files.layout import Layout, git_home, may_be_tracked, view_kind
 from loki_memory.home import lookup
 from loki_memory.home.place import confirmed_settings, settings_of, user_home, user_layout
@@ -17,7 +18,7 @@ from loki_memory.home.upkeep import Fresh, Upkeep
 from loki_memory.index.index import Index, ListFilter, Summary
 from loki_memory.sync import Changes, Progress
 
-if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write records pay for it
+if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from loki_memory.config import Config
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write reco
     from loki_memory.journal import Journal
     from loki_memory.models import Memory
     from loki_memory.recall.retriever import Retriever
+
 
 T = TypeVar("T")
 
@@ -257,8 +259,6 @@ class Home:
 
     def note_in_log(self, name: str, text: str, *, may_hold_secret: bool = False) -> None:
         """Append a line to a log of this machine."""
-        from loki_memory.files.log import append_line
-
         if may_hold_secret:  # the patterns for secrets take 3 ms to load
             from loki_memory.files.redaction import redact
 
@@ -373,3 +373,27 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+# A log in the local zone: one line for each event or failure.
+#
+# A full log becomes the old one and begins anew, so that both together stay small. A log that
+# cannot be written is ignored.
+
+_FULL_BYTES = 256_000  # some 2,000 events: weeks of work
+_LINE = 500
+
+
+def append_line(path: Path, text: str) -> None:
+    """Append a line in one write: several processes may write at the same time."""
+    line = " ".join(text.split())[:_LINE] + "\n"
+    with suppress(OSError):
+        disk.make_folder(path.parent)
+        fd = disk.open_to_change(path, append=True)
+        try:
+            os.write(fd, line.encode("utf-8", "replace"))
+            is_full = os.fstat(fd).st_size > _FULL_BYTES
+        finally:
+            os.close(fd)
+        if is_full:
+            disk.move(path, path.with_suffix(".log.1"))

@@ -54,7 +54,7 @@ def _of_its_day(home: Home, memory_id: str) -> list[str]:
 
 def _in_file(home: Home, memory_id: str, path: str) -> tuple[str, str] | None:
     """The kind and JSON of a memory from the file itself; None if another memory is there."""
-    from loki_memory.sync.parse_files import entry_in
+    from loki_memory.sync.apply import entry_in
 
     found = None if view_kind(path) else home.store.read(path)
     entry = entry_in(path, found)[0] if found else None

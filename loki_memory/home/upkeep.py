@@ -435,7 +435,7 @@ class Upkeep:
     def _with_taught(self, records: list[Listed]) -> tuple[list[Listed], RecordOf]:
         """Add what anti-patterns taught to the learnings that somebody wrote."""
         from loki_memory.files.view_rendering import Listed
-        from loki_memory.index.learnings import taught
+        from loki_memory.index.overview import taught
 
         made = {lesson.learning().id: lesson for lesson in taught(self._home.index)}
         shown = {record.id: record for record in records}

@@ -17,14 +17,15 @@ from loki_memory.files.lock import locked
 from loki_memory.index.database import (
     BUSY_SECONDS,
     Unusable,
+    damage,
+    is_whole,
     move_aside,
     open_for_reading,
     open_for_writing,
     refuse_links,
+    seal,
 )
-from loki_memory.index.digests import damage
 from loki_memory.index.revision import COLUMNS, FeatureRow, Rebuilding, Revision, Stamps
-from loki_memory.index.seal import is_whole, seal
 
 _FEW_FREE = 10  # one page of so many may be unused
 _BUSY_MS = int(BUSY_SECONDS * 1000)

@@ -1,13 +1,17 @@
-"""Named queries for pages that show much of memory: sessions, files, and the whole graph."""
+"""Named queries for pages that show much of memory: sessions, files, lists, the whole graph."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.index.graph import Relation
+from loki_memory.index.index import Index, Summary
+from loki_memory.models.ids import digest
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
+    from loki_memory.models import Learning
+
 
 _BELIEFS = "'pattern', 'anti-pattern', 'fact', 'skill'"
 
@@ -117,3 +121,157 @@ def categories(index: Index) -> dict[str, list[str]]:
     for category, memory_id in index.ask(sql):
         found.setdefault(category, []).append(memory_id)
     return found
+
+
+# Learnings of a day as a view over anti-patterns: no file repeats what an anti-pattern says.
+#
+# An anti-pattern with a remedy taught something on each day of an episode that it rests on.
+# Learnings that somebody wrote down are records of their own, and stand beside these.
+
+_SAYS = """
+SELECT
+  id, kind, title, status, scope, at, agent, confidence, pinned, path, etag,
+  json_extract(body, '$.what_fails'), json_extract(body, '$.prevention')
+FROM live
+WHERE kind = 'anti-pattern' AND coalesce(json_extract(body, '$.prevention'), '') <> ''
+ORDER BY id
+"""
+# Episodes that are here, and the days of those that only another machine has.
+_DAYS = """
+SELECT x.source, substr(e.at, 1, 10) AS day
+FROM edges AS x JOIN memories AS e ON e.id = x.target AND e.kind = 'episode'
+WHERE x.relation = 'derived_from' AND x.source IN (
+  SELECT id FROM memories WHERE kind = 'anti-pattern')
+UNION
+SELECT a.id, json_extract(mark.value, '$.day')
+FROM memories AS a, json_each(a.body, '$.evidence.episodes') AS mark
+WHERE a.kind = 'anti-pattern'
+"""
+
+
+class Taught(NamedTuple):
+    """The lesson of an anti-pattern on one day."""
+
+    source: Summary
+    etag: str
+    day: str
+    error: str
+    resolution: str
+
+    def summary(self) -> Summary:
+        """Its line in a listing, under the id of the anti-pattern."""
+        return self.source._replace(title=f"{self.error}: {self.resolution}", at=self.day)
+
+    def learning(self) -> Learning:
+        """Its entry in the view of the day."""
+        from loki_memory.models import Learning
+
+        return Learning.taught_by(self.source.id, self.day, self.error, self.resolution)
+
+    def former_id(self) -> str:
+        """The id of the record that held the same before learnings were a view."""
+        return f"learn-{digest('learning', self.source.id, self.day)}"
+
+
+def taught(index: Index) -> list[Taught]:
+    """The lessons of all live anti-patterns, by anti-pattern and day."""
+    days: dict[str, set[str]] = {}
+    for source, day in index.ask(_DAYS):
+        if day:
+            days.setdefault(source, set()).add(day)
+    written = {name for (name,) in index.ask("SELECT id FROM memories WHERE kind = 'learning'")}
+    found = [
+        Taught(summary, etag, day, error, resolution)
+        for *row, etag, error, resolution in index.ask(_SAYS)
+        for summary in [Summary(*row)]
+        for day in sorted(days.get(summary.id) or filter(None, [summary.at[:10]]))
+    ]
+    return [lesson for lesson in found if lesson.former_id() not in written]
+
+
+# Beliefs in a listing: filtered and counted in the index, without reading the records.
+_TITLE, _NAME = 400, 100  # characters: a page shows lines, not texts
+_IS_BELIEF = "kind IN ('pattern', 'anti-pattern', 'fact')"
+
+
+class BeliefFilter(NamedTuple):
+    """The beliefs that are wanted; an empty field lets all through.
+
+    Without a status the live ones are meant; `all` means every one.
+    """
+
+    kind: str = ""
+    type: str = ""  # of a fact: preference, decision, …
+    status: str = ""
+    category: str = ""
+    scope: str = ""
+    since: str = ""  # a day or a moment
+    least: float = 0.0  # confidence
+
+    def where(self) -> tuple[str, list[Any]]:
+        """The table and the conditions in SQL, and their values."""
+        table = "live" if not self.status else "memories"
+        wanted: dict[str, Any] = {
+            "kind = ?": self.kind,
+            "json_extract(body, '$.type') = ?": self.type,
+            "status = ?": "" if self.status == "all" else self.status,
+            "category = ? COLLATE NOCASE": self.category,
+            "scope = ?": self.scope,
+            "at >= ?": self.since,
+            "confidence >= ?": self.least,
+        }
+        given = {sql: value for sql, value in wanted.items() if value}
+        return f"FROM {table} WHERE {' AND '.join([_IS_BELIEF, *given])}", list(given.values())
+
+
+class BeliefLine(NamedTuple):
+    """One belief in a listing."""
+
+    id: str
+    kind: str
+    title: str
+    status: str
+    scope: str
+    at: str
+    confidence: float | None
+    pinned: int
+    category: str
+    type: str
+
+
+class BeliefList(NamedTuple):
+    """A part of the beliefs that were asked for, and how many there are."""
+
+    lines: list[BeliefLine]
+    total: int
+
+
+def belief_list(index: Index, wanted: BeliefFilter, most: int) -> BeliefList:
+    """The beliefs that pass a filter: the most certain first, candidates last."""
+    conditions, values = wanted.where()
+    columns = (
+        f"id, kind, substr(title, 1, {_TITLE}), status, scope, at, confidence, pinned, "
+        f"substr(category, 1, {_NAME}), "
+        "substr(coalesce(json_extract(body, '$.type'), ''), 1, 40)"
+    )
+    order = "status = 'candidate', confidence DESC, at DESC, id"
+    sql = f"SELECT {columns} {conditions} ORDER BY {order} LIMIT ?"
+    lines = [BeliefLine(*row) for row in index.ask(sql, *values, most)]
+    return BeliefList(lines, int(index.one(f"SELECT count(*) {conditions}", *values)))
+
+
+def belief_ids(index: Index, wanted: BeliefFilter) -> set[str]:
+    """The ids of all beliefs that pass a filter."""
+    conditions, values = wanted.where()
+    return {row[0] for row in index.ask(f"SELECT id {conditions}", *values)}
+
+
+def largest_categories(index: Index, most: int) -> list[str]:
+    """The categories of live beliefs, the largest first."""
+    sql = (
+        "SELECT category FROM live "
+        "WHERE kind IN ('pattern', 'anti-pattern', 'fact') AND category != '' "
+        "AND length(category) <= 100 "
+        "GROUP BY category ORDER BY count(*) DESC, category LIMIT ?"
+    )
+    return [row[0] for row in index.ask(sql, most)]

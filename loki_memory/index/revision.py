@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.index.database import create_schema
-from loki_memory.index.digests import Digests
+from loki_memory.index.database import Digests, create_schema
 
 if TYPE_CHECKING:  # rows are made only when something changed
     from loki_memory.index.row import IndexEntry, Row

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loki_memory.files import disk
-from loki_memory.index.seal import beside, is_whole, seal
+from loki_memory.index.database import beside, is_whole, seal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

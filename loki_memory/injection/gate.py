@@ -141,7 +141,7 @@ def withheld(home: Home) -> Withheld:
 
 def _unreviewed(home: Home) -> tuple[frozenset[str], Mapping[str, ReviewedText]]:
     """The memories that nobody reviewed, and the trusted branch's words for some of them."""
-    from loki_memory.integrity.unreviewed import unreviewed
+    from loki_memory.integrity.reviewed import unreviewed
 
     if home.starts_git:
         _renew(home)

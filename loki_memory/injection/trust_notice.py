@@ -36,7 +36,7 @@ def clone_line(workspace: OpenWorkspace) -> str:
 
 def branch_line(workspace: OpenWorkspace) -> str:
     """One line about memories that nobody reviewed; empty if it was said before."""
-    from loki_memory.integrity.unreviewed import known_unreviewed
+    from loki_memory.integrity.reviewed import known_unreviewed
 
     ids = known_unreviewed(workspace.home)
     if not ids:

@@ -14,18 +14,20 @@ read them, and ask the write log about contents that have none. A content withou
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.files import disk
-from loki_memory.files.etag import etag
 from loki_memory.files.git_files import git_folders, is_shared, moves
 from loki_memory.files.layout import PRIVATE, Layout, chain_path
+from loki_memory.files.scan import etag
 
 if TYPE_CHECKING:
     from loki_memory.home import Home
     from loki_memory.index.queries import RecordVersion
+
 
 _STATE = ".state"  # ending of a file beside the verdicts: the trusted branch, when to look again
 _ACCEPTED = "accepted"  # where the write log has the hash of the content before
@@ -219,3 +221,38 @@ def state_of(home: Home, ref: str) -> str:
     moved = moves(folders, ref) if folders else ""
     branch = home.config.text("trust.branch")
     return f"{home.index.note('changed_ns')} {stamp(chain_path(home.layout))} {branch} {moved}"
+
+
+# Memories that nobody here answers for: the part of `integrity.reviewed` that hooks read.
+#
+# The answer stands in the index until memory or a verdict changes.
+
+_NOTE = "unreviewed"  # of the index: the ids, and the state for which they were found
+
+
+def unreviewed(home: Home) -> frozenset[str]:
+    """The ids of memories that nobody here answers for; none where all is our own work.
+
+    No process is started.
+    """
+    if not is_judged(home):
+        return frozenset()
+    state = " ".join(
+        (
+            home.index.note("changed_ns"),
+            stamp(verdicts_path(home.layout)),
+            stamp(chain_path(home.layout)),
+        )
+    )
+    known, _, ids = home.index.note(_NOTE).partition("\n")
+    if known != state:
+        ids = " ".join(sorted(row.id for row in waiting(home, verdicts(home.layout))))
+        with suppress(sqlite3.OperationalError), home.index.change(wait=False) as revision:
+            revision.set_note(_NOTE, f"{state}\n{ids}")
+    return frozenset(ids.split())
+
+
+def known_unreviewed(home: Home) -> frozenset[str]:
+    """The same for readers; none before git was asked for the first time."""
+    is_known = os.path.lexists(verdicts_path(home.layout))
+    return unreviewed(home) if is_known else frozenset()

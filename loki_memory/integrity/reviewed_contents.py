@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import GitFailed
-from loki_memory.files.etag import etag
+from loki_memory.files.scan import etag
 from loki_memory.git_repository import repository_if_any
 from loki_memory.integrity.hash_chain import content_hash
 from loki_memory.integrity.reviewed import (
@@ -32,7 +32,7 @@ from loki_memory.integrity.reviewed import (
     state_of,
     verdicts,
 )
-from loki_memory.integrity.trusted_branch import trusted_branch
+from loki_memory.integrity.signatures import trusted_branch
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
@@ -128,7 +128,7 @@ def _texts(repository: Repository, ref: str, left: Sequence[_Row]) -> dict[str, 
     from loki_memory.files.store import Stored
     from loki_memory.index.gate import tellable_ids
     from loki_memory.index.index import Index
-    from loki_memory.sync.parse_files import entry_in
+    from loki_memory.sync.apply import entry_in
 
     tree = repository.tree(repository.commit_of(ref))
     blobs = {row.version.path: tree[row.version.path] for row in left if row.version.path in tree}

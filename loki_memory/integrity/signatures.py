@@ -7,19 +7,21 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.errors import GitFailed
 from loki_memory.files import disk
-from loki_memory.files.etag import etag
+from loki_memory.files.git_files import git_folders, remote_of
+from loki_memory.files.scan import etag
 from loki_memory.git_repository import Repository, configured, repository_if_any
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
     from loki_memory.home import Home
+
 
 _NAME = "vouched.json"
 
@@ -49,7 +51,6 @@ def vouched_before(workspace: Home) -> dict[str, str]:
 def _trusted_commit(workspace: Home, repository: Repository) -> str:
     """The last commit whose review counts: of the trusted branch, or without a remote our own."""
     from loki_memory.integrity.reviewed import is_judged
-    from loki_memory.integrity.trusted_branch import trusted_branch
 
     if not is_judged(workspace):
         return repository.tip() or ""
@@ -247,3 +248,29 @@ def is_signed(repository: Repository, commit: str) -> bool:
     except GitFailed:
         return False
     return b"-----BEGIN SSH SIGNATURE-----" in raw
+
+
+# The branch of the remote whose memory counts as reviewed.
+
+_USUAL = ("main", "master")  # where the remote does not say which branch is its default
+
+
+def trusted_branch(home: Home, repository: Repository) -> str:
+    """The full name of the branch whose contents count as reviewed; empty if there is none."""
+    folders = git_folders(home.layout.root)
+    remote = remote_of(folders) if folders else None
+    if remote is None:
+        return ""
+    branches = f"refs/remotes/{remote.name}"
+    if repository.line != "HEAD":  # memory has a branch of its own
+        return _existing(repository, [f"{branches}/{repository.line}"])
+    chosen = home.config.text("trust.branch")
+    if chosen:
+        return _existing(repository, [f"{branches}/{chosen}", f"refs/remotes/{chosen}"])
+    with suppress(GitFailed):
+        return os.fsdecode(repository.run("symbolic-ref", "-q", f"{branches}/HEAD")).strip()
+    return _existing(repository, [f"{branches}/{name}" for name in _USUAL])
+
+
+def _existing(repository: Repository, names: Iterable[str]) -> str:
+    return next((name for name in names if repository.resolve(name)), "")

@@ -23,7 +23,7 @@ from loki_memory.integrity.write_log import WriteNote
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
-    from loki_memory.integrity.anchors import AnchoredPast
+    from loki_memory.integrity.findings import AnchoredPast
 
 _VERIFIED = "verified"  # the state of the index at which everything was
 
@@ -98,7 +98,7 @@ def verify_news(workspace: OpenWorkspace, most: int) -> Verified | None:
 
 def _past(layout: Layout) -> AnchoredPast | None:
     from loki_memory.git_repository import Repository
-    from loki_memory.integrity.anchors import AnchoredPast
+    from loki_memory.integrity.findings import AnchoredPast
 
     repository = Repository.find(layout.root, layout.loki.name)
     return AnchoredPast(repository) if repository else None

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
     from loki_memory.install.edits import InstallStep
-    from loki_memory.interop.clear_memory import ClearedMemory
-    from loki_memory.interop.export_memory import ExportedMemory
+    from loki_memory.interop.export_memory import ClearedMemory, ExportedMemory
     from loki_memory.interop.import_memory import Imported
     from loki_memory.interop.shared_memory import SharedMemory
     from loki_memory.interop.transfer import Transferred
@@ -140,7 +139,7 @@ class Interop:
         self, backup: str | os.PathLike[str] | None = None, plan_only: bool = False
     ) -> ClearedMemory:
         """Remove every record of the project after a backup of all of them was written."""
-        from loki_memory.interop.clear_memory import clear_memory
+        from loki_memory.interop.export_memory import clear_memory
 
         to = None if backup is None else Path(backup)
         return clear_memory(self._workspace, to, plan_only=plan_only)

@@ -19,7 +19,10 @@ from pydantic import BaseModel, ValidationError
 from loki_memory.files import disk
 from loki_memory.files.personal_data import impersonal_value
 from loki_memory.files.redaction import redact_value
+from loki_memory.language.anthropic_api import AnthropicApi
+from loki_memory.language.commands import ClaudeCommand, CodexCommand
 from loki_memory.language.model import LanguageModel, ModelReply, ModelRequest, Unanswered
+from loki_memory.language.openai_api import OpenAiServer
 from loki_memory.language.recording import Recorded, recorded_lines
 from loki_memory.language.usage import Usage, note_usage, price, read_usage
 from loki_memory.models.text import tokens
@@ -27,6 +30,7 @@ from loki_memory.resources import template
 
 if TYPE_CHECKING:
     from loki_memory.config import Config
+
 
 A = TypeVar("A", bound=BaseModel)
 _ANSWER_TOKENS = 90  # for an item: a text of 300 characters and its id
@@ -165,3 +169,20 @@ def write_private(path: Path, value: object) -> None:
     """Write JSON that only its user may read."""
     data = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
     disk.write_bytes(path, data.encode("utf-8", "surrogatepass"), private=True)
+
+
+# Choose the backend that the user's config or environment names.
+
+
+def backend(config: Config, environment: Mapping[str, str]) -> LanguageModel | None:
+    """The language model of a user; None if it is off."""
+    name, model = config.text("language.backend"), config.text("language.model")
+    url, timeout = config.text("language.url"), config.get("language.timeout_seconds")
+    models: dict[str, LanguageModel] = {
+        "claude": ClaudeCommand(model, timeout),
+        "codex": CodexCommand(model, timeout),
+        "anthropic": AnthropicApi(model, timeout, url),
+        "openai": OpenAiServer(url, model, timeout, environment),
+        "recorded": Recorded(config.text("language.recording")),
+    }
+    return models.get(name)

@@ -1,12 +1,18 @@
-"""The cost of the language model by day, in the local zone, so that a day can have a budget."""
+"""The use of the language model: its cost by day, for the budget of a day, and its state."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.files import disk
+from loki_memory.language.wordings import OFF, read_wordings
+
+if TYPE_CHECKING:
+    from loki_memory.homes import OpenWorkspace
+
 
 _DAYS = 31  # that are kept
 _CENTS = 100 * 1_000_000  # a price is in cents for a million tokens
@@ -62,3 +68,35 @@ def note_usage(local: Path, day: str, new: Usage) -> None:
     days[day] = days.get(day, Usage()).plus(new)
     kept = {name: days[name] for name in sorted(days)[-_DAYS:]}
     disk.write_bytes(usage_path(local), json.dumps(kept, indent=1).encode(), private=True)
+
+
+# The language model of a workspace in a line: which it is, what it has done, what it cost.
+
+_COMMANDS = frozenset({"claude", "codex"})
+
+
+class LanguageState(NamedTuple):
+    """The line of a doctor about the language model."""
+
+    said: str
+    is_ready: bool
+
+
+def language_state(workspace: OpenWorkspace) -> LanguageState | None:
+    """Describe the language model; None if it is off."""
+    name = workspace.config.text("language.backend")
+    if name == OFF:
+        return None
+    if name in _COMMANDS and shutil.which(name) is None:
+        return LanguageState(f"{name} is chosen, and there is no such command on PATH", False)
+    if name == "openai" and not workspace.config.text("language.url"):
+        return LanguageState("openai is chosen, and `language.url` names no server", False)
+    local = workspace.layout.local
+    wordings = read_wordings(local).values()
+    worded = sum(bool(wording.text) for wording in wordings)
+    today = read_usage(local).get(workspace.now()[:10], Usage())
+    cost = f", ${today.cost:.4f}" if today.cost else ""
+    spent = f"today {today.calls} calls, {today.tokens:,} tokens{cost}"
+    return LanguageState(
+        f"{name}: {worded} worded, {len(wordings) - worded} refused; {spent}", True
+    )

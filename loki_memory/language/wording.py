@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from loki_memory.language.asking import Asker, estimate, prompt, request_for, write_private
-from loki_memory.language.backends import backend
+from loki_memory.language.asking import Asker, backend, estimate, prompt, request_for, write_private
 from loki_memory.language.gates import Lint, refusal, refused_name
 from loki_memory.language.wordings import (
     Wording,

@@ -78,8 +78,7 @@ from loki_memory.ingest.replay import Replay
 from loki_memory.ingest.run import Ingested
 from loki_memory.injection.context import TaskContext
 from loki_memory.integrity.verify import Verified
-from loki_memory.interop.clear_memory import ClearedMemory
-from loki_memory.interop.export_memory import ExportedMemory
+from loki_memory.interop.export_memory import ClearedMemory, ExportedMemory
 from loki_memory.interop.transfer import Transferred
 from loki_memory.seed.seeding import SeedPlan
 

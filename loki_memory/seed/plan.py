@@ -17,7 +17,6 @@ from loki_memory.seed import (
     other_projects,
     python_facts,
     python_project,
-    python_tasks,
     task_files,
 )
 from loki_memory.seed.ci_files import CiFile
@@ -128,7 +127,7 @@ def _tasks(files: ProjectFiles, ci: Sequence[CiFile]) -> Iterator[Task]:
     """All tasks; the first with a language has the project's main one."""
     python, node = python_project.read(files), node_project.read(files)
     own = [
-        *(python_tasks.tasks(python) if python else ()),
+        *(python_project.tasks(python) if python else ()),
         *other_projects.tasks(files),
         *(node_project.tasks(node) if node else ()),
     ]

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import EverythingVanished
 from loki_memory.files.disk import read_bytes, read_derived
-from loki_memory.files.etag import etag
 from loki_memory.files.layout import Layout, kind_of, view_kind
 from loki_memory.files.scan import (
     UNSETTLED,
     ScannedFolder,
     Stamp,
+    etag,
     scan,
     scan_folder,
     settled,

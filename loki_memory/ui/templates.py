@@ -9,8 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from loki_memory.models.hidden_characters import revealed
-from loki_memory.models.text import shorten
+from loki_memory.models.text import revealed, shorten
 from loki_memory.resources import resource
 from loki_memory.ui.navigation import NAVIGATION
 

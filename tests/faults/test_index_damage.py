@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.index.digests import TABLES, damage
+from loki_memory.index.database import TABLES, damage
 
 QUESTION = "which module needs tool 3"
 FLIPS = 40

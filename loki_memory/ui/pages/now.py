@@ -17,7 +17,7 @@ from loki_memory.ui.derived import derived
 from loki_memory.ui.page import Visit, page, render
 
 if TYPE_CHECKING:
-    from loki_memory.browse.prevention import Forewarning
+    from loki_memory.browse.activity import Forewarning
     from loki_memory.workspace import Workspace
 
 _SESSIONS = 12  # that are shown

@@ -10,8 +10,7 @@ from loki_memory.ui.derived import derived
 from loki_memory.ui.page import Visit, page, render
 
 if TYPE_CHECKING:
-    from loki_memory.browse.activity import DayOfTokens, DayOfWork
-    from loki_memory.browse.prevention import Prevention
+    from loki_memory.browse.activity import DayOfTokens, DayOfWork, Prevention
     from loki_memory.workspace import Workspace
 
 _DAYS = 14  # with sessions, on one page
