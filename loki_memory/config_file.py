@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from loki_memory.config import FORMAT, SETTINGS, Config, Setting, Value, cut, is_plain, shown
+from loki_memory.config import FORMAT, Config, Setting, Value, cut, is_plain, shown
 from loki_memory.errors import InvalidConfig, NewerFormat
+from loki_memory.settings import SETTINGS
 
 _ONLY_FORMAT = re.compile(r"(?:\s|#[^\n]*\n)*format\s*=\s*([0-9]{1,9})(?:\s|#[^\n]*(?:\n|\Z))*\Z")
 _MOST_BYTES = 64_000  # of a file: all settings with their meanings have a tenth of that

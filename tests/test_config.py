@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.config import SETTINGS, Config, Setting
+from loki_memory.config import Config, Setting
 from loki_memory.config_file import chosen, edited, load
 from loki_memory.errors import InvalidConfig
+from loki_memory.settings import SETTINGS
 
 MODEL, TRACK, MERGE = "embedding.model", "continuity.track", "consolidation.merge"
 

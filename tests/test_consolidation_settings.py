@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.config import SETTINGS
 from loki_memory.consolidation.settings import thresholds
 from loki_memory.consolidation.snapshot import Thresholds
+from loki_memory.settings import SETTINGS
 
 SHARED = [setting for setting in SETTINGS if setting.shared]
 LIKENESS = {"cluster", "merge", "surprise", "confident"}  # in hundredths

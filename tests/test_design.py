@@ -16,8 +16,9 @@ import pytest
 
 import loki_memory
 from loki_memory import Workspace
-from loki_memory.config import SETTINGS, Setting
+from loki_memory.config import Setting
 from loki_memory.home import Home
+from loki_memory.settings import SETTINGS
 
 TOP = Path(__file__).parent.parent
 PACKAGE = TOP / "loki_memory"
@@ -29,8 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "resources": {"errors"},
     "config": {"errors"},
-    "config_file": {"config", "errors"},
-    "economics": set(),
+    "settings": {"config"},
+    "config_file": {"config", "errors", "settings"},
     "git_repository": {"errors"},
     "models": {"errors"},
     "files": {"errors", "models"},
@@ -39,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "embedding": {"errors"},
     "language": {"errors", "files", "models", "resources"},
     "sync": {"errors", "files", "index", "models"},
-    "journal": {"economics", "errors", "files"},
+    "journal": {"errors", "files"},
     "home": {
         "config",
         "config_file",
@@ -158,14 +159,22 @@ MAY_IMPORT: dict[str, set[str]] = {
         "seed",
         "sync",
     },
-    "seed": {"editing", "errors", "files", "git_repository", "ingest", "install", "models"},
+    "seed": {
+        "editing",
+        "errors",
+        "files",
+        "git_repository",
+        "index",
+        "ingest",
+        "install",
+        "models",
+    },
     "install": {"errors", "files", "git_repository", "models", "resources"},
     "schema": {
         "browse",
         "cli",
         "consolidation",
         "daemon",
-        "economics",
         "editing",
         "errors",
         "files",
@@ -174,6 +183,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "injection",
         "integrity",
         "interop",
+        "journal",
         "models",
         "seed",
         "ui",
@@ -184,7 +194,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "config",
         "consolidation",
         "continuity",
-        "economics",
         "editing",
         "errors",
         "faces",
@@ -234,11 +243,10 @@ NOT_YET: dict[str, set[str]] = {
 }
 # Parts that are imported for annotations only, besides Workspace, Home and Homes.
 FOR_TYPES: dict[str, set[str]] = {
-    "browse": {"economics", "journal"},
+    "browse": {"journal"},
     "cli": {
         "browse",
         "consolidation",
-        "economics",
         "editing",
         "history",
         "index",
@@ -259,7 +267,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "hooks": {"ingest"},
     "language": {"config"},
     "mcp": {"browse", "history", "injection", "recall"},
-    "ui": {"browse", "economics", "files", "integrity", "interop", "recall"},
+    "ui": {"browse", "files", "integrity", "interop", "journal", "recall"},
     "workspace": {"history"},
 }
 FACE = 40  # public names of a workspace, sub-faces and parts among them; may only get smaller
@@ -493,7 +501,7 @@ def test_every_setting_is_read_somewhere(setting: Setting) -> None:
     readers = [
         path
         for path in MODULES
-        if path.name != "config.py"
+        if path != PACKAGE / "settings.py"
         and re.search(
             rf'config\.(?:get|text)\(\s*"{re.escape(setting.name)}"',
             path.read_text(encoding="utf-8"),

@@ -14,8 +14,9 @@ import click
 import pytest
 from test_transcripts import replay
 
-from loki_memory import config, errors
+from loki_memory import errors
 from loki_memory.cli.main import ALIASES, COMMANDS, FURTHER, GROUPS, cli
+from loki_memory.settings import SETTINGS
 
 TOP = Path(__file__).parent.parent
 PACKAGE = TOP / "loki_memory"
@@ -92,7 +93,7 @@ def test_every_help_has_an_example() -> None:
 
 
 def test_every_setting_is_documented_with_its_default_and_meaning() -> None:
-    for setting in config.SETTINGS:
+    for setting in SETTINGS:
         start = f"| `{setting.name}` | {setting.default} | "
         own = f"`{setting.variable}` | {setting.meaning} |"
         shared = f"{setting.meaning} | {setting.basis} |"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from loki_memory.cli.main import COMMANDS
-from loki_memory.config import SETTINGS
 from loki_memory.interop.sources import SOURCES
+from loki_memory.settings import SETTINGS
 
 PAGE = (Path(__file__).parent.parent / "docs" / "migrating.md").read_text(encoding="utf-8")
 THEIRS = {

@@ -16,7 +16,6 @@ import pytest
 from test_models import EPISODE, HOSTILE_IDS, LEDGER
 
 from loki_memory import Episode, Fact, Handoff, Skill, Workspace
-from loki_memory.config import SETTINGS
 from loki_memory.errors import (
     IdTaken,
     InvalidConfig,
@@ -32,6 +31,7 @@ from loki_memory.files.layout import view_bases
 from loki_memory.index.index import Index
 from loki_memory.models import RELATIONS, parse
 from loki_memory.models.kinds import FACT_TYPES
+from loki_memory.settings import SETTINGS
 
 NOW = "2026-01-06T12:00:00Z"
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from loki_memory.browse.status import Stats
     from loki_memory.browse.topics import Branch, Timeline, Topic, Topics
     from loki_memory.browse.trust import BroughtMemories
-    from loki_memory.economics import Economics
     from loki_memory.homes import OpenWorkspace
     from loki_memory.index.index import Summary
     from loki_memory.index.overview import BeliefList
     from loki_memory.injection.log import Injection
     from loki_memory.journal import Uses
+    from loki_memory.journal.economics import Economics
     from loki_memory.language.wordings import Wording
     from loki_memory.recall.result import Recollections
 

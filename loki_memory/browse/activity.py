@@ -15,9 +15,9 @@ from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_signature import head, signature
 
 if TYPE_CHECKING:
-    from loki_memory.economics import Total
     from loki_memory.homes import OpenWorkspace
     from loki_memory.injection.log import Injection
+    from loki_memory.journal.economics import Total
 
 
 _EPISODES = 2_000  # the newest; older ones say little about how work goes now

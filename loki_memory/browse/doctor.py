@@ -15,8 +15,8 @@ from loki_memory.files import transaction
 from loki_memory.files.layout import is_misplaced, kind_of, view_kind
 from loki_memory.files.problem import Problem
 from loki_memory.files.scan import scan
+from loki_memory.history.pull import waiting
 from loki_memory.history.refusals import would_be_refused
-from loki_memory.history.set_aside import waiting
 from loki_memory.index import graph, queries
 from loki_memory.integrity.reviewed import known_unreviewed
 from loki_memory.language.usage import language_state

@@ -15,6 +15,7 @@ from loki_memory.files import disk, transaction
 from loki_memory.files.layout import TEMPORARY, view_bases
 from loki_memory.files.scan import scan
 from loki_memory.history.refusals import would_be_refused
+from loki_memory.index.queries import pending_views
 from loki_memory.ingest.pause import why_off
 from loki_memory.integrity.reviewed import known_unreviewed
 
@@ -48,7 +49,7 @@ class Status(NamedTuple):
 def status(workspace: OpenWorkspace) -> Status:
     place, index = workspace.layout, workspace.index
     problems = index.problem_count() + len(workspace.home.zone_problems())
-    pending = index.pending_views()
+    pending = pending_views(index)
     steps = [
         *_what_next(problems, pending, not index.counts()),
         *_about_trust(workspace),

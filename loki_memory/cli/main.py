@@ -26,7 +26,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "ui": "ui",
         "demo": "demo",
     },
-    "Remember": {"remember": "write", "lesson": "write", "record": "write"},
+    "Remember": {"remember": "write", "lesson": "write", "record": "record"},
     "Recall": {
         "recall": "recall",
         "context": "recall",

@@ -26,9 +26,9 @@ from loki_memory.models.kinds import KINDS
 if TYPE_CHECKING:
     from loki_memory.browse.metrics import Metrics
     from loki_memory.browse.status import Stats, Status
-    from loki_memory.economics import Economics
     from loki_memory.index.index import Summary
     from loki_memory.journal import Uses
+    from loki_memory.journal.economics import Economics
     from loki_memory.models import Memory
 
 _DATE_LENGTH = len("2026-01-06")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from loki_memory.editing import removal, statements
 from loki_memory.errors import InvalidRecord, NotFound
 from loki_memory.files.layout import place
+from loki_memory.index.queries import paths_saying
 from loki_memory.models import RELATIONS, Belief, Link, Memory, parse
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import FACT_TYPES
@@ -32,7 +33,7 @@ def remember(workspace: OpenWorkspace, text: str, kind: str, fields: Mapping[str
     record = statements.statement(text, kind, given, now=workspace.now(), origin=workspace.origin)
     home = workspace.homes.prepare(str(fields.get("scope") or "project"), place(record))
     with home.store.change() as change:
-        elsewhere = home.index.paths_saying(kind, value_id(record.value()))
+        elsewhere = paths_saying(home.index, kind, value_id(record.value()))
         return statements.remember(change, record, elsewhere)
 
 

@@ -58,10 +58,10 @@ class History(Generic[W]):
 
         >>> ws.history.pull().what  # doctest: +SKIP
         """
-        from loki_memory.history import branch_mode, inline_pull
+        from loki_memory.history import branch_mode, pull
 
         if self._workspace.config.text("git.mode") == "inline":
-            return inline_pull.pull(self._workspace, remote)
+            return pull.pull(self._workspace, remote)
         return branch_mode.pull(self._workspace, remote or "origin")
 
     def push(self, remote: str = "origin") -> Exchanged:

@@ -326,3 +326,32 @@ def _events(table: str) -> list[tuple[str, list[tuple[str, int]]]]:
 
 def _of(row: str, columns: list[str]) -> str:
     return ", ".join(f"{row}.{column}" for column in columns)
+
+
+_IGNORED = b"*\n"  # the content of .gitignore in the cache
+
+
+def reason_of(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror == disk.LINKED:
+        return f"{error.filename} {error.strerror}"
+    return str(error)
+
+
+def sealed_files(path: Path) -> tuple[Path, Path]:
+    """The database, and the log in which newer versions of SQLite write first."""
+    return path, Path(f"{path}-wal")
+
+
+def make_room(path: Path) -> None:
+    """Make an empty file that only its user may read, in a folder that git ignores by itself.
+
+    SQLite gives its journal the rights of the database. A database that is there stays closed: to
+    open and close it here would drop SQLite's locks.
+    """
+    refuse_links(path)
+    disk.make_folder(path.parent)
+    with suppress(FileExistsError):
+        disk.write_new(path, b"", durable=False)
+    ignore = path.parent / ".gitignore"
+    if disk.read_derived(ignore) != _IGNORED:
+        disk.replace_plainly(ignore, _IGNORED)

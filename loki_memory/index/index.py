@@ -12,24 +12,25 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from loki_memory.errors import StoreBusy
-from loki_memory.files import disk
 from loki_memory.files.lock import locked
 from loki_memory.index.database import (
     BUSY_SECONDS,
     Unusable,
     damage,
     is_whole,
+    make_room,
     move_aside,
     open_for_reading,
     open_for_writing,
+    reason_of,
     refuse_links,
     seal,
+    sealed_files,
 )
 from loki_memory.index.revision import COLUMNS, FeatureRow, Rebuilding, Revision, Stamps
 
 _FEW_FREE = 10  # one page of so many may be unused
 _BUSY_MS = int(BUSY_SECONDS * 1000)
-_IGNORED = b"*\n"  # the content of .gitignore in the cache
 _QUEUE = "index.lock"
 _AT_ONCE = 500  # names in one query
 _ALL_THAT_IT_SAYS = (
@@ -106,7 +107,7 @@ class Index:
             if self.path is None or not self.path.exists() or self._is_linked():
                 return self.writer()
             try:
-                if not is_whole(*_sealed(self.path)):
+                if not is_whole(*sealed_files(self.path)):
                     return self.writer()
                 self._reader = open_for_reading(self.path)
             except Unusable:
@@ -125,24 +126,24 @@ class Index:
         if self.path is None:
             return open_for_writing(None)
         try:
-            _make_room(self.path)
+            make_room(self.path)
             return self._checked(open_for_writing(self.path), self.path)
         except Unusable as error:
             aside = move_aside(self.path)
             self.notices.append(
                 f"the index could not be used ({error}); it was moved to {aside.name} and rebuilt"
             )
-            _make_room(self.path)
+            make_room(self.path)
             return open_for_writing(self.path)
         except (OSError, sqlite3.OperationalError) as error:
             if "locked" in str(error):
                 raise
-            self.keep_in_memory(_reason(error))
+            self.keep_in_memory(reason_of(error))
             return open_for_writing(None)
 
     def _checked(self, database: sqlite3.Connection, path: Path) -> sqlite3.Connection:
         """A connection to a sound index; raises Unusable for one that somebody else damaged."""
-        if is_whole(*_sealed(path)):
+        if is_whole(*sealed_files(path)):
             return database
         try:
             found = damage(database)
@@ -154,7 +155,7 @@ class Index:
             database.close()
             raise Unusable(found)
         with suppress(StoreBusy, OSError), locked(path.with_name(_QUEUE), 0):
-            seal(*_sealed(path))
+            seal(*sealed_files(path))
         return database
 
     def _is_linked(self) -> bool:
@@ -166,7 +167,7 @@ class Index:
 
     def copy_to(self, path: Path) -> None:
         """Copy the database to a new file."""
-        _make_room(path)
+        make_room(path)
         with closing(sqlite3.connect(path)) as copy:
             self.reader().backup(copy)
 
@@ -212,14 +213,6 @@ class Index:
     def one(self, sql: str, *values: object) -> Any:
         rows = self.ask(sql, *values)
         return rows[0][0] if rows else None
-
-    def paths_saying(self, kind: str, value_key: str) -> list[str]:
-        """The files of a kind that state a value, by the id that its tombstone would have."""
-        sql = (
-            "SELECT path FROM memories WHERE tombstone = ? AND tombstone <> '' AND kind = ? "
-            "ORDER BY path"
-        )
-        return [row[0] for row in self.ask(sql, value_key, kind)]
 
     def path_of(self, memory_id: str) -> str | None:
         path: str | None = self.one("SELECT path FROM memories WHERE id = ?", memory_id)
@@ -279,16 +272,6 @@ class Index:
 
     def problem_count(self) -> int:
         return int(self.one("SELECT count(*) FROM problems"))
-
-    def pending_views(self) -> list[str]:
-        """Views with a memory that no record file has."""
-        sql = (
-            "SELECT DISTINCT path FROM memories WHERE path IN ("
-            "'semantic/patterns.json', 'semantic/anti-patterns.json', 'semantic/facts.json',"
-            "'semantic/links.json', 'episodic/index.json') OR path GLOB 'learnings/????-??-??.json'"
-            " ORDER BY path"
-        )
-        return [row[0] for row in self.ask(sql)]
 
     def open_handoff_count(self) -> int:
         sql = "SELECT count(*) FROM memories WHERE kind = 'handoff' AND status = 'open'"
@@ -419,7 +402,7 @@ class Index:
             writer.execute("VACUUM")
             self._changes += 1
             if self.path is not None:
-                seal(*_sealed(self.path))
+                seal(*sealed_files(self.path))
         return int(free * size)
 
     @contextmanager
@@ -442,37 +425,11 @@ class Index:
                 writer.execute("COMMIT")
                 self._changes += 1
                 if self.path is not None:
-                    seal(*_sealed(self.path))
+                    seal(*sealed_files(self.path))
             except BaseException:
                 with suppress(sqlite3.Error):
                     writer.execute("ROLLBACK")
                 raise
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror == disk.LINKED:
-        return f"{error.filename} {error.strerror}"
-    return str(error)
-
-
-def _sealed(path: Path) -> tuple[Path, Path]:
-    """The database, and the log in which newer versions of SQLite write first."""
-    return path, Path(f"{path}-wal")
-
-
-def _make_room(path: Path) -> None:
-    """Make an empty file that only its user may read, in a folder that git ignores by itself.
-
-    SQLite gives its journal the rights of the database. A database that is there stays closed: to
-    open and close it here would drop SQLite's locks.
-    """
-    refuse_links(path)
-    disk.make_folder(path.parent)
-    with suppress(FileExistsError):
-        disk.write_new(path, b"", durable=False)
-    ignore = path.parent / ".gitignore"
-    if disk.read_derived(ignore) != _IGNORED:
-        disk.replace_plainly(ignore, _IGNORED)
 
 
 def _filtered(

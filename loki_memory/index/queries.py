@@ -423,3 +423,23 @@ def handoffs_since(index: Index, first: str) -> list[TimelineRow]:
     """Handoffs that are not finished."""
     where = "kind = 'handoff' AND status IN ('open', 'accepted') AND at >= ?"
     return _timeline(index, ("status", "body"), where, first)
+
+
+def paths_saying(index: Index, kind: str, value_key: str) -> list[str]:
+    """The files of a kind that state a value, by the id that its tombstone would have."""
+    sql = (
+        "SELECT path FROM memories WHERE tombstone = ? AND tombstone <> '' AND kind = ? "
+        "ORDER BY path"
+    )
+    return [row[0] for row in index.ask(sql, value_key, kind)]
+
+
+def pending_views(index: Index) -> list[str]:
+    """Views with a memory that no record file has."""
+    sql = (
+        "SELECT DISTINCT path FROM memories WHERE path IN ("
+        "'semantic/patterns.json', 'semantic/anti-patterns.json', 'semantic/facts.json',"
+        "'semantic/links.json', 'episodic/index.json') OR path GLOB 'learnings/????-??-??.json'"
+        " ORDER BY path"
+    )
+    return [row[0] for row in index.ask(sql)]

@@ -19,6 +19,7 @@ from loki_memory.editing.removal import forgotten_files
 from loki_memory.errors import InvalidRecord, LokiMemoryError, RejectedValue
 from loki_memory.files.layout import ARCHIVE, PRIVATE, place
 from loki_memory.files.scan import archived
+from loki_memory.index.queries import paths_saying
 from loki_memory.install.edits import InstallStep, carry_out
 from loki_memory.interop import claude_memory
 from loki_memory.interop.sources import SOURCES, detected
@@ -214,7 +215,7 @@ class _Taking:
             return True
         if record.kind in {"episode", "tombstone"} or not record.value():
             return False
-        return bool(index.paths_saying(record.kind, value_id(record.value())))
+        return bool(paths_saying(index, record.kind, value_id(record.value())))
 
     def _record(self, found: FoundMemory) -> Memory | None:
         from loki_memory.files.store import sealed

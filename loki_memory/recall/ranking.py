@@ -34,17 +34,14 @@ from loki_memory.recall.region import Region, around, best, lent, ranges
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from loki_memory.recall.catalogue import Corpus
+    from loki_memory.recall.catalogue import Corpus, Floats, Ints
     from loki_memory.recall.question import Question
+    from loki_memory.recall.region import Mask
 
-    Ints = NDArray[np.int32]
-    Floats = NDArray[np.float32]
-    Mask = NDArray[np.bool_]
     Parts = dict[str, Floats]
 
 _SEEDS = 100  # candidates of the quick look; three times as many changed nothing
 _MOST_TOKENS = 24  # of the question, the rarest: a pasted log is no better described by more
-
 _WHOLE_QUESTION = 33.0  # of rarity, some six rare words: no memory says all of a long prompt
 _WHOLE = 0.3  # of a likeness comes from all passages: one stray passage is not the memory
 _K1, _B = 1.2, 0.75  # of BM25, as FTS5 has them
@@ -52,12 +49,11 @@ _BESIDE = 0.1  # of the score of the turn before and of the turn after
 _BEFORE, _AFTER = 0.3, 0.15  # of the sentence likeness of the turn before and of the turn after
 _ALONE = 0.5  # of its own, where there is no such turn
 _LENGTH = 0.07  # for each factor e in length beyond _LONG: long texts have a bit of everything
-_LONG = 60  # tokens
 _SPEAKER = 0.15
 _EXPECTED = 0.15  # has a time for "when", a number for "how many"
 _OPENING = 0.1  # the first of a session says what the session is about
 _ASKS = 0.05  # taken from a short text that asks, given to the answer that follows
-_SHORT = 40  # tokens
+_SHORT, _LONG = 40, 60  # tokens
 _SESSION = 0.2  # of the best score in the session
 
 _EPISODE = KINDS.index("episode")

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from loki_memory.recall.catalogue import Corpus, Floats, Ints
-    from loki_memory.recall.ranking import Mask
+
+    Mask = NDArray[np.bool_]
 
 _REACH = 4  # turns that a word is lent over
 _FADE = 70.0  # tokens of distance after which it counts 1/e

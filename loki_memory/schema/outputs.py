@@ -55,6 +55,7 @@ from loki_memory.cli import (
     purge,
     read,
     recall,
+    record,
     resolve,
     review,
     sessions,
@@ -65,7 +66,6 @@ from loki_memory.cli import (
 )
 from loki_memory.consolidation.dedupe import Deduplicated
 from loki_memory.daemon.background import BackgroundState
-from loki_memory.economics import Economics
 from loki_memory.editing.removal import Forgotten
 from loki_memory.history.bisect import BisectTurn
 from loki_memory.history.blame import Blame
@@ -80,13 +80,14 @@ from loki_memory.injection.context import TaskContext
 from loki_memory.integrity.verify import Verified
 from loki_memory.interop.export_memory import ClearedMemory, ExportedMemory
 from loki_memory.interop.transfer import Transferred
+from loki_memory.journal.economics import Economics
 from loki_memory.seed.seeding import SeedPlan
 
 _COMMENTED = re.compile(r"^    (\w+): .*  # (?!noqa)(.+)$", re.MULTILINE)
 
 # The types that each command prints with `--json`; a failing command prints an `error`.
 OUTPUTS: dict[str, Any] = {
-    "record": write.RecordedEpisodes,
+    "record": record.RecordedEpisodes,
     "remember": common.StoredRecords,
     "lesson": common.StoredRecords,
     "correct": common.StoredRecords,

@@ -16,6 +16,7 @@ from loki_memory.editing.removal import forgotten_files
 from loki_memory.errors import GitFailed, RejectedValue
 from loki_memory.files.layout import place
 from loki_memory.files.scan import archived
+from loki_memory.index.queries import paths_saying
 from loki_memory.models import Fact, parse
 from loki_memory.models.rejected import value_id
 from loki_memory.seed import git_history
@@ -191,7 +192,7 @@ class _Keeping:
             return "accepted"
         if change.read(place(fact.changed(scope="local"))):
             return "candidate"
-        said = self._workspace.index.paths_saying("fact", value_id(fact.value()))
+        said = paths_saying(self._workspace.index, "fact", value_id(fact.value()))
         return "known" if said else "new"
 
 

@@ -13,10 +13,11 @@ from conftest import git
 from test_cli import run
 
 from loki_memory import Workspace
-from loki_memory.config import SETTINGS, Setting
+from loki_memory.config import Setting
 from loki_memory.config_file import load
 from loki_memory.errors import LokiMemoryError
 from loki_memory.hooks.response import respond
+from loki_memory.settings import SETTINGS
 
 LINKED = "symbolic link"
 CALLS = (

@@ -20,8 +20,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
-from math import inf, log2
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,16 +27,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.errors import StoreBusy
 from loki_memory.files import disk
 from loki_memory.files.lock import locked
+from loki_memory.journal.tally import STRONGEST, DaySums, MemorySums, Tally, half_lives, seconds_of
 
 if TYPE_CHECKING:  # only statistics ask for it
-    from loki_memory.economics import Economics, Total
+    from loki_memory.journal.economics import Economics, Total
 
-_DAY = 86_400
-_HALF_LIFE = 30 * _DAY  # of 7, 14, 30 and 90 days, 14 and 30 predicted the next need best
-_START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
-_STRONGEST = 64.0  # log2 of a strength; only a wrong clock can give more
-_SAME_SESSION = 7 * _DAY  # a session that goes on for longer uses a memory anew
-_SKEW = _DAY  # how far the clocks of two writers may differ without a use being counted twice
 _USES_BYTES = 128_000  # some 1,000 lines, which take a recall 4 ms to read for the first time
 _SHOWN_BYTES = 4_000_000
 _HEAD_BYTES = 96  # enough to distinguish two foldings
@@ -69,7 +62,7 @@ class Journal:
         self._uses = f"{folder}/uses.jsonl"
         self._shown = f"{folder}/shown.jsonl"
         self._lock = Lock()
-        self._tally = _Tally()
+        self._tally = Tally()
         self._read: _Read | None = None
 
     # -- what happened -------------------------------------------------------------------------
@@ -126,9 +119,9 @@ class Journal:
         """The strength of every memory that was ever used, or of those among `ids`."""
         records = self._tallied().records
         wanted = list(records) if ids is None else [name for name in ids if name in records]
-        age = _half_lives(_seconds(now))
+        age = half_lives(seconds_of(now))
         return {
-            name: 2.0 ** min(records[name].log2w - age, _STRONGEST)
+            name: 2.0 ** min(records[name].log2w - age, STRONGEST)
             for name in wanted
             if records[name].times
         }
@@ -141,7 +134,7 @@ class Journal:
         return {name for name, record in records.items() if record.verdict == "unhelpful"}
 
     def uses(self, memory_id: str) -> Uses:
-        found = self._tallied().records.get(memory_id) or _Record()
+        found = self._tallied().records.get(memory_id) or MemorySums()
         return Uses(found.times, found.last, found.helpful, found.unhelpful)
 
     def sums(self, now: str) -> list[dict[str, Any]]:
@@ -151,7 +144,7 @@ class Journal:
     def take_sums(self, lines: Iterable[dict[str, Any]], *, now: str) -> int:
         """Take over the uses of memories that were never used here; returns their number."""
         known = {*self._tallied().records}
-        foreign = _Tally()
+        foreign = Tally()
         foreign.take_all(line for line in lines if line.get("act") == "used")
         new = [line for line in foreign.lines(now) if line["id"] not in known]
         return sum(self._append(self._uses, line, _USES_BYTES, _folded_uses) for line in new)
@@ -165,9 +158,9 @@ class Journal:
 
     def economics(self, since: str | None = None) -> Economics:
         """Sum what was sent and opened; `since` counts from that day on."""
-        from loki_memory.economics import economics
+        from loki_memory.journal.economics import economics
 
-        first, opened = (since or "")[:10], _Day()
+        first, opened = (since or "")[:10], DaySums()
         for name, day in list(self._tallied().days.items()):
             if name >= first:
                 opened.add(day.opens, day.tokens, day.outcomes)
@@ -181,17 +174,17 @@ class Journal:
 
     def totals(self) -> list[Total]:
         """Sum what was offered, by day and surface."""
-        from loki_memory.economics import totals
+        from loki_memory.journal.economics import totals
 
         return totals(_lines(_content(self._shown)))
 
-    def _tallied(self) -> _Tally:
+    def _tallied(self) -> Tally:
         """The sums of uses.jsonl; of a file that only grew, only the new lines are read."""
         with self._lock:
             try:
                 found = os.stat(self._uses, follow_symlinks=False)
             except OSError:
-                self._tally, self._read = _Tally(), None
+                self._tally, self._read = Tally(), None
                 return self._tally
             stamp = found.st_ino, found.st_size, found.st_mtime_ns
             if self._read is None or self._read.stamp != stamp:
@@ -202,7 +195,7 @@ class Journal:
         """Read new lines. The stamp is older, so that later lines are found at the next call."""
         data, known = _content(self._uses), self._read
         if known is None or not known.is_start_of(data, stamp[0]):
-            self._tally, known = _Tally(), None
+            self._tally, known = Tally(), None
         begin, end = known.end if known else 0, data.rfind(b"\n") + 1
         self._tally.take_all(_lines(data[begin:end]))
         self._read = _Read(data[:_HEAD_BYTES], end, stamp)
@@ -232,131 +225,6 @@ class _Read(NamedTuple):
 
     def is_start_of(self, data: bytes, inode: int) -> bool:
         return inode == self.stamp[0] and data.startswith(self.head) and self.end <= len(data)
-
-
-class _Record:
-    """The sums of one memory."""
-
-    __slots__ = ("helpful", "last", "log2w", "seen", "times", "unhelpful", "verdict")
-
-    def __init__(self) -> None:
-        self.times = self.helpful = self.unhelpful = 0
-        self.log2w = -inf
-        self.last = ""
-        self.verdict = ""  # the last word on whether it helped: helpful, unhelpful, or nothing
-        self.seen: dict[str, int] = {}  # act and session (or day) -> when it was counted
-
-    def take(self, act: str, session: str | None, at: str) -> None:
-        """Count an act, once per session."""
-        when, session = _seconds(at), session or at[:10]
-        if act != "opened":
-            self.verdict = act
-        if act == "helpful":
-            self.helpful += self._is_new(f"+{session}", when)
-        if act == "unhelpful":
-            self.unhelpful += self._is_new(f"-{session}", when)
-        elif self._is_new(f"={session}", when):
-            self.times += 1
-            self.log2w = _sum(self.log2w, _half_lives(when))
-            self.last = max(self.last, at)
-
-    def _is_new(self, key: str, when: int) -> bool:
-        if key in self.seen and when < self.seen[key] + _SAME_SESSION:
-            return False
-        self.seen[key] = when
-        return True
-
-    def line(self, memory_id: str, now: int) -> dict[str, Any]:
-        """The sums as a line; sessions that cannot come back are left out."""
-        lately = now - _SAME_SESSION - _SKEW
-        return {
-            "act": "used",
-            "id": memory_id,
-            "n": self.times,
-            "log2w": self.log2w if self.times else None,
-            "last": self.last,
-            "helpful": self.helpful,
-            "unhelpful": self.unhelpful,
-            "verdict": self.verdict,
-            "seen": {key: when for key, when in self.seen.items() if when > lately},
-        }
-
-    @classmethod
-    def from_line(cls, line: dict[str, Any]) -> _Record:
-        record = cls()
-        record.times, record.last = int(line["n"]), str(line["last"])
-        record.log2w = line["log2w"] + 0.0 if record.times else -inf  # text raises TypeError
-        record.helpful, record.unhelpful = int(line["helpful"]), int(line["unhelpful"])
-        record.verdict = str(line.get("verdict", ""))
-        record.seen = {str(key): int(when) for key, when in line["seen"].items()}
-        return record
-
-
-class _Day:
-    """The opened memories of one day, and the outcomes of its tasks."""
-
-    __slots__ = ("opens", "outcomes", "tokens")
-
-    def __init__(self) -> None:
-        self.opens = self.tokens = 0
-        self.outcomes: dict[str, int] = {}
-
-    def add(self, opens: int, tokens: int, outcomes: dict[str, int]) -> None:
-        self.opens += opens
-        self.tokens += tokens
-        for name, number in outcomes.items():
-            self.outcomes[name] = self.outcomes.get(name, 0) + number
-
-
-class _Tally:
-    """The sums of uses.jsonl."""
-
-    def __init__(self) -> None:
-        self.records: dict[str, _Record] = {}
-        self.days: dict[str, _Day] = {}
-
-    def take_all(self, lines: Iterable[Any]) -> None:
-        for line in lines:
-            try:
-                self._take(line)
-            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-                continue  # a foreign line
-
-    def _take(self, line: dict[str, Any]) -> None:
-        act = line["act"]
-        if act in {"opened", "helpful", "unhelpful"}:
-            at, tokens = str(line["at"]), int(line["tokens"]) if act == "opened" else 0
-            self._record(str(line["id"])).take(act, line.get("session"), at)
-            if act == "opened":
-                self._day(at).add(1, tokens, {})
-        elif act == "outcome":
-            at = str(line["at"])
-            _seconds(at)
-            self._day(at).add(0, 0, {str(line["outcome"]): 1})
-        elif act == "used":
-            self.records[str(line["id"])] = _Record.from_line(line)
-        elif act == "day":
-            outcomes = {str(name): int(number) for name, number in line["outcomes"].items()}
-            self._day(str(line["at"])).add(int(line["opens"]), int(line["tokens"]), outcomes)
-
-    def _record(self, memory_id: str) -> _Record:
-        found = self.records.get(memory_id)
-        if found is None:
-            found = self.records[memory_id] = _Record()
-        return found
-
-    def _day(self, at: str) -> _Day:
-        found = self.days.get(at[:10])
-        if found is None:
-            found = self.days[at[:10]] = _Day()
-        return found
-
-    def lines(self, now: str) -> Iterator[dict[str, Any]]:
-        when = _seconds(now)
-        yield from (record.line(name, when) for name, record in self.records.items())
-        for at, day in self.days.items():
-            counts = {"opens": day.opens, "tokens": day.tokens, "outcomes": day.outcomes}
-            yield {"act": "day", "at": at, **counts}
 
 
 # -- lines and bytes -------------------------------------------------------------------------------
@@ -474,29 +342,14 @@ def _replace(path: str, fold: Fold, now: str) -> None:
 
 
 def _folded_uses(data: bytes, now: str) -> list[Any]:
-    tally = _Tally()
+    tally = Tally()
     tally.take_all(_lines(data))
     return list(tally.lines(now))
 
 
 def _folded_shown(data: bytes, now: str) -> list[Any]:  # noqa: ARG001 - days do not depend on it
     """Fold the older half into totals of its days, and keep the newer half."""
-    from loki_memory.economics import totals
+    from loki_memory.journal.economics import totals
 
     middle = data.find(b"\n", len(data) // 2) + 1
     return [*(total.line() for total in totals(_lines(data[:middle]))), data[middle:]]
-
-
-def _seconds(at: str) -> int:
-    """Seconds of a moment in UTC; raises ValueError."""
-    return int(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp())
-
-
-def _half_lives(seconds: int) -> float:
-    return (seconds - _START) / _HALF_LIFE
-
-
-def _sum(a: float, b: float) -> float:
-    """log2(2**a + 2**b), which never overflows."""
-    low, high = (a, b) if a < b else (b, a)
-    return high + log2(1 + 2.0 ** (low - high))
