@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from test_files_redaction import TOKENS
 
 from loki_memory import Workspace
 from loki_memory.cli.main import cli
@@ -146,6 +147,29 @@ def test_recall_uses_it_and_falls_back_when_it_fails(
     assert len(said) == 1
     assert "127.0.0.1" in said[0]
     assert len(server.asked) == asked  # for some minutes it is left alone
+
+
+def test_no_secret_and_no_name_is_sent(
+    ws: Workspace, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither of a memory, nor of a question, which no store has cleaned."""
+    monkeypatch.setenv("LOKI_EMBEDDING_MODEL", server.url)
+    token, person = dict(TOKENS)["github_pat"], "ana.b@corp-mail.de"
+    ws.remember(f"Ask {person} why /home/ana/shop is slow", scope="local")
+    with Workspace.open(ws.layout.root) as workspace:
+        workspace.sync()
+        workspace.home.embed()
+        workspace.recall(f"why is {token} of {person} in /home/ana/shop slow")
+    texts = [text for asked in server.asked for text in asked["input"]]
+    assert len(texts) == 2
+    sent = json.dumps(server.asked)
+    assert [word for word in (token, person, "/home/ana") if word in sent] == []
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://x:abc", "http://\udcff", "http://a b/v1"])
+def test_what_is_no_address_is_named(url: str) -> None:
+    with pytest.raises(ModelUnavailable):
+        HostedModel(url, "small").encode(["text"])
 
 
 def test_a_clone_can_name_neither_server_nor_key(ws: Workspace) -> None:

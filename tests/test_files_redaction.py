@@ -182,10 +182,10 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("kind", "token"), TOKENS)
-def test_a_token_is_replaced_wherever_it_stands(kind: str, token: str, place: str) -> None:
+def test_a_token_of_each_kind_is_replaced_wherever_it_stands(place: str) -> None:
     text = PLACES[place]
-    assert redact(text.replace("{}", token)) == text.replace("{}", f"[REDACTED:{kind}]")
+    clean = [redact(text.replace("{}", token)) for _, token in TOKENS]
+    assert clean == [text.replace("{}", f"[REDACTED:{kind}]") for kind, _ in TOKENS]
 
 
 @pytest.mark.parametrize(("kind", "token"), TOKENS)
@@ -344,11 +344,9 @@ VALUES = [
 
 
 @pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize(("kind", "text"), ANNOUNCED)
-def test_a_credential_after_the_name_of_a_secret_is_replaced(
-    kind: str, text: str, value: str
-) -> None:
-    assert redact(text.replace("{}", value)) == text.replace("{}", f"[REDACTED:{kind}]")
+def test_a_credential_after_the_name_of_a_secret_is_replaced(value: str) -> None:
+    clean = [redact(text.replace("{}", value)) for _, text in ANNOUNCED]
+    assert clean == [text.replace("{}", f"[REDACTED:{kind}]") for kind, text in ANNOUNCED]
 
 
 @pytest.mark.parametrize(
@@ -917,17 +915,33 @@ DISGUISES = {
     "wide letters": lambda token: "".join(
         chr(ord(sign) + 0xFEE0) if sign.isalnum() else sign for sign in token
     ),
+    "a link of a terminal inside": lambda token: f"{token[:9]}\x1b]8;;http://x\x1b\\{token[9:]}",
+    "a blank of Braille": lambda token: f"{token[:9]}\u2800{token[9:]}",
+    "a sign of notes": lambda token: f"{token[:9]}\U0001d173{token[9:]}",
+    "an annotation": lambda token: f"{token[:9]}\ufff9{token[9:]}",
+    "an accent": lambda token: f"{token[:9]}\u0301{token[9:]}",
+    "bold letters": lambda token: "".join(
+        chr(0x1D5D4 + ord(sign) - 65 if sign.isupper() else 0x1D5EE + ord(sign) - 97)
+        if sign.isalpha()
+        else sign
+        for sign in token
+    ),
+    "bold digits": lambda token: re.sub(r"\d", lambda sign: chr(0x1D7EC + int(sign[0])), token),
     "a wrapped line": lambda token: f"{token[:14]}\n{token[14:]}",
     "three lines": lambda token: f"{token[:14]}\r\n    {token[14:24]}\r\n    {token[24:]}",
     "a quotation": lambda token: f"{token[:14]}\n> {token[14:]}",
     "a continued command": lambda token: f"{token[:14]}\\\n{token[14:]}",
     "a wrapped line of JSON": lambda token: f"{token[:14]}\\n{token[14:]}",
+    "a line of an old Mac": lambda token: f"{token[:14]}\r{token[14:]}",
+    "a line separator": lambda token: f"{token[:14]}\u2028{token[14:]}",
+    "a next line": lambda token: f"{token[:14]}\x85{token[14:]}",
     "every letter in a URL": lambda token: "".join(f"%{ord(sign):02x}" for sign in token),
     "every letter in JSON": lambda token: "".join(f"\\u{ord(sign):04x}" for sign in token),
     "a letter in JSON": lambda token: f"\\u{ord(token[0]):04X}{token[1:]}",
     "a letter in JSON in JSON": lambda token: f"{token[:7]}\\\\u{ord(token[7]):04x}{token[8:]}",
     "hexadecimal letters": lambda token: "".join(f"\\x{ord(sign):02x}" for sign in token),
     "octal letters": lambda token: "".join(f"\\{ord(sign):03o}" for sign in token),
+    "long code points": lambda token: "".join(f"\\U{ord(sign):08x}" for sign in token),
     "code points": lambda token: "".join(f"\\u{{{ord(sign):x}}}" for sign in token),
     "entities": lambda token: "".join(f"&#{ord(sign)};" for sign in token),
     "padded entities": lambda token: "".join(f"&#{ord(sign):05};" for sign in token),
@@ -941,6 +955,15 @@ DISGUISES = {
     "a soft line end of a mail": lambda token: f"{token[:14]}=\n{token[14:]}",
     "base64": lambda token: base64.b64encode(token.encode()).decode(),
     "base64 of a line": lambda token: base64.b64encode(f"TOKEN={token}\n".encode()).decode(),
+    "base64 of a foreign sentence": lambda token: base64.b64encode(
+        f"Der Schlüssel für Zürich 🔑 ist {token}".encode()
+    ).decode(),
+    "base64 of a command of PowerShell": lambda token: base64.b64encode(
+        f"$env:KEY = '{token}'".encode("utf-16-le")
+    ).decode(),
+    "base64 of base64": lambda token: base64.b64encode(
+        b'{"auth": "%s"}' % base64.b64encode(f"robot:{token}".encode())
+    ).decode(),
 }
 LINES = {name for name in DISGUISES if "line" in name} | {"a quotation", "a continued command"}
 ON_ONE_LINE = {"fly_token", "telegram_token", "terraform_token"}
@@ -948,15 +971,20 @@ WRAPPED = [each for each in TOKENS if len(set(each[1])) > 8]
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)
-@pytest.mark.parametrize(("kind", "token"), WRAPPED)
-def test_a_token_in_disguise_is_replaced(kind: str, token: str, disguise: str) -> None:
-    if kind in ON_ONE_LINE and disguise in LINES:
-        pytest.skip("its mark is not at its beginning")
+def test_a_token_in_disguise_is_replaced(disguise: str) -> None:
+    """Of every kind whose mark is at its beginning, where a line's end is the disguise."""
+    asked = [each for each in WRAPPED if each[0] not in ON_ONE_LINE or disguise not in LINES]
+    assert [
+        kind for kind, token in asked if not _is_replaced(DISGUISES[disguise](token), token)
+    ] == []
+
+
+def _is_replaced(disguised: str, token: str) -> bool:
     before, after = "It was set to ", " until March, and nobody noticed."
-    clean = redact(f"{before}{DISGUISES[disguise](token)}{after}")
-    assert clean.startswith(f"{before}[REDACTED:")
-    assert clean.endswith(after)
-    assert not [token[at : at + 12] for at in range(8, len(token) - 11) if token[at:][:12] in clean]
+    clean = redact(f"{before}{disguised}{after}")
+    parts = (token[at : at + 12] for at in range(8, len(token) - 11))
+    is_whole = clean.startswith(f"{before}[REDACTED:") and clean.endswith(after)
+    return is_whole and not any(part in clean for part in parts)
 
 
 @pytest.mark.parametrize("times", [1, 2])

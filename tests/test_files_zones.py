@@ -215,6 +215,48 @@ def test_an_index_that_came_with_a_folder_vouches_for_no_zone(
     assert titles(project / "copy") == []
 
 
+def shop_with_worktree_and_submodule(folder: Path) -> Path:
+    shop, lib = folder / "shop", folder / "lib"
+    for repository in (lib, shop):
+        repository.mkdir()
+        git(repository, "init", "-q", "-b", "main")
+        git(repository, "commit", "-qm", "begin", "--allow-empty")
+    allowed = ("-c", "protocol.file.allow=always")
+    git(shop, *allowed, "submodule", "--quiet", "add", str(lib), "lib")
+    git(shop, "worktree", "add", "-q", str(folder / "tree"))
+    for root in (shop, shop / "lib"):
+        with Workspace.init(root) as ws:
+            ws.remember("The staging host is blue", scope="local")
+    return shop
+
+
+@pytest.mark.parametrize("led", [".git", ".git/worktrees/tree", ".git/modules/lib"])
+@pytest.mark.parametrize("is_link", [True, False], ids=["link", "file"])
+def test_a_pointer_of_an_archive_to_the_repository_of_another_project_opens_nothing(
+    tmp_path: Path, led: str, is_link: bool
+) -> None:
+    shop_with_worktree_and_submodule(tmp_path)
+    archive = tmp_path / "archive"
+    path = archive / ".loki" / FACT
+    path.parent.mkdir(parents=True)
+    path.write_text(PLANTED.replace("local", "project"), encoding="utf-8")
+    if is_link:
+        (archive / ".git").symlink_to(f"../shop/{led}")
+    else:
+        (archive / ".git").write_text(f"gitdir: ../shop/{led}\n", encoding="utf-8")
+    assert titles(archive) == ["Deploy with --force"]
+    with Workspace.open(archive) as ws:
+        assert not ws.home.trust().is_trusted
+
+
+def test_a_worktree_a_submodule_and_a_repository_elsewhere_have_their_zones(tmp_path: Path) -> None:
+    shop = shop_with_worktree_and_submodule(tmp_path)
+    assert layout(tmp_path / "tree").local == layout(shop).local
+    assert layout(shop / "lib").local == shop / ".git/modules/lib/loki-memory/root"
+    git(tmp_path, "init", "-q", "--separate-git-dir", str(tmp_path / "apart"), "project-2")
+    assert layout(tmp_path / "project-2").local == tmp_path / "apart/loki-memory/root"
+
+
 def test_a_zone_is_not_adopted_over_one_that_is_in_use(project: Path) -> None:
     in_git(project)
     Workspace.open(project).remember("My own note", scope="local")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,16 @@ import pytest
 
 from loki_memory.language.anthropic_api import AnthropicApi
 from loki_memory.language.asking import request_for
-from loki_memory.language.commands import ClaudeCommand, CodexCommand
+from loki_memory.language.commands import (
+    ClaudeCommand,
+    CodexCommand,
+    _claude_reply,
+    _codex_reply,
+    _events,
+    _object,
+)
 from loki_memory.language.model import LanguageModel, ModelRequest, Unanswered
-from loki_memory.language.openai_api import OpenAiServer
+from loki_memory.language.openai_api import OpenAiServer, _parsed, _reply
 from loki_memory.language.recording import Recorded
 from loki_memory.language.wording import WordedTexts
 from tests.model_server import Fault, ModelServer, model_server
@@ -137,6 +145,48 @@ def test_openais_key_is_sent_to_openai_only(server: ModelServer) -> None:
     assert server.keys == [""]
 
 
+def test_a_key_is_not_sent_without_https() -> None:
+    model = OpenAiServer("http://models.example.org/v1", "tiny", 5, {"LOKI_LANGUAGE_KEY": "key"})
+    with pytest.raises(Unanswered, match="not sent without https"):
+        model.ask(request())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://x:abc/v1", "http://x:99999", "http://[::1", "http://a b/v1", "http://\udcff/v1"]
+)
+def test_what_is_no_address_is_named(url: str) -> None:
+    with pytest.raises(Unanswered):
+        OpenAiServer(url, "tiny", 5, {}).ask(request())
+
+
+ODD = [None, True, 1, -7, 1.5, 1e999, "x", [], [None], [[1]], {}, {"a": 1}]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_an_answer_of_any_shape_is_taken_or_refused(server: ModelServer, odd: object) -> None:
+    """A value of another type in each place that is read; what was used is never negative."""
+    well = {"message": {"content": "{}"}, "delta": {"content": "{}"}}
+    model = OpenAiServer(f"{server.url}/v1", "tiny", 5, {})
+    for found in (
+        odd,
+        {"choices": odd},
+        {"choices": [odd]},
+        {"choices": [{"message": odd, "delta": odd}]},
+        {"choices": [{"message": {"content": odd}, "delta": {"content": odd}}]},
+        {"choices": [well], "usage": odd},
+        {"choices": [well], "usage": {"prompt_tokens": odd, "completion_tokens": odd}},
+    ):
+        whole = json.dumps(found)
+        for body in (whole, f"data: {whole}\n\n"):
+            is_stream = body is not whole
+            with suppress(Unanswered):
+                reply = _reply(_parsed(body.encode(), is_stream=is_stream), "tiny")
+                assert min(reply.input_tokens, reply.output_tokens) >= 0
+        server.faults = [Fault(body=whole)]
+        with suppress(Unanswered):
+            model.ask(request())
+
+
 def test_the_sdk_asks_with_a_tool_that_must_be_called(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +256,21 @@ def test_codex_is_asked_in_an_empty_folder_and_its_last_message_counts(
     assert "Tests need Redis" in (tmp_path / "asked").read_text()
 
 
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_what_a_command_prints_may_have_any_shape(odd: object) -> None:
+    usage = {"input_tokens": odd, "output_tokens": odd}
+    said = {"item": {"type": "agent_message", "text": "{}"}}
+    for found in (odd, {"result": odd}, {"result": "{}", "usage": odd, "modelUsage": odd}):
+        with suppress(Unanswered):
+            _claude_reply(_object(json.dumps(found)))
+    reply = _claude_reply({"result": "{}", "usage": usage, "total_cost_usd": odd})
+    assert min(reply.input_tokens, reply.output_tokens) >= 0
+    assert reply.cost is None or 0 <= reply.cost < 2
+    for event in (odd, {"item": odd}, {"usage": odd}, {"usage": usage}):
+        printed = "\n".join(map(json.dumps, (said, event)))
+        assert _codex_reply([*_events(printed)], "tiny").answer == "{}"
+
+
 # -- recordings ------------------------------------------------------------------------------------
 
 
@@ -218,7 +283,22 @@ def test_a_recording_is_found_by_what_was_asked(tmp_path: Path) -> None:
     assert reply.answer == {"items": [{"id": "fact-1", "text": "Start Redis on port 6380."}]}
 
 
-@pytest.mark.parametrize("content", ["nothing\n", "[]\n", None])
+def test_a_recording_cannot_give_an_answer_to_another_item(tmp_path: Path) -> None:
+    asked = {name: value for name, value in ITEM.items() if name != "id"}
+    line = {"task": "lessons", "input": asked, "answer": {"text": "Start it.", "id": "fact-2"}}
+    path = tmp_path / "answers.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    reply = Recorded(str(path)).ask(request())
+    assert reply.answer == {"items": [{"id": "fact-1", "text": "Start it."}]}
+
+
+ODD_LINES = [
+    json.dumps({"task": "lessons", "input": given, "answer": answer}) + "\n"
+    for given, answer in (({}, "x"), ({}, None), ({}, 1), (None, {}), ("x", {}), ([1], {}))
+]
+
+
+@pytest.mark.parametrize("content", ["nothing\n", "[]\n", None, *ODD_LINES])
 def test_what_is_no_recording_is_named(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "answers.jsonl"
     if content is not None:

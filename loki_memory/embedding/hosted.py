@@ -34,7 +34,10 @@ class HostedModel:
     def __init__(self, url: str, model: str, key: str = "") -> None:
         self.name = hosted_name(url, model)
         self._url, self._model, self._key = endpoint(url), model, key
-        self._host = urlsplit(url).hostname or url
+        try:
+            self._host = urlsplit(url).hostname or url
+        except ValueError:
+            raise ModelUnavailable(url, "is not an address") from None
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         parts = [
@@ -69,7 +72,7 @@ class HostedModel:
         except HTTPError as error:
             error.close()
             raise self._failed(f"answers {error.code} {error.reason}") from None
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, UnicodeError) as error:  # of a host's name
             raise self._failed(str(getattr(error, "reason", "") or error)) from None
 
     def _refuse_open_key(self) -> None:

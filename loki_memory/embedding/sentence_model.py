@@ -103,7 +103,8 @@ def hosted_name(url: str, model: str) -> str:
     """The name of the vectors of a model on a server, without the server's address."""
     from hashlib import sha256
 
-    return f"hosted-{sha256(f'{endpoint(url)} {model}'.encode()).hexdigest()[:12]}"
+    named = f"{endpoint(url)} {model}".encode(errors="surrogatepass")
+    return f"hosted-{sha256(named).hexdigest()[:12]}"
 
 
 def endpoint(url: str) -> str:

@@ -12,6 +12,7 @@ import binascii
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -20,27 +21,37 @@ from loki_memory.files.secret_rule import Secret
 # Escape sequences of terminals, as they are and as JSON and shells spell them.
 _SEQUENCE = (
     r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)"
-    r"(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}\x07|[@-Z^_])"
+    r"(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|[@-Z^_]"
+    r"|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\|\\u001[bB]\\{1,2}))"  # the second of a link's two ends
     r"|\x9b[0-?]{0,32}[ -/]{0,4}[@-~]"
 )
 # Characters that show nothing, and their spelling in JSON.
 _INVISIBLE = (
-    "\x00-\x08\x0b\x0c\x0e-\x1a\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
-    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+    "\x00-\x08\x0e-\x1a\x7f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u2800"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"  # accents
 )
 _HIDDEN = rf"{_SEQUENCE}|[{_INVISIBLE}]|\\u(?:00ad|200[b-f]|202[a-e]|206[0-9a-f]|feff)"
-_WIDE = dict(zip(range(0xFF01, 0xFF5F), map(chr, range(0x21, 0x7F)), strict=True))
+# Blocks of letters, digits and signs that are plain ones in another shape: wide, bold, in a circle.
+_SHAPED = (
+    *((0xAA, 0xBB), (0x2070, 0x20A0), (0x2100, 0x2150), (0x2460, 0x2500), (0xFE50, 0xFE70)),
+    *((0xFF01, 0xFF5F), (0x1D400, 0x1D800), (0x1F100, 0x1F190), (0x1FBF0, 0x1FBFA)),
+)
 # The same in UTF-8, for a first look: bytes that are no plain text, and escapes.
 _PLAIN = bytes((*b"\t\n\r", *range(0x20, 0x7F)))
 _HIDDEN_BYTES = re.compile(
-    rb"[\x00-\x1f\x7f]|\xc2[\x9b\xad]|\xcd\x8f|\xd8\x9c|\xe1(?:\x85|\x9e|\xa0)"
-    rb"|\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xaf])|\xe3\x85\xa4|\xf3\xa0"
-    rb"|\xef(?:\xb8[\x80-\x8f]|\xbb\xbf|\xbc[\x81-\xbf]|\xbd[\x80-\x9e]|\xbe\xa0)"
+    rb"[\x00-\x1f\x7f]|\xc2[\x9b\xad\xaa\xb2\xb3\xb9\xba]|\xcc|\xcd[\x80-\xaf]|\xd2[\x83-\x89]|\xd8\x9c"
+    rb"|\xe1(?:\x85|\x9e|\xa0|\xaa|\xab|\xb7)|\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|[\x81\x82\x84\x85]"
+    rb"|\x83[\x90-\xbf]|[\x91-\x93]|\xa0\x80)|\xe3\x85\xa4|\xf3\xa0|\xf0(?:\x9b\xb2|\x9d|\x9f[\x84\x86\xaf])"
+    rb"|\xef(?:\xb8|\xb9|\xbb\xbf|\xbc[\x81-\xbf]|\xbd[\x80-\x9e]|\xbe\xa0|\xbf[\xb9-\xbb])"
 )
 _ESCAPED = re.compile(rb"\\(?:u(?:001[bB]|00ad|200[b-f]|202[a-e]|206|feff)|x1[bB]|033|e\[)")
+_LINE_ENDS = (b"\\n", b"\r", b"\v", b"\f", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
 # A line's end inside a token, with the margin of the next line: spaces, quotation or comment marks.
 _WRAP = re.compile(
-    r"(?:=?\n|=?\r\n|\\\n|\\\r\n|\\n|\\r\\n)[ \t]{0,40}(?:[>|#*]{1,3}[ \t]{0,4})?"
+    r"(?:=?\n|=?\r\n|\\\n|\\\r\n|\\n|\\r\\n|[\r\v\f\x85\u2028\u2029]|\\u202[89])"
+    r"[ \t]{0,40}(?:[>|#*]{1,3}[ \t]{0,4})?"
     r"(?=[\w.~-])(?![A-Z]?[a-z]{2,}(?![\w~-]))"  # a plain word begins a sentence's next line
 )
 # A sign as URLs, strings of code, HTML and Markdown spell it.
@@ -66,12 +77,12 @@ _NAMED = {
 }
 _ESCAPE = (
     rf"%(?P<url>0[9AaDd]|{_HEX})"
-    rf"|\\{{1,4}}(?:(?:u00|x)(?P<code>{_HEX})|u\{{0{{0,4}}(?P<point>{_HEX})\}}"
+    rf"|\\{{1,4}}(?:(?:u00|x)(?P<code>{_HEX})|U0{{6}}(?P<long>{_HEX})|u\{{0{{0,4}}(?P<point>{_HEX})\}}"
     r"|(?P<octal>0[4-7][0-7]|1[0-7][0-7])|(?P<mark>[_.~-]))"
     rf"|&(?:#[xX]0{{0,6}}(?P<page>{_HEX})|#0{{0,6}}(?P<decimal>3[2-9]|[4-9]\d|1[01]\d|12[0-6])(?!\d)"
     rf"|(?P<named>{'|'.join(_NAMED)}));?"
 )
-_BASES = {"url": 16, "code": 16, "point": 16, "page": 16, "octal": 8, "decimal": 10}
+_BASES = {"url": 16, "code": 16, "long": 16, "point": 16, "page": 16, "octal": 8, "decimal": 10}
 _ESCAPE_BYTES = re.compile(_ESCAPE.encode())
 SHORTEST_HEAD = 6  # characters before the first wrap of a token
 _SHORTEST_REST = 6  # of a line that goes on with it
@@ -81,8 +92,10 @@ _NEXT_LINE = re.compile(r"(?:\r?\n|\\r?\\n|\\n)[ \t>|#*]{0,40}([A-Za-z0-9+/_-]+)
 _CODE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _CODE_RUNS = bytes(ord("a" if byte in _CODE else " ") for byte in range(256))
 _CODE_RUN = b"a" * 24
-_TEXT_BYTES = re.compile(rb"[\t\n\r\x20-\x7e]*+")
+_TEXT = re.compile(r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*+")
+_WIDE_BYTES = re.compile(rb"(?:[\t\n\r\x20-\x7e]\0)++")  # UTF-16, as PowerShell encodes commands
 _STANDARD = bytes.maketrans(b"-_", b"+/")
+_CUT_LETTER = 2  # bytes of a letter that a probe may cut
 _PROBE = 16  # characters of base64 that have to decode to text
 _LONGEST_ENCODED = 64_000
 
@@ -133,9 +146,19 @@ def is_disguised(data: bytes) -> bool:
 
 
 def visible(text: str) -> View:
-    """The text without what nobody sees, its wide letters as plain ones."""
+    """The text without what nobody sees, its letters in other shapes as plain ones."""
     view = _without(text, (hidden.span() for hidden in re.finditer(_HIDDEN, text)))
-    return view._replace(text=view.text.translate(_WIDE))
+    return view._replace(text=view.text.translate(_plain_letters()))
+
+
+@lru_cache(maxsize=1)
+def _plain_letters() -> dict[int, str]:
+    """The plain letters of those in another shape, as far as each is one ASCII character."""
+    from unicodedata import normalize
+
+    codes = (code for start, end in _SHAPED for code in range(start, end))
+    plain = ((code, normalize("NFKC", chr(code))) for code in codes)
+    return {code: letter for code, letter in plain if len(letter) == 1 and letter.isascii()}
 
 
 def is_escaped(data: bytes) -> bool:
@@ -165,8 +188,9 @@ def _sign(escape: re.Match[str]) -> str:
 
 def last_words(data: bytes) -> bytes:
     """The last word of every line of UTF-8 text or JSON that may go on in the next line."""
-    if b"\\n" in data:
-        data = data.replace(b"\\n", b"\n")
+    for end in _LINE_ENDS:
+        if end in data:
+            data = data.replace(end, b"\n")
     if b"\n" not in data:
         return b""
     lines = data.split(b"\n")
@@ -227,8 +251,16 @@ def may_hold_encoded(data: bytes) -> bool:
 
 def _is_text(code: bytes) -> bool:
     decoded = _decoded(code)
-    match = _TEXT_BYTES.match(decoded)
-    return bool(decoded) and match is not None and match.end() == len(decoded)
+    return bool(decoded) and len(_text_in(decoded)[1]) >= len(decoded) - _CUT_LETTER
+
+
+def _text_in(decoded: bytes) -> tuple[str, bytes]:
+    """The text that some bytes begin with, and its bytes."""
+    if wide := _WIDE_BYTES.match(decoded):
+        return wide[0].decode("utf-16-le"), wide[0]
+    match = _TEXT.match(decoded.decode("utf-8", "replace").partition("\ufffd")[0])
+    text = match[0] if match else ""
+    return text, text.encode("utf-8")
 
 
 def _decoded(code: bytes) -> bytes:
@@ -248,11 +280,10 @@ def encoded(text: str, find: Callable[[str], list[Secret]]) -> Iterator[Secret]:
         if run.start() < covered or not _is_text(run[0][:_PROBE].encode()):
             continue
         code, places = _lines_from(text, run)
-        match = _TEXT_BYTES.match(_decoded(code.encode()))
-        inside = match[0].decode() if match else ""
+        inside, data = _text_in(_decoded(code.encode()))
         covered = places[-1] + 1
         if secrets := find(inside):
-            last = min(len(code), -(-len(inside) * 4 // 3)) - 1
+            last = min(len(code), -(-len(data) * 4 // 3)) - 1
             end = places[last] + 1
             padding = len(text[end : end + 2]) - len(text[end : end + 2].lstrip("="))
             yield Secret(secrets[0].kind, run.start(), end + padding)

@@ -28,6 +28,7 @@ MADE_HERE = ".made-here"  # a file in that folder: this machine made it
 VIEW_BASES = "view-bases/"  # what was rendered last, in one working tree of this machine
 REPOSITORY = ".git"  # in the top folder of a repository, and of a submodule
 IN_HOME = ".in-home"  # a file in that folder: what it held is in the user's folder
+_WORKTREE = re.compile(r"^\s*worktree\s*=(.*)$", re.MULTILINE | re.IGNORECASE)  # of a submodule
 ARCHIVE = "archive/"
 TEMPORARY = ".tmp-"  # prefix of files that a killed writer may leave
 FOLDERS: dict[str, Kind] = {
@@ -228,7 +229,32 @@ def zone_in_git(root: Path) -> Path | None:
         return None
     top, common = found
     inside = root.relative_to(top).as_posix()
+    if not _is_own_worktree(top):
+        return common / "loki-memory" / digest("place", str(top), inside)
     return common / "loki-memory" / ("root" if inside == "." else digest("place", inside))
+
+
+def _is_own_worktree(top: Path) -> bool:
+    """Check that the git directory of a worktree does not say that it is another folder's.
+
+    An archive can bring a `.git` that leads to the repository of another project: neither that
+    one's trust nor its private notes are for what lies beside such a file.
+    """
+    entry = top / REPOSITORY
+    if entry.is_dir() and not entry.is_symlink():
+        return True
+    try:
+        directory = entry.resolve() if entry.is_dir() else _named_by(entry)
+        back = directory / "gitdir"
+        if back.is_file():
+            named = directory / back.read_text(encoding="utf-8").strip()
+            return named.parent.resolve() == top.resolve()
+        worktree = _WORKTREE.search((directory / "config").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return False
+    if worktree:
+        return (directory / worktree[1].strip().strip('"')).resolve() == top.resolve()
+    return directory.name != REPOSITORY or directory.parent == top.resolve()
 
 
 def git_home(root: Path) -> tuple[Path, Path] | None:

@@ -68,7 +68,7 @@ def _in_view(text: str, data: bytes, layers: int) -> list[Secret]:
     found = [*private_keys.private_keys(text), *format_secrets(text, low, data)]
     found += wrapped_tokens(text, data)
     if layers and may_hold_encoded(data):
-        found += encoded(text, partial(_found, layers=0))
+        found += encoded(text, partial(_found, layers=layers - 1))
     return [*found, *announced(low, text)]
 
 

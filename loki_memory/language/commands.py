@@ -7,6 +7,7 @@ and nothing of the project, and the session that it is leaves no memory.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loki_memory.language.model import ModelReply, ModelRequest, Unanswered
+from loki_memory.language.model import ModelReply, ModelRequest, Unanswered, count, fields
 
 _QUIET = {"LOKI_SKIP_MEMORY": "1"}  # our hooks stay silent in that session
 _CLAUDE = (
@@ -47,15 +48,14 @@ def _claude_reply(found: dict[str, Any]) -> ModelReply:
     if found.get("is_error") or not isinstance(found.get("result"), str):
         said = str(found.get("result") or found.get("subtype") or "nothing")[:200]
         raise Unanswered(f"`claude` says: {said}")
-    usage = found.get("usage") or {}
+    usage, cost = fields(found.get("usage")), found.get("total_cost_usd")
     read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    models = found.get("modelUsage") or {}
     return ModelReply(
         found["result"],
-        sum(int(usage.get(name) or 0) for name in read),
-        int(usage.get("output_tokens") or 0),
-        found.get("total_cost_usd"),
-        ", ".join(models) if isinstance(models, dict) else "",
+        sum(count(usage.get(name)) for name in read),
+        count(usage.get("output_tokens")),
+        cost if isinstance(cost, int | float) and 0 <= cost < math.inf else None,
+        ", ".join(fields(found.get("modelUsage"))),
     )
 
 
@@ -81,11 +81,11 @@ def _codex_reply(events: Sequence[dict[str, Any]], model: str) -> ModelReply:
     """The last message of a session, and what its turns used."""
     text, tokens_in, tokens_out = "", 0, 0
     for event in events:
-        item, usage = event.get("item") or {}, event.get("usage") or {}
+        item, usage = fields(event.get("item")), fields(event.get("usage"))
         if item.get("type") == "agent_message":
             text = str(item.get("text", ""))
-        tokens_in += int(usage.get("input_tokens") or 0)
-        tokens_out += int(usage.get("output_tokens") or 0)
+        tokens_in += count(usage.get("input_tokens"))
+        tokens_out += count(usage.get("output_tokens"))
     if not text:
         raise Unanswered("`codex` gave no answer")
     return ModelReply(text, tokens_in, tokens_out, model=model)
@@ -128,4 +128,4 @@ def _object(text: str) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError):
         raise Unanswered("the command printed no JSON", is_over=False) from None
-    return found if isinstance(found, dict) else {}
+    return fields(found)

@@ -33,6 +33,21 @@ class Unanswered(Exception):
         self.is_over = is_over  # the next question would fare no better
 
 
+def fields(value: object) -> dict[str, Any]:
+    """The fields of a part of an answer; none if it is no object."""
+    return value if isinstance(value, dict) else {}
+
+
+def first(value: object) -> object:
+    """The first item of a part of an answer; None if it is no list, or an empty one."""
+    return value[0] if isinstance(value, list) and value else None
+
+
+def count(value: object) -> int:
+    """A number of tokens in an answer; 0 if it is none, so that none buys back a budget."""
+    return value if type(value) is int and value > 0 else 0
+
+
 class LanguageModel(Protocol):
     """A backend."""
 

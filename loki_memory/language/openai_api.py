@@ -11,12 +11,25 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
-from loki_memory.language.model import ModelReply, ModelRequest, Unanswered
+from loki_memory.files.redaction import redact
+from loki_memory.language.model import (
+    ModelReply,
+    ModelRequest,
+    Unanswered,
+    count,
+    fields,
+    first,
+)
 
 KEY = "LOKI_LANGUAGE_KEY"  # the environment variable with the key
 _OPENAI, _OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"  # a key that is sent to its owner only
+_NO_ADDRESS = (
+    "`language.url` must be an address such as http://localhost:11434/v1: "
+    "set it in your own config or as LOKI_LANGUAGE_URL"
+)
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _MOST_BYTES = 1_000_000  # of an answer
 _LONGEST_WAIT = 30.0  # seconds: whom a server tells to wait longer goes on without it
 _BUSY = frozenset({429, 503})
@@ -58,16 +71,16 @@ class OpenAiServer(NamedTuple):
         return status, found
 
     def _post(self, body: Mapping[str, Any]) -> tuple[int, float, dict[str, Any]]:
-        address = urlsplit(self.url)
-        connection = self._connection(address.scheme, address.hostname or "", address.port)
-        path = f"{address.path.rstrip('/')}/chat/completions"
+        address, port = self._address()
+        connection = self._connection(address.scheme, address.hostname or "", port)
+        path = f"{quote(address.path.rstrip('/'), safe='/%')}/chat/completions"
         try:
             data = json.dumps(body).encode()
             connection.request("POST", path, data, self._headers(address.hostname or ""))
             answer = connection.getresponse()
             raw = answer.read(_MOST_BYTES + 1)
-        except (OSError, http.client.HTTPException) as error:
-            raise Unanswered(f"{self.url} does not answer ({_named(error)})") from error
+        except (OSError, http.client.HTTPException, UnicodeError) as error:  # of a host's name
+            raise Unanswered(f"{redact(self.url)} does not answer ({_named(error)})") from error
         finally:
             connection.close()
         if len(raw) > _MOST_BYTES:
@@ -75,19 +88,29 @@ class OpenAiServer(NamedTuple):
         is_stream = "event-stream" in (answer.getheader("Content-Type") or "")
         return answer.status, _seconds(answer.getheader("Retry-After")), _parsed(raw, is_stream)
 
+    def _address(self) -> tuple[SplitResult, int | None]:
+        try:
+            address = urlsplit(self.url)
+            port = address.port
+        except ValueError:
+            raise Unanswered(_NO_ADDRESS) from None
+        if address.scheme not in {"http", "https"} or not address.hostname:
+            raise Unanswered(_NO_ADDRESS)
+        return address, port
+
     def _connection(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
-        if scheme not in {"http", "https"} or not host:
-            raise Unanswered(
-                "`language.url` must be an address such as http://localhost:11434/v1: "
-                "set it in your own config or as LOKI_LANGUAGE_URL"
-            )
         kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
-        return kind(host, port, timeout=self.timeout)
+        try:
+            return kind(host, port, timeout=self.timeout)
+        except http.client.HTTPException:
+            raise Unanswered(_NO_ADDRESS) from None
 
     def _headers(self, host: str) -> dict[str, str]:
         key = self.environment.get(KEY, "")
         if not key and host == _OPENAI:
             key = self.environment.get(_OPENAI_KEY, "")
+        if key and host not in _LOOPBACK and not self.url.lower().startswith("https:"):
+            raise Unanswered("a key is not sent without https")
         known = {"Content-Type": "application/json"}
         return known | ({"Authorization": f"Bearer {key}"} if key else {})
 
@@ -113,7 +136,7 @@ def _parsed(raw: bytes, is_stream: bool) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return fields(found)
 
 
 def _events(text: str) -> Iterator[dict[str, Any]]:
@@ -128,20 +151,22 @@ def _joined(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
     text = ""
     usage: dict[str, Any] = {}
     for event in events:
-        choices = event.get("choices") or [{}]
-        text += (choices[0].get("delta") or {}).get("content") or ""
+        piece = fields(fields(first(event.get("choices"))).get("delta")).get("content")
+        text += piece if isinstance(piece, str) else ""
         usage = event.get("usage") or usage
     return {"choices": [{"message": {"content": text}}], "usage": usage}
 
 
 def _reply(found: Mapping[str, Any], model: str) -> ModelReply:
-    try:
-        message = found["choices"][0]["message"]
-        refused, text = message.get("refusal"), message.get("content")
-        usage = found.get("usage") or {}
-        counts = int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0))
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
-        raise Unanswered("the answer is not a chat completion", is_over=False) from None
+    message = fields(first(found.get("choices"))).get("message")
+    if not isinstance(message, dict):
+        raise Unanswered("the answer is not a chat completion", is_over=False)
+    refused, text, usage = (
+        message.get("refusal"),
+        message.get("content"),
+        fields(found.get("usage")),
+    )
+    counts = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
     if refused or not isinstance(text, str):
         raise Unanswered("the model refused to answer", is_over=False)
     return ModelReply(text, *counts, model=str(found.get("model") or model))

@@ -24,7 +24,7 @@ class Recorded(NamedTuple):
         """Replay the answers to those items that were recorded."""
         known = self._answers(request.task)
         found = [
-            {"id": item["id"], **known[_key(item)]} for item in request.items if _key(item) in known
+            {**known[_key(item)], "id": item["id"]} for item in request.items if _key(item) in known
         ]
         return ModelReply({"items": found}, model="recorded")
 
@@ -34,7 +34,11 @@ class Recorded(NamedTuple):
         try:
             text = Path(self.path).read_text(encoding="utf-8")
             lines = [json.loads(line) for line in text.splitlines() if line.strip()]
-            return {_key(line["input"]): line["answer"] for line in lines if line["task"] == task}
+            return {
+                _key(dict(line["input"])): dict(line["answer"])
+                for line in lines
+                if line["task"] == task
+            }
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise Unanswered(f"{self.path} is no recording ({error})") from error
 

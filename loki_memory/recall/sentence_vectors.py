@@ -81,7 +81,7 @@ class SentenceVectors:
 
     def _add(self, keys: list[int]) -> None:
         texts = passage_texts(self._index, keys)
-        found = self._model().encode(list(texts.values()))
+        found = self._encoded(list(texts.values()))
         vectors = self._opened(found.shape[1])
         vectors.add(self._index, list(texts), found, [[] for _ in texts])
 
@@ -119,7 +119,7 @@ class SentenceVectors:
         if not known.any() or known.sum() < _MOST * wanted.sum():
             return None
         try:
-            question = self._model().encode([text[:_LONGEST]])[0]
+            question = self._encoded([text[:_LONGEST]])[0]
         except ModelUnavailable as error:
             self._rest(error)
             return None
@@ -128,6 +128,15 @@ class SentenceVectors:
 
     def _model(self) -> SentenceModel:
         return load_sentence_model(self._choice)
+
+    def _encoded(self, texts: list[str]) -> Floats:
+        """Embed texts; those that leave this machine do so without secrets and personal data."""
+        if self._choice.is_hosted:
+            from loki_memory.files.personal_data import impersonal
+            from loki_memory.files.redaction import redact
+
+            texts = [impersonal(redact(text)) for text in texts]
+        return self._model().encode(texts)
 
     # -- a model that fails -----------------------------------------------------------------------
 
