@@ -15,7 +15,7 @@ from test_models import EPISODE, PATTERN
 
 from loki_memory import Memory, Workspace
 from loki_memory.errors import FileChanged
-from loki_memory.files import views
+from loki_memory.files import view_state, views
 from loki_memory.files.layout import view_bases, view_kind
 from loki_memory.files.view_rendering import Listed, render
 
@@ -71,7 +71,7 @@ def test_all_kinds_are_shown_as_if_made_anew(example: Path) -> None:
         for path, text in MESSY.items():
             write(ws, path, text)
             ws.sync()
-        assert {view_kind(path) for path in shown(ws)} == set(views.SHOWN)
+        assert {view_kind(path) for path in shown(ws)} == set(view_state.SHOWN)
         assert_like_made_anew(ws)
 
 

@@ -784,6 +784,26 @@ def test_a_prompt_loads_numpy_and_nothing_else_that_takes_long(
     assert not modules & {"click", "pydantic", "sklearn", "scipy", "git", "jinja2", "tomllib"}
 
 
+def test_a_prompt_that_shares_few_words_with_every_lesson_loads_no_numpy(
+    ws: Workspace, project: Path
+) -> None:
+    for number in range(10):  # among fewer, one word is enough
+        ws.remember(f"{RULE} ({number})", kind="pattern")
+    ws.recall(RULE)
+    ws.close()
+    for _ in range(2):
+        modules = loaded("UserPromptSubmit", project, prompt="Repair the broken timezone picker")
+    assert not modules & {"numpy", "click", "pydantic", "orjson", "git", "jinja2", "tomllib"}
+
+
+def test_a_session_that_begins_loads_neither_models_nor_numpy(ws: Workspace, project: Path) -> None:
+    ws.remember(RULE, kind="pattern")
+    ws.close()
+    for _ in range(3):  # views that were rendered a moment ago are read once more
+        modules = loaded("SessionStart", project, source="startup", transcript_path="/none/s.jsonl")
+    assert not modules & {"numpy", "click", "pydantic", "sklearn", "git", "jinja2", "tomllib"}
+
+
 def test_a_tool_that_worked_loads_next_to_nothing(ws: Workspace, project: Path) -> None:
     modules = loaded("PostToolUse", project, tool_name="Bash", session_id="s")
     assert not modules & {"numpy", "click", "pydantic", "orjson", "git", "jinja2"}

@@ -20,23 +20,20 @@ the view, and else an edit: every writer takes over edits before it writes, and 
 
 from __future__ import annotations
 
-import json
-import os
-import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import orjson
 
 from loki_memory.errors import InvalidRecord, RejectedValue, StoreFailed
 from loki_memory.files import codec, scan
-from loki_memory.files.layout import VIEW_BASES, Layout, date_in, kind_of, place, view_kind
+from loki_memory.files.layout import Layout, date_in, kind_of, place, view_kind
 from loki_memory.files.problem import Problem, both_changed, not_ours, other_kind
 from loki_memory.files.scan import etag
 from loki_memory.files.store import Change, Store, failures_named, sealed
 from loki_memory.files.view_base import Base, base_path, etag_in
+from loki_memory.files.view_state import STATE, ViewState, rendered_once, view_stamps, view_state
 from loki_memory.models import Episode, Learning, Memory
 from loki_memory.models.base import least_trusted_origin
 from loki_memory.models.kinds import Kind
@@ -49,16 +46,7 @@ LISTS: dict[Kind, str] = {
     "episode": "episodes",
     "learning": "learnings",
 }
-SHOWN = tuple(LISTS)
-PATHS: dict[Kind, str] = {
-    "pattern": "semantic/patterns.json",
-    "anti-pattern": "semantic/anti-patterns.json",
-    "fact": "semantic/facts.json",
-    "link": "semantic/links.json",
-    "episode": "episodic/index.json",
-}
 _MAX_VIEW_BYTES = 256 << 20
-_STATE = f"{VIEW_BASES}state.json"
 
 
 class ViewEdit(NamedTuple):
@@ -95,37 +83,12 @@ class Takeover(NamedTuple):
 
 def view_paths(layout: Layout) -> list[str]:
     """The views that exist, in a stable order."""
-    return list(_view_stamps(layout, days=True))
+    return list(_stamps(layout))
 
 
-def _view_stamps(layout: Layout, *, days: bool) -> dict[str, list[int]]:
-    stamps: dict[str, list[int]] = {}
-    paths = list(PATHS.values())
-    if days:
-        paths += [f"learnings/{name}" for name in _names_in(layout.file("learnings"))]
-    for path in paths:
-        if view_kind(path):
-            with suppress(FileNotFoundError, NotADirectoryError):
-                status = os.stat(layout.file(path))
-                if stat.S_ISREG(status.st_mode):
-                    stamps[path] = [status.st_mtime_ns, status.st_ctime_ns, status.st_size]
-    return stamps
-
-
-class ViewState(NamedTuple):
-    """A cache: where it is missing or out of date, views are compared in full."""
-
-    stamps: dict[str, list[int]]  # of views as they were rendered
-    rendered: dict[str, int]  # per kind, the fingerprint of the index at rendering
-
-
-def state(store: Store) -> ViewState:
-    found = store.derived(_STATE)
-    try:
-        raw = json.loads(found) if found else {}
-        return ViewState(dict(raw["stamps"]), dict(raw["rendered"]))
-    except (ValueError, KeyError, TypeError):
-        return ViewState({}, {})
+def _stamps(layout: Layout, *, days: bool = True) -> dict[str, list[int]]:
+    with failures_named(layout.memory):
+        return view_stamps(layout, days=days)
 
 
 def note_state(
@@ -138,9 +101,9 @@ def note_state(
     edited = {view_kind(path) for path in edited_views(store, but=written)}
     rendered = {str(kind): n for kind, n in fingerprints.items() if kind not in edited}
     new = ViewState(dict(sorted(store.rendered.items())), rendered)
-    if new != state(store):
+    if new != view_state(store.layout):
         with store.change() as change:
-            change.render(_STATE, codec.dump(new._asdict()))
+            change.render(STATE, codec.dump(new._asdict()))
 
 
 def edited_views(store: Store, *, days: bool = True, but: Collection[str] = ()) -> list[str]:
@@ -149,9 +112,9 @@ def edited_views(store: Store, *, days: bool = True, but: Collection[str] = ()) 
     `days` includes the learnings of each day: there may be hundreds, and a write that is no
     learning leaves them to the next sync.
     """
-    stamps = _view_stamps(store.layout, days=days)
+    stamps = _stamps(store.layout, days=days)
     if stamps and not store.rendered:
-        store.rendered.update(state(store).stamps)
+        store.rendered.update(view_state(store.layout).stamps)
     for path in store.rendered.keys() - stamps.keys() if days else ():
         del store.rendered[path]
     now = time.time_ns()
@@ -168,29 +131,15 @@ def edited_views(store: Store, *, days: bool = True, but: Collection[str] = ()) 
 
 def to_render(store: Store, fingerprints: Mapping[Kind, int]) -> list[Kind]:
     """The kinds whose views differ from the index."""
-    known, there = state(store), set(view_paths(store.layout))
-    gone = {path for path in _rendered_once(store) if path not in there}
+    known, there = view_state(store.layout), set(view_paths(store.layout))
+    with failures_named(store.layout.local):
+        gone = {path for path in rendered_once(store.layout) if path not in there}
     kinds = {view_kind(path) for path in (*edited_views(store), *gone)}
     return [
         kind
         for kind, value in fingerprints.items()
         if kind in kinds or known.rendered.get(kind) != value
     ]
-
-
-def _rendered_once(store: Store) -> list[str]:
-    """The views that have a base: they were there at the last rendering."""
-    bases = _names_in(store.layout.file(VIEW_BASES))
-    days = [name.removeprefix("learnings-") for name in bases if name.startswith("learnings-")]
-    views = [*PATHS.values(), *(f"learnings/{day}" for day in days)]
-    return [view for view in views if base_path(view).rpartition("/")[2] in bases]
-
-
-def _names_in(folder: str) -> list[str]:
-    """The names in a folder, in order; none if there is no such folder."""
-    with failures_named(folder), suppress(FileNotFoundError, NotADirectoryError):
-        return sorted(os.listdir(folder))
-    return []
 
 
 def is_rendered(store: Store, path: str) -> bool:

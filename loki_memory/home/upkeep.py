@@ -36,6 +36,7 @@ from loki_memory.errors import (
 )
 from loki_memory.files import transaction
 from loki_memory.files.layout import PRIVATE, view_kind
+from loki_memory.files.view_state import SHOWN, are_views_current
 from loki_memory.home.lookup import parsed
 from loki_memory.index.database import BUSY_SECONDS
 from loki_memory.models.kinds import Kind
@@ -106,10 +107,10 @@ class Upkeep:
             self._heal()
             changes = self._sync(full=True, progress=progress)
             self._looked = Changes([], [], [], is_complete=True)
-            if level != "files":
+            if level != "files" and not are_views_current(self._home.layout, self._fingerprints()):
                 changes = _joined(changes, self._take_over_edits())
-            if level == "views":
-                self._render_views()
+                if level == "views":
+                    self._render_views()
             return changes
 
     def assume_scanned(self) -> None:
@@ -405,11 +406,8 @@ class Upkeep:
         from loki_memory.files import views
         from loki_memory.files.view_rendering import render
 
-        home, index = self._home, self._home.index
+        home, prints = self._home, self._fingerprints()
         self._views_are_due = False
-        rejected = index.fingerprint("tombstone")  # a rejected record leaves its view
-        prints = {kind: index.fingerprint(kind) ^ rejected for kind in views.SHOWN}
-        prints["learning"] ^= prints["anti-pattern"]  # each day shows what they taught
         written: list[str] = []
         records = frozenset(self._written)
         try:
@@ -420,6 +418,14 @@ class Upkeep:
         except LinkRefused as error:  # memory is complete without its views
             home.notices.append(str(error))
         self._written.intersection_update(records)  # views are not indexed
+
+    def _fingerprints(self) -> dict[Kind, int]:
+        """By kind, the fingerprint of all that its views show."""
+        index = self._home.index
+        rejected = index.fingerprint("tombstone")  # a rejected record leaves its view
+        prints = {kind: index.fingerprint(kind) ^ rejected for kind in SHOWN}
+        prints["learning"] ^= prints["anti-pattern"]  # each day shows what they taught
+        return prints
 
     def _for_view(self, kind: Kind) -> tuple[list[Listed], RecordOf]:
         """The records of a kind that are in tracked files and not rejected."""

@@ -33,6 +33,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.index.search import phrase
+
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
 
@@ -107,6 +109,15 @@ class DatedLesson(NamedTuple):
     status: str
     evidence: int
     at: str
+
+
+class SharingLesson(NamedTuple):
+    """A memory that may be told and shares words with a text; the body is its record."""
+
+    id: str
+    kind: str
+    title: str
+    body: str
 
 
 class GateEpisode(NamedTuple):
@@ -251,6 +262,30 @@ def lessons_naming(index: Index, names: Sequence[str]) -> list[tuple[str, ToldLe
         *(f"symbol:{name}" for name in names),
     )
     return [(row[-1], ToldLesson(*row[:-1])) for row in rows]
+
+
+def lessons_sharing(
+    index: Index, words: Sequence[str], least: int, limit: int
+) -> list[SharingLesson]:
+    """The lessons that have several of these words, those with most of them first.
+
+    The full text knows words by their stems, and two of them may have one.
+    """
+    if len(words) < least:
+        return []
+    of_word = "SELECT ? AS word, rowid FROM words WHERE words MATCH ?"
+    matches = " UNION ALL ".join([of_word] * len(words))
+    rows = index.ask(
+        "SELECT m.id, m.kind, m.title, m.body FROM (SELECT p.memory AS row, "  # noqa: S608
+        f"count(DISTINCT w.word) AS shared FROM ({matches}) AS w "
+        "JOIN passages AS p ON p.row = w.rowid GROUP BY p.memory HAVING shared >= ?) AS s "
+        "JOIN live AS m ON m.row = s.row "
+        f"WHERE {TRUSTED} AND {PROVEN} ORDER BY s.shared DESC, m.id LIMIT ?",
+        *(part for word in words for part in (word, phrase(word))),
+        least,
+        limit,
+    )
+    return [SharingLesson(*row) for row in rows]
 
 
 def sessions_since(index: Index, limit: int) -> list[str]:

@@ -193,6 +193,11 @@ def matches(index: Index, match: str) -> list[tuple[int]]:
     return _matches(index, "SELECT rowid FROM words WHERE words MATCH ?", match)
 
 
+def phrase(word: str) -> str:
+    """A word, or several in a row, as a query of FTS5."""
+    return '"' + word.replace('"', '""').replace("\0", "") + '"'
+
+
 def words_with(index: Index, part: str) -> list[str]:
     """Words of the index that contain a text, the most frequent first."""
     sql = "SELECT word FROM vocabulary WHERE instr(word, ?) ORDER BY uses DESC, word LIMIT 20"

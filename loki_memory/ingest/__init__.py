@@ -96,13 +96,13 @@ class Sessions:
 
     def left_behind(self, transcript: str) -> list[Path]:
         """Transcripts beside this one that were written since the last look, the newest first."""
-        from loki_memory.ingest.hook_turns import left_behind
+        from loki_memory.ingest.left_behind import left_behind
 
         return left_behind(self._workspace, transcript)
 
     def note_look(self) -> None:
         """Note that sessions which ended silently were looked for now."""
-        from loki_memory.ingest.hook_turns import note_look
+        from loki_memory.ingest.left_behind import note_look
 
         note_look(self._workspace)
 

@@ -7,12 +7,11 @@ machine, for each worktree apart, and told in the next brief.
 
 from __future__ import annotations
 
+import json  # not orjson: a session begins with this
 import os
 import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
-
-import orjson
 
 from loki_memory.files import disk
 from loki_memory.files.lock import locked
@@ -116,7 +115,7 @@ def note_runs(workspace: OpenWorkspace, runs: Iterable[GateRun]) -> None:
         if last != known.get(here, []):
             there = {root: runs for root, runs in known.items() if os.path.isdir(root)}
             written = {root: list(map(list, runs)) for root, runs in {**there, here: last}.items()}
-            disk.write_bytes(path, orjson.dumps(written))
+            disk.write_bytes(path, json.dumps(written).encode())
 
 
 def latest(runs: Iterable[GateRun]) -> list[GateRun]:
@@ -128,7 +127,7 @@ def latest(runs: Iterable[GateRun]) -> list[GateRun]:
 def _read(path: Path) -> dict[str, list[GateRun]]:
     """The runs by worktree; nothing if the file cannot be understood."""
     try:
-        found = orjson.loads(disk.read_bytes(path) or b"{}")
+        found = json.loads(disk.read_bytes(path) or b"{}")
         return {root: [GateRun(*run) for run in runs] for root, runs in found.items()}
     except (ValueError, TypeError, AttributeError):
         return {}

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
 
 _NOTE = "hook:"  # how the key of a turn begins that a hook noted
-_CAUGHT_UP = "caught-up"  # its time is that of the last look for sessions that ended silently
-_SESSIONS = 20  # that are looked at then
 _LOCK_SECONDS = 5.0  # another process may be reading; a hook does not wait for a gigabyte
 
 
@@ -51,35 +49,6 @@ def is_of(workspace: OpenWorkspace, path: str) -> bool:
         return Path(path).is_file() and belongs(Path(path), tops(workspace.layout.root))
     except (OSError, ValueError, EOFError, zlib.error):
         return False
-
-
-def left_behind(workspace: OpenWorkspace, transcript: str) -> list[Path]:
-    """Transcripts beside this one that were written since the last look, the newest first.
-
-    One that was still going on then is looked at again: it may have ended since.
-    """
-    if not transcript:
-        return []
-    try:
-        seen = (workspace.layout.local / _CAUGHT_UP).stat().st_mtime
-    except OSError:
-        seen = 0.0
-    seen -= 60 * workspace.config.get("capture.idle_minutes")
-    try:
-        beside = {
-            path: path.stat().st_mtime
-            for path in Path(transcript).parent.glob("*.jsonl")
-            if path.name != Path(transcript).name
-        }
-    except OSError:
-        return []
-    news = sorted((path for path in beside if beside[path] >= seen), key=lambda p: -beside[p])
-    return news[:_SESSIONS]
-
-
-def note_look(workspace: OpenWorkspace) -> None:
-    """Note that sessions which ended silently were looked for now."""
-    disk.write_bytes(workspace.layout.local / _CAUGHT_UP, workspace.now().encode())
 
 
 def note_prompt(workspace: OpenWorkspace, session: str, folder: str, prompt: str) -> None:

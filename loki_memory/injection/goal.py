@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import json  # not orjson, which takes longer to load: a session begins with this
 from typing import TYPE_CHECKING
-
-import orjson
 
 from loki_memory.files import disk
 from loki_memory.files.redaction import redact
-from loki_memory.files.store import failures_named
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
@@ -24,15 +22,19 @@ def note_goal(workspace: OpenWorkspace, agent: str, goal: str) -> None:
     goals = _goals(workspace)
     if goals.get(agent, "") == goal or not goal:
         return
+    from loki_memory.files.store import (
+        failures_named,
+    )  # with the models, which reading does without
+
     path = workspace.layout.local / "goals.json"
     with failures_named(path):
-        disk.write_bytes(path, orjson.dumps({**goals, agent: goal}, option=orjson.OPT_SORT_KEYS))
+        disk.write_bytes(path, json.dumps({**goals, agent: goal}, sort_keys=True).encode())
 
 
 def _goals(workspace: OpenWorkspace) -> dict[str, str]:
     data = disk.read_bytes(workspace.layout.local / "goals.json")
     try:
-        found = orjson.loads(data) if data else {}
+        found = json.loads(data) if data else {}
     except ValueError:
         return {}
     return {k: v for k, v in found.items() if isinstance(v, str)} if isinstance(found, dict) else {}

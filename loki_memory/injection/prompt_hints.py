@@ -9,6 +9,7 @@ names, or the program that works in place of the one that failed.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -16,12 +17,11 @@ from typing import TYPE_CHECKING
 
 from loki_memory.injection.gate import Gate, is_about_rule, is_silent, told_before
 from loki_memory.injection.told import ToldLine, note_told, told_lines
-from loki_memory.recall.recall import RecallOptions, recall
-from loki_memory.recall.result import Recollection
+from loki_memory.recall.result import FEW, Recollection
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
-    from loki_memory.index.gate import ToldLesson
+    from loki_memory.index.gate import SharingLesson, ToldLesson
 
 _LINES = 3  # before a prompt: read at every one of them
 _LOOKED_AT = 8  # hits, some of which may be withheld
@@ -31,6 +31,7 @@ _RULES = 4  # of a linter's output that are looked up: one line each
 # were about something else; with three of them and this chance they were about it.
 _CHANCE = 0.12
 _SHARED = 3
+_MOST_WORDS, _COMPARED = 40, 100  # words that are looked up, and lessons that are compared
 _LONG_NAME = 6  # letters of a name of code that tells one thing from another
 _BEGINNING = 300  # characters in which a long prompt says what it is about; plans name all code
 _CONTENT = 2  # words that say something: "fix it up" has one
@@ -51,10 +52,9 @@ def reminder(workspace: OpenWorkspace, prompt: str, session: str, surface: str) 
     words = _words(asked) if asked and states_goal(asked) else frozenset()
     if len(words) < _CONTENT or is_silent(workspace):
         return ""
-    options = RecallOptions(asked, _LOOKED_AT, session=session)
-    hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
+    workspace.home.ensure("folders")
     named = [*_quoted(workspace, asked), *_naming(workspace, asked)]
-    near = [hit for hit in hits if hits.in_few or _is_near(workspace, hit, words)]
+    near = _near(workspace, asked, words, session)
     every = {hit.id: hit for hit in (*named, *near)}
     at_place = {hit.id for hit in named}
     nearest = islice(told_lines(Gate(workspace), every.values(), at_place), _LINES)
@@ -64,16 +64,42 @@ def reminder(workspace: OpenWorkspace, prompt: str, session: str, surface: str) 
     return _text(fresh)
 
 
-def _is_near(workspace: OpenWorkspace, hit: Recollection, words: frozenset[str]) -> bool:
-    """Check if a lesson is about a prompt: likely, and by several words of what it says. One about
-    the rule of a linter waits for the linter.
-    """
-    if hit.score < _CHANCE:
-        return False
-    from loki_memory.injection.line import gist, record_of
+def _near(
+    workspace: OpenWorkspace, asked: str, words: frozenset[str], session: str
+) -> list[Recollection]:
+    """The lessons that are about a prompt: likely, and by several words of what they say.
 
-    record = record_of(workspace, hit.id)
-    said = _ASIDE.sub("", gist(hit.kind, hit.title, record))
+    The words are looked at first: most prompts share few with any lesson, and recall takes longer
+    to load than all the rest. Among a few memories nothing is likely, and a word is enough.
+    """
+    from loki_memory.index.gate import lessons_sharing
+    from loki_memory.recall.question import ask
+
+    about: set[str] = set()
+    has_word_in_few = False
+    for home in workspace.homes:
+        is_few = sum(home.index.counts().values()) < FEW
+        least = 1 if is_few else _SHARED - 1
+        lessons = lessons_sharing(home.index, ask(asked).words[:_MOST_WORDS], least, _COMPARED)
+        about |= {lesson.id for lesson in lessons if _is_about_prompt(lesson, words)}
+        has_word_in_few |= is_few and bool(lessons)
+    if not (about or has_word_in_few):
+        return []
+    from loki_memory.recall.recall import RecallOptions, recall
+
+    options = RecallOptions(asked, _LOOKED_AT, session=session)
+    hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
+    return [hit for hit in hits if hits.in_few or (hit.score >= _CHANCE and hit.id in about)]
+
+
+def _is_about_prompt(lesson: SharingLesson, words: frozenset[str]) -> bool:
+    """Check if a lesson says several words of a prompt. One about the rule of a linter waits for
+    the linter.
+    """
+    from loki_memory.injection.line import gist
+
+    record = json.loads(lesson.body)
+    said = _ASIDE.sub("", gist(lesson.kind, lesson.title, record))
     return not is_about_rule(record) and len(words & _words(said)) >= _SHARED
 
 

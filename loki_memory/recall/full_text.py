@@ -98,7 +98,7 @@ class Lexicon:
     def _word(self, name: str) -> Word:
         known = self._known.get(name)
         if known is None:
-            known = self._asked(name, _quoted(name))
+            known = self._asked(name, search.phrase(name))
             self._kept += len(known.passages)
             if self._kept > _KEPT_MATCHES:
                 self._known.clear()
@@ -123,7 +123,7 @@ class Lexicon:
         return Word(name, rarity * share, places, scores)
 
     def _close(self, a: Word, b: Word) -> Any:
-        match = f"NEAR({_quoted(a.word)} {_quoted(b.word)}, 2)"
+        match = f"NEAR({search.phrase(a.word)} {search.phrase(b.word)}, 2)"
         rows = search.matches(self._index, match)
         if not rows:
             return np.zeros(0, np.int32)
@@ -135,7 +135,7 @@ class Lexicon:
         like = self._alike(name)
         if not like:
             return self._word(name)
-        return self._asked(name, " OR ".join(map(_quoted, like)), _GUESS)
+        return self._asked(name, " OR ".join(map(search.phrase, like)), _GUESS)
 
     def _alike(self, name: str) -> list[str]:
         if _is_spaceless(name):
@@ -162,16 +162,12 @@ class Lexicon:
 
     def _sharing(self, name: str) -> list[str]:
         """Written words that share triples of letters with this one, most of them first."""
-        match = " OR ".join(sorted(map(_quoted, _triples(name[:_LONGEST]))))
+        match = " OR ".join(sorted(map(search.phrase, _triples(name[:_LONGEST]))))
         return search.words_sharing(self._index, match)
 
 
 def _is_spaceless(word: str) -> bool:
     return not word.isascii() and any(a <= c <= b for c in word for a, b in _SPACELESS)
-
-
-def _quoted(word: str) -> str:
-    return '"' + word.replace('"', '""').replace("\0", "") + '"'
 
 
 def _triples(word: str) -> set[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+FEW = 10  # memories: among fewer nothing is rare, so a word that matches is reason to answer
+
 
 class Recollection(NamedTuple):
     """One memory that was found: a line about it, and why it is there."""

@@ -33,6 +33,7 @@ from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
 from loki_memory.recall.relevance import among
 from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, newer_first
+from loki_memory.recall.result import FEW, Query
 from loki_memory.recall.sentence_vectors import SentenceVectors
 from loki_memory.recall.task_types import detect
 from loki_memory.recall.vector_similarity import Lengths, Meaning
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from loki_memory.embedding import Embedding
     from loki_memory.index.index import Index
     from loki_memory.recall.catalogue import Catalogue
-    from loki_memory.recall.result import Query
 
     Progress = Callable[[int, int], None]
     Mask = NDArray[np.bool_]
@@ -54,7 +54,6 @@ _BUNDLED_MODEL = ModelChoice(BUNDLED)
 _HIDDEN = [STATUSES.index(name) for name in ("superseded", "rejected", "retired")]
 _UNASKED = [KINDS.index("ledger")]
 _SESSION = SCOPES.index("session")
-_FEW = 10  # memories: among fewer nothing is rare, so a word that matches is reason to answer
 _MANY = 1000  # texts from which on model2vec embeds them: it takes 0.3 s to start
 _POOL = 30  # candidates that are looked at closely, at least
 _CERTAIN = 1.0  # from which on no floor that somebody would set keeps an answer back
@@ -204,7 +203,7 @@ class Retriever:
             )
         chosen = self._chosen(store, asked, ranked, task, candidates)
         hits = explained(store, words, ranked, chosen, reasons, sure)
-        in_few = len(store.corpus.row) < _FEW and _has_words(ranked)
+        in_few = len(store.corpus.row) < FEW and _has_words(ranked)
         exact = bool(sure) or way.rows is not None or is_dated(store.corpus, question)
         certainty = among(len(store.corpus.row), self._certainty(store, question, ranked, searched))
         found = RetrieverAnswer(hits, len(ranked.documents), certainty, exact, task, in_few)

@@ -72,6 +72,10 @@ class Team:
 
     def open_handoffs_to(self, agent: str) -> list[Handoff]:
         """Open handoffs to an agent or its role that it may be told of unasked, newest first."""
+        from loki_memory.index.gate import standing_handoffs
+
+        if not standing_handoffs(self._workspace.index):  # the models take 100 ms to load
+            return []
         from loki_memory.injection.gate import withheld
         from loki_memory.team.ledgers import handoffs_to
 
