@@ -153,6 +153,14 @@ def test_an_error_that_explains_itself_teaches_nothing(tool: str, target: str, e
     assert learned(episode(1, action_log=steps((tool, target, error)))) == []
 
 
+def test_an_exception_of_a_script_teaches_only_where_something_got_over_it() -> None:
+    raised = "AttributeError: 'Cart' object has no attribute 'item'"
+    log = [{"action": "Bash", "target": "python try_cart.py", "error": raised}]
+    assert learned(episode(1, action_log=log)) == []
+    resolved = {"type": "Bash", "message": raised, "resolution": "Use `python3` instead of it."}
+    assert only(episode(1, action_log=log, errors_encountered=[resolved])).prevention
+
+
 def test_one_rule_of_a_linter_in_two_places_is_one_anti_pattern() -> None:
     first = met(1, "a.go:3: Error return value of `os.Remove` is not checked (errcheck)")
     second = met(2, "b.go:9: Error return value of `f.Close` is not checked (errcheck)")

@@ -289,6 +289,55 @@ def test_a_defect_that_a_task_tells_of_is_resolved_once_files_are_edited(
     assert bool(found[DEFECT]) is is_edited
 
 
+WHY_IT_FAILS = "The totals are added before the discount, so an invoice of several carts is wrong."
+
+
+@pytest.mark.parametrize(
+    ("task", "is_edited", "is_resolved"),
+    [
+        ("Fix this bug: invoices of several carts have wrong totals", True, True),
+        ("Fix this bug: invoices of several carts have wrong totals", False, False),
+        ("Write a page about invoices, carts and their totals", True, False),
+        ("Fix this bug: the login page forgets the language", True, False),
+    ],
+)
+def test_what_explains_a_reported_defect_is_resolved_with_it(
+    ws: Workspace, tmp_path: Path, task: str, is_edited: bool, is_resolved: bool
+) -> None:
+    rule = "Invoices must always be rounded with `round_once()`, because carts have own totals."
+    work = Transcript().say(task).reply(f"{WHY_IT_FAILS} {rule}")
+    if is_edited:
+        work.call("Edit", file_path="/shop/a.py", old_string="add(x)", new_string="add(less(x))")
+    (episode, *_) = told(ws, work, tmp_path)
+    found = {entry.text: bool(entry.resolved) for entry in episode.statements}
+    assert found == {WHY_IT_FAILS: is_resolved, rule: False}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "Pip never reads `.env` by itself, so the tokens were missing in the build.",
+            "Pip never reads `.env` by itself.",
+        ),
+        (
+            "NFR4: If `prices.json` is absent, the build fails.",
+            "If `prices.json` is absent, the build fails.",
+        ),
+        (
+            "Uses DOCS.md instead of README.md to avoid a clash with the one of the template.",
+            "Use DOCS.md instead of README.md to avoid a clash with the one of the template.",
+        ),
+        (
+            "The build was slow and old, so the tests were started first.",
+            "The build was slow and old, so the tests were started first.",
+        ),
+    ],
+)
+def test_a_sentence_is_told_without_what_came_of_it_once(said: str, told: str) -> None:
+    assert tidy(said) == told
+
+
 def test_what_a_session_edits_is_no_tool_from_outside() -> None:
     work = (
         Transcript().say("Mend the query").reply("Django silently drops the ordering of `only()`.")

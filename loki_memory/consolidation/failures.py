@@ -18,7 +18,7 @@ from typing import NamedTuple
 from loki_memory.consolidation.step_sequences import Move, move
 from loki_memory.models import Action, Episode, error_signature
 from loki_memory.models.diagnostics import rule
-from loki_memory.models.error_noise import destroys, teaches
+from loki_memory.models.error_noise import destroys, is_of_own_script, teaches
 from loki_memory.models.error_signature import (
     Key,
     head,
@@ -81,6 +81,7 @@ class Failure(NamedTuple):
     names: frozenset[str]  # that this brought in, also those that `do` does not show
     worked: bool  # and it did not come again, and the episode did not fail
     command: str = ""  # that met it; of a linter's rule the key does not say
+    is_own: bool = False  # an exception of a script that was run to see what the code does
 
 
 class _Met(NamedTuple):
@@ -131,6 +132,7 @@ def mishaps(episode: Episode) -> list[Failure]:
     """All errors of an episode that have a key, in its order."""
     known = (_recognised(episode, met) for met in _met(episode))
     found = [_mishap(episode, entry) for entry in known if entry]
+    found = [failure for failure in found if failure.do or not failure.is_own]
     last = {failure.id: at for at, failure in enumerate(found)}
     final = {(failure.id, group(found[last[failure.id]].do)) for failure in found}
     return [
@@ -211,7 +213,10 @@ def _mishap(episode: Episode, known: _Known) -> Failure:
     remedy = _remedy(episode, met, found)
     line = _general(met.line) if rule(met.line) else with_command(_public(met.line), found.head)
     worked = met.is_proven or episode.outcome != "failure"
-    return Failure(id_, found, line, *remedy, worked=worked, command=_reported_by(episode, met))
+    target = (episode.action_log[met.step].target or "") if met.step >= 0 else ""
+    is_own = is_of_own_script(met.line, target)
+    command = _reported_by(episode, met)
+    return Failure(id_, found, line, *remedy, worked=worked, command=command, is_own=is_own)
 
 
 def _reported_by(episode: Episode, met: _Met) -> str:

@@ -23,9 +23,10 @@ from loki_memory.ingest.repair_command import (
     substitute,
     working_form,
 )
-from loki_memory.ingest.repair_words import explanation, tells
+from loki_memory.ingest.repair_words import explains, explanation, tells
 from loki_memory.ingest.steps import Step
 from loki_memory.models.diagnostics import Diagnostic, rule
+from loki_memory.models.error_noise import is_self_explaining
 from loki_memory.models.error_signature import complaint, states_fault
 from loki_memory.models.prompt_injection import dictates
 
@@ -53,6 +54,8 @@ class Repair(NamedTuple):
         example = self.hunk or (f"`{self.command}`" if self.command else "")
         told = self._advice() if self._is_shown_best() else self.explanation
         told = told or self._advice()
+        if self.exchange and told == self._advice():
+            return told  # any command of the kind would show the same
         if told and example and example not in told:
             end = "" if told.endswith((".", "!", ":")) else "."
             return f"{told}{end} {'' if told.endswith(':') else 'E.g. '}{example}"
@@ -95,7 +98,8 @@ def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) ->
     found = _with_change(found, steps, at, last, finding)
     if finding is None or not _is_edited(steps[at + 1 : end]):
         found = _with_command(found, steps, at, end)
-    has_shown = found.hunk or found.command or tells(found.explanation)
+    words = found.explanation
+    has_shown = found.hunk or found.command or (tells(words) and explains(words))
     is_idle = finding is not None and not has_shown
     return Repair() if is_idle else found  # a rule is met again, where only what to do helps
 
@@ -115,7 +119,7 @@ def _with_change(
     change = best_change(steps[at + 1 : last], error, place)
     if change is None:
         return found
-    is_general = change.is_general and finding is not None
+    is_general = change.is_general and finding is not None and not is_self_explaining(error)
     return found._replace(hunk=change.text, silences=change.silences, is_general=is_general)
 
 

@@ -182,7 +182,8 @@ def _silenced(hunk: Hunk) -> CodeChange | None:
     if line.startswith(_COMMENTS):
         return CodeChange(f"add `{line}` ({name})", silences=True)
     before = max(_lines(hunk.removed), key=lambda other: _alike(other, line), default="")
-    pair = f"`{_code(before)}` → `{line}`" if before and _alike(before, line) else f"`{line}`"
+    shown = _code(before) if before and _alike(before, line) else ""
+    pair = f"`{shown}` → `{line}`" if shown else f"`{line}`"
     return CodeChange(f"{pair} ({name})", silences=True)
 
 
@@ -203,12 +204,14 @@ def _shown(hunk: Hunk) -> CodeChange | None:
     removed, added = _lines(hunk.removed), _lines(hunk.added)
     if not (removed and added):
         verb, lines = ("add", added) if added else ("remove", removed)
-        return CodeChange(f"{verb} `{_code(lines[0])}` ({name})") if len(lines) == 1 else None
+        code = _code(lines[0])
+        return CodeChange(f"{verb} `{code}` ({name})") if len(lines) == 1 and code else None
     whole = " ".join(hunk.added.split())
     if len(removed) == 1 < len(added) and len(whole) <= _WHOLE:
-        return CodeChange(f"`{_code(removed[0])}` → `{whole}` ({name})")
-    pair = _pair(removed, added)
-    return CodeChange(f"`{_code(pair[0])}` → `{_code(pair[1])}` ({name})") if pair else None
+        before, after = _code(removed[0]), whole
+    else:
+        before, after = map(_code, _pair(removed, added) or ("", ""))
+    return CodeChange(f"`{before}` → `{after}` ({name})") if before and after else None
 
 
 def _pair(removed: Sequence[str], added: Sequence[str]) -> tuple[str, str] | None:
@@ -240,4 +243,5 @@ def _alike(before: str, after: str) -> float:
 
 
 def _code(line: str) -> str:
-    return clip(line, _CODE) + ("…" if len(line) > _CODE else "")
+    """A line of code as it is shown; empty if it is too long to be shown whole."""
+    return line if clip(line, _CODE) == line else ""

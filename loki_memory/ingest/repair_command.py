@@ -30,10 +30,12 @@ _READS = frozenset(
         "sort uniq ps env printenv date sleep true test cd",
     )
 )
-_READING = re.compile(
+_ASKING = re.compile(
     r"(?:git (?:status|log|diff|show|branch|blame|ls-files|rev-parse|grep|remote|reflog)"
-    r"|gh (?:pr|issue|run) (?:view|list|diff|checks|status)|gh api"
-    r"|(?:npm|pnpm|yarn|bun|mise|make|just|task|cargo|go|mvn|gradle|dotnet)"
+    r"|gh (?:pr|issue|run) (?:view|list|diff|checks|status)|gh api)\b"
+)
+_CHECKING = re.compile(
+    r"(?:(?:npm|pnpm|yarn|bun|mise|make|just|task|cargo|go|mvn|gradle|dotnet)"
     r"(?: run)? [\w:-]*(?:test|lint|check|build|vet|verify)[\w:-]*)\b"
 )
 _PREPARES = re.compile(  # what is run once so that a command works
@@ -208,8 +210,15 @@ def _other_form(wrong: str, form: str, error: str) -> Form | None:
     is_whole = given == others[: len(given)] or is_environment(error)
     if exchange.wrong != exchange.right and is_whole:
         return Form(shown, exchange)
+    if _asks_otherwise(form) and not (is_usage(error) or is_environment(error)):
+        return None
     is_told = is_other_form(wrong, form) and _brings_news(wrong, form, error)
     return Form(shown) if is_told else None
+
+
+def _asks_otherwise(form: str) -> bool:
+    """Check if a form asks, or gives a script other arguments: perhaps for something else."""
+    return bool(_ASKING.match(form) or script_of(form))
 
 
 def _brings_news(wrong: str, form: str, error: str) -> bool:
@@ -250,7 +259,11 @@ def _only_reads(command: str) -> bool:
     plain = _QUOTED.sub("_", command)
     parts = [part.strip() for part in re.split(r"&&|\|\||[;|\n]", plain) if part.strip()]
     return all(
-        part.split()[0] in _READS or _READING.match(part) or INLINE.search(part) for part in parts
+        part.split()[0] in _READS
+        or _ASKING.match(part)
+        or _CHECKING.match(part)
+        or INLINE.search(part)
+        for part in parts
     )
 
 

@@ -20,6 +20,7 @@ from loki_memory.models.text import stem
 _LEAST = 1.15  # of the score, chosen on hand-judged remedies
 _LEAST_WORDS, _MOST_WORDS = 5, 45
 _NEW_WORDS = 3  # of content, that an explanation adds to an error that says what to do
+_NEW_OF_RULE = 2  # the same for a linter's complaint
 # What was done, as the message after the success tells it, and what the next one has to do.
 _IMPERATIVES = {
     "added": "add",
@@ -76,6 +77,7 @@ _REFUSED = re.compile(  # questions, the first person, hashes, paths of one mach
     r"\?$|\bI\b|\bmy\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/(?:Users|home)/"
     r"|^[Tt]ry (?:an?other|a different|something)\b|\bcurrently\b|\byou(?:r|'re)?\b|\blines? \d+"
     r"|\bthis (?:worktree|repo(?:sitory)?|branch|machine|session|checkout)\b"
+    r"|\b(?:is|are) (?:also |still |now )\w+ing\b"
 )
 _SILENCING = re.compile(
     r"\b(?:mark\w* (?:\w+ ){0,2}as (?:safe|ignored)|suppress|silenc(?:e|ing))\b"
@@ -92,8 +94,10 @@ _GENERIC = frozenset(
     stem(word)
     for word in re.findall(
         r"\w+",
-        "command code could error exception fail failed failure fatal file get issue line module "
-        "name object path problem python run running test tests type value warning",
+        "all any case cases command code complain could error exception expect fail failed failure "
+        "fatal file fix fixed flag flagged get issue lint linter line module name need object path "
+        "problem python report require requires rule run running test tests type value want "
+        "warning",
     )
 )
 
@@ -118,11 +122,16 @@ def explanation(
     ranked = [
         (_score(sentence, words, finding), -sentence.number, sentence.text)
         for sentence in said
-        if _adds(sentence.text, error)
+        if _adds(sentence.text, error, finding)
     ]
     good = [rank for rank in ranked if rank[0] >= _LEAST]
     telling = [rank for rank in good if tells(rank[2])] if finding else []
     return max(telling or good, default=(0.0, 0, ""))[2]
+
+
+def explains(sentence: str) -> bool:
+    """Check if a sentence gives a reason, or names something of the code or of a tool."""
+    return bool(_REASON.search(sentence) or CODE_NAME.search(sentence))
 
 
 def tells(sentence: str) -> bool:
@@ -181,15 +190,24 @@ def _score(sentence: _Said, error: frozenset[str], finding: Diagnostic | None) -
     return score - 0.15 * number
 
 
-def _adds(sentence: str, error: str) -> bool:
-    """Check that a sentence says more than an error that says itself what to do.
+def _adds(sentence: str, error: str, finding: Diagnostic | None) -> bool:
+    """Check that a sentence says more than its error.
 
-    >>> _adds("Need to use `exec.CommandContext`.", "exec.Command: use exec.CommandContext (noctx)")
+    An error that says itself what to do leaves most to say. What a rule complains of is said again
+    where it is explained, in other forms of its words.
+
+    >>> _adds("Need to use `exec.CommandContext`.", "use exec.CommandContext (noctx)", None)
+    False
+    >>> unsorted = "imports are not sorted"
+    >>> _adds("The linter requires the imports sorted.", unsorted, Diagnostic("isort", unsorted))
     False
     """
-    if not is_self_explaining(error):
+    least = _NEW_WORDS if is_self_explaining(error) else _NEW_OF_RULE if finding else 0
+    if not least:
         return True
-    return len(frozenset(content(sentence)) - frozenset(content(error)) - _GENERIC) >= _NEW_WORDS
+    said = frozenset(content(sentence)) - _GENERIC
+    known = frozenset(content(f"{error} {finding.rule if finding else ''}"))
+    return len(said - {*_share(said, known)}) >= least
 
 
 def _is_of_rule(sentence: _Said, words: frozenset[str], finding: Diagnostic) -> bool:

@@ -105,7 +105,7 @@ CAUSE = _words(
 STATED = re.compile(  # a fragment has no verb at all
     rf"\b{_STATE_VERB}\b|\b(?:was|were|had|did)\b|\b[a-z]{{2,}}ed\b|(?:`|\b\w*[A-Z_]\w*(?:\(\))?)\s+[a-z]{{3,}}s\b"
 )
-_PAST = _words(
+PAST = _words(
     r"was|were|had|did|fixed|added|removed|changed|updated|moved|renamed|replaced|created|failed"
     r"|broke|caused|made|used|found|introduced"
 )
@@ -193,7 +193,7 @@ def features(sentence: str, source: str, restated: int = 0) -> dict[str, float]:
         "user": float(source == USER),
         "restated": min(4, restated) / 2,
         "present": float(is_present),
-        "past": float(not is_present and _PAST.search(sentence) is not None),
+        "past": float(not is_present and PAST.search(sentence) is not None),
         "name_first": float(CODE_NAME.search(first) is not None),
         "question": float(sentence.endswith("?")),
         **{name: float(found.search(sentence) is not None) for name, found in _FOUND.items()},

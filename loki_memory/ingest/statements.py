@@ -17,7 +17,15 @@ from typing import NamedTuple
 from loki_memory.consolidation.positions import COMPETING, FATE, OTHER, position
 from loki_memory.consolidation.similarity import content
 from loki_memory.ingest.sentences import sentences
-from loki_memory.ingest.statement_score import CODE_NAME, DEFECT, USER, is_refused, score
+from loki_memory.ingest.statement_score import (
+    CODE_NAME,
+    DEFECT,
+    PAST,
+    PRESENT,
+    USER,
+    is_refused,
+    score,
+)
 from loki_memory.ingest.statement_types import (
     CONVENTION,
     OUTSIDE,
@@ -26,7 +34,7 @@ from loki_memory.ingest.statement_types import (
     rule_clause,
     statement_type,
 )
-from loki_memory.models.lesson_text import asks
+from loki_memory.models.lesson_text import asks, asks_to_mend
 from loki_memory.models.text import runs
 
 STORED = 0.15  # the least score that is kept
@@ -38,9 +46,12 @@ _FORBIDS = re.compile(r"\b(?:must|always|never|do not|don't|should not)\b", re.I
 _STATED_BY_USER = 0.5  # the score of a preference or decision in the user's own words
 _MOST_SENTENCES = 20_000  # of a session: more are those of a log that somebody pasted
 _LEAST_CONTENT = 3  # words
+_ALWAYS_WORDS = 5  # of what is left where a sentence is cut
 _SHORT_CHOICE = 6  # words; a longer one is judged like any sentence
 _SHARED, _SHARE = 4, 0.55  # words of content that make two sentences say nearly the same
 _CONTAINED = 0.8  # of the words of a sentence: the other repeats it
+_BEGINNING = 100  # characters of a prompt that say what there is to do
+_OF_REPORT = 2  # words of content that a statement about a reported defect has in common with it
 _MOST_COMMON = 400  # sentences that have a word: one that is more common tells nothing apart
 
 
@@ -88,6 +99,8 @@ def statements(
     before their last edit; `prompts` are all that the user wrote.
     """
     outside = frozenset(tools)
+    asked = [*prompts]
+    reported = _reported(asked)
     said = list(_sentences(utterances))
     having = _having(said)
     found = (
@@ -96,13 +109,13 @@ def statements(
         if _may_be_kept(sentence.text, utterances[sentence.at].source)
     )
     kept = [
-        statement._replace(is_resolved=_is_resolved(statement, edited, outside))
+        statement._replace(is_resolved=_is_resolved(statement, edited, outside, reported))
         for statement in found
         if statement
     ]
     best = _chosen(sorted(kept, key=lambda statement: (-statement.score, statement.text)))
-    asked = {run for prompt in prompts for run in runs(prompt)}
-    return [entry._replace(is_quoted=not asked.isdisjoint(runs(entry.text))) for entry in best]
+    quoted = {run for prompt in asked for run in runs(prompt)}
+    return [entry._replace(is_quoted=not quoted.isdisjoint(runs(entry.text))) for entry in best]
 
 
 def sentences_of(utterances: Sequence[Utterance]) -> Iterator[tuple[str, str, int]]:
@@ -192,15 +205,33 @@ def _is_choice(text: str, source: str) -> bool:
     return chosen.group not in COMPETING or chosen.is_change or asks(text)
 
 
+def _reported(prompts: Sequence[str]) -> frozenset[str]:
+    """The words of content of the first prompt, if it begins by asking for a defect to be mended.
+
+    >>> "cart" in _reported(["Fix this bug: carts lose items", "Now commit"])
+    True
+    """
+    asked = prompts[0] if prompts else ""
+    return frozenset(content(asked) if asks_to_mend(asked[:_BEGINNING]) else ())
+
+
 def _is_resolved(
-    statement: FoundStatement, edited: Mapping[str, int], outside: frozenset[str]
+    statement: FoundStatement,
+    edited: Mapping[str, int],
+    outside: frozenset[str],
+    reported: frozenset[str],
 ) -> bool:
     """Check whether a statement tells of a defect in code that was edited after it was made.
 
-    A task tells of a defect so that it is mended. What is wrong with an outside tool stays true,
-    and so does a rule.
+    A task tells of a defect so that it is mended, and what a session says about a defect that was
+    reported to it explains the code as it was. What is wrong with an outside tool stays true, and
+    so does a rule.
     """
-    if is_about_tool(statement.text, outside) or not DEFECT.search(statement.text):
+    if is_about_tool(statement.text, outside):
+        return False
+    if reported and edited and _may_be_mended(statement):
+        return len(reported & {*content(statement.text)}) >= _OF_REPORT
+    if not DEFECT.search(statement.text):
         return False
     if statement.is_task and _may_be_mended(statement):
         return max(edited.values(), default=-1) > statement.at
@@ -251,6 +282,11 @@ _TAG = re.compile(
     r"|\s*\((?:issue|bug|task|fix) #?\d+\)",
     re.IGNORECASE,
 )
+_REQUIREMENT = re.compile(r"^(?:(?:N?FR|AC|REQ|US)-?\d+|#\d+)\s*[:\u2014-]+\s+")
+_ONCE = re.compile(  # what came of it that once, after what is always so
+    r"(?<=[\w`)]), (?:so|which|and (?:so|that|this)) (?:[^,]+ )?(?:was|were|had|did|caused|made|led"
+    r"|broke|failed|meant)\b[^.]*(?=\.?$)"
+)
 _PLACE = re.compile(
     "\\s*\\((?:at )?lines? \\d+(?:[-\u2013]\\d+)?\\)"
     r"|\s+at line \d+|(?<=\bline) \(\d+\)|(?<=\.\w\w):\d+(?::\d+)?\b"
@@ -262,10 +298,22 @@ _LEAD_IN = re.compile(  # words that only say that something follows
     re.IGNORECASE,
 )
 _REASONED = re.compile(  # a comment at the place that does so, which holds for the next one too
-    r"^uses (?=[^.]*\b(?:instead of|rather than)\b[^.]*\b(?:because|since|to avoid)\b)",
+    r"^uses (?=.*\b(?:instead of|rather than)\b.*\b(?:because|since|to avoid)\b)",
     re.IGNORECASE,
 )
 _LEADING = re.compile("^[\\s\u2013\u2014:;,.)\\]>*-]+")
+
+
+def _always(text: str) -> str:
+    """The part of a sentence that always holds, without what came of it once.
+
+    >>> _always("The loader never reads `.env`, so the tokens were missing in the tests.")
+    'The loader never reads `.env`.'
+    """
+    found = _ONCE.search(text)
+    rest = text[: found.start()] if found else ""
+    is_enough = PRESENT.search(rest) and len(rest.split()) >= _ALWAYS_WORDS
+    return f"{rest}." if found and is_enough and not PAST.search(rest) else text
 
 
 def tidy(sentence: str) -> str:
@@ -277,6 +325,7 @@ def tidy(sentence: str) -> str:
     text = _TAG.sub("", _EMPHASIS.sub("", sentence.replace("\\`", "`")))
     text = _FIXED_IN.sub("", text)
     text = _LEADING.sub("", _INTERJECTION.sub("", _LEADING.sub("", text), count=1))
-    text = _PLACE.sub("", _LEAD_IN.sub("", text)).strip()
+    text = _PLACE.sub("", _LEAD_IN.sub("", _REQUIREMENT.sub("", text))).strip()
+    text = _always(text)
     text = _REASONED.sub("Use ", text)
     return text[:1].upper() + text[1:]

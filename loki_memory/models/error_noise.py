@@ -67,6 +67,10 @@ _NOTHING = re.compile(
     r"|\d{4}[/-]\d\d[/-]\d\d.*|diff --git .*|(?:<hash>|[0-9a-f]{7,40}) .*|connected)?\W*",
     re.IGNORECASE,
 )
+_SCRIPT = re.compile(
+    r"\b(?:python[\d.]*|node|ruby|perl|php|deno run)\s+(?:-\S+\s+)*[\w./~-]+\.\w+\b"
+)
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|Error)(?::|\Z)")  # KeyError: 'x'
 INLINE = re.compile(r"\b(?:python3?|node|bash|sh|zsh|ruby|perl)\s+-[ce]\b|<<")
 _USAGE = re.compile(
     r"unknown (?:flag|option|argument|shorthand|command|subcommand)"
@@ -102,6 +106,20 @@ def teaches(line: str, action: str, target: str) -> bool:
     if _TESTS.search(target) and not (_ENVIRONMENT.search(line) or is_usage(line)):
         return False
     return not (_MISSING.search(line) or INLINE.search(target)) if action else True
+
+
+def is_of_own_script(line: str, target: str) -> bool:
+    """Tell whether an exception ended a script that was run to see what the code does.
+
+    It belongs to the work of the moment and teaches only where another command got over it.
+
+    >>> is_of_own_script("KeyError: 'cart'", "python3 reproduce.py")
+    False
+    >>> is_of_own_script("AttributeError: 'Cart' object has no attribute 'item'", "python3 try.py")
+    True
+    """
+    is_raised = _EXCEPTION.match(line) is not None
+    return bool(is_raised and _SCRIPT.search(target)) and not is_environment(line)
 
 
 def is_client_tool(name: str) -> bool:

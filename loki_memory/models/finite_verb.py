@@ -47,7 +47,7 @@ _ANY = "|".join(_VERBS)
 _THIRD = "|".join(_third(verb) for verb in _VERBS if verb not in _MOSTLY_NOUNS)
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|do|did|can|cannot|could|must|should|shall|will|would"
-    rf"|may|might|{_THIRD})\b|n['\u2019]t\b"
+    rf"|may|might|{_THIRD})\b|n['\u2019]t\b|[a-z]s \W?(?:every|each)\b"
     rf"|(?:s|\b(?:who|which|that|they|you|we|and|people|never|always|only))\s+(?:{_ANY})\b",
     re.IGNORECASE,
 )

@@ -68,9 +68,11 @@ _PASSES = re.compile(  # what will not be so tomorrow
     r"|failing|broken?|breaks|deferred|dismissed|pre-existing|stale|silently|dropped|unchecked"
     r"|(?:tests?|lint|build) (?:pass|fail)\w*|just \w+ed"
     r"|lines? \d+|incoming|(?:in|on) head|passed with)\b"
-    r"|\bthe (?:current|existing|original) \w+"
+    r"|\bthe (?:current|existing|original) (?:approach|behaviou?r|branch|code|design|fix"
+    r"|implementation|logic|set-?up|state|tests?|version|wrapper)\b"
     r"|\[`?[\w./-]+:\d|\w\.[a-z]{1,4}-\d|[\u2713\u2714\u2705]|\b(?:in progress|pending):"
-    r"|\b(?:pr|issue|story|epic|metric|task|bug)s? ?#?\d|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b"
+    r"|\b(?:pr|issue|story|epic|metric|task|bug|test|case|phase|step)s? ?#?\d"
+    r"|\b(?:n?fr|ac)\d+\b|\b[0-9a-f]{7,40}\b"
     r"|\bthe (?:first|next|last|remaining) (?:story|stories|task|epic|phase|sprint|ticket)s?\b",
     re.IGNORECASE,
 )
@@ -95,8 +97,9 @@ _EXPECTS = re.compile(  # a comment beside an assertion
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r"`[^`]*`|\"[^\"]*\"| \([^()]*\)")  # quoted, or in brackets
-_NOTATION = re.compile(  # for which a sentence has words: arrows, operators, cells of a table
-    r" (?:\u2192|->|=>|\|) | (?:[!=]=|&&|\|\|) |\w\(\w+\.\w+\(| [\u2013\u2014] .* [\u2013\u2014] "
+_NOTATION = re.compile(  # for which a sentence has words: arrows, operators, cells, lists
+    r"\b(?:needs?|requires?|includes?|has|have|are|is): "
+    r"| (?:\u2192|->|=>|\|) | (?:[!=]=|&&|\|\|) |\w\(\w+\.\w+\(| [\u2013\u2014] .* [\u2013\u2014] "
     r"|\A\W*\w+=\w"
 )
 _JOINED = re.compile(  # where a line of notes ended, and the next began, without a full stop
@@ -115,7 +118,9 @@ _NOBODY = re.compile(  # "When a row is found, it returns": what returns?
     r"[^,]*, (?:it|they) (?!(?:is|are|can|must|should|needs?|has|have)\b)",
     re.IGNORECASE,
 )
-_SO_WE = re.compile(r",? so we (?:can(?:'t|not)|have to|must|need)\b")  # what follows from it
+_SO_WE = re.compile(
+    r",? (?:so|but|then) we (?:can(?:'t|not)?|have to|must|need)\b"
+)  # what follows from it
 _WE = re.compile(r"\b(?:[Ww]e|[Oo]ur|us|[Ww]e're|[Ww]e've|[Mm]y|me)\b")  # in that session
 _ONE_PLACE = re.compile(r"in `[^`]+`(?: |,)|`[^`]+` (?:and `[^`]+` )?in `[^`]+`", re.IGNORECASE)
 _POINTS = re.compile(  # to something that a reader of the sentence alone does not see
@@ -159,7 +164,7 @@ _OWN_NAME = (  # of the project's code; in backquotes, a command or an option ma
     r"|css|sh)`?)"
 )
 _IDENTIFIER = re.compile(  # such as only the project's own code has
-    r"\b[a-z]+[A-Z]\w*|\b(?:[A-Z][a-z]+){3,}\b|\b[a-z]+_\w+|\b\w+\(\)"
+    r"\b[a-z]+[A-Z]\w*|\b(?:[A-Z][a-z]+){3,}\b|\b[a-z]+_\w+|\b\w+\(\)|\b[A-Z]+_[A-Z_]+\b"
 )
 _OWN_FIRST = re.compile(
     rf"(?:(?:[Tt]he|[Ww]hen|[Ii]f|[Ff]or|[Aa]fter)\s+)?`?(?:{_IDENTIFIER.pattern})"
@@ -194,7 +199,7 @@ _FORBIDS = re.compile(
 )
 _GUIDES = re.compile(  # it says what to do, why, or what not to rely on
     r"\b(?:must|should|shall|always|never|only|unless|until|before|after|when|whenever|if|because"
-    r"|since|so that|instead|requires?|needs?|use|run|prefer|avoid|make sure|ensure|not|cannot"
+    r"|since|so|so that|instead|requires?|needs?|use|run|prefer|avoid|make sure|ensure|not|cannot"
     r"|can't|don't|doesn't|without|otherwise|recommended|expects?|every|each|please|defaults?)\b",
     re.IGNORECASE,
 )
@@ -210,6 +215,7 @@ _WORK = re.compile(  # an imperative of a plan or of a commit: done once
     re.IGNORECASE,
 )
 _GUIDANCE = re.compile(r"(?:use|set|keep|run|call|pass)\b", re.IGNORECASE)
+_CONTRAST = re.compile(r"\b(?:instead of|rather than|not|never|without)\b", re.IGNORECASE)
 _OF_ONE = re.compile(  # "parseKeys: reject …", a line of a commit
     r"(?:`[^`]+`|\w*[a-z][A-Z]\w*|\w+_\w+)(?:\(\))?: (?:[a-z]+ )", re.IGNORECASE
 )
@@ -241,7 +247,8 @@ def _is_one_change(text: str) -> bool:
     """Check for a change that somebody planned for one place."""
     if _HOLDS.search(_ASIDE.sub("_", text)):
         return False
-    is_own = bool(_WORK.match(text) or (_GUIDANCE.match(text) and _IDENTIFIER.search(text)))
+    is_bare = _GUIDANCE.match(text) and not _CONTRAST.search(text)
+    is_own = bool(_WORK.match(text) or is_bare)
     return is_own or bool(_OF_ONE.match(text) or _PROPOSAL.match(text))
 
 
@@ -356,7 +363,7 @@ def worth(text: str, type_: str, score: float, sessions: int) -> float:
         + 0.9 * math.log2(max(1, sessions))
         + _OF_TYPE.get(type_, 0.0)
         + 0.4 * bool(_HOLDS.search(_ASIDE.sub("_", text)))
-        + bool(_STRESSED.search(text))
+        + 0.5 * bool(_STRESSED.search(text))
         - 0.4 * (len(text) > _LONG)
         - 0.35 * max(0, names - 2)
         - 0.5 * max(0, own - 1)
