@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.errors import GitFailed, NoHistory, UnknownRevision
 
 if TYPE_CHECKING:
-    from loki_memory.home import Home
+    from loki_memory.config import Config
+    from loki_memory.files.layout import Layout
 
 BRANCH = "loki-memory"  # memory is on it, if `git.mode` is `branch`
 BRANCH_BASE = "refs/worktree/loki-memory"  # the commit of it that the files here are in step with
@@ -390,17 +391,17 @@ def _commit(fields: Sequence[str]) -> Commit:
 # -- The repository that keeps the history of a workspace's memory --------------------------------
 
 
-def repository(workspace: Home) -> Repository:
+def repository(place: Layout, config: Config) -> Repository:
     """As `repository_if_any`; raises NoHistory where there is none."""
-    found = repository_if_any(workspace)
+    found = repository_if_any(place, config)
     if found is None:
-        raise NoHistory(workspace.layout.root)
+        raise NoHistory(place.root)
     return found
 
 
-def repository_if_any(workspace: Home) -> Repository | None:
+def repository_if_any(place: Layout, config: Config) -> Repository | None:
     """The repository of a workspace; its `HEAD` means the branch that memory is on."""
-    found = Repository.find(workspace.layout.root, workspace.layout.loki.name)
-    if found is not None and workspace.config.text("git.mode") == "branch":
+    found = Repository.find(place.root, place.loki.name)
+    if found is not None and config.text("git.mode") == "branch":
         found.line = BRANCH
     return found

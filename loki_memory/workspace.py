@@ -316,22 +316,16 @@ class Workspace(OpenWorkspace):
         files: Iterable[str] = (),
         budget: int | None = None,
         session: str | None = None,
-        *,
-        if_used: bool = False,
     ) -> Path:
         """Write what matters now into CONTINUITY.md (of an agent: into its own); returns its path.
 
         Only our block changes, and only if it differs. Notes of the agent under its own headings
-        become memory first. Without a goal, the last one is taken. With `if_used`, a file that is
-        there follows a change of memory, and none is made.
+        become memory first. Without a goal, the last one is taken.
 
         >>> ws.continuity(goal="Add a PATCH endpoint")  # doctest: +SKIP
         """
-        from loki_memory.continuity.file import Reader, continuity, continuity_path, refresh
+        from loki_memory.continuity.file import Reader, continuity
 
-        if if_used:
-            refresh(self)
-            return continuity_path(self, "")
         return continuity(self, goal, agent or "", tuple(files), budget, Reader(session))[0]
 
     def feedback(self, memory_id: str, helpful: bool, episode: str | None = None) -> str:

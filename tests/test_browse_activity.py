@@ -64,9 +64,8 @@ def test_two_silent_sessions_prove_nothing_and_many_do() -> None:
     few = [trace(1, met="anti-a"), trace(2, told="anti-a"), trace(3), trace(4)]
     [stopped] = prevention(few, {}).stopped
     assert stopped.chance == 0.25
-    assert not stopped.is_conclusive
     [stopped] = prevention([*few, trace(5), trace(6), trace(7)], {}).stopped
-    assert stopped.is_conclusive
+    assert stopped.chance < 0.05
 
 
 def test_sessions_that_did_not_run_the_command_are_no_proof() -> None:

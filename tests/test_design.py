@@ -263,6 +263,7 @@ FOR_TYPES: dict[str, set[str]] = {
     },
     "consolidation": {"config"},
     "daemon": {"consolidation", "ingest"},
+    "git_repository": {"config", "files"},
     "homes": {"config", "sync"},
     "hooks": {"ingest"},
     "language": {"config"},

@@ -15,9 +15,10 @@ import pytest
 from loki_memory import Workspace
 from loki_memory.errors import GitFailed, NotOnABranch
 from loki_memory.git_repository import Repository
-from loki_memory.history import branch_mode
-from loki_memory.history.branch_mode import REF, Tree, chosen, joined, pull, push, restore
+from loki_memory.history import memory_branch
+from loki_memory.history.branch_mode import pull, push
 from loki_memory.history.commit import commit
+from loki_memory.history.memory_branch import REF, Tree, chosen, joined, restore
 from loki_memory.history.plumbing_commit import (
     FILE,
     NOTHING,
@@ -107,7 +108,7 @@ def both(path: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes | N
 
 
 def contents(repository: Repository, commit: str) -> dict[str, str]:
-    found = branch_mode.tree(repository, commit)
+    found = memory_branch.tree(repository, commit)
     blobs = dict(repository.blobs(entry.blob for entry in found.values()))
     return {
         path.removeprefix(f"{PLACE}/").removesuffix(".json"): blobs[entry.blob].decode()

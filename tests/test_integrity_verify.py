@@ -37,7 +37,7 @@ def git(folder: Path, *args: str) -> str:
 
 def commit(ws: Workspace, subject: str = "memory", *, anchored: bool = True) -> str:
     """Commit all that is tracked, as `loki-mem commit` does: with the chain's head."""
-    head = write_log.publish(ws.store) if anchored else ""
+    head = ws.store.publish_writes() if anchored else ""
     git(ws.layout.root, "add", "-A")
     trailer = ["--trailer", f"Loki-Head: {head}"] if head else []
     git(ws.layout.root, "commit", "-q", "-m", subject, *trailer)
@@ -313,7 +313,7 @@ def test_a_chain_that_was_written_anew_misses_its_anchor(repo: Workspace) -> Non
     """Whoever writes all chains anew, published ones too, leaves what was anchored behind."""
     one = named(repo, "We deploy on Fridays")
     edit(repo, one, "Fridays", "Mondays")
-    anchored = write_log.publish(repo.store)
+    anchored = repo.store.publish_writes()
     os.unlink(write_log.chain_path(repo.layout))
     for file in repo.layout.resolve("witness").rglob("*.jsonl"):
         file.unlink()

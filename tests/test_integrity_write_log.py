@@ -15,7 +15,7 @@ from loki_memory.files.layout import layout, place
 from loki_memory.files.store import Store
 from loki_memory.integrity import hash_chain, write_log
 from loki_memory.integrity.hash_chain import LogLine, content_hash
-from loki_memory.integrity.write_log import LOCAL, chain_path, publish
+from loki_memory.integrity.write_log import LOCAL, chain_path
 from loki_memory.models import parse
 
 
@@ -242,13 +242,13 @@ def test_lines_beside_a_break_vouch_for_nothing(store: Store) -> None:
 
 
 def test_there_is_nothing_to_publish_before_the_first_write(store: Store) -> None:
-    assert publish(store) == ""
+    assert store.publish_writes() == ""
     assert published(store) == []
 
 
 def test_what_is_published_is_the_chain_up_to_its_head(store: Store) -> None:
     raw = three(store)
-    head = publish(store)
+    head = store.publish_writes()
     writer = lines(store)[0].writer
     assert head == f"{writer}:3:{hash_chain.line_hash(raw[2])}"
     (file,) = published(store)
@@ -258,12 +258,12 @@ def test_what_is_published_is_the_chain_up_to_its_head(store: Store) -> None:
 
 def test_publishing_again_adds_a_file_with_what_is_new(store: Store) -> None:
     three(store)
-    publish(store)
+    store.publish_writes()
     before = {path: path.read_bytes() for path in published(store)}
-    assert publish(store).split(":")[1] == "3"
+    assert store.publish_writes().split(":")[1] == "3"
     assert published(store) == list(before)
     store.write(fact("Four"))
-    assert publish(store).split(":")[1] == "4"
+    assert store.publish_writes().split(":")[1] == "4"
     (new,) = set(published(store)) - set(before)
     assert (
         hash_chain.split(new.read_bytes()) == hash_chain.split(chain_file(store).read_bytes())[3:]
@@ -273,19 +273,19 @@ def test_publishing_again_adds_a_file_with_what_is_new(store: Store) -> None:
 
 def test_what_another_branch_published_is_published_here_too(store: Store) -> None:
     three(store)
-    publish(store)
+    store.publish_writes()
     os.unlink(published(store)[0])  # as switching to a branch without it does
     store.write(fact("Four"))
-    publish(store)
+    store.publish_writes()
     (file,) = published(store)
     assert len(hash_chain.split(file.read_bytes())) == 4
 
 
 def test_a_published_chain_needs_no_chain_of_this_machine(store: Store) -> None:
     three(store)
-    publish(store)
+    store.publish_writes()
     store.write(fact("Four"))
-    publish(store)
+    store.publish_writes()
     os.unlink(chain_file(store))
     found = write_log.testimony(store.layout)
     assert not found.breaks
@@ -295,13 +295,13 @@ def test_a_published_chain_needs_no_chain_of_this_machine(store: Store) -> None:
 def test_a_broken_chain_is_not_published(store: Store) -> None:
     raw = three(store)
     chain_file(store).write_bytes(b"\n".join([raw[0], raw[2], b""]))
-    assert publish(store) == ""
+    assert store.publish_writes() == ""
     assert published(store) == []
 
 
 def test_a_published_file_that_lost_its_last_line_shows(store: Store) -> None:
     three(store)
-    publish(store)
+    store.publish_writes()
     (file,) = published(store)
     file.write_bytes(b"".join(line + b"\n" for line in hash_chain.split(file.read_bytes())[:2]))
     os.unlink(chain_file(store))
@@ -311,7 +311,7 @@ def test_a_published_file_that_lost_its_last_line_shows(store: Store) -> None:
 
 def test_a_chain_that_was_cut_below_what_it_published_shows(store: Store) -> None:
     raw = three(store)
-    publish(store)
+    store.publish_writes()
     chain_file(store).write_bytes(raw[0] + b"\n")
     (found,) = write_log.testimony(store.layout).breaks
     assert found.reason == "is the last, and 3 were published"
@@ -325,7 +325,7 @@ def test_two_branches_of_one_writer_merge_without_conflict(project: Path) -> Non
 
     def commit(text: str) -> None:
         store.write(fact(text))
-        assert publish(store)
+        assert store.publish_writes()
         git(project, "add", "-A")
         git(project, "commit", "-q", "-m", text)
 

@@ -218,7 +218,6 @@ def tokens_by_day(totals: Iterable[Total]) -> list[DayOfTokens]:
 # without it nobody would look at the class.
 
 Verdict = Literal["stopped", "repeats", "not tried again", "never told"]
-_FEW = 0.05  # a silence that chance explains more often than this proves nothing by itself
 
 
 class SessionTrace(NamedTuple):
@@ -265,11 +264,6 @@ class ErrorClass(NamedTuple):
     met_after: int  # of these, those that met it
     chance: float  # of such a silence by itself; 1 where it came again
     verdict: Verdict
-
-    @property
-    def is_conclusive(self) -> bool:
-        """Check if chance alone hardly explains that the error stopped."""
-        return self.verdict == "stopped" and self.chance < _FEW
 
 
 class Prevention(NamedTuple):

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 Layout = Literal["links", "meaning"]
-LAYOUTS: tuple[Layout, ...] = ("links", "meaning")
 TOPIC = "topic:"
 _MOST = 5_000  # memories on one map
 _LABEL = 80  # characters

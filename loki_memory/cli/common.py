@@ -173,7 +173,7 @@ def finish_writing(
     stored = list(records)
     described = [stored_record(workspace, record) for record in stored]
     session.show(StoredRecords(described), lambda: _print(stored, remark))
-    workspace.continuity(if_used=True)
+    workspace.browse.refresh_continuity()
     remarks(workspace)
 
 

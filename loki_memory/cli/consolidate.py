@@ -61,7 +61,7 @@ def consolidate_command(
         report = workspace.consolidate(day, plan, since, commit=commit or None)
     session.show(ConsolidateOutput(*report, report.counts()), lambda: _print(report))
     if not plan:
-        workspace.continuity(if_used=True)
+        workspace.browse.refresh_continuity()
     remarks(workspace)
 
 
@@ -126,7 +126,7 @@ def dedupe_command(session: Session, plan: bool) -> None:
         done = workspace.care.dedupe(plan_only=plan)
     session.show(done, lambda: _print_merged(done))
     if not plan:
-        workspace.continuity(if_used=True)
+        workspace.browse.refresh_continuity()
     remarks(workspace)
 
 

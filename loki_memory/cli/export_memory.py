@@ -147,7 +147,7 @@ def clear_command(session: Session, yes: bool, plan: bool, backup: Path | None) 
         done = workspace.interop.clear_memory(backup, plan_only=plan)
     session.show(done, lambda: _print_cleared(done))
     if not plan:
-        workspace.continuity(if_used=True)
+        workspace.browse.refresh_continuity()
     remarks(workspace)
 
 
@@ -216,7 +216,7 @@ def _transfer(
     target = session.open(to) if to else workspace
     done = workspace.interop.transfer(memory, target, scope or "", move=move)
     session.show(done, lambda: _print(done))
-    workspace.continuity(if_used=True)
+    workspace.browse.refresh_continuity()
     remarks(workspace)
 
 

@@ -62,7 +62,7 @@ def ingest_command(
     with progress_bar("reading") as workspace.home.progress:
         done = workspace.ingest(paths or None, source)
     session.show(done, lambda: _print(done))
-    workspace.continuity(if_used=True)
+    workspace.browse.refresh_continuity()
     remarks(workspace)
     if done.failed and not follow:
         raise click.exceptions.Exit(InvalidRecord.exit_code)

@@ -181,7 +181,7 @@ def _report(
             note(f"refused: {bad.error}")
         if not stored and not refused:
             note("there was no episode to record")
-    workspace.continuity(if_used=True)
+    workspace.browse.refresh_continuity()
     remarks(workspace)
     if refused:
         raise click.exceptions.Exit(InvalidRecord.exit_code)

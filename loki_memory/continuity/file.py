@@ -192,7 +192,10 @@ def _with_lessons(
     known = found.get(_PATTERNS, [])
     ids = {hit.id for hit, _ in known}
     new = {hit.id: hit for hit, _ in chosen if hit.id not in ids}
-    lines = ((hit, injected_line(workspace, hit, gate.held)) for hit in new.values())
+    lines = (
+        (hit, injected_line(workspace, hit, gate.held.record(workspace, hit.id)))
+        for hit in new.values()
+    )
     return {**found, _PATTERNS: [*known, *with_text(lines)]}
 
 
@@ -210,7 +213,10 @@ def _with_standing(
         for rule in standing(home.index, _RULES)
     ]
     passed = islice(gate.passed(rules), _RULES)
-    first = with_text((hit, injected_line(workspace, hit, gate.held)) for hit, _ in passed)
+    first = with_text(
+        (hit, injected_line(workspace, hit, gate.held.record(workspace, hit.id)))
+        for hit, _ in passed
+    )
     known = {hit.id for hit, _ in first}
     rest = {
         name: [(hit, told) for hit, told in group if hit.id not in known]
@@ -234,7 +240,10 @@ def _without_goal(
     passed = islice(gate.passed(latest), EPISODES)
     return {
         "avoid_these": warnings(workspace, (), gate, unasked=True),
-        "episodes": with_text((hit, injected_line(workspace, hit, gate.held)) for hit, _ in passed),
+        "episodes": with_text(
+            (hit, injected_line(workspace, hit, gate.held.record(workspace, hit.id)))
+            for hit, _ in passed
+        ),
     }
 
 

@@ -133,6 +133,15 @@ class Store:
                 yield change
                 change.commit()
 
+    def publish_writes(self) -> str:
+        """Copy new lines of the write log to a tracked file; returns the head of its chain."""
+
+        def write(path: str, data: bytes) -> None:
+            with self.change() as change:
+                change.render(path, data)
+
+        return write_log.publish(self.layout, write)
+
     def write(self, record: Memory, path: str = "", if_match: str | None = None) -> Memory:
         """Write one record and return it as it was stored."""
         with self.change() as change:

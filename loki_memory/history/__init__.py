@@ -168,7 +168,9 @@ class History(Generic[W]):
         from loki_memory.git_repository import repository
         from loki_memory.history.blame import MEMORY
 
-        return repository(self._workspace.home).commits(None, MEMORY)[:limit]
+        return repository(self._workspace.layout, self._workspace.config).commits(None, MEMORY)[
+            :limit
+        ]
 
     def bisect(
         self,

@@ -63,7 +63,7 @@ class Past(Home):
 
 def as_of(workspace: OpenWorkspace, rev: str) -> Past:
     """Open the memory of a commit, or of the last commit until a date."""
-    repo = repository(workspace.home)
+    repo = repository(workspace.layout, workspace.config)
     commit = repo.commit_of(rev)
     place = _layout(workspace.layout.cache / _FOLDER / commit)
     past = Past(place)

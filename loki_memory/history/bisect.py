@@ -38,7 +38,7 @@ def bisect(
     A merge counts as one commit at first. If it is the turn, and its side branch was right at the
     start and wrong at the end, the search goes on in that branch.
     """
-    repo = repository(workspace.home)
+    repo = repository(workspace.layout, workspace.config)
     good, bad = _ends(repo, between)
     recalled: dict[str, list[str]] = {}
 

@@ -111,7 +111,7 @@ def _is_in_history(workspace: OpenWorkspace, memory_id: str) -> bool:
 
 
 def _has_history(workspace: OpenWorkspace) -> bool:
-    repo = repository_if_any(workspace.home)
+    repo = repository_if_any(workspace.layout, workspace.config)
     return repo is not None and repo.tip() is not None
 
 
@@ -167,7 +167,7 @@ def _in_history(workspace: OpenWorkspace, name: str) -> Memory | None:
     """The last version of an episode in git's history."""
     if not _has_history(workspace):
         return None
-    repo = repository(workspace.home)
+    repo = repository(workspace.layout, workspace.config)
     for path in _deleted(repo, name.rpartition("-")[2]):
         last = repo.commits(None, [path])[0]
         found = next(edit.before for edit in edits(repo, last) if edit.path == path)
@@ -205,7 +205,7 @@ def log(
     workspace: OpenWorkspace, memory_id: str | None = None, limit: int | None = None
 ) -> list[BlameStep]:
     """The commits that changed memory, or one memory, newest first, in belief terms."""
-    repo = repository(workspace.home)
+    repo = repository(workspace.layout, workspace.config)
     if memory_id is None:
         return [step(repo, commit) for commit in repo.commits(None, MEMORY)[:limit]]
     path = _path_of(workspace, memory_id)

@@ -116,7 +116,7 @@ class CheckScope(NamedTuple):
 
 
 def _case(workspace: OpenWorkspace, spec: str | None) -> CheckScope:
-    repo = repository_if_any(workspace.home)
+    repo = repository_if_any(workspace.layout, workspace.config)
     if repo is None:
         return _all_of(workspace, of_folder(workspace.layout))
     if spec and _is_too_shallow(repo, spec):
@@ -216,7 +216,7 @@ def _new_versions(compared: Comparison) -> Iterator[tuple[str, Memory | None, Me
 
 def _commits(case: CheckScope, compared: Comparison) -> Commits:
     """The authors and days of the commits that were compared, and what the write log knows."""
-    repo = repository(case.workspace.home)
+    repo = repository(case.workspace.layout, case.workspace.config)
     after, before = compared.after.commit or "HEAD", compared.before.commit
     found = repo.commits(f"{before}..{after}" if before else after)
     authors = {commit.author for commit in found}
@@ -366,7 +366,11 @@ def _citations(case: CheckScope) -> Iterator[Fault]:
 
 def _stale(case: CheckScope, places: Sequence[Citation]) -> list[Citation]:
     """The citations whose code differs in this edition."""
-    repo = repository_if_any(case.workspace.home) if case.edition.commit else None
+    repo = (
+        repository_if_any(case.workspace.layout, case.workspace.config)
+        if case.edition.commit
+        else None
+    )
     if repo is None:
         root = case.workspace.layout.root
         return [place for place in places if has_changed(root, place.model_dump())]

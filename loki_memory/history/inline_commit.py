@@ -40,7 +40,6 @@ from loki_memory.history.review import shifts
 from loki_memory.history.tree import Records, original, records_in
 from loki_memory.integrity.hash_chain import PUBLISHED
 from loki_memory.integrity.signatures import signing_key
-from loki_memory.integrity.write_log import publish
 from loki_memory.models import Episode
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def commit_inline(
     busy = repository.busy()
     if busy:
         return Committed(reason=f"{busy} is under way" if busy.startswith("a ") else busy)
-    anchor = "" if options.dry_run else publish(workspace.store)
+    anchor = "" if options.dry_run else workspace.store.publish_writes()
     for _ in range(_TRIES):
         at, files, kept = _differences(workspace, repository)
         if not files:

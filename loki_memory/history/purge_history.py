@@ -47,7 +47,7 @@ def purge_history(home: Home, wanted: Sequence[bytes], paths: Sequence[str]) -> 
     `paths` are memory files that were removed as a whole: their former versions may word it
     otherwise.
     """
-    repository = repository_if_any(home)
+    repository = repository_if_any(home.layout, home.config)
     if repository is None:
         return PurgedHistory([], 0, [])
     rewritten = 0
@@ -210,7 +210,7 @@ def _discard(repository: Repository, objects: Iterable[str]) -> None:
 
 def files_from(home: Home, source: str) -> list[str]:
     """The memory files that a commit wrote, or every commit of an author, as paths of records."""
-    repository = repository_if_any(home)
+    repository = repository_if_any(home.layout, home.config)
     if repository is None or repository.tip() is None or not source:
         return []
     found = _commits_from(repository, source)

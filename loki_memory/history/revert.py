@@ -35,7 +35,7 @@ class Reverted(NamedTuple):
 
 def revert(workspace: OpenWorkspace, name: str) -> Reverted:
     """Undo the changes of one run or commit to memory. Episodes and later changes stay."""
-    repo = repository(workspace.home)
+    repo = repository(workspace.layout, workspace.config)
     commit = _find_commit(repo, name)
     changed = edits(repo, commit)
     data = blobs(repo, [blob for edit in changed for blob in (edit.before, edit.after)])

@@ -127,7 +127,7 @@ def _whole(workspace: OpenWorkspace, compared: Comparison) -> Review:
 
 def other_files(workspace: OpenWorkspace, compared: Comparison) -> list[FileChange]:
     """The files below `.loki` that differ and are not told as records."""
-    repo = repository(workspace.home)
+    repo = repository(workspace.layout, workspace.config)
     if repo.line != "HEAD" and not compared.after.commit:
         return []  # git does not see these files
     old, new = compared.old.paths, compared.new.paths
@@ -208,7 +208,7 @@ def _cause(record: Memory) -> Cause:
 
 def editions(workspace: OpenWorkspace, spec: str | None) -> tuple[MemoryTree, MemoryTree]:
     """The two states that a spec names."""
-    repo = repository(workspace.home)
+    repo = repository(workspace.layout, workspace.config)
     spec = (spec or "").strip()
     if spec.endswith("^!"):
         return _parent(repo, spec.removesuffix("^!")), _edition(repo, spec.removesuffix("^!"))
@@ -258,7 +258,7 @@ def since_branching(workspace: OpenWorkspace) -> str | None:
 
     On the default branch itself that is the last commit that others have, else the last one.
     """
-    repo = repository_if_any(workspace.home)
+    repo = repository_if_any(workspace.layout, workspace.config)
     if repo is None or repo.tip() is None or repo.line != "HEAD":
         return None
     main = _default_branch(repo)
@@ -352,7 +352,7 @@ def _answer_for(workspace: OpenWorkspace, path: str) -> None:
 
 def _reader(workspace: OpenWorkspace) -> str:
     """The name that git would write into a commit."""
-    repo = repository_if_any(workspace.home)
+    repo = repository_if_any(workspace.layout, workspace.config)
     named = repo.settings.get("user.name", "") if repo else ""
     return " ".join(named.replace(";", " ").split()) or workspace.origin
 

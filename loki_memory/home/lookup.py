@@ -13,13 +13,13 @@ from loki_memory.models.ids import ID
 from loki_memory.sync import check
 
 if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write records pay for it
-    from loki_memory.home.home import Home
+    from loki_memory.home.folder import HomeFolder
     from loki_memory.models import Memory
 
 
-def look_up(home: Home, memory_id: str) -> tuple[str, str] | None:
+def look_up(home: HomeFolder, memory_id: str) -> tuple[str, str] | None:
     """The kind and JSON of a memory; None if a look at one file cannot tell."""
-    path = home.place_of(memory_id)
+    path = place_of(home, memory_id)
     if path is None:
         return None
     try:
@@ -29,7 +29,7 @@ def look_up(home: Home, memory_id: str) -> tuple[str, str] | None:
         return None  # the full scan that follows replaces the index
 
 
-def place_of(home: Home, memory_id: str) -> str | None:
+def place_of(home: HomeFolder, memory_id: str) -> str | None:
     """The file of a memory, if the index or the id itself leads there; None if a scan must."""
     if transaction.waiting(home.layout) or not ID.fullmatch(memory_id):
         return None
@@ -41,7 +41,7 @@ def place_of(home: Home, memory_id: str) -> str | None:
     return next((path for path in places if _in_file(home, memory_id, path)), None)
 
 
-def _of_its_day(home: Home, memory_id: str) -> list[str]:
+def _of_its_day(home: HomeFolder, memory_id: str) -> list[str]:
     """The likely files of an episode that is not indexed yet: its id has the day and the end."""
     day, _, end = memory_id.removeprefix("ep-").rpartition("-")
     folder = f"episodic/{day}"
@@ -52,7 +52,7 @@ def _of_its_day(home: Home, memory_id: str) -> list[str]:
     return [f"{folder}/{name}" for name in sorted(names) if name.endswith(f"-{end}.json")]
 
 
-def _in_file(home: Home, memory_id: str, path: str) -> tuple[str, str] | None:
+def _in_file(home: HomeFolder, memory_id: str, path: str) -> tuple[str, str] | None:
     """The kind and JSON of a memory from the file itself; None if another memory is there."""
     from loki_memory.sync.apply import entry_in
 

@@ -23,23 +23,19 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from loki_memory.errors import (
-    FileChanged,
     InvalidRecord,
-    LinkRefused,
     LokiMemoryError,
     StoreBusy,
     StoreFailed,
 )
 from loki_memory.files import transaction
-from loki_memory.files.layout import PRIVATE, view_kind
-from loki_memory.files.view_state import SHOWN, are_views_current
-from loki_memory.home.lookup import parsed
+from loki_memory.home import views
 from loki_memory.index.database import BUSY_SECONDS
-from loki_memory.models.kinds import Kind
 from loki_memory.sync import (
     Changes,
     Freshness,
@@ -52,10 +48,7 @@ from loki_memory.sync import (
 )
 
 if TYPE_CHECKING:
-    from loki_memory.files.view_rendering import Listed, RecordOf
-    from loki_memory.files.views import Brought
-    from loki_memory.home.home import Home
-    from loki_memory.models import Memory
+    from loki_memory.home.folder import HomeFolder
 
 Fresh = Literal["shown", "folders", "read", "current", "files", "edits", "views"]
 T = TypeVar("T")
@@ -74,7 +67,7 @@ _TOLD = 3  # new problems that a command names; the doctor names all
 class Upkeep:
     """The freshness of one home; its threads take turns."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: HomeFolder) -> None:
         self._home = home
         self._lock = RLock()
         self._scanned = -_FULL_SCAN_SECONDS  # when every file was compared last
@@ -107,7 +100,7 @@ class Upkeep:
             self._heal()
             changes = self._sync(full=True, progress=progress)
             self._looked = Changes([], [], [], is_complete=True)
-            if level != "files" and not are_views_current(self._home.layout, self._fingerprints()):
+            if level != "files" and not views.are_current(self._home):
                 changes = _joined(changes, self._take_over_edits())
                 if level == "views":
                     self._render_views()
@@ -191,10 +184,10 @@ class Upkeep:
         into a file with another name only the index can find: so a folder with such names that
         the index does not know is scanned. A path that ends with a slash is a folder.
         """
-        from loki_memory.files import views
+        from loki_memory.files.views import edited_views
 
         learns = any(path.startswith("learnings/") for path in paths)
-        if views.edited_views(self._home.store, days=learns):
+        if edited_views(self._home.store, days=learns):
             self.ensure("views")
         for path in paths:
             folder, _, name = path.rpartition("/")
@@ -297,7 +290,7 @@ class Upkeep:
         """Complete a transaction that a crash interrupted; restore memory that was cleaned away."""
         home = self._home
         if not home.is_user and not home.layout.memory.is_dir() and self._is_on_a_branch():
-            from loki_memory.history.branch_mode import restore
+            from loki_memory.history.memory_branch import restore
 
             restore(home)
         if transaction.waiting(home.layout):
@@ -374,90 +367,25 @@ class Upkeep:
 
     def _take_over_edits(self) -> Changes:
         """Write what somebody edited in views into records; other views are rendered later."""
-        from loki_memory.files import views
+        from loki_memory.files.views import edited_views, take_over
 
         self._views_are_due = True
-        edited = views.edited_views(self._home.store)
+        edited = edited_views(self._home.store)
         if not edited:
             return Changes([], [], [])
         with self._home.store.change() as change:
-            done = views.take_over(
-                self._home.store, change, edited, self._home.record_path, self._brought
-            )
+            brought = partial(views.brought, self._home)
+            done = take_over(self._home.store, change, edited, self._home.record_path, brought)
         self._home.notices += [str(problem) for problem in done.told]
         changes = self._sync(full=True)
         self._render_views()  # else these views would look edited once their records change
         return changes
 
-    def _brought(self, view: str) -> Brought:
-        """The entries of a view that came with a clone or a branch, and that nobody reviewed."""
-        from loki_memory.files.views import Brought
-
-        home = self._home
-        if home.is_user or home.stands_alone:
-            return Brought()
-        if not home.trust().is_trusted:
-            return Brought(is_all=True)
-        content = home.brought_content(f"memory/{view}", review_counts=True)
-        return Brought(is_all=content is None, committed=content or b"")
-
     def _render_views(self) -> None:
-        """Render the views of the kinds that changed since they were rendered last."""
-        from loki_memory.files import views
-        from loki_memory.files.view_rendering import render
-
-        home, prints = self._home, self._fingerprints()
         self._views_are_due = False
-        written: list[str] = []
         records = frozenset(self._written)
-        try:
-            for kind in views.to_render(home.store, prints):
-                with suppress(FileChanged):  # edited this moment: the next sync takes it over
-                    written += render(home.store, kind, *self._for_view(kind))
-            views.note_state(home.store, prints, written)
-        except LinkRefused as error:  # memory is complete without its views
-            home.notices.append(str(error))
+        views.render_views(self._home)
         self._written.intersection_update(records)  # views are not indexed
-
-    def _fingerprints(self) -> dict[Kind, int]:
-        """By kind, the fingerprint of all that its views show."""
-        index = self._home.index
-        rejected = index.fingerprint("tombstone")  # a rejected record leaves its view
-        prints = {kind: index.fingerprint(kind) ^ rejected for kind in SHOWN}
-        prints["learning"] ^= prints["anti-pattern"]  # each day shows what they taught
-        return prints
-
-    def _for_view(self, kind: Kind) -> tuple[list[Listed], RecordOf]:
-        """The records of a kind that are in tracked files and not rejected."""
-        from loki_memory.index.queries import listed
-
-        records = [
-            record
-            for record in listed(self._home.index, kind)
-            if not record.path.startswith(PRIVATE) and not view_kind(record.path)
-        ]
-        return self._with_taught(records) if kind == "learning" else (records, self._record)
-
-    def _with_taught(self, records: list[Listed]) -> tuple[list[Listed], RecordOf]:
-        """Add what anti-patterns taught to the learnings that somebody wrote."""
-        from loki_memory.files.view_rendering import Listed
-        from loki_memory.index.overview import taught
-
-        made = {lesson.learning().id: lesson for lesson in taught(self._home.index)}
-        shown = {record.id: record for record in records}
-        for name, lesson in made.items():
-            path = lesson.source.path
-            if not path.startswith(PRIVATE):
-                shown.setdefault(name, Listed(name, path, lesson.etag, lesson.day))
-
-        def record_of(name: str) -> Memory | None:
-            return self._record(name) or (made[name].learning() if name in made else None)
-
-        return [shown[name] for name in sorted(shown)], record_of
-
-    def _record(self, memory_id: str) -> Memory | None:
-        found = self._home.index.body(memory_id)
-        return parsed(*found) if found else None
 
 
 def _joined(first: Changes, second: Changes) -> Changes:

@@ -134,7 +134,7 @@ def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
     workspace.sessions.note_gates(event.session)
     workspace.sessions.learn(event.session)
     if not workspace.config.get("continuity.track"):
-        workspace.continuity(if_used=True)
+        workspace.browse.refresh_continuity()
     errors = "1 error" if done.errors == 1 else f"{done.errors} errors"
     return Done(note=f"recorded as {_new_episodes(done.episodes)} with {errors}")
 

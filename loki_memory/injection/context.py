@@ -161,7 +161,10 @@ def found_for(
         if name == "avoid_these":
             groups[name] = warnings(workspace, chosen, gate, unasked=unasked)
         else:
-            lines = ((hit, injected_line(workspace, hit, gate.held)) for hit in chosen)
+            lines = (
+                (hit, injected_line(workspace, hit, gate.held.record(workspace, hit.id)))
+                for hit in chosen
+            )
             groups[name] = with_text(lines)
     return groups, hits.task, hits.filtered
 

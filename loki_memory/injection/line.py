@@ -21,7 +21,6 @@ from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
-    from loki_memory.injection.gate import Withheld
 
 
 class InjectedLine(NamedTuple):
@@ -36,9 +35,13 @@ class InjectedLine(NamedTuple):
     status: str = "active"
 
 
-def injected_line(workspace: OpenWorkspace, hit: Recollection, held: Withheld) -> InjectedLine:
-    """Build the line of a hit from its record; without text if it must not be injected."""
-    record = held.record(workspace, hit.id)
+def injected_line(
+    workspace: OpenWorkspace, hit: Recollection, record: Mapping[str, Any]
+) -> InjectedLine:
+    """Build the line of a hit from what may be told of its record; nothing may be of an empty one.
+
+    The line has no text if it must not be injected.
+    """
     if not record:
         return line_of_hit(hit, hit.title)
     return line_of_hit(hit, told_text(workspace, hit, record))

@@ -25,7 +25,7 @@ from loki_memory.files.layout import PRIVATE, Layout, chain_path
 from loki_memory.files.scan import etag
 
 if TYPE_CHECKING:
-    from loki_memory.home import Home
+    from loki_memory.home.folder import HomeFolder
     from loki_memory.index.queries import RecordVersion
 
 
@@ -62,7 +62,7 @@ class Verdicts(NamedTuple):
 NO_VERDICTS = Verdicts({}, {}, {}, "")
 
 
-def waiting(home: Home, known: Verdicts) -> list[RecordVersion]:
+def waiting(home: HomeFolder, known: Verdicts) -> list[RecordVersion]:
     """Records whose content has no verdict, and that this machine's write log does not know."""
     unknown = [row for row in _shared(home) if not known.is_reviewed(row.path, row.etag)]
     if not unknown:
@@ -73,13 +73,13 @@ def waiting(home: Home, known: Verdicts) -> list[RecordVersion]:
     return [row for row in unknown if row.id in left]
 
 
-def _shared(home: Home) -> Iterator[RecordVersion]:
+def _shared(home: HomeFolder) -> Iterator[RecordVersion]:
     from loki_memory.index.queries import versions
 
     return (row for row in versions(home.index) if not row.path.startswith(PRIVATE))
 
 
-def resting_on(home: Home, unreviewed: set[str], own: Iterable[str]) -> set[str]:
+def resting_on(home: HomeFolder, unreviewed: set[str], own: Iterable[str]) -> set[str]:
     """Our own records that were derived from what nobody reviewed: it must not come in so."""
     from loki_memory.index.graph import sources
 
@@ -104,7 +104,9 @@ class OwnWrite(NamedTuple):
     is_accepted: bool  # by the user, whatever it was made from
 
 
-def own_writes(home: Home, rows: Sequence[RecordVersion], known: Verdicts) -> dict[str, OwnWrite]:
+def own_writes(
+    home: HomeFolder, rows: Sequence[RecordVersion], known: Verdicts
+) -> dict[str, OwnWrite]:
     """The records that this machine wrote, by id.
 
     A write over a content that nobody reviewed is not ours, unless the user accepted it.
@@ -157,7 +159,7 @@ def content_of(layout: Layout, path: str) -> bytes | None:
 # -- verdicts in the local zone --------------------------------------------------------------------
 
 
-def is_judged(home: Home) -> bool:
+def is_judged(home: HomeFolder) -> bool:
     """Check if others may have changed memory here: something came from a remote."""
     return not home.is_user and not home.stands_alone and is_shared(home.layout.root)
 
@@ -190,12 +192,12 @@ def verdicts(layout: Layout) -> Verdicts:
         return NO_VERDICTS
 
 
-def reviewed_texts(home: Home) -> Mapping[str, ReviewedText]:
+def reviewed_texts(home: HomeFolder) -> Mapping[str, ReviewedText]:
     """Memories that the trusted branch words differently, by id."""
     return verdicts(home.layout).texts
 
 
-def is_due(home: Home) -> bool:
+def is_due(home: HomeFolder) -> bool:
     """Check if git or memory moved since verdicts were found."""
     if not is_judged(home):
         return False
@@ -216,7 +218,7 @@ def keep(layout: Layout, found: Verdicts, state: str) -> None:
         disk.write_bytes(path + _STATE, f"{found.ref}\n{state}".encode())
 
 
-def state_of(home: Home, ref: str) -> str:
+def state_of(home: HomeFolder, ref: str) -> str:
     folders = git_folders(home.layout.root)
     moved = moves(folders, ref) if folders else ""
     branch = home.config.text("trust.branch")
@@ -230,7 +232,7 @@ def state_of(home: Home, ref: str) -> str:
 _NOTE = "unreviewed"  # of the index: the ids, and the state for which they were found
 
 
-def unreviewed(home: Home) -> frozenset[str]:
+def unreviewed(home: HomeFolder) -> frozenset[str]:
     """The ids of memories that nobody here answers for; none where all is our own work.
 
     No process is started.
@@ -252,7 +254,7 @@ def unreviewed(home: Home) -> frozenset[str]:
     return frozenset(ids.split())
 
 
-def known_unreviewed(home: Home) -> frozenset[str]:
+def known_unreviewed(home: HomeFolder) -> frozenset[str]:
     """The same for readers; none before git was asked for the first time."""
     is_known = os.path.lexists(verdicts_path(home.layout))
     return unreviewed(home) if is_known else frozenset()

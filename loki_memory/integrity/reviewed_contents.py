@@ -36,7 +36,7 @@ from loki_memory.integrity.signatures import trusted_branch
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
-    from loki_memory.home import Home
+    from loki_memory.home.folder import HomeFolder
     from loki_memory.index.queries import RecordVersion
 
 Blob = tuple[str, str]  # a path of memory, and the id of its content
@@ -58,7 +58,7 @@ class _Row(NamedTuple):
         return self.version.path, self.blob
 
 
-def renew(home: Home) -> None:
+def renew(home: HomeFolder) -> None:
     """Find the verdicts again if git or memory moved since.
 
     Starts processes of git: not for hooks.
@@ -68,9 +68,9 @@ def renew(home: Home) -> None:
         keep(home.layout, found, state_of(home, found.ref))
 
 
-def find_verdicts(home: Home, known: Verdicts) -> Verdicts:
+def find_verdicts(home: HomeFolder, known: Verdicts) -> Verdicts:
     """The verdicts about all shared records as they are now, and what was known of our own."""
-    repository = repository_if_any(home)
+    repository = repository_if_any(home.layout, home.config)
     if repository is None:
         return NO_VERDICTS
     ref = trusted_branch(home, repository)
@@ -92,7 +92,7 @@ def _contents(known: Contents, rows: Iterable[_Row]) -> Contents:
     return found
 
 
-def _rows(home: Home, repository: Repository) -> Iterator[_Row]:
+def _rows(home: HomeFolder, repository: Repository) -> Iterator[_Row]:
     from loki_memory.files.layout import PRIVATE
     from loki_memory.index.queries import versions
 
@@ -146,13 +146,13 @@ def _texts(repository: Repository, ref: str, left: Sequence[_Row]) -> dict[str, 
     return {name: text for name, text in found.items() if name in passed}
 
 
-def brought_content(home: Home, path: str, *, review_counts: bool) -> bytes:
+def brought_content(home: HomeFolder, path: str, *, review_counts: bool) -> bytes:
     """The content in the last commit of a file below `.loki` that git brought from elsewhere.
 
     Empty if there is nothing of it, if it was committed here or, where a review counts, if the
     trusted branch has had it.
     """
-    repository = repository_if_any(home)
+    repository = repository_if_any(home.layout, home.config)
     tip = repository.tip() if repository else None
     if repository is None or tip is None:
         return b""
@@ -174,7 +174,7 @@ def brought_content(home: Home, path: str, *, review_counts: bool) -> bytes:
 
 
 def _own(
-    home: Home,
+    home: HomeFolder,
     repository: Repository,
     rows: Sequence[_Row],
     known: Verdicts,

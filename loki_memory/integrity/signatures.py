@@ -20,15 +20,15 @@ from loki_memory.git_repository import Repository, configured, repository_if_any
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository
-    from loki_memory.home import Home
+    from loki_memory.home.folder import HomeFolder
 
 
 _NAME = "vouched.json"
 
 
-def vouched(workspace: Home) -> dict[str, str]:
+def vouched(workspace: HomeFolder) -> dict[str, str]:
     """Vouched contents as path -> etag; empty where there is no git."""
-    repository = repository_if_any(workspace)
+    repository = repository_if_any(workspace.layout, workspace.config)
     if repository is None:
         return {}
     trusted = _trusted_commit(workspace, repository)
@@ -42,13 +42,13 @@ def vouched(workspace: Home) -> dict[str, str]:
     return found
 
 
-def vouched_before(workspace: Home) -> dict[str, str]:
+def vouched_before(workspace: HomeFolder) -> dict[str, str]:
     """The contents that were vouched for at the last look, without a process of git."""
     found: dict[str, str] = _kept(workspace.layout.local / _NAME).get("vouched", {})
     return found
 
 
-def _trusted_commit(workspace: Home, repository: Repository) -> str:
+def _trusted_commit(workspace: HomeFolder, repository: Repository) -> str:
     """The last commit whose review counts: of the trusted branch, or without a remote our own."""
     from loki_memory.integrity.reviewed import is_judged
 
@@ -255,7 +255,7 @@ def is_signed(repository: Repository, commit: str) -> bool:
 _USUAL = ("main", "master")  # where the remote does not say which branch is its default
 
 
-def trusted_branch(home: Home, repository: Repository) -> str:
+def trusted_branch(home: HomeFolder, repository: Repository) -> str:
     """The full name of the branch whose contents count as reviewed; empty if there is none."""
     folders = git_folders(home.layout.root)
     remote = remote_of(folders) if folders else None

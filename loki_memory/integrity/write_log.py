@@ -13,9 +13,9 @@ conflict.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from loki_memory.files import disk
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, chain_path, kind_of
@@ -29,9 +29,6 @@ from loki_memory.integrity.hash_chain import (
     content_hash,
 )
 from loki_memory.models.ids import encode
-
-if TYPE_CHECKING:  # the store notes its writes here
-    from loki_memory.files.store import Store
 
 LOCAL = "local/witness/"  # the prefix for chains of this machine
 _LONGEST_LINE = 1 << 13  # the longest path that Linux knows is half of it
@@ -126,26 +123,25 @@ def give_up(layout: Layout, names: Iterable[str]) -> None:
 # -- publishing ----------------------------------------------------------------------------------
 
 
-def publish(store: Store) -> str:
+def publish(layout: Layout, write: Callable[[str, bytes], None]) -> str:
     """Copy the new lines of this folder's chain to a tracked file; for foreground commits.
 
     Returns the chain's head, `<writer>:<seq>:<hash>`, for the commit's trailer `Loki-Head`; empty
-    if there is no chain, or it is broken. Takes the store for a moment.
+    if there is no chain, or it is broken. `write` puts a file below the memory folder.
     """
-    path = chain_path(store.layout)
+    path = chain_path(layout)
     raw = hash_chain.split(disk.read_bytes(path) or b"")
     last = hash_chain.parsed(raw[-1]) if raw else None
     if last is None or last.seq != len(raw):
         return ""
-    start = _published_until(store.layout, last.writer, raw)
+    start = _published_until(layout, last.writer, raw)
     new = hash_chain.read("", raw[max(0, start - 1) :])
     if new.breaks:
         return ""
     if start < len(raw):
         _flush(path)  # published lines are never ahead of the chain itself
         name = Segment.of(new.entries[start > 0 :]).name()
-        with store.change() as change:
-            change.render(f"{PUBLISHED}{last.writer}/{name}", b"\n".join([*raw[start:], b""]))
+        write(f"{PUBLISHED}{last.writer}/{name}", b"\n".join([*raw[start:], b""]))
     return f"{last.writer}:{last.seq}:{new.entries[-1].hash}"
 
 

@@ -155,12 +155,6 @@ class Interop:
 
         return transfer(self._workspace, memory_id, target, scope, move=move)
 
-    def indexes(self) -> list[Path]:
-        """The files of other systems that hold a block of ours."""
-        from loki_memory.interop.claude_memory import listed_in
-
-        return listed_in(self._workspace)
-
     def write_back(
         self,
         source: str,

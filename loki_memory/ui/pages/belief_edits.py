@@ -29,7 +29,7 @@ def wrote(
     visit: Visit, words: str, path: str, undo: Callable[[], object] | None = None
 ) -> Response:
     """Finish a write as a command does, tell open pages, and go back to a page."""
-    visit.workspace.continuity(if_used=True)
+    visit.workspace.browse.refresh_continuity()
     visit.workspace.flush()
     visit.site.broadcast.notify()
     return back(path, visit.site.undo.push(words, undo))
