@@ -76,7 +76,7 @@ def _print_class(kind: AuditClass, most: int | None) -> None:
     heading = click.style(f"\n{kind.name}", bold=True)
     say(f"{heading}: {kind.memories:,} ({kind.rate:.1%}), {kind.meaning}")
     for finding in kind.findings[:most]:
-        line = f"{one_line(finding.text, 90)}: {finding.why}"
+        line = f"{one_line(finding.text, 90)}: {one_line(finding.why)}"
         say(f"  {click.style(finding.id, fg='cyan')}  {line}")
     left = kind.memories - len(kind.findings[:most])
     if left:

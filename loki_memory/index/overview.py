@@ -136,16 +136,17 @@ FROM live
 WHERE kind = 'anti-pattern' AND coalesce(json_extract(body, '$.prevention'), '') <> ''
 ORDER BY id
 """
-# Episodes that are here, and the days of those that only another machine has.
+# Episodes that are here, and the days of those that only another machine has; any text may
+# stand in place of such a day.
 _DAYS = """
 SELECT x.source, substr(e.at, 1, 10) AS day
 FROM edges AS x JOIN memories AS e ON e.id = x.target AND e.kind = 'episode'
 WHERE x.relation = 'derived_from' AND x.source IN (
   SELECT id FROM memories WHERE kind = 'anti-pattern')
 UNION
-SELECT a.id, json_extract(mark.value, '$.day')
+SELECT a.id, mark.value ->> '$.day'
 FROM memories AS a, json_each(a.body, '$.evidence.episodes') AS mark
-WHERE a.kind = 'anti-pattern'
+WHERE a.kind = 'anti-pattern' AND date(mark.value ->> '$.day') = mark.value ->> '$.day'
 """
 
 

@@ -2,7 +2,8 @@
 
 Redaction knows formats; a file of credentials holds some that nobody knows. So a call on one of
 these files keeps its place in the session and loses its text, and so does its answer. A command
-counts unless it only names the file: `source .env` prints nothing, `cat .env` prints all of it.
+counts unless it only names the file: `source .env` prints nothing, `cat .env` prints all of it. A
+command whose answer is credentials, such as `printenv` or `gh auth token`, counts without a file.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ _FILE = re.compile(
         |credentials|secrets?)\.(?:json|ya?ml|toml|ini|env|xml|properties)
       | \.(?:aws|config/gcloud|azure|kube|docker|gnupg|ssh|oci)/(?!known_hosts)[\w./-]+
       | \.(?:cargo|gem)/credentials(?:\.toml)?
-      | master\.key
+      | master\.key | deploy_key
+      | \.(?:claude/\.credentials|codex/auth|netlify/config)\.json
+      | \.config/(?:gh/hosts\.yml|op/config)
+      | \.m2/settings\.xml | \.terraformrc | \.yarnrc\.yml | wp-config\.php
+      | /etc/g?shadow | /run/secrets/[\w./-]+ | secrets/[\w.-]+\.(?:json|ya?ml|toml|env|txt)
+      | kubeconfig(?:\.ya?ml)? | \.(?:ba|z|fi)?sh_history
     )(?![\w-])"""
 )
 # Commands that only name a file, or take its values into an environment.
@@ -35,6 +41,22 @@ _NAMES_ONLY = re.compile(
     r"(?:source|\.|ls|ll|stat|test|\[+|chmod|chown|rm|touch|mv|mkdir|cd|find|git\s+(?:add|rm|mv|status"
     r"|check-ignore|update-index|ls-files)|export|set|docker|docker-compose|podman|npm|npx|pnpm|yarn"
     r"|node|python3?|uv|make|ssh|scp|rsync|dotenv|env|ssh-add|kubectl|terraform|go|cargo|pytest)(?=\s|$)"
+)
+# Programs that print credentials without the name of a file.
+_PRINTS = re.compile(
+    r"(?:printenv|env|set|export(?:\s+-p)?|declare\s+-[xp]+)\s*(?:>.*)?$|printenv\s"
+    r"|gh\s+auth\s+token|glab\s+auth\s+status\s.*-t|aws\s+configure\s+(?:get|export-credentials)"
+    r"|aws\s+(?:secretsmanager\s+get-secret-value|ssm\s+get-parameter|sts\s+(?:get-session|assume))"
+    r"|gcloud\s+(?:auth\s+(?:\S+\s+)?print-|secrets\s+versions\s+access)|az\s+(?:account\s+get-access-token"
+    r"|keyvault\s+secret\s+show)|kubectl\s+(?:\S+\s+)*get\s+secrets?\b|kubectl\s+config\s+view\s.*--raw"
+    r"|vault\s+(?:kv\s+get|read|token)\b|op\s+(?:read|item\s+get)\b|pass\s+(?:show\s)?\S|bw\s+get\b"
+    r"|security\s+find-\w+-password|secret-tool\s+lookup|heroku\s+config(?:\s|$)|doppler\s+secrets"
+    r"|fly(?:ctl)?\s+auth\s+token|npm\s+token\s+(?:list|create)|git\s+credential\b"
+)
+# What runs code, or a program elsewhere: given text, it may print what it names.
+_RUNS = re.compile(
+    r"(?:node|python3?|ruby|perl|php|deno|bun)(?:\s.*)?\s-[ecp]\b"
+    r"|(?:ssh|docker|podman|kubectl|docker-compose)\s.*\s(?:cat|head|tail|less|more|grep|sed|awk|base64)\s"
 )
 _COMMANDS = re.compile(r"&&|\|\||[;|\n]")
 _WRITES_INTO = re.compile(r">{1,2}\s*[\"']?[^\s\"']*$")
@@ -52,11 +74,11 @@ def reads_sensitive(command: str) -> bool:
 
 def _shows(command: str) -> bool:
     found = _FILE.search(command)
-    if found is None:
-        return False
-    if _WRITES_INTO.search(command[: found.start()]):
-        return True
     program = re.sub(r"^(?:\s|\(|\w+=\S*\s|sudo\s|time\s)*", "", command)
+    if found is None:
+        return _PRINTS.match(program) is not None
+    if _WRITES_INTO.search(command[: found.start()]) or _RUNS.match(program):
+        return True
     return _NAMES_ONLY.match(program) is None
 
 

@@ -198,6 +198,15 @@ def test_an_error_does_not_repeat_a_secret(
         "config/master.key",
         ".npmrc",
         "secrets.yaml",
+        "~/.config/gh/hosts.yml",
+        "~/.codex/auth.json",
+        "~/.claude/.credentials.json",
+        "~/.m2/settings.xml",
+        "/run/secrets/db",
+        "deploy/secrets/prod.json",
+        "kubeconfig",
+        "~/.bash_history",
+        "/etc/shadow",
     ],
 )
 def test_a_file_of_credentials_is_known_by_its_name(path: str) -> None:
@@ -210,6 +219,36 @@ def test_a_file_of_credentials_is_known_by_its_name(path: str) -> None:
 @pytest.mark.parametrize(
     "command",
     [
+        "printenv",
+        "env | grep KEY",
+        "cd app && env",
+        "gh auth token",
+        "aws configure get aws_secret_access_key",
+        "gcloud auth print-access-token",
+        "kubectl -n shop get secret db -o yaml",
+        "vault kv get secret/shop",
+        "op read op://shop/db",
+        "heroku config",
+        "python -c \"print(open('.env').read())\"",
+        "ssh web cat .env",
+        "docker exec web cat /app/.env",
+    ],
+)
+def test_a_command_that_prints_credentials_is_known(command: str) -> None:
+    assert reads_sensitive(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "env STAGE=test pytest",
+        "set -euo pipefail",
+        "export STAGE=test",
+        "kubectl get pods",
+        "vault status",
+        "heroku config:set STAGE=test",
+        "python -m pytest -c setup.cfg",
+        "docker exec web ls /app/.env",
         "cat .env.example",
         "source .env && npm test",
         "ls -la .env",
