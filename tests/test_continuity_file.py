@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,11 @@ def test_without_any_goal_the_latest_work_and_the_common_mistakes_are_shown(
     assert "- [ep-2026-01-16-" in text
     assert "- [anti-f8fem854h2]" in text
     assert "[goal]" not in text
+
+
+def test_without_any_goal_what_people_put_into_words_last_is_shown(ws: Workspace) -> None:
+    ws.remember("Sessions are kept in cookies, not in localStorage", category="decision")
+    assert "- Sessions are kept in cookies" in re.sub(r"\[.*?\] ", "", content(ws, goal=None))
 
 
 def test_the_budget_is_kept(todo: Workspace) -> None:

@@ -263,6 +263,30 @@ def test_a_prompt_that_quotes_an_error_is_told_what_mended_it(ws: Workspace, pro
     assert fire(project, "UserPromptSubmit", prompt="CI is red since this morning") == ""
 
 
+def test_a_prompt_that_names_the_code_of_an_error_is_told_its_lesson(
+    ws: Workspace, project: Path
+) -> None:
+    met = {
+        "message": "src/login.ts(1,17): error TS7030: Not all code paths return a value.",
+        "resolution": "Return a value, or undefined, at the end of every function",
+    }
+    ws.record({"goal": "Fix the login", "errors_encountered": [met]})
+    fill(ws)
+    told = fire(project, "UserPromptSubmit", prompt="TS7030 came again in logout, fix it")
+    assert "at the end of every function" in told
+    assert fire(project, "UserPromptSubmit", prompt="TS7031 came again in logout, fix it") == ""
+
+
+def test_among_few_memories_a_prompt_is_told_those_that_share_a_word_with_it(
+    ws: Workspace, project: Path
+) -> None:
+    ws.remember("Sessions are kept in cookies, not in localStorage", category="decision")
+    ws.remember("Run npm test before every commit", category="rule")
+    told = fire(project, "UserPromptSubmit", prompt="Where do we keep login sessions?")
+    assert "cookies" in told
+    assert "npm test" not in told
+
+
 def test_a_prompt_of_few_words_is_told_nothing_that_is_merely_like_it(
     ws: Workspace, project: Path
 ) -> None:

@@ -138,6 +138,7 @@ def _environment(home: Path, work: Path, example: Path) -> dict[str, str]:
         "LOKI_HOME": str(home / ".loki"),
         "CI": "1",  # sessions start no daemon
         "LOKI_NOW": "2026-01-20T09:00:00Z",
+        "LOKI_HOOK_SECONDS": "60",  # a busy machine shows the same
         "LOKI_TRUST": "1",  # the example is copied, which is what trust.txt is about
         "EXAMPLE": str(example),
         "TMPDIR": str(work),

@@ -25,7 +25,7 @@ from loki_memory.injection.context import EPISODES, found_for, warnings, with_te
 from loki_memory.injection.gate import Gate, Withheld, is_silent
 from loki_memory.injection.goal import last_goal, note_goal
 from loki_memory.injection.line import BulletLine, InjectedLine, gist, injected_line, line, tellable
-from loki_memory.injection.nearest import SessionGoal, general, nearest
+from loki_memory.injection.nearest import SessionGoal, general, nearest, noted
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
 from loki_memory.recall.recall import note_shown
@@ -181,10 +181,14 @@ def _with_lessons(
     work: SessionGoal,
     gate: Gate,
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
-    """Add the lessons that a brief tells: those nearest to the goal, and those for any goal."""
-    near = nearest(workspace, work, "") if work.goal.strip() else []
+    """Add the lessons that a brief tells: those nearest to the goal, or without one what people put
+    into words last; and those for any goal.
+    """
+    has_goal = bool(work.goal.strip())
+    near = nearest(workspace, work, "") if has_goal else []
     at_place = {lesson.hit.id for lesson in near if lesson.near.is_at_place}
-    hits = {lesson.hit.id: lesson.hit for lesson in near if lesson.hit.kind in _LESSONS}
+    told = [lesson.hit for lesson in near] if has_goal else noted(workspace)
+    hits = {hit.id: hit for hit in told if hit.kind in _LESSONS}
     chosen = [
         *islice(gate.passed(hits.values(), at_place), _NEAR),
         *islice(gate.passed(general(workspace)), _NEAR),

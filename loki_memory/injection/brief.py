@@ -18,7 +18,7 @@ from loki_memory.index import gate
 from loki_memory.injection.context import warnings
 from loki_memory.injection.gate import Gate, is_silent, linter_rule
 from loki_memory.injection.line import BulletLine, bullet, gist, tellable
-from loki_memory.injection.nearest import SessionGoal, general, nearest
+from loki_memory.injection.nearest import SessionGoal, general, nearest, noted
 from loki_memory.injection.repetition import fullest, repeats
 from loki_memory.injection.told import ToldLine, note_told, told_lines
 from loki_memory.models.text import tokens
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from loki_memory.models import Handoff
 
 _LINES, _TOKENS = 10, 400  # at most
-_RULES, _FAILING, _HANDOFFS, _MISTAKES, _NOTED = 4, 2, 2, 3, 3
+_RULES, _FAILING, _HANDOFFS, _MISTAKES = 4, 2, 2, 3
 _NEAR, _OFTEN = 5, 2  # lessons near the goal, and mistakes for any goal
 _AGAIN = 2  # episodes that met a mistake which is told without a goal
 _GENERAL = 4  # sentences of sessions for any work
@@ -74,7 +74,7 @@ def brief_lines(
         islice(map(_handoff, handoffs), _HANDOFFS),
         _near(workspace, SessionGoal(goal, files), passes, known, session) if goal.strip() else (),
         islice(_in_words(passes, often.others), _OFTEN if goal.strip() else _MISTAKES),
-        () if goal.strip() else _noted(workspace, passes),
+        () if goal.strip() else told_lines(passes, noted(workspace)),
         islice(told_lines(passes, general(workspace)), _GENERAL),
     )
     return list(_fitting(_distinct(chain.from_iterable(parts))))
@@ -158,14 +158,6 @@ def _near(
     at_place = {lesson.hit.id for lesson in lessons if lesson.near.is_at_place}
     hits = (lesson.hit for lesson in lessons if lesson.hit.id not in known)
     return islice(told_lines(passes, hits, at_place), _NEAR)
-
-
-def _noted(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:
-    """Beliefs that people put into words, the newest first."""
-    for home in workspace.homes:
-        for kind in ("pattern", "fact", "anti-pattern"):
-            noted = _recollections(kind, gate.noted(home.index, kind, _NOTED))
-            yield from told_lines(passes, noted)
 
 
 def _in_words(passes: Gate, mistakes: Iterable[Recollection]) -> Iterator[ToldLine]:

@@ -39,6 +39,7 @@ _CHANCE = 0.15  # from which on words and meaning alone are reason enough to tel
 _JUST_NOW, _LATELY = 5, 20
 _SAYS_LITTLE = 6  # words: a goal with fewer says little, such as "address the review comments"
 _GENERAL = 100  # sentences of sessions that are looked at for any goal
+_NOTED = 3  # beliefs of each kind that are told without a goal
 _NORM = re.compile(r"\b(?:must|should|always|never|every)\b", re.IGNORECASE)
 _LIMIT = re.compile(r"\b(?:unless|instead|do not|cannot)\b|n't\b", re.IGNORECASE)
 _FILE_NAME = re.compile(r"[\w@+.-]*\w\.[A-Za-z]\w{0,9}\b")
@@ -132,6 +133,14 @@ def general(workspace: OpenWorkspace) -> Iterator[Recollection]:
         is_limit = lesson.evidence > 1 and _LIMIT.search(lesson.title)
         if is_limit or _NORM.search(lesson.title):
             yield _recollection("fact", gate.DatedLesson(*lesson, at=""))
+
+
+def noted(workspace: OpenWorkspace) -> Iterator[Recollection]:
+    """Beliefs that people put into words, the newest first: what is told without a goal."""
+    for home in workspace.homes:
+        for kind in ("pattern", "fact", "anti-pattern"):
+            for lesson in gate.noted(home.index, kind, _NOTED):
+                yield _recollection(kind, gate.DatedLesson(*lesson, at=""))
 
 
 def _relevant(workspace: OpenWorkspace, work: SessionGoal, session: str) -> Sequence[Recollection]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from loki_memory.injection.gate import Gate, is_about_rule, is_silent, told_before
@@ -42,6 +42,7 @@ _QUOTES = re.compile(
     r"|\b[A-Z]{1,4}\d{3,5}\b|\([a-z][\w-]+\)\s*$|:\d+:\d+:? ",
     re.MULTILINE,
 )
+_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")  # of a rule or an error: TS7030, E0308
 _FILE_NAME = re.compile(r"[\w./@+-]*\w\.[A-Za-z]\w{0,9}\b(?!\()")
 _ASKED = 2_000  # characters of a prompt: the rest is pasted
 
@@ -76,20 +77,21 @@ def _near(
     from loki_memory.recall.question import ask
 
     about: set[str] = set()
-    has_word_in_few = False
+    in_few: set[str] = set()
     for home in workspace.homes:
         is_few = sum(home.index.counts().values()) < FEW
         least = 1 if is_few else _SHARED - 1
         lessons = lessons_sharing(home.index, ask(asked).words[:_MOST_WORDS], least, _COMPARED)
         about |= {lesson.id for lesson in lessons if _is_about_prompt(lesson, words)}
-        has_word_in_few |= is_few and bool(lessons)
-    if not (about or has_word_in_few):
+        in_few |= {lesson.id for lesson in lessons if is_few}
+    if not (about or in_few):
         return []
     from loki_memory.recall.recall import RecallOptions, recall
 
     options = RecallOptions(asked, _LOOKED_AT, session=session)
     hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
-    return [hit for hit in hits if hits.in_few or (hit.score >= _CHANCE and hit.id in about)]
+    likely = [hit for hit in hits if hit.score >= _CHANCE and hit.id in about]
+    return [hit for hit in hits if hit.id in in_few] if hits.in_few else likely
 
 
 def _is_about_prompt(lesson: SharingLesson, words: frozenset[str]) -> bool:
@@ -115,10 +117,14 @@ def _quoted(workspace: OpenWorkspace, prompt: str) -> list[Recollection]:
     """The remedies of an error that a prompt quotes, and of the rules of linters in it."""
     if not _QUOTES.search(prompt):
         return []
+    from loki_memory.index.gate import rule_lessons
     from loki_memory.models.error_signature import signature
 
     found = signature(prompt)
-    return _lessons(workspace, prompt, f"error:{found.exact}", "") if found else []
+    quoted = _lessons(workspace, prompt, f"error:{found.exact}", "") if found else []
+    codes = dict.fromkeys(_CODE.findall(prompt))
+    named = [_recollections(rule_lessons(workspace.index, code)) for code in codes]
+    return [*quoted, *chain.from_iterable(named)]
 
 
 def _naming(workspace: OpenWorkspace, prompt: str) -> list[Recollection]:

@@ -134,3 +134,34 @@ def test_a_run_with_a_limit_of_turns_is_not_asked(hooked: Desk) -> None:
     session = corrected(hooked, "--max-turns", "2")
     assert session.received("Before you stop") == []
     assert session.out.strip() == "It is added with pnpm."
+
+
+def test_memory_of_a_worktree_outlives_the_worktree_that_the_agent_removes(hooked: Desk) -> None:
+    hooked.run("loki-mem", "remember", "The cart is kept in cents")
+    hooked.run("git", "add", "-A")
+    hooked.run("git", "commit", "-qm", "memory")
+    leaving = {"action": "remove", "discard_changes": True}
+    session = hooked.claude(
+        "Work on the release notes in a worktree",
+        [
+            {"call": ["EnterWorktree", {"name": "notes"}]},
+            bash("loki-mem remember 'The release branch is cut on Thursdays'"),
+            {"call": ["ExitWorktree", leaving]},
+            {"say": "Done."},
+        ],
+        "--permission-mode",
+        "bypassPermissions",
+    )
+    assert session.received("Exited and removed worktree")
+    assert "uncommitted memory of the worktree: 1 kept here" in session.debug
+    titles = [each["title"] for each in hooked.memory("list")["memories"]]
+    assert "The release branch is cut on Thursdays" in titles
+
+
+def test_a_session_that_is_compacted_gets_the_brief_once_and_no_error(hooked: Desk) -> None:
+    hooked.run("loki-mem", "remember", "The cart is kept in cents", "--kind", "decision")
+    hooked.claude("Look at the cart", [{"say": "I looked at it."}])
+    session = hooked.claude("/compact", [{"say": "The cart was looked at."}] * 3, "--continue")
+    assert "SessionStart:compact" in session.debug
+    assert "loki-mem hook PostCompact" not in session.debug
+    assert "validation failed" not in session.debug
