@@ -42,4 +42,5 @@ def test_one_lesson_in_other_words_is_told_once() -> None:
 def test_one_remedy_of_two_errors_is_told_once() -> None:
     advice = "Use `python3` instead of `python`."
     known = [warning(1, advice, 3), warning(2, f"{advice} E.g. `python3 a.py`", 2)]
-    assert [belief.id for belief in told_once(known)] == ["anti-1"]
+    known.append(warning(3, "Use `python3 run.py` instead of `python -m tests`.", 1))
+    assert [belief.id for belief in told_once(known)] == ["anti-1", "anti-3"]

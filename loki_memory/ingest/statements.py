@@ -282,7 +282,6 @@ _TAG = re.compile(
     r"|\s*\((?:issue|bug|task|fix) #?\d+\)",
     re.IGNORECASE,
 )
-_REQUIREMENT = re.compile(r"^(?:(?:N?FR|AC|REQ|US)-?\d+|#\d+)\s*[:\u2014-]+\s+")
 _ONCE = re.compile(  # what came of it that once, after what is always so
     r"(?<=[\w`)]), (?:so|which|and (?:so|that|this)) (?:[^,]+ )?(?:was|were|had|did|caused|made|led"
     r"|broke|failed|meant)\b[^.]*(?=\.?$)"
@@ -325,7 +324,7 @@ def tidy(sentence: str) -> str:
     text = _TAG.sub("", _EMPHASIS.sub("", sentence.replace("\\`", "`")))
     text = _FIXED_IN.sub("", text)
     text = _LEADING.sub("", _INTERJECTION.sub("", _LEADING.sub("", text), count=1))
-    text = _PLACE.sub("", _LEAD_IN.sub("", _REQUIREMENT.sub("", text))).strip()
+    text = _PLACE.sub("", _LEAD_IN.sub("", text)).strip()
     text = _always(text)
     text = _REASONED.sub("Use ", text)
     return text[:1].upper() + text[1:]

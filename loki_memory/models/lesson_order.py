@@ -14,8 +14,9 @@ from loki_memory.models.text import stem
 
 _WORD = re.compile(r"\w{4,}")
 _SAME = 0.6  # of the words of the shorter of two lessons that both have
+_SHARED = 4  # words, at least
 _UNSCORED = 0.3  # the score of a statement that has none
-_IN_WORDS = 0.4  # of worth: a remedy says what to do
+_IN_WORDS = 0.7  # of worth: a remedy says what to do
 _EXAMPLE = " E.g. "
 
 
@@ -52,4 +53,4 @@ def _said(belief: Memory) -> str:
 
 
 def _says(words: frozenset[str], other: frozenset[str]) -> bool:
-    return len(words & other) >= _SAME * min(len(words), len(other)) > 0
+    return words == other or len(words & other) >= max(_SHARED, _SAME * min(len(words), len(other)))
