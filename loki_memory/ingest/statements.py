@@ -50,7 +50,7 @@ _ALWAYS_WORDS = 5  # of what is left where a sentence is cut
 _SHORT_CHOICE = 6  # words; a longer one is judged like any sentence
 _SHARED, _SHARE = 4, 0.55  # words of content that make two sentences say nearly the same
 _CONTAINED = 0.8  # of the words of a sentence: the other repeats it
-_BEGINNING = 100  # characters of a prompt that say what there is to do
+_BEGINNING = 30  # characters of a prompt that say what there is to do
 _OF_REPORT = 2  # words of content that a statement about a reported defect has in common with it
 _MOST_COMMON = 400  # sentences that have a word: one that is more common tells nothing apart
 
