@@ -21,6 +21,7 @@ import argparse
 import json
 import os
 import random
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -30,14 +31,18 @@ from statistics import mean
 from typing import NamedTuple
 
 from loki_memory import Workspace
-from loki_memory.consolidation.failures import BARE, Failure, mishaps
+from loki_memory.consolidation.failures import BARE, EXAMPLE, Failure, mishaps
 from loki_memory.models import AntiPattern, Belief, Episode, Fact, Memory
 from loki_memory.models.kinds import USERS_WORDS
-from loki_memory.models.lesson_order import ranked, told_once
+from loki_memory.models.lesson_order import ranked
 from loki_memory.models.lesson_text import objection
+from loki_memory.models.text import stem
 
 _PROJECTS = {"entireio-cli": "entireio+cli", "entire-bmad": "ShamsiievDmytro+entire-bmad"}
 _REMEDIES, _LESSONS, _SEED = 50, 30, 7
+_WORD = re.compile(r"\w{4,}")
+_SAME = 0.6  # of the words of the shorter of two lessons that both have
+_SHARED = 4  # words, at least
 _SHOWN = 300  # characters of an error
 _KEPT = Path(__file__).parent / "verdicts"
 
@@ -88,7 +93,7 @@ def _write_lists(out: Path, name: str, projects: list[list[Path]]) -> None:
     print(f"{name}: {len(met)} errors may teach, {len(known)} of them have a remedy")
     print(f"{name}: {len(lengths)} learned texts, {mean(lengths):.0f} characters on average")
     _write(out / f"remedies-{name}.tsv", _sample(known))
-    best = islice(told_once(sorted(ranked(lessons), key=_class)), _LESSONS)
+    best = islice(_told_once(sorted(ranked(lessons), key=_class)), _LESSONS)
     _write(out / f"lessons-{name}.tsv", map(_line, best))
 
 
@@ -146,6 +151,27 @@ def _class(belief: Memory) -> int:
     if "routine" in ((belief.model_extra or {}).get("key") or {}):
         return 0
     return 1 if isinstance(belief, Fact) and belief.type in USERS_WORDS else 2
+
+
+def _told_once(beliefs: Iterable[Memory]) -> Iterator[Memory]:
+    """Beliefs without those that say what one before them says."""
+    seen: list[frozenset[str]] = []
+    for belief in beliefs:
+        words = frozenset(stem(word) for word in _WORD.findall(_said(belief).lower()))
+        if words and any(_says(words, other) for other in seen):
+            continue
+        seen.append(words)
+        yield belief
+
+
+def _said(belief: Memory) -> str:
+    """The words of a lesson: of an error, what to do about it."""
+    told = belief.prevention if isinstance(belief, AntiPattern) else None
+    return (told or "").partition(EXAMPLE)[0] or belief.title()
+
+
+def _says(words: frozenset[str], other: frozenset[str]) -> bool:
+    return words == other or len(words & other) >= max(_SHARED, _SAME * min(len(words), len(other)))
 
 
 def _line(belief: Memory) -> str:
