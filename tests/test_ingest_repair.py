@@ -237,6 +237,9 @@ def test_what_says_the_complaint_again_is_no_remedy(said: str) -> None:
 def test_a_request_for_something_else_is_no_remedy() -> None:
     work = failing("gh api repos/o/shop/commits/x", "gh: No commit found for x (HTTP 404)")
     assert remedy(work.call("Bash", command="gh api repos/o/shop/branches --paginate")) == ""
+    work = failing("pip install -e .", "ERROR: shop requires a different Python: 3.8")
+    work.call("Bash", command="python3.11 -m pip install -e . -q")
+    assert remedy(work) == "Run `python3.11 -m pip install -e . -q`"
     work = failing("python3 run.py carts.One", "AttributeError: carts has no attribute One")
     assert remedy(work.call("Bash", command="python3 run.py carts --jobs 1")) == ""
 

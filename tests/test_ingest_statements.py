@@ -321,10 +321,6 @@ def test_what_explains_a_reported_defect_is_resolved_with_it(
             "Pip never reads `.env` by itself.",
         ),
         (
-            "NFR4: If `prices.json` is absent, the build fails.",
-            "If `prices.json` is absent, the build fails.",
-        ),
-        (
             "Uses DOCS.md instead of README.md to avoid a clash with the one of the template.",
             "Use DOCS.md instead of README.md to avoid a clash with the one of the template.",
         ),

@@ -5,13 +5,14 @@
 
 Two lists per project, with a fixed seed: up to 50 remedies that memory knows, each once, with an
 error that it answers, as a hook would tell it; and the 30 lessons that memory would tell first
-without a question: the routine, preferences and rules, warnings with a remedy in words, then
-statements that read as lessons by their worth. The repositories of SWE-ContextBench share two
-lists. How many errors may teach, how many of them have a remedy, and how long learned texts are, is
-printed. A reader gives each line a verdict: `yes` (a developer can act on it, or is glad to know
-it), `trivial`, `no` (says nothing, or not understood), `wrong` (misleading or dangerous). The lists
-with their verdicts are kept in `verdicts/`: NAME.tsv by a reader who has not seen the code,
-NAME.author.tsv by the author of the rules, who judged a later state and knows what they look for.
+without a question: the routine, preferences and rules, then warnings with a remedy in words and
+statements that read as lessons, by their worth, each lesson once. The repositories of
+SWE-ContextBench share two lists. How many errors may teach, how many of them have a remedy, and how
+long learned texts are, is printed. A reader gives each line a verdict: `yes` (a developer can act
+on it, or is glad to know it), `trivial`, `no` (says nothing, or not understood), `wrong`
+(misleading or dangerous). The lists with their verdicts are kept in `verdicts/`: NAME.tsv by a
+reader who has not seen the code, NAME.author.tsv by the author of the rules, who judged a later
+state and knows what they look for.
 """
 
 from __future__ import annotations
@@ -20,21 +21,28 @@ import argparse
 import json
 import os
 import random
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
 from loki_memory import Workspace
-from loki_memory.consolidation.failures import BARE, Failure, mishaps
-from loki_memory.models import AntiPattern, Belief, Episode, Fact
+from loki_memory.consolidation.failures import BARE, EXAMPLE, Failure, mishaps
+from loki_memory.models import AntiPattern, Belief, Episode, Fact, Memory
 from loki_memory.models.kinds import USERS_WORDS
-from loki_memory.models.lesson_text import objection, worth
+from loki_memory.models.lesson_order import ranked
+from loki_memory.models.lesson_text import objection
+from loki_memory.models.text import stem
 
 _PROJECTS = {"entireio-cli": "entireio+cli", "entire-bmad": "ShamsiievDmytro+entire-bmad"}
 _REMEDIES, _LESSONS, _SEED = 50, 30, 7
+_WORD = re.compile(r"\w{4,}")
+_SAME = 0.6  # of the words of the shorter of two lessons that both have
+_SHARED = 4  # words, at least
 _SHOWN = 300  # characters of an error
 _KEPT = Path(__file__).parent / "verdicts"
 
@@ -85,8 +93,8 @@ def _write_lists(out: Path, name: str, projects: list[list[Path]]) -> None:
     print(f"{name}: {len(met)} errors may teach, {len(known)} of them have a remedy")
     print(f"{name}: {len(lengths)} learned texts, {mean(lengths):.0f} characters on average")
     _write(out / f"remedies-{name}.tsv", _sample(known))
-    best = sorted(lessons, key=lambda belief: (_class(belief), *_worth(belief), belief.id))
-    _write(out / f"lessons-{name}.tsv", map(_line, best[:_LESSONS]))
+    best = islice(_told_once(sorted(ranked(lessons), key=_class)), _LESSONS)
+    _write(out / f"lessons-{name}.tsv", map(_line, best))
 
 
 def _repositories(data: Path) -> list[list[Path]]:
@@ -138,23 +146,35 @@ def _is_told(belief: Belief) -> bool:
     return not objection(belief.statement, is_stated=belief.type in USERS_WORDS)
 
 
-def _class(belief: Belief) -> int:
-    key = (belief.model_extra or {}).get("key") or {}
-    if "routine" in key:
+def _class(belief: Memory) -> int:
+    """The routine, what people asked for, and the rest."""
+    if "routine" in ((belief.model_extra or {}).get("key") or {}):
         return 0
-    if isinstance(belief, Fact) and belief.type in USERS_WORDS:
-        return 1
-    return 2 if isinstance(belief, AntiPattern) and len(belief.episodes_for()) > 1 else 3
+    return 1 if isinstance(belief, Fact) and belief.type in USERS_WORDS else 2
 
 
-def _worth(belief: Belief) -> tuple[float, float]:
-    sessions = len(belief.episodes_for())
-    if isinstance(belief, Fact):
-        return -worth(belief.statement, belief.type or "", belief.score or 0.3, sessions), 0.0
-    return -float(sessions), -(belief.confidence or 0.0)
+def _told_once(beliefs: Iterable[Memory]) -> Iterator[Memory]:
+    """Beliefs without those that say what one before them says."""
+    seen: list[frozenset[str]] = []
+    for belief in beliefs:
+        words = frozenset(stem(word) for word in _WORD.findall(_said(belief).lower()))
+        if words and any(_says(words, other) for other in seen):
+            continue
+        seen.append(words)
+        yield belief
 
 
-def _line(belief: Belief) -> str:
+def _said(belief: Memory) -> str:
+    """The words of a lesson: of an error, what to do about it."""
+    told = belief.prevention if isinstance(belief, AntiPattern) else None
+    return (told or "").partition(EXAMPLE)[0] or belief.title()
+
+
+def _says(words: frozenset[str], other: frozenset[str]) -> bool:
+    return words == other or len(words & other) >= max(_SHARED, _SAME * min(len(words), len(other)))
+
+
+def _line(belief: Memory) -> str:
     told = f" -> {belief.prevention}" if isinstance(belief, AntiPattern) else ""
     return " ".join(f"{belief.title()}{told}".split())
 

@@ -42,10 +42,9 @@ from loki_memory.integrity.accepted_skills import accept as accept_skills
 from loki_memory.integrity.accepted_skills import keep_accepted
 from loki_memory.integrity.hash_chain import content_hash
 from loki_memory.integrity.write_log import WriteNote, is_witnessed
-from loki_memory.models import Belief, Episode, Fact, Memory, Skill
+from loki_memory.models import Belief, Episode, Memory, Skill
 from loki_memory.models.base import EpisodeMark
-from loki_memory.models.kinds import USERS_WORDS
-from loki_memory.models.lesson_text import objection, worth
+from loki_memory.models.lesson_order import ranked
 
 if TYPE_CHECKING:
     from loki_memory.files.problem import Problem
@@ -294,7 +293,7 @@ def candidates(workspace: OpenWorkspace, most: int) -> Review:
     """The lessons that were learned on this machine and are not published, the best first."""
     shifts: list[Shift] = []
     causes: dict[str, Cause] = {}
-    for record in _best(map(workspace.get, queries.candidates(workspace.index)), most):
+    for record in ranked(map(workspace.get, queries.candidates(workspace.index)))[:most]:
         episodes = evidence_of(record).ids()
         told = (record.kind, record.id, record.title(), None, confidence(record), episodes)
         shifts.append(Shift("candidate", *told))
@@ -302,21 +301,6 @@ def candidates(workspace: OpenWorkspace, most: int) -> Review:
             with suppress(NotFound):
                 causes.setdefault(episode, _cause(workspace.get(episode)))
     return Review("published lessons", CANDIDATES, shifts, causes, [])
-
-
-def _best(records: Iterable[Memory], most: int) -> list[Memory]:
-    """Put what reads as a lesson first, then what is worth more."""
-    return sorted(records, key=_rank)[:most]
-
-
-def _rank(record: Memory) -> tuple[bool, float]:
-    sessions = len(record.episodes_for()) if isinstance(record, Belief) else 1
-    if not isinstance(record, Fact):
-        is_worded = bool(getattr(record, "prevention", None) or record.kind != "anti-pattern")
-        return not is_worded, -float(sessions)
-    is_stated = record.type in USERS_WORDS
-    reason = objection(record.statement, is_stated=is_stated)
-    return bool(reason), -worth(record.statement, record.type or "", record.score or 0.3, sessions)
 
 
 def _is_unread(found: Comparison, memory_id: str) -> bool:

@@ -59,6 +59,7 @@ _OUTPUT = re.compile(r"\s+2?>&?1?\s|\s*\||\s2>&1")
 _SHORTENED = re.compile(r"(?:\s+2>&1|\s*\|\s*(?:head|tail|grep|cat|less|tee)\b[^|]*)+$")
 _ASKS = re.compile(r"\s(?:--version|-V|--help|-h|help|version)\s*$")  # nothing was done
 _INTERPRETERS = frozenset({"python", "node", "bash", "sh", "zsh", "ruby", "perl", "deno", "php"})
+_FILE = re.compile(r"\.\w+$")
 _MANNER = frozenset({"-q", "-v", "-vv", "-s", "-x", "-xvs", "--quiet", "--verbose", "--silent"})
 _ASSIGNED = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
 _NUMBERED = re.compile(r"/\d{2,}(?:/|$|\s)")  # one issue, one pull request, one run
@@ -218,7 +219,7 @@ def _other_form(wrong: str, form: str, error: str) -> Form | None:
 
 def _asks_otherwise(form: str) -> bool:
     """Check if a form asks, or gives a script other arguments: perhaps for something else."""
-    return bool(_ASKING.match(form) or script_of(form))
+    return bool(_ASKING.match(form) or _FILE.search(script_of(form)))
 
 
 def _brings_news(wrong: str, form: str, error: str) -> bool:

@@ -50,7 +50,7 @@ _ALWAYS_WORDS = 5  # of what is left where a sentence is cut
 _SHORT_CHOICE = 6  # words; a longer one is judged like any sentence
 _SHARED, _SHARE = 4, 0.55  # words of content that make two sentences say nearly the same
 _CONTAINED = 0.8  # of the words of a sentence: the other repeats it
-_BEGINNING = 100  # characters of a prompt that say what there is to do
+_BEGINNING = 30  # characters of a prompt that say what there is to do
 _OF_REPORT = 2  # words of content that a statement about a reported defect has in common with it
 _MOST_COMMON = 400  # sentences that have a word: one that is more common tells nothing apart
 
@@ -282,7 +282,6 @@ _TAG = re.compile(
     r"|\s*\((?:issue|bug|task|fix) #?\d+\)",
     re.IGNORECASE,
 )
-_REQUIREMENT = re.compile(r"^(?:(?:N?FR|AC|REQ|US)-?\d+|#\d+)\s*[:\u2014-]+\s+")
 _ONCE = re.compile(  # what came of it that once, after what is always so
     r"(?<=[\w`)]), (?:so|which|and (?:so|that|this)) (?:[^,]+ )?(?:was|were|had|did|caused|made|led"
     r"|broke|failed|meant)\b[^.]*(?=\.?$)"
@@ -325,7 +324,7 @@ def tidy(sentence: str) -> str:
     text = _TAG.sub("", _EMPHASIS.sub("", sentence.replace("\\`", "`")))
     text = _FIXED_IN.sub("", text)
     text = _LEADING.sub("", _INTERJECTION.sub("", _LEADING.sub("", text), count=1))
-    text = _PLACE.sub("", _LEAD_IN.sub("", _REQUIREMENT.sub("", text))).strip()
+    text = _PLACE.sub("", _LEAD_IN.sub("", text)).strip()
     text = _always(text)
     text = _REASONED.sub("Use ", text)
     return text[:1].upper() + text[1:]

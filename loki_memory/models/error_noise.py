@@ -70,7 +70,6 @@ _NOTHING = re.compile(
 _SCRIPT = re.compile(
     r"\b(?:python[\d.]*|node|ruby|perl|php|deno run)\s+(?:-\S+\s+)*[\w./~-]+\.\w+\b"
 )
-_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|Error)(?::|\Z)")  # KeyError: 'x'
 INLINE = re.compile(r"\b(?:python3?|node|bash|sh|zsh|ruby|perl)\s+-[ce]\b|<<")
 _USAGE = re.compile(
     r"unknown (?:flag|option|argument|shorthand|command|subcommand)"
@@ -109,17 +108,16 @@ def teaches(line: str, action: str, target: str) -> bool:
 
 
 def is_of_own_script(line: str, target: str) -> bool:
-    """Tell whether an exception ended a script that was run to see what the code does.
+    """Tell whether an error ended a script that was run to see what the code does.
 
     It belongs to the work of the moment and teaches only where another command got over it.
 
-    >>> is_of_own_script("KeyError: 'cart'", "python3 reproduce.py")
+    >>> is_of_own_script("No module named 'shop'", "python3 reproduce.py")
     False
     >>> is_of_own_script("AttributeError: 'Cart' object has no attribute 'item'", "python3 try.py")
     True
     """
-    is_raised = _EXCEPTION.match(line) is not None
-    return bool(is_raised and _SCRIPT.search(target)) and not is_environment(line)
+    return bool(_SCRIPT.search(target)) and not (is_environment(line) or is_usage(line))
 
 
 def is_client_tool(name: str) -> bool:

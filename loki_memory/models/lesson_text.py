@@ -208,6 +208,9 @@ _HOLDS = re.compile(  # it is said of more than one place, or with its reason
     r"|because|since|otherwise|so that|to (?:avoid|prevent))\b",
     re.IGNORECASE,
 )
+_FOLLOWS = re.compile(  # what comes of it
+    r"\b(?:causes?|so|which means|leads? to|fails? with|to fail|(?:will )?breaks?)\b", re.IGNORECASE
+)
 _STRESSED = re.compile(r"\b(?:NOT|MUST|ALWAYS|NEVER|ONLY)\b")  # whoever wrote it had a reason
 _WORK = re.compile(  # an imperative of a plan or of a commit: done once
     r"(?:apply|call|combine|count|create|display|extend|generate|include|order|pass|place|populate"
@@ -354,7 +357,8 @@ def worth(text: str, type_: str, score: float, sessions: int) -> float:
 
     The number is the logit of a chance. It grows with the score and with the sessions that said it.
     What is said of a tool from outside holds longer than what is said of one's own code, a rule
-    longer than a description, and a sentence with many names of code is about one place.
+    longer than a description, what comes of it makes it heeded, and a sentence with many names of
+    code is about one place.
     """
     chance = min(max(score, 0.02), 0.98)
     names, own = len({*_NAME.findall(text)}), len({*_IDENTIFIER.findall(text)})
@@ -364,6 +368,7 @@ def worth(text: str, type_: str, score: float, sessions: int) -> float:
         + _OF_TYPE.get(type_, 0.0)
         + 0.4 * bool(_HOLDS.search(_ASIDE.sub("_", text)))
         + 0.5 * bool(_STRESSED.search(text))
+        + 0.4 * bool(_FOLLOWS.search(text))
         - 0.4 * (len(text) > _LONG)
         - 0.35 * max(0, names - 2)
         - 0.5 * max(0, own - 1)
@@ -372,7 +377,7 @@ def worth(text: str, type_: str, score: float, sessions: int) -> float:
     )
 
 
-_OF_TYPE = {"gotcha": 1.5, "convention": 0.5, "rule": 0.5, "preference": 0.5}
+_OF_TYPE = {"gotcha": 1.0, "convention": 0.5, "rule": 0.5, "preference": 0.5}
 _OF_ALL: Rules = (
     ("orders one piece of work", lambda text: bool(_ORDERS.match(text))),
     ("is a question", lambda text: text.rstrip().endswith("?")),
