@@ -34,7 +34,10 @@
     │   └── PullStopped       11   git did not pull, or stopped at a conflict
     ├── NoAnswer              12   the watcher of the workspace does not do as it should
     ├── BadArchive            13   a file of this machine's own memory cannot be read or written
-    └── ModelUnavailable      14   a model on a server does not embed
+    ├── ModelUnavailable      14   a model on a server does not embed
+    ├── DatabaseFailed        15   the team server's database cannot be used
+    ├── NoAccess              16   a token does not reach that repository
+    └── RemoteFailed          17   a team server did not answer as it should
 
 The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 28 are the
 findings of `loki-mem check`.
@@ -409,3 +412,30 @@ class ModelUnavailable(LokiMemoryError):
             f"the embedding model at {host} is not available ({reason}); "
             "the bundled model answers until it is"
         )
+
+
+class DatabaseFailed(LokiMemoryError):
+    exit_code = 15
+
+    def __init__(self, reason: str) -> None:
+        said = " ".join(reason.split())
+        super().__init__(f"the database cannot be used: {said}; check what follows --database")
+
+
+class NoAccess(LokiMemoryError):
+    """The same for a repository that is not there, so that names cannot be guessed."""
+
+    exit_code = 16
+
+    def __init__(self, scope: str, repository: str) -> None:
+        super().__init__(
+            f"this token may not {scope} {repository!r}, or no repository has that name; whoever "
+            "runs the server can make another token."
+        )
+
+
+class RemoteFailed(LokiMemoryError):
+    exit_code = 17
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the team server {name!r} {reason}")

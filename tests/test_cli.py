@@ -235,6 +235,7 @@ def every_command(
 
 
 COMMANDS = dict(every_command())
+SERVERS = {"ui", "serve", "token"}  # they serve until stopped, or ask a database
 
 
 # -- JSON ----------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ COMMANDS = dict(every_command())
 
 def test_every_command_is_called_below() -> None:
     single = {name for name, it in COMMANDS.items() if not isinstance(it, click.Group)}
-    assert single - {"ui"} == {*CALLS}  # the page serves until it is stopped: test_ui_cli.py
+    assert single - SERVERS == {*CALLS}  # test_ui_cli.py, test_server_cli.py
 
 
 @pytest.fixture
@@ -358,7 +359,7 @@ def _examples(command: click.Command) -> list[str]:
 
 
 @pytest.mark.usefixtures("_mode")
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "ui"])  # it serves for ever
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in SERVERS])
 def test_the_example_in_the_help_works(example: Path, name: str) -> None:
     lines = _examples(COMMANDS[name])
     assert lines

@@ -51,7 +51,7 @@ ODD = {
     "brackets": "[" * 2000,
 }
 # These wait for somebody, start processes, or ask the network; `demo` makes a project of its own.
-_NOT_RUN = {"watch", "mcp", "ui", "demo", "pull", "push"}
+_NOT_RUN = {"watch", "mcp", "ui", "serve", "token", "demo", "pull", "push"}
 
 
 def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

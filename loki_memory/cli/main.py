@@ -98,6 +98,8 @@ FURTHER: dict[str, dict[str, str]] = {
         "staged": "ingest",
         "replay": "ingest",
         "mcp": "mcp",
+        "serve": "serve",
+        "token": "serve",
         "daemon": "daemon",
         "watch": "daemon",
         "hook": "hook",

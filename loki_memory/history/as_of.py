@@ -65,7 +65,7 @@ def as_of(workspace: OpenWorkspace, rev: str) -> Past:
     """Open the memory of a commit, or of the last commit until a date."""
     repo = repository(workspace.layout, workspace.config)
     commit = repo.commit_of(rev)
-    place = _layout(workspace.layout.cache / _FOLDER / commit)
+    place = past_layout(workspace.layout.cache / _FOLDER / commit)
     past = Past(place)
     past.commit_id, past.progress = commit, workspace.home.progress
     with failures_named(place.root):
@@ -76,7 +76,7 @@ def as_of(workspace: OpenWorkspace, rev: str) -> Past:
     shutil.rmtree(place.root, ignore_errors=True)
     workspace.home.ensure("current")
     _make(workspace, past, repo)
-    _lay_out_cited(past, repo)
+    lay_out_cited(past, repo)
     disk.write_bytes(place.root / _COMPLETE, made_here(os.lstat(place.root)))
     _drop_oldest(place.root.parent)
     return past
@@ -95,7 +95,8 @@ def _is_complete(root: Path) -> bool:
         return False
 
 
-def _layout(root: Path) -> Layout:
+def past_layout(root: Path) -> Layout:
+    """The layout of a past state in a folder of its own."""
     loki = root / ".loki"
     return Layout(root, loki, loki / "memory", loki / "local", loki / "cache")
 
@@ -104,17 +105,21 @@ def _make(workspace: OpenWorkspace, past: Past, repo: Repository) -> None:
     """Build the index of a commit from the present one and the differences."""
     place = past.layout
     files = _files(repo, past.commit_id)
+    lay_out(place, files, content(repo, past.commit_id, f"{repo.prefix}/config.toml"))
+    workspace.index.copy_to(place.cache / "index.db")
+    follow(place, past.index, files, int(past.commit_id[:_DIGITS], 16))
+
+
+def lay_out(place: Layout, files: Mapping[str, bytes], settings: bytes | None) -> None:
+    """Make the folders of a layout, and write what is read there although no index has it."""
     for path in ("episodic", "semantic", "learnings"):
         disk.make_folder(place.memory / path)
     disk.make_folder(place.local)
     for path, data in files.items():
         if view_kind(path):  # in an old layout its entries are memory
             _write(place.file(path), data)
-    settings = _content(repo, past.commit_id, f"{repo.prefix}/config.toml")
     if settings is not None:
         _write(str(place.loki / "config.toml"), settings)
-    workspace.index.copy_to(place.cache / "index.db")
-    follow(place, past.index, files, int(past.commit_id[:_DIGITS], 16))
 
 
 def _files(repo: Repository, commit: str) -> dict[str, bytes]:
@@ -129,20 +134,21 @@ def _write(target: str, data: bytes) -> None:
     disk.replace_plainly(target, data)
 
 
-def _content(repo: Repository, commit: str, path: str) -> bytes | None:
+def content(repo: Repository, commit: str, path: str) -> bytes | None:
+    """The content of a file in a commit, by its path from the root; None if it is not there."""
     with suppress(GitFailed):
         return repo.run("cat-file", "blob", f"{commit}:{path}")
     return None
 
 
-def _lay_out_cited(past: Past, repo: Repository) -> None:
+def lay_out_cited(past: Past, repo: Repository) -> None:
     """Write the code that memories cite as of that commit: stale citations are part of memory."""
     inside = repo.prefix.removesuffix(".loki")
     root = past.layout.root
     for path in cited_files(past.index):
         target = os.path.normpath(root / path)
         if target.startswith(f"{root}{os.sep}") and not target.startswith(f"{past.layout.loki}"):
-            data = _content(repo, past.commit_id, inside + path)
+            data = content(repo, past.commit_id, inside + path)
             if data is not None:
                 _write(target, data)
 
@@ -180,7 +186,7 @@ def follow(layout: Layout, index: Index, files: Mapping[str, bytes], state: int)
     changed = {
         path: (1, 1, len(data))
         for path, data in sorted(files.items())
-        if kind_of(path) and known.get(path) != etag(data)
+        if view_kind(path) or (kind_of(path) and known.get(path) != etag(data))
     }
     told = queries.problem_paths(index)
     gone = sorted({path for path in (*known, *told) if path not in files})

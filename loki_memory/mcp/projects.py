@@ -14,11 +14,13 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from loki_memory.errors import InvalidRecord, NotAWorkspace
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from loki_memory.workspace import Workspace
 
 _KEPT = 8  # workspaces; more than an agent works in at a time
@@ -28,6 +30,13 @@ class _Held(NamedTuple):
     workspace: Workspace
     settings: tuple[object, ...]  # stamps of files that are read once, to see if they changed
     turn: Lock
+
+
+class ProjectFinder(Protocol):
+    """Finder of the workspace that a call means: among folders here, or those of a team server."""
+
+    def at(self, project: str | None) -> AbstractContextManager[Workspace]:
+        """Hold the workspace of a project for one call."""
 
 
 class Projects:

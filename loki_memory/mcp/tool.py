@@ -22,7 +22,7 @@ from loki_memory.errors import LokiMemoryError
 from loki_memory.mcp.argument_errors import misfits, unknown_argument
 from loki_memory.mcp.arguments import Project
 from loki_memory.mcp.paging import ANSWER_TOKENS
-from loki_memory.mcp.projects import Projects
+from loki_memory.mcp.projects import ProjectFinder
 from loki_memory.models.fence import defused, defused_value, inert_json
 from loki_memory.models.text import BYTES_PER_TOKEN
 from loki_memory.workspace import quotable
@@ -64,7 +64,7 @@ class Tool(NamedTuple):
         )
 
 
-def for_server(tool: Tool, projects: Projects) -> SdkTool:
+def for_server(tool: Tool, projects: ProjectFinder) -> SdkTool:
     """The tool as the SDK's server takes it."""
     made = CheckedTool.from_function(
         called(tool, projects),
@@ -84,7 +84,7 @@ def _meta(tool: Tool) -> dict[str, Any]:
     return {**most, "ui": {"resourceUri": tool.page}} if tool.page else most
 
 
-def called(tool: Tool, projects: Projects) -> Callable[..., CallToolResult]:
+def called(tool: Tool, projects: ProjectFinder) -> Callable[..., CallToolResult]:
     """Wrap the function of a tool as the SDK calls it."""
 
     def call(*, project: str | None = None, **given: Any) -> CallToolResult:
@@ -110,7 +110,7 @@ def _answer(text: str, **fields: Any) -> CallToolResult:
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
     """The function's arguments without the workspace, then `project`."""
     # A workspace is never parsed, so its name need not resolve (which would cost an import).
-    names = {**function.__globals__, "Workspace": object}
+    names = {**inspect.unwrap(function).__globals__, "Workspace": object}
     hints = get_type_hints(function, names, include_extras=True)
     _, *own = inspect.signature(function).parameters.values()
     kind = inspect.Parameter.KEYWORD_ONLY

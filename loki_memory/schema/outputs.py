@@ -58,6 +58,7 @@ from loki_memory.cli import (
     record,
     resolve,
     review,
+    serve,
     sessions,
     skills,
     team,
@@ -82,6 +83,7 @@ from loki_memory.interop.export_memory import ClearedMemory, ExportedMemory
 from loki_memory.interop.transfer import Transferred
 from loki_memory.journal.economics import Economics
 from loki_memory.seed.seeding import SeedPlan
+from loki_memory.server.tokens import NewToken
 
 _COMMENTED = re.compile(r"^    (\w+): .*  # (?!noqa)(.+)$", re.MULTILINE)
 
@@ -127,6 +129,8 @@ OUTPUTS: dict[str, Any] = {
     "ledger": team.Ledgers | team.ResumeOutput | team.AcceptedHandoff | common.StoredRecords,
     "handoff": team.Handoffs | team.HandoffPlan | team.AcceptedHandoff | common.StoredRecords,
     "mcp": mcp.ClientConfiguration,
+    "serve": serve.ServerAddress,
+    "token": serve.TokenList | NewToken,
     "hook": hook.HookOutput,
     "injections": sessions.Injections,
     "pause": Pause,

@@ -1,0 +1,219 @@
+"""The web application: every path but `/healthz` needs a token.
+
+No request depends on an earlier one, so any process of the server may answer it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import psycopg
+from mcp.server.transport_security import TransportSecuritySettings
+from psycopg_pool import PoolTimeout
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from loki_memory.errors import LokiMemoryError, NoAccess
+from loki_memory.server import pull as pulling
+from loki_memory.server import push as pushing
+from loki_memory.server.requests import CALLER, Caller, RateLimit, RequestMetrics, caller, note
+from loki_memory.server.standing import gauges, standing
+from loki_memory.server.tools import make_server
+from loki_memory.workspace import quotable
+
+if TYPE_CHECKING:
+    from loki_memory.server.database import Connection, Database
+    from loki_memory.server.replicas import Replicas
+
+    Answering = Callable[[Connection, Request, bytes], Any]
+
+_MCP, _HEALTH = "/mcp", "/healthz"
+_MOST_BYTES = 16 << 20  # of a request: a thousand records, with room
+_UNAVAILABLE = (psycopg.OperationalError, PoolTimeout)
+
+
+class TooLarge(Exception):
+    """A request that sends more than is taken."""
+
+
+_REFUSED = (*_UNAVAILABLE, LokiMemoryError, ValidationError, psycopg.DataError, TooLarge)
+_DOWN = "the database does not answer; nothing was taken in, and the request can be repeated"
+_JSON = "application/json"
+
+
+class PushBody(BaseModel):
+    """The body of a push."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    project: str
+    records: list[dict[str, Any]] = Field(default_factory=list, max_length=pushing.MOST)
+    withdraw: list[str] = Field(default_factory=list, max_length=pushing.MOST)
+
+
+def application(database: Database, replicas: Replicas, per_minute: int) -> ASGIApp:
+    """The server as a web application."""
+    metrics = RequestMetrics()
+    app = make_server(database, replicas).streamable_http_app(
+        streamable_http_path=_MCP,
+        json_response=True,
+        stateless_http=True,
+        # A page that reaches this host under another name has no token.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    app.router.routes += _routes(database, metrics)
+    for error in _REFUSED:
+        app.add_exception_handler(error, lambda _, raised: refused(raised))
+    return Guarded(app, database, RateLimit(per_minute), metrics)
+
+
+def _routes(database: Database, metrics: RequestMetrics) -> list[Route]:
+    def health(_: Request) -> Response:
+        with database.as_owner() as connection:
+            connection.execute("SELECT 1")
+        return PlainTextResponse("ok\n")
+
+    def counted(connection: Connection, _: Request, __: bytes) -> Response:
+        if "admin" not in CALLER.get().scopes:
+            raise NoAccess("read", "the metrics")
+        return PlainTextResponse(metrics.text(gauges(connection)))
+
+    return [
+        Route(_HEALTH, health),
+        Route("/metrics", _answered(database, counted)),
+        Route("/status", _answered(database, lambda connection, *_: standing(connection))),
+        Route("/pull", _answered(database, _pull)),
+        Route("/push", _answered(database, _push), methods=["POST"]),
+    ]
+
+
+def _pull(connection: Connection, request: Request, _: bytes) -> pulling.Pulled:
+    project, since = (request.query_params.get(name, "") for name in ("project", "since"))
+    found = pulling.pull(connection, project, since)
+    note(connection, project, "pull", [record.id for record in found.records])
+    return found
+
+
+def _push(connection: Connection, _: Request, body: bytes) -> pushing.Pushed:
+    given = PushBody.model_validate_json(body)
+    done = pushing.push(connection, given.project, given.records, given.withdraw)
+    note(connection, given.project, "push", [*done.changed, *done.withdrawn])
+    return done
+
+
+def _answered(database: Database, answer: Answering) -> Callable[[Request], Any]:
+    """An endpoint that answers as the token of the request, in one transaction.
+
+    The answer is sent after the commit: what a client sees acknowledged is on disk.
+    """
+
+    def ask(request: Request, body: bytes) -> Any:
+        with database.as_token(CALLER.get().secret) as connection:
+            return answer(connection, request, body)
+
+    async def endpoint(request: Request) -> Response:
+        found = await run_in_threadpool(ask, request, await request.body())
+        return found if isinstance(found, Response) else _json(found, 200)
+
+    return endpoint
+
+
+def _json(value: Any, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(value, default=_plain), status, headers, _JSON)
+
+
+def _plain(value: Any) -> Any:
+    return value._asdict()
+
+
+def _refusal(reason: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    return _json({"error": quotable(reason)}, status, headers)
+
+
+def refused(error: Exception) -> Response:
+    """Refuse in a sentence; a request that is refused has changed nothing."""
+    if isinstance(error, _UNAVAILABLE):
+        return _refusal(_DOWN, 503, {"Retry-After": "1"})
+    if isinstance(error, ValidationError):
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, wrong["loc"])) or "the body"
+        return _refusal(f"{field}: {wrong['msg']}", 400)
+    if isinstance(error, TooLarge):
+        return _refusal(f"more than {_MOST_BYTES:,} bytes are not taken at once", 413)
+    return _refusal(str(error), 403 if isinstance(error, NoAccess) else 400)
+
+
+class Guarded:
+    """An application that answers tokens only, and each of them only so often."""
+
+    def __init__(
+        self, app: Starlette, database: Database, limit: RateLimit, metrics: RequestMetrics
+    ) -> None:
+        self._app, self._database, self._limit, self._metrics = app, database, limit, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), [500]
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                status[0] = message["status"]
+            await send(message)
+
+        try:
+            await self._answer(scope, _limited(receive), sending)
+        finally:
+            known = {route.path for route in self._app.routes if isinstance(route, Route)}
+            path = scope["path"] if scope["path"] in known else "other"
+            self._metrics.count(path, status[0], time.monotonic() - began)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            refusal = None if scope["path"] == _HEALTH else await self._refused(scope)
+        except _REFUSED as error:
+            refusal = refused(error)
+        await (refusal or self._app)(scope, receive, send)
+
+    async def _refused(self, scope: Scope) -> Response | None:
+        """Why a request is not answered; None notes its caller for those who answer it."""
+        kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
+        found = await run_in_threadpool(self._caller, secret) if kind == "Bearer" else None
+        if found is None:
+            said = "the bearer token is missing, wrong, expired or revoked"
+            return _refusal(said, 401, {"WWW-Authenticate": "Bearer"})
+        seconds = self._limit.wait(found.id, time.monotonic())
+        if seconds:
+            later = {"Retry-After": str(int(seconds) + 1)}
+            return _refusal("this token asks too often; wait and repeat the request", 429, later)
+        CALLER.set(found)
+        return None
+
+    def _caller(self, secret: str) -> Caller | None:
+        with self._database.as_token(secret) as connection:
+            return caller(connection, secret)
+
+
+def _limited(receive: Receive) -> Receive:
+    """Receive a request until it is too large."""
+    taken = 0
+
+    async def receiving() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > _MOST_BYTES:
+            raise TooLarge
+        return message
+
+    return receiving

@@ -1,0 +1,149 @@
+"""Replicas: the memory of a repository as an index on this machine.
+
+Recall ranks over the whole of a project: its words, vectors, links and dates. So each process of
+the server keeps for each repository that it is asked about what a clone would have in its cache,
+and brings it up to date from the rows of the database whenever their version moved on. The code
+that answers in a clone reads it, and gives the same answers. A replica may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from loki_memory.errors import NoAccess
+from loki_memory.files.layout import view_kind
+from loki_memory.files.lock import locked
+from loki_memory.history.as_of import Past, follow, lay_out, lay_out_cited, past_layout
+from loki_memory.journal import Journal
+from loki_memory.server import records
+from loki_memory.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from loki_memory.files.layout import Layout
+    from loki_memory.server.database import Connection
+    from loki_memory.server.mirror import Mirror
+
+_LOCK = ".lock"  # in the folder of a replica
+_PATIENCE = 60.0  # seconds for another process that builds the same replica
+
+
+class Standing(NamedTuple):
+    """A repository as the database has it."""
+
+    id: int
+    name: str
+    epoch: str
+    version: int
+    commit: str
+    settings: bytes
+
+
+class NothingNoted(Journal):
+    """A journal of a server that answers many: what one of them read changes no other's answer.
+
+    What was shown is kept for the audit of the request.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.act = ""  # the tool that reads
+        self.ids: list[str] = []
+
+    def shown(self, ids_and_tokens: Iterable[tuple[str, int]], **_: object) -> bool:
+        self.ids += [memory_id for memory_id, _ in ids_and_tokens]
+        return True
+
+    def opened(self, memory_id: str, tokens: int, **_: object) -> bool:  # noqa: ARG002
+        self.ids.append(memory_id)
+        return True
+
+
+class Replica(Past):
+    """The memory of a repository, up to date with one version of its rows."""
+
+    name = ""  # of the repository, as clients know it
+    is_long_lived = True
+    starts_git = False
+
+    @cached_property
+    def journal(self) -> NothingNoted:
+        return NothingNoted(self.layout.local)
+
+
+class _Held(NamedTuple):
+    workspace: Workspace
+    turn: Lock
+
+
+class Replicas:
+    """The replicas of this process, in one folder."""
+
+    def __init__(self, folder: Path, mirrors: Iterable[Mirror] = ()) -> None:
+        self._folder = folder
+        self._mirrors: dict[str, Mirror] = {}
+        self._held: dict[tuple[int, str], _Held] = {}
+        self._lock = Lock()
+        for mirror in mirrors:
+            self.follow(mirror)
+
+    def follow(self, mirror: Mirror) -> None:
+        """Take the code that memories cite from a mirror."""
+        self._mirrors[mirror.source.name] = mirror
+
+    def held(self, standing: Standing) -> _Held:
+        """The workspace of a repository, and the lock under which it is used."""
+        key = (standing.id, standing.epoch)
+        with self._lock:
+            if key not in self._held:
+                root = self._folder / f"{standing.id}-{standing.epoch}"
+                home = Replica(past_layout(root))
+                home.name = standing.name
+                self._held[key] = _Held(Workspace(home), Lock())
+            return self._held[key]
+
+    def update(self, connection: Connection, standing: Standing, held: _Held) -> None:
+        """Bring a replica up to date; whoever calls has its lock."""
+        home = held.workspace.home
+        if home.index.note("changed_ns") == str(standing.version):
+            return
+        place = home.layout
+        place.loki.mkdir(parents=True, exist_ok=True)
+        files = records.contents(connection, standing.id)
+        with locked(place.root / _LOCK, _PATIENCE):
+            _drop_files(place)
+            lay_out(place, files, standing.settings)
+            follow(place, home.index, files, standing.version)
+            mirror = self._mirrors.get(standing.name)
+            if mirror is not None and isinstance(home, Replica) and standing.commit:
+                home.commit_id = standing.commit
+                lay_out_cited(home, mirror.repository(standing.commit))
+        home.__dict__.pop("config", None)
+        home.__dict__.pop("retriever", None)
+
+
+def standing_of(connection: Connection, name: str) -> Standing:
+    """A repository that the token of this transaction may read; raises NoAccess."""
+    found = connection.execute(
+        "SELECT id, name, epoch::text, version, commit, settings FROM loki.repositories "
+        "WHERE name = %s AND id = ANY (loki.reach('read'))",
+        (name,),
+    ).fetchone()
+    if found is None:
+        raise NoAccess("read", name)
+    return Standing(*found)
+
+
+def _drop_files(place: Layout) -> None:
+    """Remove views and cited code of an earlier version: the present one may have none."""
+    for path in place.memory.rglob("*.json"):
+        if view_kind(path.relative_to(place.memory).as_posix()):
+            path.unlink()
+    for path in place.root.iterdir():
+        if path.name not in {place.loki.name, _LOCK}:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
