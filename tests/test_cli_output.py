@@ -8,6 +8,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 
+import pytest
+
+from loki_memory import Workspace
+from loki_memory.cli.main import cli
 from loki_memory.cli.output import Clock, progress_bar
 
 
@@ -58,6 +62,28 @@ def test_work_that_counts_shows_a_bar() -> None:
             progress(2, 2)
 
         assert "100%" in _read_until(terminal, "100%")
+
+
+def test_another_part_of_the_work_begins_a_bar_of_its_own() -> None:
+    with on_terminal() as terminal:
+        with progress_bar("rebuilding") as progress:
+            assert progress is not None
+            progress(4, 4)
+            _read_until(terminal, "100%")
+            progress(2, 8)
+
+        assert "25%" in _read_until(terminal, "25%")
+
+
+def test_a_rebuild_shows_how_many_texts_are_embedded(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOKI_EMBEDDING_MODEL", "minilm")
+    ws.record([{"goal": f"task {number}", "scope": "local"} for number in range(70)])
+    with on_terminal() as terminal:
+        cli.main(["-C", str(ws.layout.root), "rebuild"], standalone_mode=False)
+
+        assert "91%" in _read_until(terminal, "91%")  # 64 texts at once
 
 
 def test_what_is_counted_after_the_end_draws_nothing() -> None:

@@ -158,7 +158,8 @@ def rebuild_command(session: Session) -> None:
       loki-mem rebuild
     """
     workspace = session.open()
-    with progress_bar("reading") as progress:
+    with progress_bar("rebuilding") as progress:
+        workspace.home.progress = progress
         changes = workspace.rebuild(progress)
     say_read = f"{plural(len(changes.added), 'file')} read"
     session.show(_changed(changes), lambda: say(say_read))

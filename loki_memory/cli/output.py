@@ -214,8 +214,8 @@ def size(count: int) -> str:
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show on a terminal that work goes on, nothing in a pipe.
 
-    That is a bar once the work says how far it is; until then, after a second, the label and the
-    seconds that have passed.
+    That is a bar once the work says how far it is, and another for each part of it that counts
+    from the start; until then, after a second, the label and the seconds that have passed.
     """
     if not sys.stderr.isatty():
         yield None
@@ -228,6 +228,9 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
         nonlocal bar
         if ended:
             return
+        if bar is not None and (done < bar.pos or total != bar.length):
+            bar.__exit__(None, None, None)
+            bar = None
         if bar is None:
             clock.stop()
             bar = click.progressbar(length=total, label=label, file=sys.stderr)
