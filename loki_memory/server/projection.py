@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loki_memory.errors import GitFailed
-from loki_memory.files.etag import etag
 from loki_memory.files.layout import PRIVATE, kind_of, view_kind
+from loki_memory.files.scan import etag
 from loki_memory.history.as_of import content
 from loki_memory.server import records
 from loki_memory.server.tokens import repository_id

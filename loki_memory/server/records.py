@@ -8,10 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from loki_memory.embedding import load as load_embedding
-from loki_memory.files.etag import etag
 from loki_memory.files.layout import kind_of
+from loki_memory.files.scan import etag
 from loki_memory.files.store import Stored
-from loki_memory.sync.parse_files import entry_in
+from loki_memory.sync.apply import entry_in
 
 if TYPE_CHECKING:
     import numpy as np
