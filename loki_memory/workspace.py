@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from loki_memory import faces
 from loki_memory.browse import check_filters
 from loki_memory.errors import StoreFailed
 from loki_memory.home import Home
@@ -30,16 +29,22 @@ from loki_memory.models.kinds import FactType, Kind
 if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write records pay for it
     from pathlib import Path
 
+    from loki_memory.browse import Browse
+    from loki_memory.browse.care import Care
     from loki_memory.browse.status import Status
     from loki_memory.consolidation.publish import Reach
     from loki_memory.consolidation.run import Report
     from loki_memory.editing.removal import Forgotten
     from loki_memory.files.layout import Layout
     from loki_memory.history import History
+    from loki_memory.ingest import Sessions
     from loki_memory.ingest.run import Ingested
+    from loki_memory.injection import Injector
     from loki_memory.injection.context import TaskContext
+    from loki_memory.interop import Interop, Skills
     from loki_memory.models import Episode, Link, Memory, Tombstone
     from loki_memory.recall.result import Recollections
+    from loki_memory.team import Team
 
     AnyPath = str | os.PathLike[str]
     AnyEpisode = Episode | Mapping[str, Any]
@@ -86,14 +91,61 @@ class Workspace(OpenWorkspace):
 
     # -- uses by feature -----------------------------------------------------------------------
 
-    history: cached_property[History[Workspace]] = cached_property(faces.history)
-    team = cached_property(faces.team)
-    skills = cached_property(faces.skills)
-    interop = cached_property(faces.interop)
-    browse = cached_property(faces.browse)
-    care = cached_property(faces.care)
-    sessions = cached_property(faces.sessions)
-    injection = cached_property(faces.injection)
+    @cached_property
+    def history(self) -> History[Workspace]:
+        """Memory in git: commit, diff, review, blame and the like."""
+        from loki_memory.history import History
+
+        return History(self)
+
+    @cached_property
+    def team(self) -> Team:
+        """The work of several agents: ledgers, handoffs and briefs."""
+        from loki_memory.team import Team
+
+        return Team(self)
+
+    @cached_property
+    def skills(self) -> Skills:
+        """Skills, and their copies where agents look for them."""
+        from loki_memory.interop import Skills
+
+        return Skills(self)
+
+    @cached_property
+    def interop(self) -> Interop:
+        """Memory of other systems: import it, and list ours there."""
+        from loki_memory.interop import Interop
+
+        return Interop(self)
+
+    @cached_property
+    def browse(self) -> Browse:
+        """Lists, topics, timeline, graph, counts, and what was injected."""
+        from loki_memory.browse import Browse
+
+        return Browse(self)
+
+    @cached_property
+    def care(self) -> Care:
+        """Problems of files, the doctor, and clearing what is no longer needed."""
+        from loki_memory.browse.care import Care
+
+        return Care(self)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Sessions of agents: those that wait, verdicts of gates, pauses."""
+        from loki_memory.ingest import Sessions
+
+        return Sessions(self)
+
+    @cached_property
+    def injection(self) -> Injector:
+        """The lines that an agent is told unasked: brief, hints, lessons at an error."""
+        from loki_memory.injection import Injector
+
+        return Injector(self)
 
     # -- writing -------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from test_consolidation_publish import session
 from loki_memory import Workspace
 from loki_memory.errors import GitFailed, PullStopped
 from loki_memory.git_repository import Repository
-from loki_memory.history import set_aside as set_aside_module
+from loki_memory.history import pull as pull_module
 from loki_memory.history.refusals import would_be_refused
 from loki_memory.models import Belief, Fact
 from tests.conftest import git
@@ -159,7 +159,7 @@ def test_a_refusal_of_git_leaves_memory_as_it_was(clones: tuple[Clone, Clone]) -
         ben.ws.history.pull()
     assert ben.path().read_bytes() == before
     assert (ben.root / "app.py").read_text() == "mine\n"
-    assert not set_aside_module.waiting(ben.ws.layout.local)
+    assert not pull_module.waiting(ben.ws.layout.local)
 
 
 def test_what_comes_and_is_no_memory_changes_nothing_and_is_said(
@@ -227,7 +227,7 @@ def test_what_a_killed_pull_set_aside_comes_back_with_the_next(
     before = ben.path().read_bytes()
     path = ben.path()
     repository = Repository.open(ben.root)
-    assert set_aside_module.set_aside(ben.ws, repository)
+    assert pull_module.set_aside(ben.ws, repository)
     assert not path.exists()
     assert [f.verdict for f in ben.ws.care.doctor().findings if f.check == "pull"] == ["warning"]
     ben.ws.history.pull()
