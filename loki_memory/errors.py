@@ -36,8 +36,7 @@
     ├── BadArchive            13   a file of this machine's own memory cannot be read or written
     ├── ModelUnavailable      14   a model on a server does not embed
     ├── DatabaseFailed        15   the team server's database cannot be used
-    ├── NoAccess              16   a token does not reach that repository
-    └── RemoteFailed          17   a team server did not answer as it should
+    └── NoAccess              16   a token does not reach that repository
 
 The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 28 are the
 findings of `loki-mem check`.
@@ -432,10 +431,3 @@ class NoAccess(LokiMemoryError):
             f"this token may not {scope} {repository!r}, or no repository has that name; whoever "
             "runs the server can make another token."
         )
-
-
-class RemoteFailed(LokiMemoryError):
-    exit_code = 17
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"the team server {name!r} {reason}")

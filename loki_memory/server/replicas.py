@@ -76,9 +76,15 @@ class Replica(Past):
         return NothingNoted(self.layout.local)
 
 
-class _Held(NamedTuple):
+class HeldReplica(NamedTuple):
+    """An open replica, and the lock under which it is used."""
+
     workspace: Workspace
     turn: Lock
+
+    def is_at(self, standing: Standing) -> bool:
+        """Check if it is up to date with a version of its rows."""
+        return self.workspace.index.note("changed_ns") == str(standing.version)
 
 
 class Replicas:
@@ -87,7 +93,7 @@ class Replicas:
     def __init__(self, folder: Path, mirrors: Iterable[Mirror] = ()) -> None:
         self._folder = folder
         self._mirrors: dict[str, Mirror] = {}
-        self._held: dict[tuple[int, str], _Held] = {}
+        self._held: dict[tuple[int, str], HeldReplica] = {}
         self._lock = Lock()
         for mirror in mirrors:
             self.follow(mirror)
@@ -96,7 +102,7 @@ class Replicas:
         """Take the code that memories cite from a mirror."""
         self._mirrors[mirror.source.name] = mirror
 
-    def held(self, standing: Standing) -> _Held:
+    def held(self, standing: Standing) -> HeldReplica:
         """The workspace of a repository, and the lock under which it is used."""
         key = (standing.id, standing.epoch)
         with self._lock:
@@ -104,13 +110,13 @@ class Replicas:
                 root = self._folder / f"{standing.id}-{standing.epoch}"
                 home = Replica(past_layout(root))
                 home.name = standing.name
-                self._held[key] = _Held(Workspace(home), Lock())
+                self._held[key] = HeldReplica(Workspace(home), Lock())
             return self._held[key]
 
-    def update(self, connection: Connection, standing: Standing, held: _Held) -> None:
+    def update(self, connection: Connection, standing: Standing, held: HeldReplica) -> None:
         """Bring a replica up to date; whoever calls has its lock."""
         home = held.workspace.home
-        if home.index.note("changed_ns") == str(standing.version):
+        if held.is_at(standing):
             return
         place = home.layout
         place.loki.mkdir(parents=True, exist_ok=True)

@@ -66,10 +66,12 @@ class ServedProjects:
         secret = CALLER.get().secret
         with self._database.as_token(secret) as connection:
             name = project or only_repository(connection)
-            held = self._replicas.held(standing_of(connection, name))
+            standing = standing_of(connection, name)
+        held = self._replicas.held(standing)
         with held.turn:
-            with self._database.as_token(secret) as connection:
-                self._replicas.update(connection, standing_of(connection, name), held)
+            if not held.is_at(standing):
+                with self._database.as_token(secret) as connection:
+                    self._replicas.update(connection, standing_of(connection, name), held)
             workspace = held.workspace
             workspace.notices.clear()
             journal = _journal_of(workspace)

