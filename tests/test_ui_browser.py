@@ -28,6 +28,7 @@ PAGES = [
     "/files",
     "/handoffs",
     "/health",
+    "/health/junk",
 ]
 LESSON = "Return explicitly from every branch of the handler."
 
@@ -256,3 +257,26 @@ def test_ten_thousand_beliefs_are_listed_and_searched(example: Path, chromium: A
         page.go("/beliefs?q=service+4711+port")
         assert "Service 4711 listens" in page.text()
     assert page.complaints == []
+
+
+def test_a_node_is_found_without_asking_the_graphics_card(shop: Page) -> None:
+    """The answer of the card is waited for at every move of the pointer."""
+    shop.page.add_init_script(
+        "window.asked = 0; const read = WebGL2RenderingContext.prototype.readPixels;"
+        "WebGL2RenderingContext.prototype.readPixels = function (...a) {"
+        " window.asked++; return read.apply(this, a); }"
+    )
+    shop.go("/graph?all=1")
+    shop.page.wait_for_function("window.lokiGraph")
+    place = shop.page.evaluate(
+        "(id) => lokiGraph.framedGraphToViewport(lokiGraph.getNodeDisplayData(id))", "sem-001"
+    )
+    shop.page.locator(".canvas").click(position={"x": place["x"], "y": place["y"]})
+    shop.page.wait_for_selector(".inspector h2")
+    assert "explicit return types" in shop.page.inner_text(".inspector h2")
+    box = shop.page.locator(".canvas").bounding_box()
+    shop.page.mouse.move(box["x"] + 40, box["y"] + 40)
+    shop.page.mouse.down()
+    shop.page.mouse.move(box["x"] + 200, box["y"] + 120, steps=10)
+    shop.page.mouse.up()
+    assert shop.page.evaluate("window.asked") == 0

@@ -28,6 +28,7 @@ PAGES = {
     "file": ["/files/src/app.ts"],
     "handoffs": ["/handoffs"],
     "health": ["/health"],
+    "junk": ["/health/junk"],
 }
 PATHS = [(name, path) for name, paths in PAGES.items() for path in paths]
 

@@ -38,6 +38,23 @@ def shop(example: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
         yield opened
 
 
+def test_what_was_computed_is_computed_again_once_git_or_memory_moved(shop: Browser) -> None:
+    workspace = shop.site.workspace
+    workspace.remember("CI runs on Node 24")
+    assert "CI runs on Node 24" in shop.html("/review")
+    git(workspace.layout.root, "add", "-A")
+    git(workspace.layout.root, "commit", "-qm", "memory")
+    assert "All of memory is committed" in shop.html("/review")
+    assert shop.json("/beliefs.json")["total"] + 1 == _count_after(shop, "Node 26 is next")
+
+
+def _count_after(shop: Browser, statement: str) -> int:
+    """The number of beliefs after somebody wrote one by hand."""
+    facts = shop.site.workspace.layout.memory / "semantic" / "facts"
+    (facts / "by-hand.json").write_text(json.dumps({"statement": statement}), encoding="utf-8")
+    return int(shop.json("/beliefs.json")["total"])
+
+
 @pytest.fixture
 def new(project: Path) -> Iterator[Browser]:
     """The page of an empty workspace without git."""

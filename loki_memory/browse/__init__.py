@@ -43,13 +43,15 @@ class Browse:
     def __init__(self, workspace: OpenWorkspace) -> None:
         self._workspace = workspace
 
-    def stats(self) -> Stats:
-        """Count the memories of each kind, and the share of junk among them."""
+    def stats(self, *, with_junk: bool = True) -> Stats:
+        """Count the memories of each kind, and the share of junk, for which all are examined."""
         from loki_memory.browse.audit import audit
         from loki_memory.browse.status import stats
 
-        self._workspace.home.ensure("read")
-        return stats(self._workspace, audit(self._workspace, self._workspace.layout.root).rate)
+        workspace = self._workspace
+        workspace.home.ensure("read")
+        rate = audit(workspace, workspace.layout.root).rate if with_junk else None
+        return stats(workspace, rate)
 
     def brought(self) -> BroughtMemories:
         """List what came with this clone, and tell whether its user trusts it."""

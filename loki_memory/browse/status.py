@@ -130,10 +130,10 @@ class Stats(NamedTuple):
     files: int
     memory_bytes: int
     index_bytes: int
-    junk_rate: float  # as `audit` counts it
+    junk_rate: float | None  # as `audit` counts it; None if it was not asked for
 
 
-def stats(workspace: OpenWorkspace, junk_rate: float) -> Stats:
+def stats(workspace: OpenWorkspace, junk_rate: float | None) -> Stats:
     from loki_memory.index import queries
     from loki_memory.index.graph import edge_count
 

@@ -67,7 +67,10 @@ def ui_command(session: Session, port: int, no_open: bool, read_only: bool) -> N
 
 def _take_in(site: UiSite) -> bool:
     """Read what changed, in the thread of the pages, so that they show it."""
+    from loki_memory.ui.derived import recompute
+
     site.worker.submit(site.workspace.home.ensure, "read").result()
+    recompute(site.workspace)
     return True
 
 

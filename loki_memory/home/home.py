@@ -61,6 +61,21 @@ class Home(HomeFolder):
         """
         return views.brought_content(self, path, review_counts=review_counts)
 
+    def stamp(self) -> tuple[object, ...]:
+        """A value that changes with memory as it was read, its uses, settings, trust, and git."""
+        from loki_memory.files.git_files import git_folders, moves
+        from loki_memory.integrity.reviewed import stamp, verdicts_path
+
+        folders = git_folders(self.layout.root)
+        return (
+            self.index.note("changed_ns"),
+            self.journal.stamp(),
+            *self.settings_stamp(),
+            self.trust().is_trusted,
+            stamp(verdicts_path(self.layout)),
+            moves(folders, "") if folders else "",
+        )
+
     def problems(self) -> list[Problem]:
         """List files that cannot be read or need a person: line, field, reason, what to do."""
         from loki_memory.files.problem import Problem
@@ -84,9 +99,12 @@ class Home(HomeFolder):
         """
         self._upkeep.assume_scanned()
 
-    def one_look(self) -> AbstractContextManager[None]:
-        """Answer from one look at the files while this lasts, however many parts ask for one."""
-        return self._upkeep.one_look()
+    def one_look(self, *, folders_only: bool = False) -> AbstractContextManager[None]:
+        """Answer from one look at the files while this lasts, however many parts ask for one.
+
+        `folders_only` for a process that listens to changes of the files as well.
+        """
+        return self._upkeep.one_look(folders_only=folders_only)
 
     def before_write(self, *paths: str) -> None:
         """Get ready for a write, so that it overtakes no edit of a view.

@@ -75,7 +75,7 @@ class Upkeep:
             str, tuple[int, float]
         ] = {}  # folders: their mtime, when they were listed
         self._views_are_due = False
-        self._looks_once = False
+        self._looks_once = self._looks_at_folders = False
         self._looked: Changes | None = None  # what the one look at the files found
 
     # -- before reading ------------------------------------------------------------------------
@@ -111,9 +111,13 @@ class Upkeep:
         self._scanned = time.monotonic()
 
     @contextmanager
-    def one_look(self) -> Iterator[None]:
-        """Look at the folders once at most while this lasts, and at every file once at most."""
-        self._looks_once, self._looked = True, None
+    def one_look(self, *, folders_only: bool = False) -> Iterator[None]:
+        """Look at the folders once at most while this lasts, and at every file once at most.
+
+        With `folders_only`, every reader is content with the folders, and with the full scan of a
+        moment ago: for a process that also listens to changes of the files.
+        """
+        self._looks_once, self._looks_at_folders, self._looked = True, folders_only, None
         try:
             yield
         finally:
@@ -121,10 +125,10 @@ class Upkeep:
 
     def _look_once(self, level: Fresh) -> Changes:
         looked = self._looked
+        is_light = level == "folders" or self._looks_at_folders
         is_current = looked is not None and looked.is_complete and not looked.stale
-        if looked is not None and (is_current or level == "folders"):
+        if looked is not None and (is_current or is_light):
             return looked
-        is_light = level == "folders"
         found = self._scan_sometimes() if is_light else self._scan_all(wait=level == "current")
         self._looked = Changes([], [], [], found.stale, found.is_complete)
         return found

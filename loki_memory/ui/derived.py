@@ -1,4 +1,4 @@
-"""Values that take long to compute, kept for as long as memory does not change."""
+"""Values that take long to compute, kept for as long as memory and git do not change."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_KEPT: WeakKeyDictionary[Workspace, dict[str, tuple[object, Any]]] = WeakKeyDictionary()
+_MOST = 300  # values, such as the history of as many beliefs
+_KEPT: WeakKeyDictionary[Workspace, tuple[object, dict[str, Any]]] = WeakKeyDictionary()
 
 
 def derived(workspace: Workspace, name: str, compute: Callable[[], T]) -> T:
-    """The value of this name; computed again once a file of memory or the journal changed."""
+    """The value of this name; computed again once memory, its uses, git or the day changed."""
     workspace.home.ensure("read")
-    state = (workspace.index.note("changed_ns"), workspace.home.journal.stamp())
-    kept = _KEPT.setdefault(workspace, {})
-    if name not in kept or kept[name][0] != state:
-        kept[name] = (state, compute())
-    value: T = kept[name][1]
+    state = (*(home.stamp() for home in workspace.homes.readable()), workspace.now()[:10])
+    kept = _KEPT.get(workspace)
+    if kept is None or kept[0] != state or len(kept[1]) >= _MOST:
+        kept = _KEPT[workspace] = (state, {})
+    if name not in kept[1]:
+        kept[1][name] = compute()
+    value: T = kept[1][name]
     return value
+
+
+def recompute(workspace: Workspace) -> None:
+    """Forget all values: something changed that is no memory, such as a file of another kind."""
+    _KEPT.pop(workspace, None)

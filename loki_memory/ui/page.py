@@ -142,10 +142,13 @@ def _endpoint(view: View, check: Callable[[Visit], None] | None = None) -> Calla
 
 
 def _reading(view: View) -> View:
-    """A view that answers from one look at the files, however many parts of the page ask."""
+    """A view that answers from one look at the folders, however many parts of the page ask.
+
+    The server listens to the files, and reads one that was edited in place when it hears of it.
+    """
 
     def looking_once(visit: Visit) -> Response:
-        with visit.workspace.home.one_look():
+        with visit.workspace.home.one_look(folders_only=True):
             return view(visit)
 
     return looking_once

@@ -137,7 +137,7 @@ class FileAnswer(NamedTuple):
 
 def _summary(workspace: Workspace, _: Given) -> MemorySummary:
     counts = workspace.status().counts
-    days = workspace.browse.stats().days
+    days = workspace.browse.stats(with_junk=False).days
     return MemorySummary(
         EpisodicSummary(count=counts.get("episode", 0), latestDate=max(days, default=None)),
         SemanticSummary(*(counts.get(kind, 0) for kind in ("pattern", "anti-pattern", "fact"))),

@@ -13,6 +13,7 @@ from loki_memory.models import AntiPattern, Episode, Memory
 from loki_memory.models.error_signature import Signature, signature
 from loki_memory.models.text import shorten
 from loki_memory.ui.confidence_curve import ConfidenceCurve, confidence_curve
+from loki_memory.ui.derived import derived
 from loki_memory.ui.page import Visit, as_json, page, render
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def belief_page(workspace: Workspace, memory_id: str) -> BeliefPage:
     """Collect everything about a memory."""
     record = _record(workspace, memory_id)
     document = record.document()
-    blame = workspace.history.blame(record.id)
+    blame = derived(workspace, f"blame {record.id}", lambda: workspace.history.blame(record.id))
     evidence = [_evidence(source) for source in blame.sources]
     uses = workspace.browse.uses(record.id)
     links, dependents = _neighbours(workspace, record.id)

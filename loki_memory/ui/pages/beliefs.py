@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import Response
 
 from loki_memory.models.kinds import FACT_TYPES, SCOPES, STATUSES
+from loki_memory.ui.derived import derived
 from loki_memory.ui.page import Visit, page, render
 
 if TYPE_CHECKING:
@@ -91,8 +93,10 @@ class BeliefsPage(NamedTuple):
 
 def beliefs_page(workspace: Workspace, query: BeliefQuery) -> BeliefsPage:
     """Collect the hits of a question, or a page of the list."""
-    found = _search(workspace, query) if query.q else _listing(workspace, query)
-    return found._replace(categories=workspace.browse.categories())
+    listing = partial(_listing, workspace, query)
+    found = _search(workspace, query) if query.q else derived(workspace, f"{query}", listing)
+    categories = derived(workspace, "categories", workspace.browse.categories)
+    return found._replace(categories=categories)
 
 
 def _search(workspace: Workspace, query: BeliefQuery) -> BeliefsPage:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import Response
 
 from loki_memory.errors import NotFound
-from loki_memory.ui.derived import derived
+from loki_memory.ui.derived import derived, recompute
 from loki_memory.ui.page import Visit, back, page, render, write
 
 if TYPE_CHECKING:
+    from loki_memory.browse.audit import Audit
     from loki_memory.browse.doctor import Finding
     from loki_memory.browse.status import Stats
     from loki_memory.files.problem import Problem
@@ -71,8 +73,14 @@ class HealthPage(NamedTuple):
     lines: list[VerifiedLine]
 
 
+class JunkPage(NamedTuple):
+    """The data of the page about junk."""
+
+    audit: Audit
+
+
 def health_page(workspace: Workspace, watcher: str) -> HealthPage:
-    diagnosis = workspace.care.doctor()
+    diagnosis = derived(workspace, "doctor", workspace.care.doctor)
     verified = derived(workspace, "verified", workspace.history.verify)
     findings = [_finding(found) for found in diagnosis.findings]
     return HealthPage(
@@ -82,7 +90,7 @@ def health_page(workspace: Workspace, watcher: str) -> HealthPage:
         hooks=hooks_seen(workspace),
         watcher=watcher,
         capture=workspace.status().capture,
-        stats=workspace.browse.stats(),
+        stats=derived(workspace, "stats", partial(workspace.browse.stats, with_junk=False)),
         verified=_verified(verified),
         by_hand=sum(line.is_by_hand for line in verified.findings),
         lines=_lines(verified)[:_SHOWN],
@@ -123,6 +131,15 @@ def _lines(found: Verified) -> list[VerifiedLine]:
         for line in found.stale
     ]
     return [*lines, *stale]
+
+
+def junk_page(workspace: Workspace) -> JunkPage:
+    """Examine all memories, which takes seconds where there are thousands."""
+    return JunkPage(derived(workspace, "junk", workspace.care.audit))
+
+
+def junk(visit: Visit) -> Response:
+    return render(visit, "junk.html", junk_page(visit.workspace))
 
 
 def health(visit: Visit) -> Response:
@@ -178,9 +195,14 @@ def fix(visit: Visit) -> Response:
     if name not in FIXES:
         raise NotFound(name)
     words = FIXES[name](visit.workspace)
+    recompute(visit.workspace)
     visit.site.broadcast.notify()
     return back("/health", visit.site.undo.push(words))
 
 
-routes = [*page("/health", health), *write("/health/{name}", fix)]
-shapes: dict[str, Any] = {"health": HealthPage}
+routes = [
+    *page("/health/junk", junk),
+    *page("/health", health),
+    *write("/health/{name}", fix),
+]
+shapes: dict[str, Any] = {"health": HealthPage, "junk": JunkPage}

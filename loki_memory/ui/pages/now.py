@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import Response
@@ -18,6 +19,7 @@ from loki_memory.ui.page import Visit, page, render
 
 if TYPE_CHECKING:
     from loki_memory.browse.activity import Forewarning
+    from loki_memory.history.belief_diff import Shift
     from loki_memory.workspace import Workspace
 
 _SESSIONS = 12  # that are shown
@@ -114,12 +116,13 @@ class NowPage(NamedTuple):
 
 def now_page(workspace: Workspace) -> NowPage:
     """Collect what agents are told now, what sessions were told, and what waits."""
-    brief = [ToldMemory(told.id, _without_id(told.text)) for told in workspace.team.session_brief()]
+    goal = workspace.browse.last_goal()
+    brief = _brief(workspace, goal)
     file = workspace.layout.loki / "CONTINUITY.md"
-    text = _text_of(file) if file.is_file() else workspace.browse.continuity_block(surface="")
-    waiting = workspace.history.candidates(_CANDIDATES * 10).shifts
+    text = _text_of(file) if file.is_file() else _continuity(workspace, goal)
+    waiting = _waiting(workspace)
     return NowPage(
-        goal=shorten(workspace.browse.last_goal(), 300),
+        goal=shorten(goal, 300),
         brief=brief,
         brief_tokens=sum(tokens(line.text) for line in brief),
         continuity=[_line(line) for line in text.splitlines()[:_LINES]],
@@ -134,6 +137,22 @@ def now_page(workspace: Workspace) -> NowPage:
         ],
         more_candidates=max(0, len(waiting) - _CANDIDATES),
     )
+
+
+def _brief(workspace: Workspace, goal: str) -> list[ToldMemory]:
+    told = derived(workspace, f"brief {goal}", lambda: workspace.team.session_brief(goal))
+    return [ToldMemory(line.id, _without_id(line.text)) for line in told]
+
+
+def _continuity(workspace: Workspace, goal: str) -> str:
+    """CONTINUITY.md as it would be written."""
+    written = partial(workspace.browse.continuity_block, goal, surface="")
+    return derived(workspace, f"continuity {goal}", written)
+
+
+def _waiting(workspace: Workspace) -> list[Shift]:
+    most = _CANDIDATES * 10
+    return derived(workspace, "waiting", lambda: workspace.history.candidates(most)).shifts
 
 
 def _text_of(file: Any) -> str:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from loki_memory.errors import LokiMemoryError, NoHistory
 from loki_memory.models.text import shorten
+from loki_memory.ui.derived import derived
 from loki_memory.ui.page import Visit, page, render
 from loki_memory.ui.pages.belief import EDITABLE
 
@@ -143,7 +144,8 @@ def _grouped(cards: Iterable[ReviewCard]) -> list[LessonGroup]:
 
 
 def review(visit: Visit) -> Response:
-    return render(visit, "review.html", review_page(visit.workspace))
+    found = derived(visit.workspace, "review", lambda: review_page(visit.workspace))
+    return render(visit, "review.html", found)
 
 
 routes = page("/review", review)

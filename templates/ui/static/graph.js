@@ -49,6 +49,25 @@ const drawing = new Sigma(graph, canvas, {
     chosen !== null && graph.hasExtremity(id, chosen) ? { ...data, color: colour("--accent"), zIndex: 1 } : data,
 });
 
+// sigma asks the graphics card which node is under the pointer, and waits for the answer at every
+// move of it: a fifth of a second where the card is emulated.
+drawing.getNodeAtPosition = (pointer) => {
+  if (drawing.getMouseCaptor().isMoving) return null;
+  const { x, y } = drawing.viewportToFramedGraph(pointer);
+  const far = (node) => (node.x - x) ** 2 + (node.y - y) ** 2;
+  let found = null;
+  let least = Infinity;
+  for (const id of byId.keys()) {
+    const distance = far(drawing.getNodeDisplayData(id));
+    if (distance < least) [found, least] = [id, distance];
+  }
+  if (found === null) return null;
+  const node = drawing.getNodeDisplayData(found);
+  const centre = drawing.framedGraphToViewport(node);
+  const reach = drawing.scaleSize(node.size) + 2; // pixels
+  return Math.hypot(centre.x - pointer.x, centre.y - pointer.y) <= reach ? found : null;
+};
+
 function drawHover(context, data, settings) {
   context.font = `600 ${settings.labelSize}px ${settings.labelFont}`;
   const width = context.measureText(data.label ?? "").width;
