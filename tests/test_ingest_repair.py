@@ -244,6 +244,11 @@ def test_a_request_for_something_else_is_no_remedy() -> None:
     assert remedy(work.call("Bash", command="python3 run.py carts --jobs 1")) == ""
 
 
+def test_a_command_that_gives_what_the_error_asks_for_is_no_remedy() -> None:
+    work = failing("ask --print", "Error: a question must be provided when using --print")
+    assert remedy(work.call("Bash", command='ask --print --tools "" "How many carts?"')) == ""
+
+
 def test_a_change_that_does_not_fit_into_a_line_is_not_shown() -> None:
     error = "a.go:3:2: the error of `Close` is not checked (errs)"
     call = ", ".join(f"parameter{number}" for number in range(9))

@@ -26,7 +26,7 @@ from loki_memory.ingest.repair_command import (
 from loki_memory.ingest.repair_words import explains, explanation, tells
 from loki_memory.ingest.steps import Step
 from loki_memory.models.diagnostics import Diagnostic, rule
-from loki_memory.models.error_noise import is_self_explaining
+from loki_memory.models.error_noise import is_self_explaining, names_what_lacks
 from loki_memory.models.error_signature import complaint, states_fault
 from loki_memory.models.prompt_injection import dictates
 
@@ -138,6 +138,8 @@ def _with_command(found: Repair, steps: Sequence[Step], at: int, end: int) -> Re
     form = form or substitute(failed, later, error)
     if form is None or _is_dictated(form.command, failed, steps[at + 1 : at + 1 + _WITHIN]):
         return found
+    if names_what_lacks(error) and form.exchange is None:
+        return found  # the command gave it, as the error says
     refused = left_out(error, failed.target, form.command)
     if refused and not is_replaced(refused, failed.target, form.command):
         return found  # that an unknown option has to go is what the error says

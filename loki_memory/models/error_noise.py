@@ -79,6 +79,11 @@ _USAGE = re.compile(
     r"|externally-managed-environment|requires? (?:an? )?(?:argument|value)",
     re.IGNORECASE,
 )
+_LACKS = re.compile(
+    r"must be (?:provided|given|specified)|is required|required (?:flag|option|argument)"
+    r"|(?:requires?|needs) (?:an? )?(?:argument|value)",
+    re.IGNORECASE,
+)
 _DIRECTS = re.compile(
     r"(?<!in )(?<!to )(?<!not )\b(?:use|rewrite|replace|remove|omit)\b|\bexpected (?:an?|number)\b"
     r"|\b(?:only one|should (?:either )?be|must (?:not )?be|could be replaced|did you mean)\b",
@@ -133,6 +138,11 @@ def is_usage(line: str) -> bool:
 def is_self_explaining(line: str) -> bool:
     """Tell whether an error says itself what to do."""
     return is_usage(line) or _DIRECTS.search(line) is not None
+
+
+def names_what_lacks(line: str) -> bool:
+    """Tell whether an error names what a command was not given."""
+    return _LACKS.search(line) is not None
 
 
 def is_environment(line: str) -> bool:

@@ -367,7 +367,7 @@ def worth(text: str, type_: str, score: float, sessions: int) -> float:
         + 0.9 * math.log2(max(1, sessions))
         + _OF_TYPE.get(type_, 0.0)
         + 0.4 * bool(_HOLDS.search(_ASIDE.sub("_", text)))
-        + 0.5 * bool(_STRESSED.search(text))
+        + bool(_STRESSED.search(text))
         + 0.4 * bool(_FOLLOWS.search(text))
         - 0.4 * (len(text) > _LONG)
         - 0.35 * max(0, names - 2)
