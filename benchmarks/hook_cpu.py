@@ -29,10 +29,14 @@ _PROGRAM = str(Path(sys.executable).with_name("loki-mem"))
 _TRANSCRIPT = "/nowhere/session.jsonl"  # clients keep one
 _START_MS, _NO_MEMORY_MS = 300.0, 45.0
 _TIMES_NUMPY, _TIMES_BARE = 1.4, 1.6
+# A prompt that no lesson bears on, as most are, and one that shares words with some.
 _EVENTS: dict[str, dict[str, Any]] = {
     "SessionStart": {"source": "startup"},
     "UserPromptSubmit": {
         "prompt": "The billing export fails with a timeout, find out why and fix it"
+    },
+    "UserPromptSubmit, lines": {
+        "prompt": "HTTP 409 again: the store was changed by another request, and order is lost"
     },
     "PreToolUse": {"tool_name": "Edit", "tool_input": {"file_path": "src/billing/export.py"}},
 }
@@ -129,7 +133,7 @@ def _floor(command: list[str]) -> Command:
 
 def _hook(folder: Path, event: str) -> Command:
     fields = {"cwd": str(folder), "transcript_path": _TRANSCRIPT, **_EVENTS[event]}
-    return [_PROGRAM, "hook", event], str(folder), fields
+    return [_PROGRAM, "hook", event.partition(",")[0]], str(folder), fields
 
 
 def _medians(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -76,12 +77,14 @@ def _near(
     from loki_memory.index.gate import lessons_sharing
     from loki_memory.recall.question import ask
 
+    said = ask(asked).words[:_MOST_WORDS]
     about: set[str] = set()
     in_few: set[str] = set()
     for home in workspace.homes:
+        home.ensure("folders")
         is_few = sum(home.index.counts().values()) < FEW
         least = 1 if is_few else _SHARED - 1
-        lessons = lessons_sharing(home.index, ask(asked).words[:_MOST_WORDS], least, _COMPARED)
+        lessons = home.answer(partial(lessons_sharing, home.index, said, least, _COMPARED))
         about |= {lesson.id for lesson in lessons if _is_about_prompt(lesson, words)}
         in_few |= {lesson.id for lesson in lessons if is_few}
     if not (about or in_few):
