@@ -135,6 +135,20 @@ def test_what_the_model_leaves_out_is_not_asked_for_again(
     assert LESSON in told(learned)
 
 
+def test_another_model_is_asked_for_what_one_left_out(
+    learned: Workspace, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.word = lambda item: None
+    learned.consolidate()
+    server.word = reworded
+    monkeypatch.setenv("LOKI_LANGUAGE_MODEL", "larger")
+    with Workspace.open(learned.layout.root) as workspace:
+        workspace.consolidate()
+        assert WORDED in told(workspace)
+        workspace.consolidate()
+    assert len(server.requests) == 2
+
+
 def test_new_words_of_a_lesson_are_told_until_it_is_worded_again(learned: Workspace) -> None:
     learned.consolidate()
     (fact,) = [memory for memory in learned.list() if isinstance(memory, Fact)]

@@ -64,6 +64,7 @@ class Asker:
         self.used = Usage()
         self.failed = ""  # why there was no answer, the first time
         self.by = config.text("language.backend")
+        self.chosen = chosen_model(config)
         self._is_over = False
 
     @property
@@ -123,6 +124,11 @@ class Asker:
         answers = {entry["id"]: entry for entry in answer.model_dump()["items"]}
         with Path(path).open("a", encoding="utf-8") as file:
             file.writelines(recorded_lines(task, items, answers))
+
+
+def chosen_model(config: Config) -> str:
+    """The backend and the model as the settings name them."""
+    return " ".join((config.text("language.backend"), config.text("language.model"))).rstrip()
 
 
 def clean(item: Mapping[str, Any]) -> dict[str, Any]:

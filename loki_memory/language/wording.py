@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from loki_memory.language.asking import Asker, backend, estimate, prompt, request_for, write_private
+from loki_memory.language.asking import (
+    Asker,
+    backend,
+    chosen_model,
+    estimate,
+    prompt,
+    request_for,
+    write_private,
+)
 from loki_memory.language.gates import Lint, refusal, refused_name
 from loki_memory.language.wordings import (
     Wording,
@@ -108,7 +116,7 @@ def word(
         return None
     local = workspace.layout.local
     known = read_wordings(local)
-    waiting = _waiting(records, known)
+    waiting = _waiting(records, known, chosen_model(workspace.config))
     if plan_only:
         return _planned(workspace.config.text("language.backend"), waiting)
     asker = Asker(model, workspace.config, local, workspace.now()[:10])
@@ -129,14 +137,21 @@ def _live(records: Iterable[Memory], known: Mapping[str, Wording]) -> dict[str, 
     return {name: wording for name, wording in known.items() if name in live}
 
 
-def _waiting(records: Iterable[Memory], known: Mapping[str, Wording]) -> dict[str, list[_Item]]:
-    """The memories to word by their task, those with most evidence first."""
+def _waiting(
+    records: Iterable[Memory], known: Mapping[str, Wording], chosen: str
+) -> dict[str, list[_Item]]:
+    """The memories to word by their task, those with most evidence first.
+
+    What no gate let through is asked for again once another model is chosen.
+    """
     marks = {task: prompt(task).mark for task in _TASKS}
     found: dict[str, list[_Item]] = defaultdict(list)
     for record in records:
         task = task_of(record)
         name = digest(record.kind, record.document()) if task else ""
-        if task and known.get(name, Wording()).prompt != marks[task]:
+        entry = known.get(name, Wording())
+        is_new_model = bool(entry.refused) and entry.chosen != chosen
+        if task and (entry.prompt != marks[task] or is_new_model):
             found[task].append(_Item(record, name))
     for items in found.values():
         items.sort(key=lambda item: (-_support(item.record), item.record.id))
@@ -187,22 +202,22 @@ def _ask(asker: Asker, waiting: Mapping[str, list[_Item]], lint: Lint) -> dict[s
         for batch in _batches(items):
             answer = asker.ask(task, [item.payload() for item in batch], _TASKS[task])
             if answer is not None:
-                found |= _gated(task, batch, answer, asker.by, lint)
+                found |= _gated(task, batch, answer, asker, lint)
             if asker.is_over:
                 return found
     return found
 
 
 def _gated(
-    task: str, batch: Sequence[_Item], answer: WordedTexts | NamedTexts, by: str, lint: Lint
+    task: str, batch: Sequence[_Item], answer: WordedTexts | NamedTexts, asker: Asker, lint: Lint
 ) -> dict[str, Wording]:
     """The wordings of a batch, by digest; what passes no gate is noted, and not asked for again.
 
     A recording that lacks an answer says nothing about what a model would do.
     """
     answers = {entry.id: entry for entry in answer.items}
-    asked = [item for item in batch if by != "recorded" or item.record.id in answers]
-    made = {"by": by, "prompt": prompt(task).mark}
+    asked = [item for item in batch if asker.by != "recorded" or item.record.id in answers]
+    made = {"by": asker.by, "prompt": prompt(task).mark, "chosen": asker.chosen}
     return {item.digest: _wording(item, answers, lint)._replace(**made) for item in asked}
 
 

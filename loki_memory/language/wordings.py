@@ -38,6 +38,7 @@ class Wording(NamedTuple):
     refused: str = ""  # the gate that the answer did not pass
     by: str = ""  # backend and model
     prompt: str = ""  # the prompt's name and version
+    chosen: str = ""  # backend and model as the settings name them: another may do better
 
 
 def words_of(kind: str, record: Mapping[str, Any]) -> dict[str, Any]:
