@@ -29,7 +29,8 @@ from loki_memory import Workspace
 from loki_memory.files.codec import decode, encode
 from loki_memory.files.layout import place
 from loki_memory.history.check import check
-from loki_memory.history.review import diff, markdown
+from loki_memory.history.review import diff
+from loki_memory.history.review_markdown import markdown
 
 HERE = Path(__file__).resolve().parent
 BAR = 2.0  # seconds for a thousand changed records
