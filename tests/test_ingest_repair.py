@@ -234,6 +234,18 @@ def test_what_says_the_complaint_again_is_no_remedy(said: str) -> None:
     assert remedy(work.call("Bash", command="make lint")) == ""
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Use `t.Open()` which is closed with the test.",
+        "Fix the complaint by splitting `readAll()` into small helpers.",
+    ],
+)
+def test_what_is_said_of_one_place_is_no_remedy_of_a_rule(said: str) -> None:
+    work = failing("make lint", "a.go:3:2: the result of `readAll` is not checked (checks)")
+    assert remedy(work.reply(said).call("Bash", command="make lint")) == ""
+
+
 def test_a_request_for_something_else_is_no_remedy() -> None:
     work = failing("gh api repos/o/shop/commits/x", "gh: No commit found for x (HTTP 404)")
     assert remedy(work.call("Bash", command="gh api repos/o/shop/branches --paginate")) == ""

@@ -99,7 +99,7 @@ def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) ->
     if finding is None or not _is_edited(steps[at + 1 : end]):
         found = _with_command(found, steps, at, end)
     words = found.explanation
-    has_shown = found.hunk or found.command or (tells(words) and explains(words))
+    has_shown = found.hunk or found.command or (tells(words) and explains(words, error))
     is_idle = finding is not None and not has_shown
     return Repair() if is_idle else found  # a rule is met again, where only what to do helps
 

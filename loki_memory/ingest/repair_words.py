@@ -88,6 +88,7 @@ _SILENCING = re.compile(
 # A note about one place that has still to be done: "`errcheck` in the tests - need to check it".
 _NOTE = re.compile(r"^\W*[\w-]+\W? (?:\w+ )?(?:in|on|at|for) [^.]{1,60}? [\u2013\u2014-] ")
 _FIRST_NAME = re.compile(r"^\W*`([a-z][a-z0-9]+)`")
+_CALLED = re.compile(r"`([\w.]+)\(\)`")
 _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
 # Words that every error and every sentence about one may have.
 _GENERIC = frozenset(
@@ -129,9 +130,10 @@ def explanation(
     return max(telling or good, default=(0.0, 0, ""))[2]
 
 
-def explains(sentence: str) -> bool:
-    """Check if a sentence gives a reason, or names something of the code or of a tool."""
-    return bool(_REASON.search(sentence) or CODE_NAME.search(sentence))
+def explains(sentence: str, error: str) -> bool:
+    """Check if a sentence gives a reason, or names some code that the error does not name."""
+    names = (name.strip("`()") for name in CODE_NAME.findall(sentence))
+    return bool(_REASON.search(sentence)) or any(name not in error for name in names)
 
 
 def tells(sentence: str) -> bool:
@@ -238,5 +240,5 @@ def _is_of_another(sentence: str, finding: Diagnostic) -> bool:
     """
     text = finding.text()
     names = {*OWN_NAME.findall(sentence), *_RULE_CODE.findall(sentence)}
-    names |= {*_FIRST_NAME.findall(sentence)}
+    names |= {*_FIRST_NAME.findall(sentence), *_CALLED.findall(sentence)}
     return any(name not in text for name in names)
