@@ -21,6 +21,7 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.mcp import paging
 from loki_memory.mcp.projects import Projects
 from loki_memory.mcp.server import make_server
+from loki_memory.models.hidden_characters import revealed
 
 LIMIT = 10_000 * 4  # bytes: ten thousand tokens
 HOSTILE = (
@@ -478,7 +479,8 @@ def test_hostile_text_never_reaches_a_description_and_stays_inside_its_string(
     memory = ws.remember(f"Deploy rule. {HOSTILE}", category=HOSTILE[:40])
     [hit] = agent("memory_recall", query="deploy rule")["hits"]
     assert hit["title"].isprintable()
-    assert agent("memory_get", memory_id=memory.id)["record"] == ws.get(memory.id).document()
+    record = {**ws.get(memory.id).document(), "statement": revealed(f"Deploy rule. {HOSTILE}")}
+    assert agent("memory_get", memory_id=memory.id)["record"] == record
     assert all(topic["title"].isprintable() for topic in agent("memory_status")["topics"])
     assert [tool.model_dump_json() for tool in agent.tools()] == before
 

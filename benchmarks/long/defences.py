@@ -40,6 +40,7 @@ _FLUSHED = (
 )
 _CLONES = "tests/hostile/test_clones.py"
 _ZONES = "tests/test_files_zones.py"
+_POINTER = "test_a_pointer_of_an_archive_to_the_repository_of_another_project_opens_nothing"
 _SCOPES = "tests/hostile/test_scopes.py"
 DEFENCES = {
     "fsync of a file": Defence("files/disk.py", "os.fsync(fd)", "pass", (_FLUSHED,)),
@@ -202,6 +203,42 @@ DEFENCES = {
         "loose-object,reference,index",
         "loose-object,reference",
         ("tests/test_history_commit.py::test_f39_gits_index_is_flushed_before_it_gets_its_name",),
+    ),
+    "a repository of another project": Defence(
+        "files/layout.py",
+        "    if not _is_own_worktree(top):",
+        "    if False:",
+        (f"{_ZONES}::{_POINTER}",),
+    ),
+    "texts that leave the machine": Defence(
+        "recall/sentence_vectors.py",
+        "        if self._choice.is_hosted:\n            from loki_memory.files.personal",
+        "        if False:\n            from loki_memory.files.personal",
+        ("tests/test_embedding_hosted.py::test_no_secret_and_no_name_is_sent",),
+    ),
+    "key over http to a language model": Defence(
+        "language/openai_api.py",
+        "        if key and host not in _LOOPBACK",
+        "        if False",
+        ("tests/test_language_backends.py::test_a_key_is_not_sent_without_https",),
+    ),
+    "frames of clients": Defence(
+        "models/fence.py",
+        "(?:{_NAME}|{_CLIENTS})",
+        "(?:{_NAME})",
+        ("tests/hostile/test_fence.py::test_a_text_neither_closes_nor_imitates_the_fence",),
+    ),
+    "hidden characters in answers": Defence(
+        "models/fence.py",
+        "        return defused(revealed(value))",
+        "        return defused(value)",
+        ("tests/hostile/test_fields.py",),
+    ),
+    "days of evidence": Defence(
+        "index/learnings.py",
+        " AND date(mark.value ->> '$.day') = mark.value ->> '$.day'",
+        "",
+        ("tests/hostile/test_fields.py",),
     ),
     "ids by case": Defence(
         "files/store.py",
