@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -36,6 +37,18 @@ def test_scripts_of_npm_are_called_by_the_package_manager_in_use(project: Path) 
     assert "Tests run with `pnpm test`, which runs `vitest`." in found
     assert "The code is linted with `pnpm lint`, which runs `eslint .`." in found
     assert "Dependencies are installed with `pnpm install`, not with npm." in found
+
+
+def test_a_script_that_others_call_with_an_argument_is_no_command_of_its_own(
+    project: Path,
+) -> None:
+    scripts = {
+        "mocha": "nyc mocha",
+        "tests-only": "npm run mocha tests",
+        "test": "npm run tests-only",
+    }
+    found = proposed(project, {"package.json": json.dumps({"scripts": scripts})})
+    assert "Tests run with `npm test`, which runs `npm run tests-only`." in found
 
 
 def test_without_a_lock_file_scripts_name_the_package_manager(project: Path) -> None:

@@ -32,6 +32,7 @@ _LOCKS = {
     "npm-shrinkwrap.json": "npm",
 }
 _CALLED = re.compile(r"(?:^|[;&|]\s*)(pnpm|yarn|bun)\s")  # a script that runs another script
+_GIVEN = re.compile(r"\b(?:npm run|pnpm|yarn|bun run) ([\w:.-]+) [\w./*]")  # an argument: a helper
 _NOTHING = re.compile(r"\s*(?:echo\b.*|exit \d|true|:)\s*", re.DOTALL)  # `npm init` writes one
 _CONDITIONS = 3  # levels of conditions in `exports`
 _SHORT = {"test", "start"}  # npm knows them without `run`
@@ -75,11 +76,12 @@ def read(files: ProjectFiles) -> NodeProject | None:
 def tasks(node: NodeProject) -> Iterator[Task]:
     """The scripts with a known purpose, then the tools that are configured."""
     manager, _ = node.manager()
+    given = {found[1] for body in node.scripts().values() for found in _GIVEN.finditer(body)}
     for name, body in node.scripts().items():
         purpose, is_part = of_script(name, body)
         if purpose:
             runs = body if is_plain(body, 60) else ""
-            command = call(manager, name)
+            command, is_part = call(manager, name), is_part or name in given
             yield Task(purpose, command, _MANIFEST, language=JAVASCRIPT, runs=runs, is_part=is_part)
     if node.files.has("tsconfig.json"):
         run = "npx" if manager == "npm" else f"{manager} exec"

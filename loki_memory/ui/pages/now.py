@@ -19,7 +19,6 @@ from loki_memory.ui.page import Visit, page, render
 
 if TYPE_CHECKING:
     from loki_memory.browse.activity import Forewarning
-    from loki_memory.history.belief_diff import Shift
     from loki_memory.workspace import Workspace
 
 _SESSIONS = 12  # that are shown
@@ -150,9 +149,13 @@ def _continuity(workspace: Workspace, goal: str) -> str:
     return derived(workspace, f"continuity {goal}", written)
 
 
-def _waiting(workspace: Workspace) -> list[Shift]:
+def _waiting(workspace: Workspace) -> list[Any]:
+    """The lessons of this machine that are not published."""
     most = _CANDIDATES * 10
-    return derived(workspace, "waiting", lambda: workspace.history.candidates(most)).shifts
+    found: list[Any] = derived(
+        workspace, "waiting", lambda: workspace.history.candidates(most)
+    ).shifts
+    return found
 
 
 def _text_of(file: Any) -> str:
