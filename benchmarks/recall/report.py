@@ -78,7 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def workplace(parent: Path | None = None) -> Iterator[Path]:
     """A temporary folder for stores. The user's own memory and settings play no part."""
-    kept = {"LOKI_BENCH_DATA", "LOKI_RECALL_FLOOR"}
+    kept = {"LOKI_BENCH_DATA", "LOKI_EMBEDDING_MODEL", "LOKI_RECALL_FLOOR"}
     for name in [name for name in os.environ if name.startswith("LOKI_") and name not in kept]:
         del os.environ[name]
     if parent:
