@@ -21,7 +21,7 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.mcp import paging
 from loki_memory.mcp.projects import Projects
 from loki_memory.mcp.server import make_server
-from loki_memory.models.hidden_characters import revealed
+from loki_memory.models.text import revealed
 
 LIMIT = 10_000 * 4  # bytes: ten thousand tokens
 HOSTILE = (
