@@ -142,8 +142,8 @@ OTHERS = [
     ["export", "memory.jsonl"],
     ["export", "--html", "memory.html"],
 ]
-# `ui` serves until it is stopped: tests/test_ui_cli.py
-ENDING = sorted(set(OUTPUTS) - {"error", "ui"})
+# These serve until they are stopped, or ask a database: tests/test_ui_cli.py, test_server_cli.py
+ENDING = sorted(set(OUTPUTS) - {"error", "ui", "serve", "token"})
 ALL = [[name, *COMMANDS.get(name, [])] for name in ENDING] + OTHERS
 
 

