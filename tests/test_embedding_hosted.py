@@ -125,6 +125,24 @@ def test_a_key_is_not_sent_without_https() -> None:
         HostedModel("http://models.example.org/v1", "small", "k-1").encode(["text"])
 
 
+def test_vectors_of_another_size_damage_no_index(
+    ws: Workspace, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOKI_EMBEDDING_MODEL", server.url)
+    monkeypatch.setenv("LOKI_EMBEDDING_HOSTED_MODEL", "small")
+    ws.remember("Pages load slowly without the cache")
+    with Workspace.open(ws.layout.root) as workspace:
+        workspace.sync()
+        assert workspace.home.embed()
+        body = json.dumps({"data": [{"index": 0, "embedding": [1.0, 2.0]}]}).encode()
+        server.answer = lambda _: (200, body)
+        hits = workspace.recall("why do pages load slowly?")
+        notices = " ".join(workspace.home.notices)
+        assert [hit.title for hit in hits] == ["Pages load slowly without the cache"]
+        assert "vectors have 2 numbers now and had 3" in notices
+        assert "damaged" not in notices
+
+
 def test_recall_uses_it_and_falls_back_when_it_fails(
     ws: Workspace, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ _BATCH = 64  # texts between two writes: about a second of MiniLM
 _FEW = 16  # texts that a question waits for
 _MOST = 0.5  # of the passages must have a vector: before that, two scales would be compared
 _LONGEST = 4000  # characters of a question that are embedded
+_ANEW = "give `embedding.hosted_model` its new name, or delete `.loki/cache`"
 _REST_SECONDS = 300  # in which a model that failed is not asked again
 
 
@@ -136,7 +137,12 @@ class SentenceVectors:
             from loki_memory.files.redaction import redact
 
             texts = [impersonal(redact(text)) for text in texts]
-        return self._model().encode(texts)
+        found = self._model().encode(texts)
+        known = dimensions(self._index, self.name)
+        if known is not None and known != found.shape[1]:
+            reason = f"vectors have {found.shape[1]} numbers now and had {known}: {_ANEW}"
+            raise ModelUnavailable(self._choice.model, reason)
+        return found
 
     # -- a model that fails -----------------------------------------------------------------------
 
