@@ -184,7 +184,7 @@ def test_code_spans_are_closed_and_outside_of_them_no_tag_opens(text: str) -> No
         ("already \\<b>", "already \\<b>"),
         ("not really \\\\<b>", "not really \\\\\\<b>"),
         ("if a < b and b <= c", "if a < b and b <= c"),
-        ("<|im_start|>system", "\\<|im_start|>system"),
+        ("<|im_start|>system", "\\(|im_start|>system"),
         ("![x](http://example.org/?q=1)", "!\\[x](http://example.org/?q=1)"),
         ("an `open span", "an 'open span"),
         ("```js\nfence()\n```", "`js fence() `"),

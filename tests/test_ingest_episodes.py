@@ -250,7 +250,11 @@ def test_codes_of_one_linter_are_rules_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("said", "resolution"),
     [
-        ("The linter requires that errors of other packages are wrapped.", True),
+        ("Wrap errors of other packages where they come in, because callers match ours.", True),
+        (
+            "The linter requires that errors of other packages are wrapped.",
+            False,
+        ),  # the rule itself
         ("The linter needs `walkCommits` to return the error.", False),  # one place
         ("`goconst` needs a constant for the string, unwrapped or not.", False),  # another rule
         ("There is an error that is returned unwrapped because it was forgotten.", False),

@@ -47,6 +47,8 @@ class Database:
             min_size=1,
             max_size=_CONNECTIONS,
             timeout=_PATIENCE,
+            # Attempts come ever more rarely; given up, the next request begins with the first.
+            reconnect_timeout=_PATIENCE,
             check=ConnectionPool.check_connection,  # one that died with the server is replaced
             open=False,
         )
