@@ -171,6 +171,15 @@ def test_a_line_that_is_changed_twice_is_told_as_changed_once() -> None:
     assert remedy(work) == "Change `x, _ := f()` → `x, err := g()` (a.go)"
 
 
+def test_a_change_that_brings_the_names_of_one_complaint_is_no_remedy_of_its_rule() -> None:
+    cases = (
+        "missing cases in switch of type door.State: door.StateOpen, door.StateShut (exhaustive)"
+    )
+    work = failing("make lint", f"door.go:8:2: {cases}")
+    patched(work, "door.go", 8, ["default:"], ["case StateOpen, StateShut: // both are fine"])
+    assert remedy(work.call("Bash", command="make lint")) == ""
+
+
 @pytest.mark.parametrize(
     ("message", "new"),
     [

@@ -38,6 +38,9 @@ _LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`")
 OWN_NAME = re.compile(r"\b[a-z]+[A-Z]\w*|\b[A-Za-z]+_\w+|\b[A-Z][a-z]+[A-Z]\w*")
 _ERROR_NAME = re.compile(r"\b\w*(?:err|error|exception)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
+_ADVICE = re.compile(
+    r"\b(?:use|prefer|instead|replaced? (?:by|with)|consider|call)\b.*", re.IGNORECASE
+)
 _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
 _COMMENTED = re.compile(r"^(?://|#|--)\s*")
 
@@ -66,12 +69,15 @@ def best_change(steps: Sequence[Step], error: str, finding: Diagnostic | None) -
 def _is_general(hunk: Hunk, error: str) -> bool:
     """Check that a change says more than its error, and brings no name that only one place has.
 
-    The other place that meets the error has other names, also where the error quotes them.
+    The other place that meets the error has other names, also where the error says or quotes them:
+    of the error, only the names that it advises are those of its rule.
     """
     known, added = f"{hunk.removed}\n{_LITERAL.sub('', error)}", _LITERAL.sub("", hunk.added)
     has_news = any(word not in known for word in _WORD.findall(added))
+    advised = _ADVICE.search(error)
+    kept = f"{hunk.removed}\n{advised[0] if advised else ''}"
     names = [name for name in OWN_NAME.findall(added) if not _ERROR_NAME.search(name)]
-    return has_news and all(name in known for name in names)
+    return has_news and all(name in kept for name in names)
 
 
 def _joined(hunks: Iterable[Hunk]) -> list[Hunk]:
