@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from loki_memory.consolidation.lint import lint
 from loki_memory.consolidation.provenance import differs
-from loki_memory.consolidation.snapshot import BeliefChange, Memory, PhaseChanges, Snapshot, Touched
-from loki_memory.models import Belief, Episode, Link, Skill, parse
+from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
+from loki_memory.models import Belief, Episode, Link, Memory, Skill, parse
 from loki_memory.models.rejected import value_id, without_rejected
 
 _WEIGHED = frozenset({"strengthened", "weakened"})
