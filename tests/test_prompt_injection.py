@@ -34,7 +34,7 @@ def beliefs(ws: Workspace) -> str:
 
 def told(ws: Workspace, error: str) -> str:
     """All that an agent is told unasked."""
-    from loki_memory.injection.prompt_hints import lesson, reminder
+    from loki_memory.injection.at_error import lesson, reminder
 
     return "\n".join(
         [

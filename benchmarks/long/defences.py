@@ -129,7 +129,7 @@ DEFENCES = {
         ("tests/hostile/test_tool_output.py",),
     ),
     "projects of a server": Defence(
-        "mcp/projects.py",
+        "mcp/tool.py",
         "if project and not self._may_reach(workspace, project):",
         "if False:",
         (f"{_SCOPES}::test_another_project_is_out_of_reach",),

@@ -10,7 +10,7 @@ import click
 
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import print_json
-from loki_memory.hooks.program import answer, show
+from loki_memory.hooks.response import answer, show
 
 
 class HookText(TypedDict):

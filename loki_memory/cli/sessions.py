@@ -10,7 +10,7 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import one_line, plural, say
 
 if TYPE_CHECKING:
-    from loki_memory.injection.log import Injection
+    from loki_memory.injection.told import Injection
 
 _WIDTH = 100
 

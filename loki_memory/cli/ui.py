@@ -100,8 +100,7 @@ def _watcher_state(workspace: Workspace) -> Callable[[], str]:
 @contextmanager
 def _file_events(workspace: Workspace) -> Iterator[Callable[[], bool]]:
     """Listen to the files of memory; the function waits until they change."""
-    from loki_memory.daemon.file_events import EventListener, FileEvents
-    from loki_memory.daemon.watcher import memory_folders
+    from loki_memory.daemon.watcher import EventListener, FileEvents, memory_folders
 
     events = FileEvents()
     listener = EventListener(events, memory_folders(workspace.layout), is_deaf=False)

@@ -11,9 +11,8 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.continuity.block import has_block, place
+from loki_memory.continuity.block import Now, has_block, place, render
 from loki_memory.continuity.harvest import harvest
-from loki_memory.continuity.render import Now, render
 from loki_memory.editing.edits import remember
 from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
@@ -22,10 +21,10 @@ from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import latest_episodes, standing
 from loki_memory.injection.context import EPISODES, found_for, warnings, with_text
-from loki_memory.injection.gate import Gate, Withheld, is_silent
-from loki_memory.injection.goal import last_goal, note_goal
+from loki_memory.injection.gate import Gate, Withheld, as_hit, is_silent
 from loki_memory.injection.line import BulletLine, InjectedLine, gist, injected_line, line, tellable
 from loki_memory.injection.nearest import SessionGoal, general, nearest, noted
+from loki_memory.injection.session_state import last_goal, note_goal
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
 from loki_memory.recall.recall import note_shown
@@ -210,11 +209,7 @@ def _with_standing(
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Add what holds whatever the goal is, each memory in one place."""
     rules = [
-        Recollection(
-            rule.id, "fact", rule.title, confidence=rule.confidence, evidence=rule.evidence
-        )
-        for home in workspace.homes
-        for rule in standing(home.index, _RULES)
+        as_hit("fact", rule) for home in workspace.homes for rule in standing(home.index, _RULES)
     ]
     passed = islice(gate.passed(rules), _RULES)
     first = with_text(

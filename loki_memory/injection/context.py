@@ -16,7 +16,7 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.injection.gate import Gate, is_silent
 from loki_memory.injection.line import InjectedLine, bullet, injected_line, line, line_of_hit
 from loki_memory.injection.mistakes import mistakes
-from loki_memory.injection.trust_notice import clone_line
+from loki_memory.injection.session_state import clone_line
 from loki_memory.models.fence import fenced
 from loki_memory.models.text import tokens
 from loki_memory.recall.recall import RecallOptions, note_shown, recall

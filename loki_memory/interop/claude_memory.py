@@ -19,8 +19,7 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.index.gate import tellable_ids
 from loki_memory.injection.gate import withheld
 from loki_memory.injection.line import BulletLine, bullet, tellable
-from loki_memory.install.edits import Edit, block_added, changed
-from loki_memory.install.managed import MARKDOWN, find
+from loki_memory.install.edits import MARKDOWN, Edit, block_added, changed, find
 from loki_memory.install.site import Site
 from loki_memory.models.ids import slug
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from loki_memory.continuity.harvest import notes, outline
 from loki_memory.errors import InvalidRecord
 from loki_memory.files import front_matter
-from loki_memory.install.managed import MARKDOWN, find
+from loki_memory.install.edits import MARKDOWN, find
 from loki_memory.interop.sources.source import FoundMemory, SourceReading, filled, text_of
 from loki_memory.models.ids import slug
 

@@ -1,33 +1,28 @@
-"""Hints during a session: a few lines before a prompt, and the known remedy after an error.
+"""Before a prompt: a few lines that are relevant to it.
 
-Before a prompt, what mended an error that it quotes, the lessons that name the same code, and those
+These are what mended an error that it quotes, the lessons that name the same code, and those
 nearest to it, each at most once in a session until the session loses its context. A prompt without
-work in it (an assent, "commit and push", a command of ours, a notification) gets none. After a
-failed tool call, what resolved the same error before, or what is known of the rule that a linter
-names, or the program that works in place of the one that failed.
+work in it (an assent, "commit and push", a command of ours, a notification) gets none.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from loki_memory.injection.gate import Gate, is_about_rule, is_silent, told_before
-from loki_memory.injection.told import ToldLine, note_told, told_lines
+from loki_memory.injection.gate import Gate, as_hit, is_about_rule, is_silent, told_before
+from loki_memory.injection.told import note_told, told_lines
 from loki_memory.recall.result import FEW, Recollection
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
-    from loki_memory.index.gate import SharingLesson, ToldLesson
+    from loki_memory.index.gate import SharingLesson
 
 _LINES = 3  # before a prompt: read at every one of them
 _LOOKED_AT = 8  # hits, some of which may be withheld
-_LESSONS = 2  # after a failure
-_RULES = 4  # of a linter's output that are looked up: one line each
 # A lesson that is only like a prompt. Read by hand on 450 prompts, lessons that share fewer words
 # were about something else; with three of them and this chance they were about it.
 _CHANCE = 0.12
@@ -63,7 +58,7 @@ def reminder(workspace: OpenWorkspace, prompt: str, session: str, surface: str) 
     known = told_before(workspace, session)
     fresh = [told for told in nearest if told.id not in known]
     note_told(workspace, fresh, surface, asked, session)
-    return _text(fresh)
+    return "".join(f"{told.text}\n" for told in fresh)
 
 
 def _near(
@@ -121,13 +116,14 @@ def _quoted(workspace: OpenWorkspace, prompt: str) -> list[Recollection]:
     if not _QUOTES.search(prompt):
         return []
     from loki_memory.index.gate import rule_lessons
+    from loki_memory.injection.at_error import known_remedies
     from loki_memory.models.error_signature import signature
 
     found = signature(prompt)
-    quoted = _lessons(workspace, prompt, f"error:{found.exact}", "") if found else []
+    quoted = known_remedies(workspace, prompt, f"error:{found.exact}", "") if found else []
     codes = dict.fromkeys(_CODE.findall(prompt))
-    named = [_recollections(rule_lessons(workspace.index, code)) for code in codes]
-    return [*quoted, *chain.from_iterable(named)]
+    ruled = [lesson for code in codes for lesson in rule_lessons(workspace.index, code)]
+    return [*quoted, *(as_hit("anti-pattern", lesson) for lesson in ruled)]
 
 
 def _naming(workspace: OpenWorkspace, prompt: str) -> list[Recollection]:
@@ -142,10 +138,7 @@ def _naming(workspace: OpenWorkspace, prompt: str) -> list[Recollection]:
     names = [name for name in dict.fromkeys(every) if len(name) >= _LONG_NAME]
     if not names:
         return []
-    return [
-        Recollection(lesson.id, kind, lesson.title, evidence=lesson.evidence, status=lesson.status)
-        for kind, lesson in lessons_naming(workspace.index, names)
-    ]
+    return [as_hit(kind, lesson) for kind, lesson in lessons_naming(workspace.index, names)]
 
 
 def states_goal(prompt: str) -> bool:
@@ -153,29 +146,6 @@ def states_goal(prompt: str) -> bool:
     from loki_memory.ingest.prompt_goal import states_goal as states
 
     return states(prompt)
-
-
-def lesson(
-    workspace: OpenWorkspace, error: str, tool: str, target: str, session: str, surface: str
-) -> str:
-    """The remedies of this very error or of the rules that it names; empty if none is known."""
-    from loki_memory.files.redaction import redact
-    from loki_memory.models.error_signature import head, signature
-
-    error = redact(error)  # as it was stored, and as it may be journaled
-    found = signature(error)
-    if found is None or is_silent(workspace):
-        return ""
-    by = head(tool, target, error)
-    lessons = _lessons(workspace, error, f"error:{found.exact}", by)
-    lessons = lessons or _exchanges(workspace, error, tool, target)
-    known = list(islice(told_lines(Gate(workspace), lessons), _RULES))
-    note_told(workspace, known, surface, found.exact, session)
-    return _text(known)
-
-
-def _text(lines: list[ToldLine]) -> str:
-    return "".join(f"{told.text}\n" for told in lines)
 
 
 def _beginning(text: str) -> str:
@@ -194,67 +164,3 @@ def without_private(text: str) -> str:
     from loki_memory.ingest.turns import clean
 
     return clean(text)
-
-
-def _lessons(workspace: OpenWorkspace, error: str, mark: str, by: str) -> list[Recollection]:
-    """Warnings that know an error and its remedy, those first that say in words what to do. One
-    about another command counts only where there is no other; then come those about rules of
-    linters that the output names. A candidate counts if it knows what mended the error.
-    """
-    from loki_memory.index.gate import lessons
-
-    workspace.home.ensure("folders")
-    known = [*_recollections(lessons(workspace.index, mark, by))]
-    own = [hit for hit in known if _is_about(hit.title, by)] or known
-    ids = {hit.id for hit in own}
-    ruled = [hit for hit in _ruled(workspace, error) if hit.id not in ids]
-    return [*own[:_LESSONS], *ruled]
-
-
-def _exchanges(workspace: OpenWorkspace, error: str, tool: str, command: str) -> list[Recollection]:
-    """The warning that another program works in place of the one that failed, if the same message
-    was met before, or two sessions needed it.
-    """
-    from loki_memory.index.gate import command_lessons
-    from loki_memory.injection.exchange import advice, applies
-    from loki_memory.injection.line import record_of
-    from loki_memory.models.error_noise import teaches
-    from loki_memory.models.error_signature import key
-
-    met = key(error, tool, command)
-    if met is None:
-        return []
-    for hit in _recollections(command_lessons(workspace.index, met.head)):
-        record = record_of(workspace, hit.id)
-        is_same = record.get("key", {}).get("template") == met.template
-        is_known = hit.evidence > 1 and teaches(error, tool, command)
-        if (is_same or is_known) and applies(advice(record), command):
-            return [hit]
-    return []
-
-
-def _is_about(title: str, command: str) -> bool:
-    """Check if a warning names this command, or none."""
-    return not title.endswith(")") or "(running " not in title or title.endswith(f" {command})")
-
-
-def _ruled(workspace: OpenWorkspace, error: str) -> Iterator[Recollection]:
-    """Warnings about the rules that an output names, in its order."""
-    from loki_memory.index.gate import rule_lessons
-    from loki_memory.models.diagnostics import findings
-
-    kinds = dict.fromkeys(finding.kind for finding in findings(error))
-    for kind in list(kinds)[:_RULES]:
-        yield from _recollections(rule_lessons(workspace.index, kind))
-
-
-def _recollections(rows: list[ToldLesson]) -> Iterator[Recollection]:
-    for row in rows:
-        yield Recollection(
-            row.id,
-            "anti-pattern",
-            row.title,
-            confidence=row.confidence,
-            evidence=row.evidence,
-            status=row.status,
-        )

@@ -1,4 +1,4 @@
-"""A tool was used: note the call if no transcript does, and recall what resolved its error."""
+"""A prompt was typed, or a tool is used: inject what is known, note what no transcript has."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import json
 import re
 from typing import Any
 
-from loki_memory.hooks.event import COMMAND_TOOLS, Event
-from loki_memory.hooks.response import Done
+from loki_memory.hooks.response import COMMAND_TOOLS, Done, Event
 from loki_memory.workspace import Workspace
+
+
+def userpromptsubmit(workspace: Workspace, event: Event) -> Done:
+    """Return lines that are relevant to the prompt; nothing if none is relevant enough."""
+    prompt = event.text("prompt")
+    if not event.transcript and event.session and prompt:
+        workspace.sessions.note_prompt(event.session, event.folder, prompt)
+    workspace.home.assume_scanned()
+    return Done(workspace.injection.reminder(prompt, event.session, "hook:UserPromptSubmit"))
+
+
+# -- tools -----------------------------------------------------------------------------------------
 
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
 # Words of an output that may be an error; Codex does not say how a command ended.
