@@ -173,12 +173,24 @@ def found_for(
         if name == "avoid_these":
             groups[name] = warnings(workspace, chosen, gate, unasked=unasked)
         else:
-            lines = (
-                (hit, injected_line(workspace, hit, gate.held.record(workspace, hit.id)))
-                for hit in chosen
-            )
-            groups[name] = with_text(lines)
+            groups[name] = injected(workspace, chosen, gate.held)
     return groups, hits.task, hits.filtered
+
+
+def injected(
+    workspace: OpenWorkspace, hits: Iterable[Recollection], held: Withheld
+) -> list[tuple[Recollection, InjectedLine]]:
+    """The lines of memories, with the words that may be told; without those that have none."""
+    return list(_injected(workspace, hits, held))
+
+
+def _injected(
+    workspace: OpenWorkspace, hits: Iterable[Recollection], held: Withheld
+) -> Iterator[tuple[Recollection, InjectedLine]]:
+    for hit in hits:
+        line = injected_line(workspace, hit, held.record(workspace, hit.id))
+        if line.text:
+            yield hit, line
 
 
 # -- mistakes to avoid -----------------------------------------------------------------------------
@@ -222,19 +234,9 @@ def warnings(
     ordered = in_order(known.values(), [hit.id for hit in hits])
     near = [known[hit.id] for hit in hits]
     every = {m.hit.id: m for m in [*ordered[:_FIRST], *near, *ordered[_FIRST:]]}
-    told = _tellable(workspace, distinct(every.values()), gate, unasked=unasked)
-    return list(islice(told, WARNINGS))
-
-
-def _tellable(
-    workspace: OpenWorkspace, found: Iterable[Mistake], gate: Gate, *, unasked: bool
-) -> Iterator[tuple[Recollection, InjectedLine]]:
-    for hit in (mistake.hit for mistake in found):
-        may_be = gate.admits(hit) if unasked else not gate.held.is_rejected(workspace, hit.id)
-        if may_be:
-            yield from with_text(
-                [(hit, injected_line(workspace, hit, gate.held.record(workspace, hit.id)))]
-            )
+    told = (mistake.hit for mistake in distinct(every.values()))
+    passed = filter(gate.admits, told) if unasked else gate.asked(told)
+    return list(islice(_injected(workspace, passed, gate.held), WARNINGS))
 
 
 def in_order(found: Iterable[Mistake], near: Sequence[str]) -> list[Mistake]:
@@ -299,13 +301,6 @@ def _day(episode: str) -> str:
 
 
 # -- within a budget -------------------------------------------------------------------------------
-
-
-def with_text(
-    found: Iterable[tuple[Recollection, InjectedLine]],
-) -> list[tuple[Recollection, InjectedLine]]:
-    """Drop memories without text."""
-    return [(hit, line) for hit, line in found if line.text]
 
 
 def _within(

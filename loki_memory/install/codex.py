@@ -128,21 +128,19 @@ def _hooks(program: str) -> dict[str, list[dict[str, Any]]]:
 def _with_server(site: Site) -> Edit:
     path = _file(site, "config.toml")
     before = site.text(path)
+    if has_foreign_server(before, path):
+        return changed(site, path, settings.KEPT, before, before)
     after = with_server(before or "", settings.shipped_server(site.program()), path)
-    foreign = has_foreign_server(before, path)
-    entry = f"kept: another server has the name {settings.SERVER}" if foreign else "MCP server"
-    return changed(site, path, entry, before, before if foreign else after)
+    return changed(site, path, "MCP server", before, after)
 
 
 def _without_server(site: Site) -> Edit:
     path = _file(site, "config.toml")
     before = site.text(path)
+    if has_foreign_server(before, path):
+        return changed(site, path, settings.KEPT_CHANGED, before, before)
     after = without_server(before, path) if before else before
-    foreign = has_foreign_server(before, path)
-    entry = (
-        f"kept: the server {settings.SERVER} was changed by hand" if foreign else "no MCP server"
-    )
-    return changed(site, path, entry, before, after)
+    return changed(site, path, "no MCP server", before, after)
 
 
 def _skill(site: Site) -> Iterator[tuple[Path, str]]:
