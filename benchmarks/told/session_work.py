@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from replay import _events
+from replay import _events, _text
 
 _RARE_SESSIONS = 12
 _SHORTEST = 5  # letters of a name that tells one thing from another
@@ -34,6 +34,48 @@ class SessionWork(NamedTuple):
     prompts: list[str]
     files: list[str]  # read or edited, each once, in their order, from the folder of the session
     edited: frozenset[str]  # names of files, and of the code in their changes
+
+
+class Moment(NamedTuple):
+    """A moment of a session at which memory could tell something."""
+
+    kind: str  # start, prompt, command, read, edit, error
+    text: str = ""  # the prompt, the command, the path, or the error
+    target: str = ""  # the command that met an error
+
+
+def moments(path: Path) -> Iterator[Moment]:
+    """The moments of a session, in their order; those of subagents are left out."""
+    yield Moment("start")
+    commands: dict[str, str] = {}
+    home = ""
+    for event in _events(path):
+        if event.get("isSidechain") or event.get("isMeta") or event.get("isCompactSummary"):
+            continue
+        home = home or str(event.get("cwd") or "")
+        message = event.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        if event.get("type") == "user":
+            yield from (Moment("prompt", prompt) for prompt in _prompt(content))
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict):
+                yield from _of_block(block, home, commands)
+
+
+def _of_block(block: dict[str, Any], home: str, commands: dict[str, str]) -> Iterator[Moment]:
+    given = block.get("input")
+    if block.get("type") == "tool_use" and isinstance(given, dict):
+        command, place = given.get("command"), given.get("file_path")
+        if block.get("name") == "Bash" and isinstance(command, str):
+            commands[str(block.get("id"))] = command
+            yield Moment("command", command)
+        elif block.get("name") in {"Read", *_EDITS} and isinstance(place, str):
+            kind = "read" if block["name"] == "Read" else "edit"
+            yield Moment(kind, place.removeprefix(f"{home}/"))
+    elif block.get("type") == "tool_result" and block.get("is_error"):
+        command = commands.get(str(block.get("tool_use_id")))
+        if command:
+            yield Moment("error", _text(block.get("content")), command)
 
 
 def session_work(path: Path) -> SessionWork:
