@@ -1,4 +1,4 @@
-"""Hooks of Gemini CLI and Qwen Code: events in the form in which these clients send them."""
+"""Hooks of Gemini CLI, Qwen Code and Copilot CLI: events in the form in which they send them."""
 
 from __future__ import annotations
 
@@ -81,6 +81,49 @@ def test_a_session_that_ended_is_recorded_from_its_transcript(
     event = {"session_id": client.session, "transcript_path": str(path), "cwd": str(project)}
     response = respond("SessionEnd", json.dumps(event).encode(), {}, wait=True)
     assert response.err == ""
+    assert [episode.title() for episode in ws.list(kind="episode")] == [
+        "Fix the failing login tests"
+    ]
+
+
+@pytest.mark.usefixtures("learned")
+def test_copilot_is_told_after_a_command_in_the_form_that_it_reads(project: Path) -> None:
+    """To Copilot a command that fails is a call that worked, and context stands at the top."""
+    given = {
+        "hook_event_name": "PostToolUse",
+        "session_id": "99974b7b-120b-4f7b-a040-715206a674fe",
+        "timestamp": "2026-11-19T02:27:26.631Z",
+        "cwd": str(project),
+        "tool_name": "Bash",
+        "tool_input": {"command": "npm test", "description": "Run tests"},
+        "tool_result": {
+            "result_type": "success",
+            "text_result_for_llm": f"{OUTPUT}\n<shellId: 0 completed with exit code 2>",
+        },
+    }
+    transcript = Path.home() / ".copilot/session-state" / str(given["session_id"]) / "events.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text("")
+    environment = {"LOKI_CLIENT": "copilot"}
+    response = respond("PostToolUse", json.dumps(given).encode(), environment)
+    assert (response.err, response.code) == ("", 0)
+    answer = json.loads(response.out)
+    assert answer.keys() == {"additionalContext"}
+    assert "return undefined" in answer["additionalContext"]
+
+
+def test_the_transcript_of_copilot_is_found_by_its_session(
+    ws: Workspace, project: Path, tmp_path: Path
+) -> None:
+    client = CLIENTS["copilot"]
+    home = tmp_path / "chosen"
+    transcript = home / "session-state" / client.session / "events.jsonl"
+    transcript.parent.mkdir(parents=True)
+    written = client.write(tmp_path, client.lines(str(project)), str(project))
+    transcript.write_bytes(written.read_bytes())
+    environment = {"LOKI_CLIENT": "copilot", "COPILOT_HOME": str(home)}
+    given = {"session_id": client.session, "cwd": str(project), "reason": "complete"}
+    respond("SessionEnd", json.dumps(given).encode(), environment, wait=True)
     assert [episode.title() for episode in ws.list(kind="episode")] == [
         "Fix the failing login tests"
     ]

@@ -93,12 +93,12 @@ def run(command: Any, project: Path, *arguments: str) -> Result:
 @each_scope
 def test_uninstalling_leaves_no_trace(ws: Workspace, project: Path, name: str, user: bool) -> None:
     before = tree(project, Path.home())
-    assert [step.did for step in install(ws, name, user=user)] == [True]
+    assert all(step.did for step in install(ws, name, user=user))
     assert settings_of(project, name, user=user).exists()
-    assert [step.did for step in uninstall(ws, name, user=user)] == [True]
+    assert all(step.did for step in uninstall(ws, name, user=user))
     assert tree(project, Path.home()) == before
     assert sorted(path.name for path in project.iterdir()) == [".loki"]
-    assert [step.did for step in uninstall(ws, name, user=user)] == [False]
+    assert not any(step.did for step in uninstall(ws, name, user=user))
 
 
 @each_scope
@@ -129,7 +129,7 @@ def test_installing_again_changes_nothing(ws: Workspace, project: Path, name: st
 @each_client
 def test_a_plan_shows_the_diff_and_writes_nothing(ws: Workspace, project: Path, name: str) -> None:
     before = tree(project, Path.home())
-    (step,) = install(ws, name, plan_only=True)
+    step, *_ = install(ws, name, plan_only=True)
     assert tree(project, Path.home()) == before
     assert step.did
     assert '"loki"' in step.diff
@@ -143,10 +143,10 @@ def test_another_server_of_our_name_is_kept_and_named(
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({FILES[name][2]: {"loki": {"command": "other-server"}}})
     path.write_text(text)
-    (step,) = install(ws, name, user=False)
+    step, *_ = install(ws, name, user=False)
     assert step.what.startswith("kept: another server has the name loki")
     assert entry(project, name) == {"command": "other-server"}
-    (step,) = uninstall(ws, name, user=False)
+    step, *_ = uninstall(ws, name, user=False)
     assert step.what == "kept: the server loki was changed by hand"
     assert path.read_text() == text
 
@@ -229,6 +229,25 @@ def test_hooks_of_others_stay_beside_ours(ws: Workspace, project: Path) -> None:
     assert len(hooks["SessionEnd"]) == len(["theirs", "ours"])
     uninstall(ws, "qwen")
     assert path.read_text() == before
+
+
+def test_copilot_gets_hooks_in_a_file_of_their_own(ws: Workspace, project: Path) -> None:
+    install(ws, "copilot", user=False)
+    hooks = json.loads((project / ".github/hooks/loki-memory.json").read_text())["hooks"]
+    assert hooks.keys() <= EVENTS.keys()
+    for event, (handler,) in hooks.items():
+        assert handler["bash"].endswith(f"exec loki-mem hook {event}")
+        assert handler["env"] == {"LOKI_CLIENT": "copilot"}
+
+
+def test_a_hooks_file_that_somebody_changed_is_kept(ws: Workspace, project: Path) -> None:
+    install(ws, "copilot", user=False)
+    path = project / ".github/hooks/loki-memory.json"
+    text = path.read_text().replace("exec loki-mem hook Stop", "say done")
+    path.write_text(text)
+    for steps in (install(ws, "copilot", user=False), uninstall(ws, "copilot", user=False)):
+        assert steps[1].what == "kept, for it was changed by hand"
+        assert path.read_text() == text
 
 
 @pytest.mark.parametrize("name", ["cursor", "vscode"])

@@ -82,13 +82,15 @@ def parsed(name: str, data: bytes) -> Event | None:
 LIMIT = 10_000  # characters of additional context, as documented for Claude Code
 
 
-def output(event: str, text: str, warning: str = "") -> str:
+def output(event: str, text: str, warning: str = "", client: str = "") -> str:
     """The JSON by which a hook adds text to the session, and warns its user; empty for neither."""
     answer: dict[str, object] = {}
-    if text:
+    if text and client == COPILOT:
+        answer["additionalContext"] = fenced(text, LIMIT)
+    elif text:
         context = {"hookEventName": event, "additionalContext": fenced(text, LIMIT)}
         answer["hookSpecificOutput"] = context
-    if warning:
+    if warning and client != COPILOT:
         answer["systemMessage"] = f"loki-mem: {warning}"
     return json.dumps(answer) + "\n" if answer else ""
 
@@ -128,6 +130,7 @@ class Response(NamedTuple):
 
 LOG = "hooks.log"
 _SESSION = re.compile(r"[0-9a-f-]{36}|[a-z0-9-]{0,12}")  # a session's id, which is no secret
+CLIENT, COPILOT = "LOKI_CLIENT", "copilot"  # set by the hooks that `install copilot` writes
 _CLIENT = "AI_AGENT"  # in which Claude Code says what it is: claude-code_2-1-325_harness
 PROBE = "loki_mem_probe"  # marks an event with which `doctor` checks that hooks arrive
 GUARD = "LOKI_HOOK"  # in the environment of every process that a hook starts
@@ -190,6 +193,8 @@ def respond(
     fence = _Fence(name)
     with fence:
         event = parsed(name, data)
+        if event is not None and environment.get(CLIENT) == COPILOT:
+            event = _of_copilot(event, environment)
         if event is not None and event.is_set(PROBE):
             return Response(json.dumps({"loki-mem": __version__}) + "\n")
         if event is not None:
@@ -198,6 +203,15 @@ def respond(
         if event is not None and fence.workspace is not None:
             return _answered(fence.workspace, event, environment, wait=wait)
     return Response(err=fence.line)
+
+
+def _of_copilot(event: Event, environment: Mapping[str, str]) -> Event:
+    """An event of Copilot CLI with the transcript, which it names at the end of a turn only."""
+    home = environment.get("COPILOT_HOME") or os.path.expanduser("~/.copilot")
+    path = f"{home}/session-state/{event.session}/events.jsonl"
+    if event.transcript or _SESSION.fullmatch(event.session) is None or not os.path.isfile(path):
+        return event
+    return event._replace(fields={**event.fields, "transcript_path": path})
 
 
 def _workspace(event: Event, folder: str) -> Workspace | None:
@@ -247,7 +261,7 @@ def _answered(
     if done.goes_on:
         out = continuation(done.text, environment)
     else:
-        out = output(event.name, done.text, warning)
+        out = output(event.name, done.text, warning, environment.get(CLIENT, ""))
     note = ", ".join(filter(None, (f"{len(done.text)} characters" * bool(out), done.note)))
     if note:
         line = f"{workspace.now()} {event.name} {event.session} {note}"

@@ -25,6 +25,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE
 # Words of an output that may be an error; Codex does not say how a command ended.
 _FAILED = re.compile(r"error|fail|exception|traceback|not found|exit code|fatal", re.IGNORECASE)
 _RULE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")  # TS7030, E0308: of a linter or a compiler
+_TOLD_MODEL = "text_result_for_llm"  # in which Copilot CLI tells a result
 _WORDS = 60  # characters that tell one error from another
 _MOST, _FILES = 4_000, 4  # characters of a command, files of a patch
 
@@ -49,7 +50,7 @@ def posttooluse(workspace: Workspace, event: Event) -> Done:
 
     The call of a session that has no transcript is noted.
     """
-    answer = _text(event.fields.get("tool_response"))
+    answer = _text(event.fields.get("tool_response") or event.fields.get("tool_result"))
     _note(workspace, event, answer, failed=False)
     if isinstance(event.fields.get("tool_response"), dict):  # so Claude Code tells of a success
         _note_gate(workspace, event, answer, failed=False)
@@ -142,7 +143,7 @@ def _text(answer: Any) -> str:
     if isinstance(answer, dict):
         parts = (
             answer.get(name)
-            for name in ("stderr", "stdout", "content", "llmContent", "error", "text")
+            for name in ("stderr", "stdout", "content", "llmContent", "error", "text", _TOLD_MODEL)
         )
         return "\n".join(filter(None, map(_text, parts)))
     return "\n".join(filter(None, map(_text, answer))) if isinstance(answer, list) else ""

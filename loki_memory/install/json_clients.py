@@ -3,18 +3,19 @@
 Gemini CLI, Qwen Code, OpenCode, Copilot CLI, Cursor and VS Code differ in the file, in the member
 that holds the servers, and in the shape of an entry. Gemini and Qwen run hooks as Claude Code does;
 Gemini has other names for some events, and counts milliseconds. Neither takes text before a tool is
-used, so that event is not registered.
+used, so that event is not registered. Copilot reads hooks from files of their own.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.install import settings
-from loki_memory.install.edits import Edit, InstallOptions, InstallStep, carry_out
+from loki_memory.install.edits import Edit, InstallOptions, InstallStep, carry_out, changed
 from loki_memory.install.site import Site
 
 if TYPE_CHECKING:
@@ -33,6 +34,40 @@ class UserFile(NamedTuple):
     default: str
 
 
+class HooksFile(NamedTuple):
+    """A file that holds nothing but hooks: ours, as long as all of them run our program."""
+
+    project: str
+    user: UserFile
+    hooks: Callable[[str], Hooks]
+
+    def added(self, site: Site) -> Edit:
+        """Plan to write the file, or to renew it."""
+        hooks = self.hooks(site.program())
+        text = json.dumps({"version": 1, "hooks": hooks}, indent=2)
+        return self._edit(site, f"hooks for {len(hooks)} events", f"{text}\n")
+
+    def removed(self, site: Site) -> Edit:
+        """Plan to remove the file."""
+        return self._edit(site, "no hooks", None)
+
+    def _edit(self, site: Site, what: str, after: str | None) -> Edit:
+        path = site.in_home(*self.user) if site.user else site.in_project(self.project)
+        before = site.text(path)
+        if before is None or _runs_ours_only(before):
+            return changed(site, path, what, before, after)
+        return changed(site, path, "kept, for it was changed by hand", before, before)
+
+
+def _runs_ours_only(text: str) -> bool:
+    try:
+        found = json.loads(text)
+        handlers = [each for event in found["hooks"].values() for each in event]
+        return all(settings.is_our_hook(handler["bash"]) for handler in handlers)
+    except (ValueError, LookupError, TypeError, AttributeError):  # it has another shape
+        return False
+
+
 class JsonClient(NamedTuple):
     """A client: its files, the shape of a server in them, and its hooks."""
 
@@ -42,12 +77,14 @@ class JsonClient(NamedTuple):
     servers: str = "mcpServers"
     entry: Callable[[str], Entry] = settings.shipped_server
     hooks: Callable[[str], Hooks] | None = None
+    hooks_file: HooksFile | None = None
     remark: str = ""
 
     def install(self, workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
         """Add the server and the hooks; entries of others stay."""
         site = self._site(workspace, options)
-        steps = carry_out([self._added(site)], plan_only=options.plan_only)
+        edits = [self._added(site), *([self.hooks_file.added(site)] if self.hooks_file else [])]
+        steps = carry_out(edits, plan_only=options.plan_only)
         if self.remark and self.remark not in workspace.notices:
             workspace.notices.append(self.remark)
         return steps
@@ -55,7 +92,8 @@ class JsonClient(NamedTuple):
     def uninstall(self, workspace: OpenWorkspace, options: InstallOptions) -> list[InstallStep]:
         """Remove what `install` added."""
         site = self._site(workspace, options)
-        return carry_out([self._removed(site)], plan_only=options.plan_only)
+        edits = [self._removed(site), *([self.hooks_file.removed(site)] if self.hooks_file else [])]
+        return carry_out(edits, plan_only=options.plan_only)
 
     def _site(self, workspace: OpenWorkspace, options: InstallOptions) -> Site:
         user = self.by_default_user if options.user is None else options.user
@@ -138,6 +176,30 @@ def _qwen_hooks(program: str) -> Hooks:
     return _hooks_of(program, {event: event for event in events}, {})
 
 
+def _copilot_hooks(program: str) -> Hooks:
+    """The shipped hooks as Copilot CLI wants them.
+
+    An event whose name begins with a capital is told in the fields that Claude Code has; the answer
+    is read in another form, so that the hook has to know who asks.
+    """
+    shipped = settings.shipped_hooks(program)
+    shipped["PostToolUse"] = shipped["PostToolUseFailure"]  # a failing command is no failure there
+    hooks: Hooks = {}
+    for event in ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"):
+        handler = shipped[event][0]["hooks"][0]
+        hooks[event] = [
+            {
+                "type": "command",
+                "bash": _EVENT.sub(event, handler["command"]),
+                "timeoutSec": handler["timeout"],
+                "env": {"LOKI_CLIENT": "copilot"},
+            }
+        ]
+    end = hooks["Stop"][0]
+    hooks["SessionEnd"] = [{**end, "bash": _EVENT.sub("SessionEnd", end["bash"])}]
+    return hooks
+
+
 GEMINI = JsonClient(
     ".gemini/settings.json",
     UserFile(".gemini/settings.json", "GEMINI_CLI_HOME", ""),
@@ -161,7 +223,13 @@ COPILOT = JsonClient(
     UserFile("mcp-config.json", "COPILOT_HOME", ".copilot"),
     by_default_user=True,
     entry=_with_all_tools,
-    remark="Copilot CLI starts the MCP server of a project only in folders that its user trusts",
+    hooks_file=HooksFile(
+        ".github/hooks/loki-memory.json",
+        UserFile("hooks/loki-memory.json", "COPILOT_HOME", ".copilot"),
+        _copilot_hooks,
+    ),
+    remark="Copilot CLI starts the server of a project and runs its hooks only in folders that its "
+    "user trusts",
 )
 CURSOR = JsonClient(
     ".cursor/mcp.json",

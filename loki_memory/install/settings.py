@@ -175,8 +175,13 @@ def _ours(groups: list[Any]) -> Iterator[tuple[int, int]]:
         handlers = group.get("hooks") if isinstance(group, dict) else None
         for number, handler in enumerate(handlers if isinstance(handlers, list) else []):
             command = handler.get("command") if isinstance(handler, dict) else None
-            if isinstance(command, str) and _HOOK.fullmatch(command):
+            if is_our_hook(command):
                 yield at, number
+
+
+def is_our_hook(command: Any) -> bool:
+    """Check if a command runs a hook of ours."""
+    return isinstance(command, str) and _HOOK.fullmatch(command) is not None
 
 
 _SERVERS = "mcpServers"  # where most clients keep their servers
