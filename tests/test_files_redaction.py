@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loki_memory.files import private_keys, redaction, secret_formats, secret_names
+from loki_memory.files import redaction, secret_formats, secret_names
 from loki_memory.files.redaction import (
     clip,
     clip_end,
@@ -666,7 +666,7 @@ def test_there_are_enough_of_both() -> None:
     assert len(set(BENIGN)) >= 120
 
 
-MODULES = (redaction, secret_formats, secret_names, private_keys)
+MODULES = (redaction, secret_formats, secret_names)
 
 
 @pytest.mark.parametrize("path", [*(module.__file__ for module in MODULES), __file__])

@@ -26,8 +26,7 @@ from loki_memory.workspace import Workspace
 if TYPE_CHECKING:
     from loki_memory.history.belief_diff import Shift
     from loki_memory.history.check import Fault
-    from loki_memory.history.field_changes import FieldChange, RecordChange
-    from loki_memory.history.file_changes import FileChange
+    from loki_memory.history.file_changes import FieldChange, FileChange, RecordChange
     from loki_memory.history.review_result import Cause, Review, Unreadable
     from loki_memory.models import Memory
 

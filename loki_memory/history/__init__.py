@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from loki_memory.history.blame import Blame, BlameStep
     from loki_memory.history.branch_mode import Exchanged
     from loki_memory.history.check import Fault
-    from loki_memory.history.field_changes import FieldChange
+    from loki_memory.history.file_changes import FieldChange
     from loki_memory.history.inline_commit import Committed
     from loki_memory.history.patch import FilePatch
     from loki_memory.history.resolve import Resolved
@@ -205,7 +205,7 @@ class History(Generic[W]):
 
     def is_unverified(self, memory_id: str) -> bool:
         """Tell whether the last `verify` found that nobody vouches for this memory."""
-        from loki_memory.integrity.unverified import doubts
+        from loki_memory.integrity.reviewed import doubts
 
         home, path = self._workspace.homes.find(memory_id)
         doubted = doubts(home.layout).get(path)
@@ -258,7 +258,7 @@ def statement(record: Memory) -> str:
 
 def bookkeeping(field: FieldChange, shift: Shift) -> bool:
     """Check for a field of something new that only the tool reads, or that another line says."""
-    from loki_memory.history.field_changes import bookkeeping
+    from loki_memory.history.file_changes import bookkeeping
 
     return bookkeeping(field, shift)
 

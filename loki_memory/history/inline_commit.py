@@ -38,8 +38,8 @@ from loki_memory.history.plumbing_commit import (
 from loki_memory.history.plumbing_commit import commit as commit_files
 from loki_memory.history.review import shifts
 from loki_memory.history.tree import Records, original, records_in
-from loki_memory.integrity.hash_chain import PUBLISHED
 from loki_memory.integrity.signatures import signing_key
+from loki_memory.integrity.write_log import PUBLISHED
 from loki_memory.models import Episode
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from loki_memory.files import zones
 from loki_memory.files.layout import kind_of
 from loki_memory.git_repository import repository, repository_if_any, tracked
 from loki_memory.history.belief_diff import Shift, confidence, differences, evidence_of, reviews
-from loki_memory.history.field_changes import record_changes
-from loki_memory.history.file_changes import FileChange, file_change, file_edits
+from loki_memory.history.file_changes import FileChange, file_change, file_edits, record_changes
 from loki_memory.history.review_result import CANDIDATES, Cause, Review, Unreadable
 from loki_memory.history.tree import (
     MemoryTree,
@@ -38,10 +37,9 @@ from loki_memory.history.tree import (
 )
 from loki_memory.index import queries
 from loki_memory.integrity import write_log
-from loki_memory.integrity.accepted_skills import accept as accept_skills
-from loki_memory.integrity.accepted_skills import keep_accepted
-from loki_memory.integrity.hash_chain import content_hash
-from loki_memory.integrity.write_log import WriteNote, is_witnessed
+from loki_memory.integrity.reviewed import accept as accept_skills
+from loki_memory.integrity.reviewed import keep_accepted
+from loki_memory.integrity.write_log import WriteNote, content_hash, is_witnessed
 from loki_memory.models import Belief, Episode, Memory, Skill
 from loki_memory.models.base import EpisodeMark
 from loki_memory.models.lesson_order import ranked

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from loki_memory.history.belief_diff import Shift
 from loki_memory.history.commit_message import count, plain
-from loki_memory.history.field_changes import FieldChange
+from loki_memory.history.file_changes import FieldChange
 from loki_memory.history.review_result import Review
 from loki_memory.models.ids import ID
 from loki_memory.models.text import revealed

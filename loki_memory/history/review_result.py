@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from loki_memory.history.belief_diff import Shift
 from loki_memory.history.commit_message import phrases
-from loki_memory.history.field_changes import FieldChange, RecordChange, untold
-from loki_memory.history.file_changes import FileChange
+from loki_memory.history.file_changes import FieldChange, FileChange, RecordChange, untold
 
 CANDIDATES = "candidates of this machine"  # what a review of them compares with
 
