@@ -331,7 +331,7 @@ def test_what_both_sides_changed_waits_as_it_was_merged(clones: tuple[Clone, Clo
 def test_a_branch_cannot_bring_the_acceptance_with_it(
     clones: tuple[Clone, Clone], published: str
 ) -> None:
-    from loki_memory.integrity.reviewed import acceptance
+    from loki_memory.integrity.accepted_skills import acceptance
 
     ana, eve = clones
     eve.write("evil.md", EVIL)

@@ -201,7 +201,7 @@ def apply(workspace: OpenWorkspace, plan: Plan, placed: Placed) -> dict[str, Rew
         paths += [archive(change, path) for path in placed.archived]
         files = {path: (workspace.store.read(path), change.read(path)) for path in paths}
     if learned:
-        from loki_memory.integrity.reviewed import accept
+        from loki_memory.integrity.accepted_skills import accept
 
         accept(workspace.layout, *learned)
     return {

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from loki_memory.history.check import Fault
     from loki_memory.history.file_changes import FieldChange
     from loki_memory.history.inline_commit import Committed
-    from loki_memory.history.patch import FilePatch
+    from loki_memory.history.report import Review
     from loki_memory.history.resolve import Resolved
     from loki_memory.history.revert import Reverted
-    from loki_memory.history.review_result import Review
+    from loki_memory.history.review import FilePatch
     from loki_memory.history.worktree_rescue import Salvaged
     from loki_memory.homes import OpenWorkspace
     from loki_memory.integrity.verify import Verified
@@ -110,15 +110,9 @@ class History(Generic[W]):
 
         return reword(self._workspace, self._workspace.resolve(memory_id), text)
 
-    def comment(self, review: Review) -> str:
-        """A review as Markdown, made to be a comment on a pull request."""
-        from loki_memory.history.review_markdown import markdown
-
-        return markdown(review)
-
     def patch(self) -> list[FilePatch]:
         """The memory files that differ from the last commit, line by line."""
-        from loki_memory.history.patch import patch
+        from loki_memory.history.review import patch
 
         return patch(self._workspace)
 
@@ -268,13 +262,6 @@ def exit_code(faults: Iterable[Fault]) -> int:
     from loki_memory.history.check import exit_code
 
     return exit_code(faults)
-
-
-def markdown_of(review: Review) -> str:
-    """A review as the text of a pull request's comment."""
-    from loki_memory.history.review_markdown import markdown
-
-    return markdown(review)
 
 
 def merge_versions(base: str, ours: str, theirs: str, path: str) -> bool:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from loki_memory.files import disk
-from loki_memory.files.layout import git_home
+from loki_memory.files.git_files import git_home
 from loki_memory.models.ids import digest
 
 if TYPE_CHECKING:

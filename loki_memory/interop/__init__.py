@@ -27,7 +27,7 @@ class Skills:
     def add(self, skill: Skill | str) -> Skill:
         """Write a skill, given as a Skill, as the text of a SKILL.md, or as Loki Mode's JSON."""
         from loki_memory.editing.edits import complete_skill
-        from loki_memory.integrity.reviewed import accept
+        from loki_memory.integrity.accepted_skills import accept
 
         if isinstance(skill, str) and skill.lstrip().startswith("{"):
             from loki_memory.files.codec import read_json
@@ -43,13 +43,13 @@ class Skills:
 
     def accept(self, *skills: Skill) -> None:
         """Allow skills to be published in their present text."""
-        from loki_memory.integrity.reviewed import accept
+        from loki_memory.integrity.accepted_skills import accept
 
         accept(self._workspace.layout, *skills)
 
     def keep_accepted(self, before: Memory, after: Memory) -> Memory:
         """Keep a skill accepted that somebody here changed; returns the record as it is now."""
-        from loki_memory.integrity.reviewed import keep_accepted
+        from loki_memory.integrity.accepted_skills import keep_accepted
 
         return keep_accepted(self._workspace.layout, before, after)
 

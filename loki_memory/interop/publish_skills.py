@@ -24,7 +24,7 @@ from loki_memory.index.gate import UNTRUSTED
 from loki_memory.install.edits import Edit, InstallStep, carry_out, removed, written
 from loki_memory.install.managed import PUBLISHED, is_sealed
 from loki_memory.install.site import Site
-from loki_memory.integrity.reviewed import accept, acceptance, accepted, published_text
+from loki_memory.integrity.accepted_skills import accept, acceptance, accepted, published_text
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
