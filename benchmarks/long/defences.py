@@ -193,7 +193,7 @@ DEFENCES = {
         ("tests/test_files_redaction.py::test_a_token_in_disguise_is_replaced",),
     ),
     "personal data": Defence(
-        "files/personal_data.py",
+        "files/redaction.py",
         '_PROMPT.sub("user@host", _HOME.sub("~", text))',
         "text",
         ("tests/hostile/test_secrets.py::test_what_others_read_names_no_person",),

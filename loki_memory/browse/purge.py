@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.continuity.file import refresh
 from loki_memory.editing import purge as records
+from loki_memory.editing.purge import files_below, is_traced, purge_file, spellings
 from loki_memory.errors import NotFound
 from loki_memory.files import disk
 from loki_memory.files.lock import locked
 from loki_memory.files.store import failures_named
-from loki_memory.files.traces import exported_paths, files_below, is_traced, purge_file, spellings
+from loki_memory.files.zones import exported_paths
 from loki_memory.history.purge_history import purge_history
 from loki_memory.interop.claude_memory import listed_in
 from loki_memory.interop.publish_skills import keep_in_step

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from loki_memory.errors import StoreFailed
 from loki_memory.files import disk, workspace_trust, zones
-from loki_memory.files.layout import Layout, git_home, may_be_tracked, view_kind
+from loki_memory.files.git_files import git_home, may_be_tracked
+from loki_memory.files.layout import Layout, view_kind
 from loki_memory.home.place import confirmed_settings, settings_of, user_home
 from loki_memory.index.index import Index
 from loki_memory.sync import Progress

@@ -10,11 +10,11 @@ from loki_memory.config import Config
 from loki_memory.config_file import load
 from loki_memory.errors import LokiMemoryError, NotAFolder, NotAProject, NotAWorkspace
 from loki_memory.files import workspace_trust, zones
+from loki_memory.files.git_files import git_home
 from loki_memory.files.layout import (
     LOCAL,
     Layout,
     find_workspace,
-    git_home,
     is_made_here,
     layout,
     local_zone,

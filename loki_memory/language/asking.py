@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from loki_memory.files import disk
-from loki_memory.files.personal_data import impersonal_value
-from loki_memory.files.redaction import redact_value
+from loki_memory.files.redaction import impersonal_value, redact_value
 from loki_memory.language.anthropic_api import AnthropicApi
 from loki_memory.language.commands import ClaudeCommand, CodexCommand
 from loki_memory.language.model import LanguageModel, ModelReply, ModelRequest, Unanswered

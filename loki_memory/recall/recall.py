@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.index.search import HitDetails, contradicting, details
-from loki_memory.integrity.reviewed import known_unreviewed
-from loki_memory.integrity.unverified import doubts
+from loki_memory.integrity.reviewed import doubts, known_unreviewed
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.text import tokens
 from loki_memory.recall.relevance import chances

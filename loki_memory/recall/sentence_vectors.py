@@ -133,8 +133,7 @@ class SentenceVectors:
     def _encoded(self, texts: list[str]) -> Floats:
         """Embed texts; those that leave this machine do so without secrets and personal data."""
         if self._choice.is_hosted:
-            from loki_memory.files.personal_data import impersonal
-            from loki_memory.files.redaction import redact
+            from loki_memory.files.redaction import impersonal, redact
 
             texts = [impersonal(redact(text)) for text in texts]
         found = self._model().encode(texts)

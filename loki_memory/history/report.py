@@ -1,17 +1,163 @@
-"""A review as Markdown that is made to be a comment on a pull request."""
+"""Changes of memory in words: a line, a commit's message, a review, a comment on a pull request."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from loki_memory.history.belief_diff import Shift
-from loki_memory.history.commit_message import count, plain
-from loki_memory.history.field_changes import FieldChange
-from loki_memory.history.review_result import Review
+from loki_memory.history.file_changes import FieldChange, FileChange, RecordChange, untold
 from loki_memory.models.ids import ID
-from loki_memory.models.text import revealed
+from loki_memory.models.text import revealed, shorten
+
+WIDTH = 72  # git's own advice for a subject
+_TITLE = 100
+_BESIDE = {"learning", "link"}  # they come with a belief, and are not the subject
+_LINES = 100  # enough for a reader; `loki-mem diff` has all
+
+
+def message(shifts: Sequence[Shift], episodes: int = 0) -> tuple[str, str]:
+    """Compose subject and body. `episodes` is the number of episodes that caused the change."""
+    return subject(shifts, episodes), "\n".join(_body(shifts))
+
+
+def subject(shifts: Sequence[Shift], episodes: int = 0) -> str:
+    """Compose one line that fits where git shows it; the body has the rest."""
+    beliefs = [shift for shift in shifts if shift.what != "recorded"]
+    weighty = [shift for shift in beliefs if shift.kind not in _BESIDE]
+    parts = list(phrases(weighty or beliefs or shifts)) or ["no belief changed"]
+    source = f" (from {count(episodes, 'episode')})" if episodes and beliefs else ""
+    line = f"memory: {', '.join(parts)}{source}"
+    while len(line) > WIDTH and len(parts) > 1:
+        parts.pop()
+        line = f"memory: {', '.join(parts)}, …{source}"
+    return line
+
+
+def phrases(shifts: Iterable[Shift]) -> Iterator[str]:
+    """`2 patterns learned`, `1 superseded`: the noun only where it changes."""
+    last = ""
+    for (word, kind), group in groupby(shifts, lambda shift: (shift.what, shift.kind)):
+        number = sum(1 for _ in group)
+        yield f"{number:,} {word}" if kind == last else f"{count(number, kind)} {word}"
+        last = kind
+
+
+def count(number: int, noun: str) -> str:
+    """`1 fact`, `2 facts`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _body(shifts: Sequence[Shift]) -> Iterator[str]:
+    beliefs = [shift for shift in shifts if shift.what != "recorded"]
+    yield from (f"- {line(shift)}" for shift in beliefs[:_LINES])
+    if len(beliefs) > _LINES:
+        yield f"- and {len(beliefs) - _LINES:,} more"
+    if len(beliefs) < len(shifts):
+        yield f"- recorded {count(len(shifts) - len(beliefs), 'episode')}"
+
+
+def line(shift: Shift) -> str:
+    """One shift on one line."""
+    text = f"{shift.what} {shift.id}: {plain(shift.title, _TITLE)}"
+    weight = ", ".join(filter(None, (shift.weight(), _sources(shift))))
+    return f"{text} ({weight})" if weight else text
+
+
+def _sources(shift: Shift) -> str:
+    return count(len(shift.caused_by), "episode") if shift.caused_by else ""
+
+
+def plain(text: str, width: int = 0) -> str:
+    """Put stored text on one line, without characters that a terminal could obey."""
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    shown = " ".join(shown.split())
+    return shorten(shown, width) if width else shown
+
+
+# -- a review: the changes between two states, and the episodes behind them ------------------------
+
+
+CANDIDATES = "candidates of this machine"  # what a review of them compares with
+
+
+class Cause(NamedTuple):
+    """An episode that caused a change, in one line."""
+
+    id: str
+    goal: str
+    outcome: str
+    agent: str
+
+
+class Unreadable(NamedTuple):
+    """A file that is no record, and why."""
+
+    path: str
+    reason: str
+
+
+class Review(NamedTuple):
+    """The compared states, the changes, and their evidence."""
+
+    before: str
+    after: str
+    shifts: list[Shift]
+    evidence: dict[str, Cause]  # by the ids in `caused_by`; missing if it was not found
+    invalid: list[Unreadable]
+    records: Sequence[RecordChange] = ()  # every field that differs, of every memory
+    files: Sequence[FileChange] = ()  # every other file below `.loki` that differs
+
+    @property
+    def is_of_candidates(self) -> bool:
+        """Check if it compares what is published with the candidates of this machine."""
+        return self.after == CANDIDATES
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.shifts or self.invalid or self.records or self.files)
+
+    def fields(self, shift: Shift) -> list[FieldChange]:
+        """The fields of a changed memory that the words of its shift do not tell."""
+        return [
+            field
+            for change in self.records
+            if change.id == shift.id
+            for field in untold(change, shift)
+        ]
+
+    def quiet(self) -> list[RecordChange]:
+        """The memories that differ only in fields about which no shift speaks."""
+        told = {shift.id for shift in self.shifts}
+        left = (change for change in self.records if change.id not in told)
+        return [change._replace(fields=untold(change, None)) for change in left]
+
+    def counts(self) -> dict[str, int]:
+        """Count the changes by their word, in the order of the shifts."""
+        return {word: len(shifts) for word, shifts in self.by_word().items()}
+
+    def by_word(self) -> dict[str, list[Shift]]:
+        """Group the shifts by their word, in their order."""
+        groups: dict[str, list[Shift]] = {}
+        for shift in self.shifts:
+            groups.setdefault(shift.what, []).append(shift)
+        return groups
+
+    def summary(self, *, without: Collection[str] = ()) -> str:
+        """`2 patterns learned, 1 superseded`; some words may be left out."""
+        return ", ".join(phrases(shift for shift in self.shifts if shift.what not in without))
+
+    def markdown(self) -> str:
+        """The text of a pull request's comment: all that changed, or as much as a forge takes."""
+        texts = (_page(MarkdownPage(self, *size)) for size in _SIZES)
+        text = next((page_text for page_text in texts if len(page_text) <= LIMIT), "")
+        return text or f"{MARK}\n{_headline(self)}\n\n{_PARTLY}\n"
+
+
+# -- a review as Markdown, made to be a comment on a pull request ----------------------------------
+
 
 # A workflow finds its last comment by this line, and replaces it.
 MARK = "<!-- loki-mem review -->"
@@ -39,13 +185,6 @@ class MarkdownPage(NamedTuple):
 
     def escaped(self, text: str) -> str:
         return escaped(text, self.width)
-
-
-def markdown(review: Review) -> str:
-    """The comment, with all that changed, or as much of it as a forge takes."""
-    texts = (_page(MarkdownPage(review, *size)) for size in _SIZES)
-    text = next((page_text for page_text in texts if len(page_text) <= LIMIT), "")
-    return text or f"{MARK}\n{_headline(review)}\n\n{_PARTLY}\n"
 
 
 def escaped(text: str, width: int = 0) -> str:
