@@ -15,7 +15,6 @@ from loki_memory.cli.output import (
     plural,
     print_json,
     progress_bar,
-    remarks,
     say,
 )
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
@@ -90,7 +89,6 @@ def recall_command(
         found = workspace.recall(text, **options)
     parts = _explained(workspace, text, options) if explain else []
     session.show(_output(found, parts), lambda: _print(found, parts))
-    remarks(workspace)
 
 
 def _error(given: str | None) -> str | None:
@@ -212,7 +210,6 @@ def context_command(
             say(text.rstrip("\n"))
         else:
             note("nothing in memory bears on this")
-    remarks(workspace)
 
 
 @command("continuity")
@@ -246,4 +243,3 @@ def continuity_command(
             path = str(workspace.continuity(session=of_session, **options))
     result = ContinuityOutput(path, block)
     session.show(result, lambda: say(block.rstrip("\n") or one_line(path)))
-    remarks(workspace)

@@ -17,7 +17,6 @@ from loki_memory.cli.output import (
     plural,
     print_json,
     progress_bar,
-    remarks,
     say,
 )
 from loki_memory.models.text import revealed
@@ -104,7 +103,6 @@ def diff_command(session: Session, span: str | None, form: str, every: bool) -> 
     with progress_bar("comparing") as workspace.home.progress:
         found = workspace.history.diff(span)
     _show(session, form, found, lambda: _lines(found, every=every))
-    remarks(workspace)
 
 
 @command("review")
@@ -143,7 +141,6 @@ def review_command(
         workspace.consolidate(learn=False, commit=False)
     else:
         _show(session, form, found, lambda: _to_read(found))
-    remarks(workspace)
 
 
 @command("check")
@@ -185,7 +182,6 @@ def check_command(
     found = [fault for fault in found if fault.check not in skip]
     code = exit_code(found)
     session.show(CheckOutput(not found, code, found), lambda: _print_findings(found))
-    remarks(workspace)
     if code:
         raise click.exceptions.Exit(code)
 

@@ -22,7 +22,6 @@ from loki_memory.cli.output import (
     one_line,
     plural,
     print_json,
-    remarks,
     safe,
     say,
     table,
@@ -150,7 +149,6 @@ def ledger_command(
     elif resume:
         brief = workspace.team.resume_brief(agent, budget)
         session.show(ResumeOutput(_printed(brief)), lambda: _print(brief))
-        remarks(workspace)
     else:
         _show(session, workspace, agent)
 
@@ -178,7 +176,6 @@ def _list(session: Session, workspace: Workspace) -> None:
     if waiting:
         agents = plural(len(waiting), "agent")
         note(f"checkpoints of {agents} are waiting; `loki-mem commit` writes them")
-    remarks(workspace)
 
 
 def _described(ledger: Ledger, waiting: Mapping[str, Ledger]) -> LedgerOutput:
@@ -236,7 +233,6 @@ def _report(session: Session, workspace: Workspace, record: Memory, brief: Brief
             _print(brief)
         return
     print_json(AcceptedHandoff([stored_record(workspace, record)], _printed(brief)))
-    remarks(workspace)
 
 
 def _print(brief: Brief) -> None:
@@ -318,7 +314,6 @@ def _print_plan(session: Session, workspace: Workspace, planned: Handoff) -> Non
     result = HandoffPlan(PlannedHandoff(planned.id, planned.kind, planned.document()))
     brief = workspace.team.handoff_brief(planned, _WHOLE)
     session.show(result, lambda: _print(brief))
-    remarks(workspace)
 
 
 @_subcommand("list")
@@ -341,7 +336,6 @@ def list_handoffs(session: Session, to_agent: str | None, everything: bool) -> N
     ]
     shown = [HandoffOutput(r.id, r.kind, r.state, r.document()) for r in found]
     session.show(Handoffs(shown), lambda: _print_handoffs(found))
-    remarks(workspace)
 
 
 def _print_handoffs(found: list[Handoff]) -> None:

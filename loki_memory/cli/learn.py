@@ -1,21 +1,24 @@
-"""Commands that learn: consolidate, and dedupe, which only merges what says the same."""
+"""Commands that learn: consolidate, dedupe, feedback, skills."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, say
+from loki_memory.cli.common import Session, command, finish_writing, id_argument
+from loki_memory.cli.output import note, one_line, plural, progress_bar, say
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.dedupe import Deduplicated
     from loki_memory.consolidation.run import Report
     from loki_memory.consolidation.snapshot import BeliefChange
+    from loki_memory.install.edits import InstallStep
     from loki_memory.language.wording import LanguageReport
-
+    from loki_memory.workspace import Workspace
 
 _KEPT_QUIET = frozenset({"linked", "archived", "summarised"})  # counted, if on this machine
 _SHOWN = 40  # lines, about a screen; --json has all
@@ -59,13 +62,12 @@ def consolidate_command(
     workspace = session.open()
     with progress_bar("consolidating") as workspace.home.progress:
         report = workspace.consolidate(day, plan, since, commit=commit or None)
-    session.show(ConsolidateOutput(*report, report.counts()), lambda: _print(report))
+    session.show(ConsolidateOutput(*report, report.counts()), lambda: _print_report(report))
     if not plan:
         workspace.browse.refresh_continuity()
-    remarks(workspace)
 
 
-def _print(report: Report) -> None:
+def _print_report(report: Report) -> None:
     here = [step for step in report.steps if step.id in report.private]
     steps = [step for step in report.steps if step.id not in report.private]
     for step in steps[:_SHOWN]:
@@ -127,7 +129,6 @@ def dedupe_command(session: Session, plan: bool) -> None:
     session.show(done, lambda: _print_merged(done))
     if not plan:
         workspace.browse.refresh_continuity()
-    remarks(workspace)
 
 
 def _print_merged(done: Deduplicated) -> None:
@@ -139,3 +140,125 @@ def _print_merged(done: Deduplicated) -> None:
     say(f"{verb} {count}" if done.merged else "nothing says the same as something else")
     if done.planned:
         note("this is a plan; nothing was written")
+
+
+_PUBLISHED_TO = ("claude", "agents")
+
+
+class PublishedSkills(NamedTuple):
+    """Printed by `skills --publish` and `--withdraw`."""
+
+    deeds: list[InstallStep]
+
+
+class FeedbackOutput(NamedTuple):
+    """Printed by `feedback`."""
+
+    id: str
+    helpful: bool
+    episode: str | None
+
+
+@command("feedback")
+@id_argument
+@click.option("--helpful", "answer", flag_value="helpful", help="It helped.")
+@click.option("--unhelpful", "answer", flag_value="unhelpful", help="It did not.")
+@click.option("--episode", metavar="EPISODE", help="The episode in question.")
+def feedback_command(
+    session: Session, memory: str, answer: str | None, episode: str | None
+) -> None:
+    """Say whether a memory helped.
+
+    The answer is noted on this machine and counts at once: helpful memories rank higher, unhelpful
+    ones lower, and agents are not told of these unasked. The next episode that is recorded notes it
+    too (`recalled`), which makes it evidence for everybody.
+
+    \b
+    Example:
+      loki-mem feedback sem-001 --helpful
+    """
+    if answer is None:
+        raise click.UsageError("Say --helpful or --unhelpful.")
+    workspace = session.open()
+    memory = workspace.resolve(memory)
+    workspace.feedback(memory, answer == "helpful", episode)
+    result = FeedbackOutput(memory, answer == "helpful", episode)
+    session.show(result, lambda: say(f"{click.style(memory, fg='cyan')}  noted as {answer}"))
+
+
+@command("skills")
+@click.argument("name", required=False)
+@click.option(
+    "--add",
+    "file",
+    metavar="FILE",
+    type=click.Path(),
+    help="Add the skill in this Markdown file.",
+)
+@click.option(
+    "--publish", type=click.Choice(_PUBLISHED_TO), help="Copy them to where agents look for skills."
+)
+@click.option("--all", "every", is_flag=True, help="With --publish: accept all of them.")
+@click.option("--withdraw", type=click.Choice(_PUBLISHED_TO), help="Remove those copies.")
+def skills_command(
+    session: Session,
+    name: str | None,
+    file: str | None,
+    publish: str | None,
+    every: bool,
+    withdraw: str | None,
+) -> None:
+    """List the skills, show one by NAME, add or publish them.
+
+    Published skills are in .claude/skills or .agents/skills; `consolidate` updates them.
+    Agents follow the skills they find there, so only a skill that was learned or added on this
+    machine is published; one that came with a clone or a merge waits until NAME, or --all,
+    accepts it.
+
+    \b
+    Example:
+      loki-mem skills api-endpoint-implementation
+      loki-mem skills api-endpoint-implementation --publish claude
+    """
+    if every and not publish:
+        raise click.UsageError("--all is for --publish.")
+    workspace = session.open()
+    if publish or withdraw:
+        steps = workspace.skills.withdraw(withdraw) if withdraw else []
+        if publish:
+            names = [name] if name else []
+            steps += workspace.skills.publish(publish, names=names, every=every)
+        _print_published(session, steps)
+    elif file is not None:
+        finish_writing(session, workspace, [workspace.skills.add(_text_of(file))])
+    else:
+        _show_skills(session, workspace, name)
+
+
+def _text_of(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{file} is not UTF-8 text.") from None
+
+
+def _show_skills(session: Session, workspace: Workspace, name: str | None) -> None:
+    from loki_memory.cli.read import show_command, show_list
+
+    if name is not None:
+        skill = f"skill-{name.removeprefix('skill-')}"
+        click.get_current_context().invoke(show_command, memory=skill, as_json=session.json)
+        return
+    empty = "none yet; `loki-mem skills --add FILE` adds one"
+    show_list(session, workspace.browse.summaries(kind="skill"), None, empty)
+
+
+def _print_published(session: Session, steps: Sequence[InstallStep]) -> None:
+    from loki_memory.cli.install import print_steps
+
+    shown = [step._replace(diff="") for step in steps]
+    session.show(PublishedSkills(shown), lambda: print_steps(shown))
+    if not shown:
+        note("nothing to publish; candidates are published once evidence supports them")
