@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from loki_memory.cli.output import HELP, one_line, print_json, remarks, say
+from loki_memory.cli.output import HELP, named, print_json, remarks, say
 from loki_memory.errors import LokiMemoryError
 from loki_memory.workspace import Workspace
 
@@ -189,6 +189,6 @@ def stored_record(workspace: Workspace, record: Memory) -> StoredRecord:
 
 def _print(stored: list[Memory], remark: str) -> None:
     for record in stored:
-        say(f"{click.style(record.id, fg='cyan')}  {one_line(record.title(), 100)}")
+        say(named(record.id, record.title()))
     if remark:
         say(remark)

@@ -10,12 +10,15 @@ import click
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import (
     coloured_status,
+    named,
     note,
+    note_plan,
     one_line,
     plural,
     progress_bar,
     safe,
     say,
+    say_first,
 )
 
 if TYPE_CHECKING:
@@ -27,8 +30,6 @@ if TYPE_CHECKING:
     from loki_memory.history.revert import Reverted
     from loki_memory.integrity.findings import IntegrityFinding
     from loki_memory.integrity.verify import Stale, Verified
-
-_SHOWN = 40  # paths, about a screen; --json has all
 
 
 @command("commit")
@@ -57,16 +58,13 @@ def commit_command(session: Session, message: str | None, agent: str | None, dry
 
 def _print_committed(done: Committed, dry_run: bool) -> None:
     if done.commit:
-        say(f"{click.style(done.commit[:10], fg='cyan')}  {one_line(done.subject)}")
+        say(named(done.commit[:_SHORT], done.subject, 0))
     elif not done.paths:
         say("nothing was committed" if done.reason else "nothing to commit")
     elif dry_run:
         say(one_line(done.subject))
-        for path in done.paths[:_SHOWN]:
-            say(f"  {one_line(path)}")
-        if len(done.paths) > _SHOWN:
-            say(f"… and {len(done.paths) - _SHOWN} more; --json has all")
-        note("this is a plan; nothing was committed")
+        say_first([f"  {one_line(path)}" for path in done.paths])
+        note_plan()
 
 
 @command("pull")
@@ -273,9 +271,6 @@ def _print_reverted(done: Reverted) -> None:
         note(f"{done.commit[:_SHORT]} changed no belief")
 
 
-_SHOWN = 40  # lines of one kind, about a screen; --json has all
-
-
 @command("verify")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--adopt", is_flag=True, help="Accept records as they are: these IDs, or all.")
@@ -302,17 +297,12 @@ def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: boo
 
 
 def _print_verified(found: Verified) -> None:
-    for path in found.adopted[:_SHOWN]:
-        say(f"{click.style('adopted', fg='cyan')}  {one_line(path)}")
+    say_first([f"{click.style('adopted', fg='cyan')}  {one_line(path)}" for path in found.adopted])
     by_hand = [finding for finding in found.findings if finding.is_by_hand]
     others = [finding for finding in found.findings if not finding.is_by_hand]
-    for finding in others[:_SHOWN]:
-        say(_finding_line(finding))
-    if len(others) > _SHOWN:
-        say(f"… and {len(others) - _SHOWN} more; --json has all")
+    say_first([_finding_line(finding) for finding in others])
     _print_by_hand(by_hand)
-    for stale in found.stale[:_SHOWN]:
-        _print_stale(stale)
+    say_first([_stale_line(stale) for stale in found.stale])
     chain = f"{plural(found.lines, 'line')} by {plural(found.writers, 'writer')}"
     say(f"{plural(found.records, 'record')}, {chain}, {plural(found.anchors, 'anchor')}")
     if not found.findings:
@@ -338,10 +328,10 @@ def _print_by_hand(found: list[IntegrityFinding]) -> None:
     say(f"{click.style('by hand', fg='yellow')}  {one_line(line)}")
 
 
-def _print_stale(stale: Stale) -> None:
+def _stale_line(stale: Stale) -> str:
     what = click.style("renewed" if stale.renewed else "stale", fg="yellow")
     cited = f"{stale.id}  cites {', '.join(stale.cites)}, changed since"
-    say(f"{what}  {one_line(cited)}")
+    return f"{what}  {one_line(cited)}"
 
 
 _RESOLVED = {"left": "red", "removed": "yellow", "told apart": "yellow"}
@@ -383,7 +373,7 @@ def _print_resolved(found: list[Resolved], planned: bool) -> None:
         say("no memory file has a conflict")
     staged = sum(file.staged for file in found)
     if planned and found:
-        note("this is a plan; nothing was written")
+        note_plan()
     elif staged:
         note(
             f"{plural(staged, 'file')} marked as resolved in git's index; commit when you are done"

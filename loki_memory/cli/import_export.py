@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, StoredRecord, command, id_argument, stored_record
-from loki_memory.cli.output import note, one_line, plural, progress_bar, safe, say, size
+from loki_memory.cli.output import (
+    SCREEN,
+    named,
+    note,
+    note_plan,
+    one_line,
+    plural,
+    progress_bar,
+    safe,
+    say,
+    say_first,
+    size,
+)
 
 if TYPE_CHECKING:
     from loki_memory.ingest.local_archive import Exported, Merged
@@ -23,7 +35,6 @@ if TYPE_CHECKING:
     from loki_memory.interop.transfer import Transferred
     from loki_memory.workspace import Workspace
 
-_SHOWN = 40  # lines, about a screen; --json has all
 _SAMPLES = 3  # records that a plan shows
 
 
@@ -141,8 +152,7 @@ def _import_file(
 
 
 def _print_merged(done: Merged, plan: bool) -> None:
-    for reason in done.refused[:_SHOWN]:
-        say(f"{click.style('refused', fg='yellow')}  {one_line(reason, 160)}")
+    say_first([_refused(one_line(reason, 160)) for reason in done.refused])
     came = ", ".join(plural(number, f"new {kind}") for kind, number in sorted(done.added.items()))
     say(came or "nothing new")
     if done.joined:
@@ -151,19 +161,13 @@ def _print_merged(done: Merged, plan: bool) -> None:
         say(f"{plural(done.uses, 'memory')} with uses of the other machine")
     say(f"{done.known:,} known, {len(done.refused):,} refused")
     if plan:
-        note("this is a plan; nothing was written")
+        note_plan()
 
 
 def _print_imported(found: Imported, step: InstallStep | None) -> None:
-    shown = _SAMPLES if found.planned else _SHOWN
-    for record in found.records[:shown]:
-        say(f"{click.style(record.id, fg='cyan')}  {one_line(record.title(), 100)}")
-    if len(found.records) > shown:
-        say(f"… and {len(found.records) - shown:,} more; --json has all")
-    for refused in found.refused[:_SHOWN]:
-        say(f"{click.style('refused', fg='yellow')}  {_refusal(refused)}")
-    if len(found.refused) > _SHOWN:
-        say(f"… and {len(found.refused) - _SHOWN:,} more; --json has all")
+    records = [named(record.id, record.title()) for record in found.records]
+    say_first(records, _SAMPLES if found.planned else SCREEN)
+    say_first([_refused(_refusal(refused)) for refused in found.refused])
     if found.left_out:
         fields = (f"{safe(name)} ({count:,})" for name, count in found.left_out.items())
         say(f"fields without a place here: {', '.join(fields)}")
@@ -171,7 +175,11 @@ def _print_imported(found: Imported, step: InstallStep | None) -> None:
     if step is not None:
         say(f"{'done' if step.did else 'as it was'}  {safe(step.where)}: {one_line(step.what)}")
     if found.planned:
-        note("this is a plan; nothing was written")
+        note_plan()
+
+
+def _refused(line: str) -> str:
+    return f"{click.style('refused', fg='yellow')}  {line}"
 
 
 def _refusal(refused: RefusedMemory) -> str:
@@ -331,7 +339,7 @@ def _print_cleared(done: ClearedMemory) -> None:
     for line in done.left:
         say(f"left  {one_line(line, 160)}")
     if done.planned:
-        note("this is a plan; nothing was written")
+        note_plan()
         return
     say(f"backup  {safe(done.backup)}")
     say(f"        `loki-mem import {safe(done.backup)} --as-is` brings it back")
@@ -387,5 +395,5 @@ def _transfer(
 
 
 def _print_transferred(done: Transferred) -> None:
-    say(f"{click.style(done.id, fg='cyan')}  {one_line(done.title, 100)}")
+    say(named(done.id, done.title))
     say(f"{'moved' if done.moved else 'copied'} to {safe(done.path)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, one_line, plural, safe, say
+from loki_memory.cli.output import note, note_plan, one_line, plural, safe, say, say_first
 
 if TYPE_CHECKING:
     from loki_memory.browse.trust import BroughtMemories, BroughtMemory
@@ -158,10 +158,7 @@ def print_steps(steps: list[InstallStep], *, planned: bool = False) -> None:
         for line in step.diff.splitlines():
             say(click.style(f"  {safe(line)}", fg=_COLOURS.get(line[:1])))
     if planned:
-        note("this is a plan; nothing was written")
-
-
-_SHOWN = 20  # suspicious texts, about a screen; --json has all
+        note_plan()
 
 
 @command("trust")
@@ -232,10 +229,8 @@ def print_brought(found: BroughtMemories) -> None:
     say(f"  memory    {', '.join(kinds) or 'none'}")
     for memory in found.titles:
         say(_brought_line("such as", memory))
-    for memory in found.suspicious[:_SHOWN]:
-        say(click.style(_brought_line("look at", memory), fg="red"))
-    if len(found.suspicious) > _SHOWN:
-        say(f"  look at   {len(found.suspicious) - _SHOWN} more; --json has all")
+    suspicious = [_brought_line("look at", memory) for memory in found.suspicious]
+    say_first([click.style(line, fg="red") for line in suspicious])
     if found.unreviewed:
         are = "is" if found.unreviewed == 1 else "are"
         say(f"  review    {found.unreviewed} of these {are} not reviewed, and not told either way")

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, command, finish_writing, id_argument
-from loki_memory.cli.output import note, one_line, plural, progress_bar, say
+from loki_memory.cli.output import (
+    named,
+    note,
+    note_plan,
+    one_line,
+    plural,
+    progress_bar,
+    say,
+    say_first,
+)
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.dedupe import Deduplicated
@@ -21,7 +30,6 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _KEPT_QUIET = frozenset({"linked", "archived", "summarised"})  # counted, if on this machine
-_SHOWN = 40  # lines, about a screen; --json has all
 _NAMED = 6  # memories that a language model would be asked to word
 
 
@@ -70,14 +78,7 @@ def consolidate_command(
 def _print_report(report: Report) -> None:
     here = [step for step in report.steps if step.id in report.private]
     steps = [step for step in report.steps if step.id not in report.private]
-    for step in steps[:_SHOWN]:
-        evidence = f"  ({plural(len(step.evidence), 'episode')})" if step.evidence else ""
-        line = f"{one_line(step.title, 100)}{evidence}"
-        if step.why:
-            line += f": {one_line(step.why, 100)}"
-        say(f"{step.what.ljust(12)}  {click.style(step.id, fg='cyan')}  {line}")
-    if len(steps) > _SHOWN:
-        say(f"… and {len(steps) - _SHOWN} more; --json has all")
+    say_first([_step(step) for step in steps])
     candidates = {step.id for step in here if step.what not in _KEPT_QUIET}
     if candidates:
         news = plural(len(candidates), "candidate")
@@ -92,7 +93,13 @@ def _print_report(report: Report) -> None:
     if report.language and report.language.memories:
         _print_language(report.language, is_planned=report.planned)
     if report.steps and report.planned:
-        note("this is a plan; nothing was written")
+        note_plan()
+
+
+def _step(step: BeliefChange) -> str:
+    evidence = f"  ({plural(len(step.evidence), 'episode')})" if step.evidence else ""
+    why = f": {one_line(step.why, 100)}" if step.why else ""
+    return f"{step.what.ljust(12)}  {named(step.id, step.title)}{evidence}{why}"
 
 
 def _print_language(asked: LanguageReport, *, is_planned: bool) -> None:
@@ -133,13 +140,12 @@ def dedupe_command(session: Session, plan: bool) -> None:
 
 def _print_merged(done: Deduplicated) -> None:
     for step in done.merged:
-        line = f"{one_line(step.title, 90)}: {step.why}"
-        say(f"{step.what}  {click.style(step.id, fg='cyan')}  {line}")
+        say(f"{step.what}  {named(step.id, step.title, 90)}: {step.why}")
     verb = "would change" if done.planned else "changed"
     count = plural(len(done.merged), "memory")
     say(f"{verb} {count}" if done.merged else "nothing says the same as something else")
     if done.planned:
-        note("this is a plan; nothing was written")
+        note_plan()
 
 
 _PUBLISHED_TO = ("claude", "agents")

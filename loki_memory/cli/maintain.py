@@ -16,6 +16,7 @@ from loki_memory.cli.output import (
     progress_bar,
     safe,
     say,
+    say_first,
     size,
     table,
 )
@@ -109,10 +110,7 @@ def _changed(changes: Changes) -> ChangedFiles:
 
 def _print_changes(changes: Changes) -> None:
     for name, paths in _changed(changes)._asdict().items():
-        for path in paths[:20]:
-            say(f"{name.ljust(8)}  {safe(path)}")
-        if len(paths) > 20:  # noqa: PLR2004 - a screen
-            say(f"{name.ljust(8)}  … {len(paths) - 20} more")
+        say_first([f"{name.ljust(8)}  {safe(path)}" for path in paths])
     if not changes:
         say("nothing changed")
 

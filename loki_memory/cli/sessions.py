@@ -10,6 +10,7 @@ import click
 
 from loki_memory.cli.common import Session, StoredRecord, command, input_bytes, stored_record
 from loki_memory.cli.output import (
+    named,
     note,
     one_line,
     plural,
@@ -17,6 +18,7 @@ from loki_memory.cli.output import (
     progress_bar,
     remarks,
     say,
+    say_first,
     table,
 )
 from loki_memory.errors import InvalidRecord
@@ -182,10 +184,7 @@ def _report(
         described = [stored_record(workspace, episode) for episode in stored]
         print_json(RecordedEpisodes(described, refused))
     else:
-        for record in stored[:20]:
-            say(f"{click.style(record.id, fg='cyan')}  {one_line(record.title(), 100)}")
-        if len(stored) > 20:  # noqa: PLR2004 - a screen
-            say(f"… {plural(len(stored), 'episode')} recorded")
+        say_first([named(record.id, record.title()) for record in stored])
         for bad in refused:
             note(f"refused: {bad.error}")
         if not stored and not refused:

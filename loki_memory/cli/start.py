@@ -17,6 +17,7 @@ from loki_memory.cli.common import Session, command, is_terminal
 from loki_memory.cli.install import note_what_came
 from loki_memory.cli.output import (
     note,
+    note_plan,
     one_line,
     plural,
     progress_bar,
@@ -139,7 +140,7 @@ def run_seed(
     if not session.json:
         print_plan(found)
     if plan_only:
-        note("this is a plan; nothing was written")
+        note_plan()
         return found
     left = [line for line in found.lines if line.standing in _OPEN]
     chosen = left if yes else [] if session.json else _accepted_at_a_terminal(workspace, left)

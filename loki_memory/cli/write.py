@@ -16,8 +16,7 @@ from loki_memory.models.kinds import FACT_TYPES
 from loki_memory.models.worded_lesson import refuse_long
 
 if TYPE_CHECKING:
-    from loki_memory.browse.purge import Purged
-    from loki_memory.browse.taint import Tainted
+    from loki_memory.browse.purge import Purged, Tainted
     from loki_memory.editing.quarantine import QuarantineCase, QuarantinedMemory
 
 

@@ -31,9 +31,8 @@ from loki_memory.browse.audit import Audit
 from loki_memory.browse.doctor import Diagnosis
 from loki_memory.browse.graph import Graph
 from loki_memory.browse.metrics import Metrics
-from loki_memory.browse.purge import Purged
+from loki_memory.browse.purge import Purged, Tainted
 from loki_memory.browse.status import Garbage, Stats, Status
-from loki_memory.browse.taint import Tainted
 from loki_memory.browse.topics import Branch, Timeline, Topics
 from loki_memory.browse.trust import BroughtMemories
 from loki_memory.cli import (

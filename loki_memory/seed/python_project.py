@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from loki_memory.seed.project_files import ProjectFiles, Table, table, texts
-from loki_memory.seed.proposal import CONFIGURED, Task, is_plain, plain
-from loki_memory.seed.purposes import of_name, of_script
+from loki_memory.seed.proposal import CONFIGURED, Task, is_plain, of_name, of_script, plain
 
 PYTHON = "Python"
 PROJECT, SETUP, OLD = "pyproject.toml", "setup.cfg", "setup.py"

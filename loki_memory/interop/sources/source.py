@@ -1,4 +1,4 @@
-"""What every source of an import needs: entries in our terms, and reading files of strangers.
+"""Entries of other systems in our terms, and the reading of files of strangers.
 
 A source reads and maps, and writes nothing: an entry of the other system becomes a `FoundMemory`,
 or is listed with the reason why it does not. Where fields only have other names, a table says which
