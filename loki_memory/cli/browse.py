@@ -9,7 +9,8 @@ import click
 
 from loki_memory.browse import DRAWINGS, TIMELINE_BUDGET, TOPICS_BUDGET, WAYS
 from loki_memory.cli.common import Session, command, complete_id, id_argument
-from loki_memory.cli.output import note, one_line, plural, safe, say, table
+from loki_memory.cli.output import note, one_line, safe, say, table
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.browse.topics import Branch, Item, Timeline, Topics

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from loki_memory.cli.output import HELP, named, print_json, remarks, say
+from loki_memory.cli.output import HELP, named, print_json, progress_bar, remarks, say
 from loki_memory.errors import LokiMemoryError
 from loki_memory.workspace import Workspace
 
@@ -52,6 +53,13 @@ class Session:
         origin = "owner" if reviews and is_terminal() else "agent"
         self._opened.append(Workspace.open(folder, origin=origin))
         return self._opened[-1]
+
+    @contextmanager
+    def work(self, label: str) -> Iterator[Workspace]:
+        """Open the workspace of this run, and show on a terminal that work goes on."""
+        workspace = self.open()
+        with progress_bar(label) as workspace.home.progress:
+            yield workspace
 
     def end(self, *, finished: bool) -> None:
         """Flush what was written; after a command that was carried out, print what it noticed."""

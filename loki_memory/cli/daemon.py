@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import escaped, note, one_line, plain, plural, print_json, say
+from loki_memory.cli.output import escaped, note, one_line, plain, print_json, say
 from loki_memory.daemon.process import UNTIL_IDLE
 from loki_memory.hooks.program import answer, show
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.daemon.background import BackgroundState

@@ -14,12 +14,12 @@ from loki_memory.cli.output import (
     note,
     note_plan,
     one_line,
-    plural,
     progress_bar,
     safe,
     say,
     say_first,
 )
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.history.bisect import BisectTurn
@@ -81,8 +81,7 @@ def pull_command(session: Session, remote: str) -> None:
     Example:
       loki-mem pull
     """
-    workspace = session.open()
-    with progress_bar("pulling") as workspace.home.progress:
+    with session.work("pulling") as workspace:
         done = workspace.history.pull(remote)
     session.show(done, lambda: _print_exchanged(done))
 
@@ -98,8 +97,7 @@ def push_command(session: Session, remote: str) -> None:
     Example:
       loki-mem push
     """
-    workspace = session.open()
-    with progress_bar("pushing") as workspace.home.progress:
+    with session.work("pushing") as workspace:
         done = workspace.history.push(remote)
     session.show(done, lambda: _print_exchanged(done))
 
@@ -134,8 +132,7 @@ def log_command(session: Session, memory_id: str | None, limit: int) -> None:
     Example:
       loki-mem log sem-001
     """
-    workspace = session.open()
-    with progress_bar("reading") as workspace.home.progress:
+    with session.work("reading") as workspace:
         steps = workspace.history.log(memory_id, limit)
     session.show(LogOutput(steps), lambda: _print_log(steps, memory_id))
 
@@ -169,8 +166,7 @@ def blame_command(session: Session, memory_id: str) -> None:
     Example:
       loki-mem blame sem-001
     """
-    workspace = session.open()
-    with progress_bar("reading") as workspace.home.progress:
+    with session.work("reading") as workspace:
         found = workspace.history.blame(memory_id)
     session.show(found, lambda: _print_blame(found))
 
@@ -225,8 +221,7 @@ def bisect_command(
     """
     if bool(expect) == bool(unwanted):
         raise click.UsageError("Give either --expect ID or --reject ID.")
-    workspace = session.open()
-    with progress_bar("embedding") as workspace.home.progress:
+    with session.work("embedding") as workspace:
         turn = workspace.history.bisect(query, expect=expect, reject=unwanted, **options)  # type: ignore[arg-type]
     session.show(turn, lambda: _print_turn(turn))
 
@@ -250,8 +245,7 @@ def revert_command(session: Session, name: str) -> None:
     Example:
       loki-mem revert HEAD
     """
-    workspace = session.open()
-    with progress_bar("reverting") as workspace.home.progress:
+    with session.work("reverting") as workspace:
         done = workspace.history.revert(name)
     session.show(done, lambda: _print_reverted(done))
     for text in done.committed.remarks():
@@ -288,8 +282,7 @@ def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: boo
     """
     if ids and not adopt:
         raise click.UsageError("ids are for --adopt; without it everything is verified.")
-    workspace = session.open()
-    with progress_bar("verifying") as workspace.home.progress:
+    with session.work("verifying") as workspace:
         found = workspace.history.verify(adopt=ids if adopt else None, fix=fix)
     session.show(found, lambda: _print_verified(found))
     if not found.well:

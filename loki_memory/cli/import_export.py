@@ -18,13 +18,13 @@ from loki_memory.cli.output import (
     note,
     note_plan,
     one_line,
-    plural,
     progress_bar,
     safe,
     say,
     say_first,
     size,
 )
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.ingest.local_archive import Exported, Merged

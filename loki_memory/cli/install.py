@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, note_plan, one_line, plural, safe, say, say_first
+from loki_memory.cli.output import note, note_plan, one_line, safe, say, say_first
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.browse.trust import BroughtMemories, BroughtMemory

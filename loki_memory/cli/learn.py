@@ -15,11 +15,10 @@ from loki_memory.cli.output import (
     note,
     note_plan,
     one_line,
-    plural,
-    progress_bar,
     say,
     say_first,
 )
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.consolidation.dedupe import Deduplicated
@@ -67,8 +66,7 @@ def consolidate_command(
     Example:
       loki-mem consolidate --plan
     """
-    workspace = session.open()
-    with progress_bar("consolidating") as workspace.home.progress:
+    with session.work("consolidating") as workspace:
         report = workspace.consolidate(day, plan, since, commit=commit or None)
     session.show(ConsolidateOutput(*report, report.counts()), lambda: _print_report(report))
     if not plan:
@@ -130,8 +128,7 @@ def dedupe_command(session: Session, plan: bool) -> None:
     Example:
       loki-mem dedupe --plan
     """
-    workspace = session.open()
-    with progress_bar("comparing") as workspace.home.progress:
+    with session.work("comparing") as workspace:
         done = workspace.care.dedupe(plan_only=plan)
     session.show(done, lambda: _print_merged(done))
     if not plan:

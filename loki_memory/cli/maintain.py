@@ -12,7 +12,6 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import (
     note,
     one_line,
-    plural,
     progress_bar,
     safe,
     say,
@@ -22,6 +21,7 @@ from loki_memory.cli.output import (
 )
 from loki_memory.config import Config
 from loki_memory.errors import InvalidConfig
+from loki_memory.models.text import plural
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -342,8 +342,7 @@ def audit_command(
 
 
 def _own_audit(session: Session) -> Audit:
-    workspace = session.open()
-    with progress_bar("auditing") as workspace.home.progress:
+    with session.work("auditing") as workspace:
         return workspace.care.audit()
 
 

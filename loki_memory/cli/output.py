@@ -203,13 +203,6 @@ def _aligned(rows: Sequence[Sequence[str]], styles: Mapping[int, str]) -> Iterat
         yield "  ".join([*cells, row[-1]]).rstrip()
 
 
-def plural(number: int, noun: str) -> str:
-    """Count a noun: `1 memory`, `2 memories`."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
-
-
 def bullets(lines: Iterable[str]) -> None:
     for line in lines:
         click.echo(f"  - {line}")

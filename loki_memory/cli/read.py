@@ -13,7 +13,6 @@ from loki_memory.cli.output import (
     indented,
     note,
     one_line,
-    plural,
     print_json,
     safe,
     say,
@@ -21,6 +20,7 @@ from loki_memory.cli.output import (
     table,
 )
 from loki_memory.models.kinds import KINDS
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.browse.metrics import Metrics

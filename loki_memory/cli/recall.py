@@ -12,12 +12,12 @@ from loki_memory.cli.output import (
     coloured_status,
     note,
     one_line,
-    plural,
     print_json,
     progress_bar,
     say,
 )
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.recall.result import ExplainedRecollection, Recollection, Recollections
@@ -196,8 +196,7 @@ def context_command(
     Example:
       loki-mem context "Add a PATCH endpoint" --file src/routes/todos.ts
     """
-    workspace = session.open()
-    with progress_bar("embedding") as workspace.home.progress:
+    with session.work("embedding") as workspace:
         found = workspace.context(
             " ".join(goal), error=_error(error), session=of_session, **options
         )

@@ -13,7 +13,6 @@ from loki_memory.cli.output import (
     named,
     note,
     one_line,
-    plural,
     print_json,
     progress_bar,
     remarks,
@@ -23,6 +22,7 @@ from loki_memory.cli.output import (
 )
 from loki_memory.errors import InvalidRecord
 from loki_memory.models import Episode
+from loki_memory.models.text import plural
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:

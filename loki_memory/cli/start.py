@@ -19,12 +19,12 @@ from loki_memory.cli.output import (
     note,
     note_plan,
     one_line,
-    plural,
     progress_bar,
     say,
 )
 from loki_memory.config import GIT_MODES
 from loki_memory.errors import NotAFolder, NotAWorkspace
+from loki_memory.models.text import plural
 from loki_memory.resources import resource, template
 from loki_memory.workspace import Workspace
 

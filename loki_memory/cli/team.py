@@ -20,7 +20,6 @@ from loki_memory.cli.output import (
     bullets,
     note,
     one_line,
-    plural,
     print_json,
     safe,
     say,
@@ -30,6 +29,7 @@ from loki_memory.cli.read import show_command
 from loki_memory.errors import InvalidRecord, NoLedger, NotFound
 from loki_memory.models import Handoff, Ledger, Memory
 from loki_memory.models.team import is_addressed, is_role
+from loki_memory.models.text import plural
 from loki_memory.team import BUDGET
 
 if TYPE_CHECKING:

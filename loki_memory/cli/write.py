@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, command, finish_writing, id_argument, standard_input
-from loki_memory.cli.output import note, one_line, plural, progress_bar, say
+from loki_memory.cli.output import note, one_line, progress_bar, say
 from loki_memory.errors import Ambiguous, NotFound, StoreFailed
 from loki_memory.models import RELATIONS
 from loki_memory.models.base import IMPORTANCE
 from loki_memory.models.kinds import FACT_TYPES
+from loki_memory.models.text import plural
 from loki_memory.models.worded_lesson import refuse_long
 
 if TYPE_CHECKING:
@@ -352,8 +353,7 @@ def taint_command(session: Session, source: str, why: str, dry_run: bool) -> Non
     Example:
       loki-mem taint ep-2026-01-06-001 --why "its output was forged"
     """
-    workspace = session.open()
-    with progress_bar("searching") as workspace.home.progress:
+    with session.work("searching") as workspace:
         found = workspace.care.taint(source, why, dry_run=dry_run)
     session.show(found, lambda: _print_tainted(found))
 

@@ -123,46 +123,18 @@ _BY_NAME = {name: purpose for purpose, names in _NAMES.items() for name in names
 _PARTS = re.compile(r"[:_./-]")
 # A second word that makes another job of the first: `build:docs`, `test:watch`, `lint:fix`.
 _OTHER_JOB = frozenset(
-    [
-        "watch",
-        "fix",
-        "release",
-        "publish",
-        "deploy",
-        "clean",
-        "update",
-        "debug",
-        "install",
-        "prepare",
-        "pre",
-        "post",
-        "setup",
-        "deps",
-        "image",
-        "docker",
-    ]
+    {"watch", "fix", "release", "publish", "deploy", "clean", "update", "debug", "install"}
+    | {"prepare", "pre", "post", "setup", "deps", "image", "docker"}
 )
 _VERBS = frozenset({"check", "run", "code", "js", "py", "python", "ci"})  # `check:lint` lints
 
-_WRAPPERS = (
-    ("uv", "run"),
-    ("poetry", "run"),
-    ("pdm", "run"),
-    ("pipenv", "run"),
-    ("rye", "run"),
-    ("python", "-m"),
-    ("python3", "-m"),
-    ("py", "-m"),
-    ("coverage", "run", "-m"),
-    ("bundle", "exec"),
-    ("pnpm", "exec"),
-    ("yarn", "exec"),
-    ("npx",),
-    ("bunx",),
-    ("xvfb-run",),
-    ("time",),
-    ("sudo",),
-)
+_WRAPPERS = {
+    **dict.fromkeys(("uv", "poetry", "pdm", "pipenv", "rye"), ("run",)),
+    **dict.fromkeys(("python", "python3", "py"), ("-m",)),
+    **dict.fromkeys(("pnpm", "yarn", "bundle"), ("exec",)),
+    **dict.fromkeys(("npx", "bunx", "xvfb-run", "time", "sudo"), ()),
+    "coverage": ("run", "-m"),
+}
 _TOOLS = {
     "test": "pytest py.test unittest nose2 trial jest vitest mocha ava tap ctest rspec phpunit "
     "pest busted gotestsum",
@@ -173,47 +145,21 @@ _TOOLS = {
     "docs": "sphinx-build mkdocs",
 }
 _BY_TOOL = {tool: purpose for purpose, tools in _TOOLS.items() for tool in tools.split()}
+_CALLS = {
+    "lint": "ruff check, biome check, biome lint, pre-commit run, prek run, "
+    "cargo clippy, go vet, deno lint",
+    "format": "ruff format, biome format, cargo fmt, hatch fmt",
+    "types": "ty check, tsc --noEmit",
+    "test": "cargo test, cargo nextest, go test, mvn test, ./mvnw test, ./gradlew test, "
+    "hatch test, dotnet test, mix test, swift test, deno test, bun test, node --test",
+    "build": "cargo build, go build, ./gradlew build, hatch build, uv build, "
+    "poetry build, flit build, dotnet build",
+    "bench": "cargo bench",
+    "docs": "cargo doc",
+    "check": "mvn verify, ./mvnw verify, ./gradlew check",
+}
 _BY_CALL = {
-    ("ruff", "check"): "lint",
-    ("ruff", "format"): "format",
-    ("biome", "check"): "lint",
-    ("biome", "lint"): "lint",
-    ("biome", "format"): "format",
-    ("ty", "check"): "types",
-    ("tsc", "--noEmit"): "types",
-    ("pre-commit", "run"): "lint",
-    ("prek", "run"): "lint",
-    ("cargo", "test"): "test",
-    ("cargo", "nextest"): "test",
-    ("cargo", "clippy"): "lint",
-    ("cargo", "fmt"): "format",
-    ("cargo", "build"): "build",
-    ("cargo", "bench"): "bench",
-    ("cargo", "doc"): "docs",
-    ("go", "test"): "test",
-    ("go", "vet"): "lint",
-    ("go", "build"): "build",
-    ("mvn", "test"): "test",
-    ("mvn", "verify"): "check",
-    ("./mvnw", "test"): "test",
-    ("./mvnw", "verify"): "check",
-    ("./gradlew", "test"): "test",
-    ("./gradlew", "check"): "check",
-    ("./gradlew", "build"): "build",
-    ("hatch", "test"): "test",
-    ("hatch", "fmt"): "format",
-    ("hatch", "build"): "build",
-    ("uv", "build"): "build",
-    ("poetry", "build"): "build",
-    ("flit", "build"): "build",
-    ("dotnet", "test"): "test",
-    ("dotnet", "build"): "build",
-    ("mix", "test"): "test",
-    ("swift", "test"): "test",
-    ("deno", "test"): "test",
-    ("deno", "lint"): "lint",
-    ("bun", "test"): "test",
-    ("node", "--test"): "test",
+    tuple(call.split()): purpose for purpose, calls in _CALLS.items() for call in calls.split(", ")
 }
 
 
@@ -267,12 +213,12 @@ def of_command(command: str) -> str:
     """
     words = command.split()
     is_module = False
-    while words:
-        wrapper = next((w for w in _WRAPPERS if tuple(words[: len(w)]) == w), None)
-        if wrapper is None:
+    while words and words[0] in _WRAPPERS:
+        wrapper = _WRAPPERS[words[0]]
+        if tuple(words[1 : len(wrapper) + 1]) != wrapper:
             break
-        is_module = wrapper[-1] == "-m"
-        words = words[len(wrapper) :]
+        is_module = wrapper[-1:] == ("-m",)
+        words = words[len(wrapper) + 1 :]
     if not words:
         return ""
     if is_module and words[0] == "build":

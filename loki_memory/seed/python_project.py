@@ -18,18 +18,8 @@ PROJECT, SETUP, OLD = "pyproject.toml", "setup.cfg", "setup.py"
 
 # Folders at the top that may look like a package and are not the one that is installed.
 _BESIDE = frozenset(
-    [
-        "tests",
-        "test",
-        "testing",
-        "docs",
-        "doc",
-        "examples",
-        "example",
-        "scripts",
-        "tools",
-        "benchmarks",
-    ]
+    {"tests", "test", "testing", "docs", "doc", "examples", "example", "scripts", "tools"}
+    | {"benchmarks"}
 )
 
 

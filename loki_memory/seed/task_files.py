@@ -84,30 +84,9 @@ _SHOWN = 4  # hooks
 _CHECKERS = frozenset({"mypy", "pyright", "basedpyright"})  # of types
 # Hooks that only look after the state of files; the others say more about a project.
 _TIDY = frozenset(
-    [
-        "trailing-whitespace",
-        "end-of-file-fixer",
-        "check-yaml",
-        "check-toml",
-        "check-json",
-        "check-added-large-files",
-        "check-merge-conflict",
-        "check-case-conflict",
-        "debug-statements",
-        "mixed-line-ending",
-        "check-ast",
-        "check-docstring-first",
-        "fix-byte-order-marker",
-        "check-executables-have-shebangs",
-        "check-shebang-scripts-are-executable",
-        "check-symlinks",
-        "check-xml",
-        "detect-private-key",
-        "requirements-txt-fixer",
-        "check-vcs-permalinks",
-        "check-builtin-literals",
-        "file-contents-sorter",
-    ]
+    {"trailing-whitespace", "end-of-file-fixer", "debug-statements", "mixed-line-ending"}
+    | {"fix-byte-order-marker", "detect-private-key", "requirements-txt-fixer"}
+    | {"file-contents-sorter"}
 )
 
 
@@ -124,13 +103,17 @@ def hook_tasks(files: ProjectFiles) -> Iterator[Task]:
 def hook_facts(files: ProjectFiles) -> Iterator[Proposal]:
     """The hooks that run before each commit."""
     path = files.first(*_FILES)
-    hooks = [name for name in _hooks(files, path) if name not in _TIDY] if path else []
+    hooks = [name for name in _hooks(files, path) if not _is_tidying(name)] if path else []
     if hooks:
         rest = " and others" if len(hooks) > _SHOWN else ""
         listed = (
             quoted(*hooks[:_SHOWN]) if not rest else ", ".join(f"`{h}`" for h in hooks[:_SHOWN])
         )
         yield convention(f"pre-commit runs {listed}{rest} before each commit.", path, 77)
+
+
+def _is_tidying(hook: str) -> bool:
+    return hook in _TIDY or hook.startswith("check-")
 
 
 def _hooks(files: ProjectFiles, path: str) -> list[str]:
