@@ -1,4 +1,4 @@
-"""A folder of Loki Mode, or the memory of another workspace: `.loki/` with `memory/` in it.
+"""Memory in our own formats: a `.loki` folder, of Loki Mode too, and files of `loki-mem export`.
 
 Record files and lists of records (`semantic/patterns.json`) are taken over with their ids, skills
 in JSON become Markdown, and notes of the agent in CONTINUITY.md become learnings and facts.
@@ -15,37 +15,29 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.files.codec import MAX_BYTES, build, dated, decode, read_json
 from loki_memory.files.layout import ARCHIVE, date_in, kind_of, view_kind
 from loki_memory.files.views import list_in
+from loki_memory.interop.export_memory import FORMAT, VERSION, RecordLine, record_of, records_in
 from loki_memory.interop.sources.source import (
+    MOST_JSON,
     FoundMemory,
-    ImportRequest,
+    ImportSource,
     SourceReading,
     files_below,
-    filled,
+    json_lines,
     text_of,
 )
 from loki_memory.models import Memory, Skill
 from loki_memory.models.ids import slug
 
-NAME = "loki"
 _MOST = 8 * MAX_BYTES  # bytes of a list of records
 _CONTINUITY = "CONTINUITY.md"
 
 
-def detects(path: Path) -> bool:
-    return _loki(path) is not None
-
-
-def usual_places(root: Path, home: Path) -> list[Path]:  # noqa: ARG001 - the protocol's signature
-    return []
-
-
-def read(path: Path, request: ImportRequest) -> SourceReading:
-    reading, loki = SourceReading.empty(), _loki(path) or path
+def _read_loki(path: Path, reading: SourceReading) -> None:
+    loki = _loki(path) or path
     for file in _files(loki / "memory"):
         reading.files.append(str(file))
         _read_file(file, file.relative_to(loki / "memory").as_posix(), reading)
-    _read_notes(loki / _CONTINUITY, request, reading)
-    return reading
+    _read_notes(loki / _CONTINUITY, reading)
 
 
 def _loki(path: Path) -> Path | None:
@@ -127,7 +119,7 @@ def skill_in_json(name: str, given: Any) -> Skill:
     )
 
 
-def _read_notes(path: Path, request: ImportRequest, reading: SourceReading) -> None:
+def _read_notes(path: Path, reading: SourceReading) -> None:
     if not path.is_file() or path.is_symlink():
         return
     reading.files.append(str(path))
@@ -137,9 +129,49 @@ def _read_notes(path: Path, request: ImportRequest, reading: SourceReading) -> N
         reading.refuse(path.name, "the file", str(error))
         return
     for note in noted:
-        name = "lesson" if note.kind == "learning" else "statement"
-        fields = {name: note.text, "category": slug(note.section, 40)}
+        fields = {"category": slug(note.section, 40)}
         if note.kind == "learning":
-            fields["timestamp"] = request.now[:10]
-        kind = "learning" if note.kind == "learning" else "fact"
-        reading.found.append(FoundMemory(kind, filled(**fields), path.name))  # type: ignore[arg-type]
+            fields |= {"lesson": note.text, "timestamp": reading.request.now[:10]}
+            reading.add("learning", path.name, fields)
+        else:
+            reading.add("fact", path.name, {**fields, "statement": note.text})
+
+
+LOKI = ImportSource("loki", lambda path: _loki(path) is not None, _read_loki)
+
+
+# -- Files of `loki-mem export`: JSON lines, or a Markdown page with a record below each entry -----
+
+_HEAD = 200  # characters, in which the mark of the format stands
+
+
+def whole_record(where: str, line: RecordLine) -> FoundMemory:
+    """A record of our own format, which keeps its id and its place."""
+    ref = str(line.document.get("id") or "")
+    return FoundMemory(line.kind, line.document, where, ref, whole=True, path=line.path)
+
+
+def _is_export(path: Path) -> bool:
+    if not path.is_file() or path.suffix not in {".jsonl", ".md"}:
+        return False
+    with open(path, "rb") as file:
+        return FORMAT.encode() in file.read(_HEAD)
+
+
+def _read_export(path: Path, reading: SourceReading) -> None:
+    reading.files.append(str(path))
+    if path.suffix == ".md":
+        lines = records_in(text_of(path, MOST_JSON))
+        reading.found.extend(whole_record(path.name, line) for line in lines)
+        return
+    for where, value in json_lines(path, reading):
+        if isinstance(value, dict) and "format" in value:
+            if value.get("version") != VERSION:
+                raise InvalidRecord("was written by a newer loki-mem", advice="Update loki-mem.")
+        elif (line := record_of(value)) is not None:
+            reading.found.append(whole_record(where, line))
+        else:
+            reading.refuse(where, "the line", "it holds no record")
+
+
+EXPORT = ImportSource("loki-export", _is_export, _read_export)
