@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from loki_memory.models.kinds import STATUSES
 from loki_memory.models.text import tokens
 from loki_memory.recall.rerank import (
+    FAMILIES,
+    TASKS,
     Candidate,
     DatedPassage,
     choose,
@@ -20,7 +22,6 @@ from loki_memory.recall.rerank import (
     newer_first,
     within,
 )
-from loki_memory.recall.task_types import FAMILIES, TASKS
 
 SHOWN = ["candidate", "active", "disputed"]  # what is recalled without being asked for
 RANGES: dict[str, list[Any]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loki_memory.models.kinds import KINDS
-from loki_memory.recall.task_types import FAMILIES, TASKS, UNKNOWN, detect, weight
+from loki_memory.recall.rerank import FAMILIES, TASKS, UNKNOWN, detect, weight
 
 QUESTIONS = {
     "exploration": [

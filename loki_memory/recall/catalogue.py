@@ -23,7 +23,7 @@ from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from loki_memory.embedding import Embedding
+    from loki_memory.embedding.static_model import Embedding
     from loki_memory.index.index import Index
     from loki_memory.index.vectors import Vectors
 

@@ -16,9 +16,8 @@ from loki_memory.integrity.unverified import doubts
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.text import tokens
 from loki_memory.recall.relevance import chances
-from loki_memory.recall.rerank import UNHELPFUL, UNHELPFUL_TILT, within
+from loki_memory.recall.rerank import TASKS, UNHELPFUL, UNHELPFUL_TILT, within
 from loki_memory.recall.result import Query, Recollection, Recollections
-from loki_memory.recall.task_types import TASKS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,25 +23,21 @@ from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.recall import catalogue
 from loki_memory.recall.catalogue import UNKNOWN_DAY
 from loki_memory.recall.dates import is_dated
-from loki_memory.recall.exact_signals import shared
 from loki_memory.recall.explain import Hit, explained
-from loki_memory.recall.field_filters import Route, route
-from loki_memory.recall.follow_links import Links
+from loki_memory.recall.field_filters import Route, counted, route, translate
 from loki_memory.recall.full_text import Lexicon
-from loki_memory.recall.plain_questions import counted, translate
+from loki_memory.recall.links import Links, shared
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
 from loki_memory.recall.relevance import among
-from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, newer_first
+from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, detect, newer_first
 from loki_memory.recall.result import FEW, Query
-from loki_memory.recall.sentence_vectors import SentenceVectors
-from loki_memory.recall.task_types import detect
-from loki_memory.recall.vector_similarity import Lengths, Meaning
+from loki_memory.recall.vector_similarity import Lengths, Meaning, SentenceVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from loki_memory.embedding import Embedding
+    from loki_memory.embedding.static_model import Embedding
     from loki_memory.index.index import Index
     from loki_memory.recall.catalogue import Catalogue
 
@@ -188,7 +184,7 @@ class Retriever:
         searched = self._searched(links, asked, way, allowed)
         ranked = self._ranked(store, question, words, searched, boost)
         if asked.deep:
-            from loki_memory.recall.pagerank import deepened
+            from loki_memory.recall.links import deepened
 
             ranked = deepened(self._index, store, self._document, ranked, searched, reasons)
         if not (asked.status or way.status or way.is_named):
