@@ -23,15 +23,22 @@ from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.recall import catalogue
 from loki_memory.recall.catalogue import UNKNOWN_DAY
 from loki_memory.recall.dates import is_dated
-from loki_memory.recall.explain import Hit, explained
 from loki_memory.recall.field_filters import Route, counted, route, translate
 from loki_memory.recall.full_text import Lexicon
-from loki_memory.recall.links import Links, shared
+from loki_memory.recall.links import Links, deepened, shared
 from loki_memory.recall.question import Question, ask
 from loki_memory.recall.ranking import Ranked, Signals, Word, rank
-from loki_memory.recall.relevance import among
-from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, detect, newer_first
-from loki_memory.recall.result import FEW, Query
+from loki_memory.recall.rerank import (
+    RIVAL,
+    Candidate,
+    DatedPassage,
+    Hit,
+    choose,
+    detect,
+    explained,
+    newer_first,
+)
+from loki_memory.recall.result import FEW, Query, among
 from loki_memory.recall.vector_similarity import Lengths, Meaning, SentenceVectors
 
 if TYPE_CHECKING:
@@ -184,8 +191,6 @@ class Retriever:
         searched = self._searched(links, asked, way, allowed)
         ranked = self._ranked(store, question, words, searched, boost)
         if asked.deep:
-            from loki_memory.recall.links import deepened
-
             ranked = deepened(self._index, store, self._document, ranked, searched, reasons)
         if not (asked.status or way.status or way.is_named):
             ranked = links.with_successors(ranked, allowed, reasons)
