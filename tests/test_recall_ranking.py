@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from loki_memory.models.kinds import KINDS
 from loki_memory.recall.catalogue import UNKNOWN_DAY, Corpus
 from loki_memory.recall.question import Question, ask
-from loki_memory.recall.ranking import Near, Ranked, Signals, Word, rank
+from loki_memory.recall.ranking import Ranked, rank
+from loki_memory.recall.signals import Near, Signals, Word
 
 pytestmark = pytest.mark.filterwarnings("error")  # no division by nothing, no overflow
 

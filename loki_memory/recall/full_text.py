@@ -17,7 +17,7 @@ import numpy as np
 
 from loki_memory.index import search
 from loki_memory.recall.question import STOP_WORDS
-from loki_memory.recall.ranking import Near, Word
+from loki_memory.recall.signals import Near, Word
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Index

@@ -349,9 +349,6 @@ def _way_to(name: str, graph: Graph, seeds: Mapping[str, float]) -> str:
     return f"linked from {found[0]}" + (f" through {', '.join(between)}" if between else "")
 
 
-# -- Deep recall: Personalized PageRank from the direct hits over all that memories s -------------
-
-
 DAMPING = 0.5
 _ROUNDS = 15
 _STEPS = 3  # how far the neighbourhood is fetched

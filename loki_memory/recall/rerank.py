@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from loki_memory.recall.catalogue import Catalogue
-    from loki_memory.recall.ranking import Ranked, Word
+    from loki_memory.recall.ranking import Ranked
+    from loki_memory.recall.signals import Word
 
 
 class Weights(NamedTuple):

@@ -22,12 +22,11 @@ from loki_memory.index.vectors import Vectors
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.recall import catalogue
 from loki_memory.recall.catalogue import UNKNOWN_DAY
-from loki_memory.recall.dates import is_dated
 from loki_memory.recall.field_filters import Route, counted, route, translate
 from loki_memory.recall.full_text import Lexicon
 from loki_memory.recall.links import Links, deepened, shared
 from loki_memory.recall.question import Question, ask
-from loki_memory.recall.ranking import Ranked, Signals, Word, rank
+from loki_memory.recall.ranking import Ranked, is_dated, rank
 from loki_memory.recall.rerank import (
     RIVAL,
     Candidate,
@@ -39,6 +38,7 @@ from loki_memory.recall.rerank import (
     newer_first,
 )
 from loki_memory.recall.result import FEW, Query, among
+from loki_memory.recall.signals import Signals, Word
 from loki_memory.recall.vector_similarity import Lengths, Meaning, SentenceVectors
 
 if TYPE_CHECKING:
