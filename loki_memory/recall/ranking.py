@@ -7,9 +7,9 @@ the memory that shares a chance word with it would win. So words count by how mu
 the best memory covers, and what they lose goes to the meaning.
 
 To the sum of signals come the scores of the two neighbours, length, who speaks, when, what kind of
-answer is wanted, the opening of a session, a question and its answer, and the session's best. The
-weights were measured on long conversations between people, between people and assistants, and on
-sessions of coding agents; they are round because the optimum is flat.
+answer is wanted, a question and its answer, and the session's best. The weights were measured on
+long conversations between people, between people and assistants, and on sessions of coding agents;
+they are round because the optimum is flat.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ _BESIDE = 0.1  # of the score of the turn before and of the turn after
 _LENGTH = 0.07  # for each factor e in length beyond _LONG: long texts have a bit of everything
 _SPEAKER = 0.15
 _EXPECTED = 0.15  # has a time for "when", a number for "how many"
-_OPENING = 0.1  # the first of a session says what the session is about
 _ASKS = 0.05  # taken from a short text that asks, given to the answer that follows
 _SHORT, _LONG = 40, 60  # tokens
 _SESSION = 0.2  # of the best score in the session
@@ -216,7 +215,6 @@ def _length(corpus: Corpus, documents: Ints) -> Floats:
 
 def _bonus(corpus: Corpus, signals: Signals, region: Region, tokens: Tokens) -> Floats:
     bonus = np.zeros(len(region.documents), np.float32)
-    bonus[_opens(corpus, region.documents)] = _OPENING
     if signals.expected is not None and len(signals.expected):
         bonus[_having(corpus, region, tokens, signals.expected)] += _EXPECTED
     if signals.asking is not None and len(signals.asking):
@@ -225,16 +223,6 @@ def _bonus(corpus: Corpus, signals: Signals, region: Region, tokens: Tokens) -> 
         bonus[asks] -= _ASKS
         bonus[_answers(corpus, region, asks)] += _ASKS
     return bonus
-
-
-def _opens(corpus: Corpus, documents: Ints) -> Mask:
-    """Mark documents that open a session of several."""
-    session = corpus.session
-    before, after = np.maximum(documents - 1, 0), np.minimum(documents + 1, len(session) - 1)
-    first = (session[before] != session[documents]) | (documents == 0)
-    more = (session[after] == session[documents]) & (after > documents)
-    opens: Mask = (session[documents] >= 0) & first & more
-    return opens
 
 
 def _answers(corpus: Corpus, region: Region, asks: Mask) -> Mask:
@@ -289,8 +277,6 @@ def _nothing() -> Ranked:
 
 
 _DATE = 0.5  # on the day, or in the month, that the question names
-_SOON = 0.25  # up to a week later: people tell what happened
-_WEEK = 7
 _YEARS = 100  # that a month without a year is looked for in
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -302,15 +288,13 @@ def is_dated(corpus: Corpus, question: Question) -> bool:
 
 
 def timely(days: Ints, dates: Sequence[Date]) -> Floats:
-    """The worth of each day: most on a date that is named, half in the week after it."""
+    """The worth of each day: that of a date that is named, or nothing."""
     known = days[days != UNKNOWN_DAY]
     if not len(known):
         return np.zeros(len(days), np.float32)
     best = np.zeros(len(days), np.float32)
     for begin, end in _spans(dates, int(known.min()), int(known.max())):
-        inside = (days >= begin) & (days <= end)
-        soon = (days > end) & (days <= end + _WEEK)
-        np.maximum(best, _DATE * inside + _SOON * soon, out=best, casting="same_kind")
+        best[(days >= begin) & (days <= end)] = _DATE
     return best
 
 

@@ -1,15 +1,15 @@
-"""Choose among candidates and say why: what is known of a memory besides its text, kinds, variety.
+"""Choose among candidates and say why: what is known of a memory besides its text tilts the order.
 
-Relevance decides. Confidence, strength, freshness, status and the type of task only tilt it: each
-factor is bounded, so that no memory is shown for being popular, and none hidden for being old. The
-weights of types of task are those of Loki Mode's documents, except that what went wrong before is
-never weighted 0: the agent that implements is the one that repeats a mistake.
+Relevance decides. Confidence, strength, freshness, status and the type of task, where it is known,
+only tilt it: each factor is bounded, so that no memory is shown for being popular, and none hidden
+for being old. The weights of types of task are those of Loki Mode's documents, except that what
+went wrong before is never weighted 0: the agent that implements is the one that repeats a mistake.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.models.text import tokens
@@ -42,7 +42,6 @@ TASKS: Mapping[str, Weights] = {
     "review": Weights(0.3, 0.5, 0.05, 0.2),
     "refactoring": Weights(0.25, 0.45, 0.3, _NEVER_NOTHING),
 }
-UNKNOWN = Weights(0.3, 0.5, 0.2, _NEVER_NOTHING)
 FAMILIES: Mapping[str, str] = {
     "episode": "episodic",
     "handoff": "episodic",
@@ -123,7 +122,9 @@ def _heard(cues: str, words: list[str]) -> int:
 
 def weight(kind: str, task: str) -> float:
     """The weight of a kind of memory for a task, as a share of the greatest."""
-    weights = TASKS.get(task, UNKNOWN)
+    weights = TASKS.get(task)
+    if weights is None:
+        return 1.0
     own: float = getattr(weights, FAMILIES.get(kind, "semantic"))
     return own / max(weights)
 
@@ -132,9 +133,6 @@ def weight(kind: str, task: str) -> float:
 
 
 FRESH_DAYS = 180  # after which a memory counts half as fresh
-_MMR = 0.9  # share of relevance against novelty; measured best among near copies
-_ROOM = 0.4  # of the best score, above which the best warning and the best skill have a place
-_MANY = 5  # hits from which on a place is kept
 _STATUS = {
     "candidate": 0.95,
     "disputed": 0.85,
@@ -248,58 +246,11 @@ def _use_tilt(strength: float) -> float:
     return UNHELPFUL_TILT if strength < 0 else 1 + 0.1 * strength / (1 + strength)
 
 
-def choose(
-    candidates: Sequence[Candidate],
-    k: int,
-    task: str,
-    alike: Callable[[int, int], float],
-) -> list[tuple[Candidate, float]]:
+def choose(candidates: Sequence[Candidate], k: int, task: str) -> list[tuple[Candidate, float]]:
     """At most k candidates with their scores, best first."""
     scored = [(candidate, judged(candidate, task)) for candidate in candidates]
     scored.sort(key=lambda pair: (-pair[1], pair[0].number))
-    picked = _varied(scored, k, alike)
-    for family in ("warnings", "skills"):
-        picked = _with_room(picked, scored, family)
-    picked.sort(key=lambda pair: (-pair[1], pair[0].number))
-    return picked
-
-
-def _varied(
-    scored: Sequence[tuple[Candidate, float]], k: int, alike: Callable[[int, int], float]
-) -> list[tuple[Candidate, float]]:
-    """Maximal marginal relevance: near copies of what is there already wait."""
-    waiting = list(scored)
-    picked: list[tuple[Candidate, float]] = []
-    nearest = [0.0] * len(waiting)
-    while waiting and len(picked) < k:
-        worth = [
-            _MMR * pair[1] - (1 - _MMR) * near for pair, near in zip(waiting, nearest, strict=True)
-        ]
-        best = max(range(len(waiting)), key=lambda n: (worth[n], -n))
-        chosen = waiting.pop(best)
-        nearest.pop(best)
-        picked.append(chosen)
-        for n, (other, _) in enumerate(waiting):
-            nearest[n] = max(nearest[n], alike(chosen[0].number, other.number))
-    return picked
-
-
-def _with_room(
-    picked: list[tuple[Candidate, float]], scored: Sequence[tuple[Candidate, float]], family: str
-) -> list[tuple[Candidate, float]]:
-    """The best of a family takes the last place if none of it was chosen and it is good enough."""
-    if len(picked) < _MANY or any(FAMILIES.get(hit.kind) == family for hit, _ in picked):
-        return picked
-    best = next((pair for pair in scored if FAMILIES.get(pair[0].kind) == family), None)
-    if best is None or best[1] < _ROOM * picked[0][1]:
-        return picked
-    others = [
-        n
-        for n, (hit, _) in enumerate(picked)
-        if FAMILIES.get(hit.kind) not in {"warnings", "skills"}
-    ]
-    last = max(others[1:], default=None)
-    return picked if last is None else [*picked[:last], *picked[last + 1 :], best]
+    return scored[:k]
 
 
 def within(texts: Sequence[str], budget: int) -> int:

@@ -202,7 +202,7 @@ class Retriever:
             candidates = newer_first(
                 candidates, statements, {w.word: w.rarity for w in words if len(w.passages)}
             )
-        chosen = self._chosen(store, asked, ranked, task, candidates)
+        chosen = [(one.number, score) for one, score in choose(candidates, asked.k, task)]
         hits = explained(store, words, ranked, chosen, reasons, sure)
         in_few = len(store.corpus.row) < FEW and _has_words(ranked)
         exact = bool(sure) or way.rows is not None or is_dated(store.corpus, question)
@@ -378,30 +378,9 @@ class Retriever:
             for number, row in zip(numbers, passages, strict=False)
         ]
 
-    def _chosen(
-        self,
-        store: Catalogue,
-        asked: Query,
-        ranked: Ranked,
-        task: str,
-        candidates: Sequence[Candidate],
-    ) -> list[tuple[int, float]]:
-        """Places among the ranked documents, with their final scores."""
-        alike = self._alike(store, ranked.passage[: len(candidates)])
-        chosen = choose(candidates, asked.k, task, lambda a, b: alike[a][b])
-        return [(candidate.number, score) for candidate, score in chosen]
-
     def _known(self, rows: Sequence[int]) -> dict[int, list[Any]]:
         """By row: id, then what a Candidate is made of."""
         return search.judged_fields(self._index, rows)
-
-    def _alike(self, store: Catalogue, passages: NDArray[np.int32]) -> list[list[float]]:
-        """Cosine of passages with each other."""
-        entries = store.entry[passages]
-        vectors = self.vectors.matrix[entries] if len(self.vectors) else np.zeros((len(entries), 1))
-        vectors[entries < 0] = 0
-        same: list[list[float]] = (vectors @ vectors.T).tolist()
-        return same
 
 
 def _has_words(ranked: Ranked) -> bool:
