@@ -71,7 +71,7 @@ from loki_memory.injection.context import TaskContext
 from loki_memory.integrity.verify import Verified
 from loki_memory.interop.export_memory import ClearedMemory, ExportedMemory
 from loki_memory.interop.transfer import Transferred
-from loki_memory.journal.economics import Economics
+from loki_memory.journal.tally import Economics
 from loki_memory.seed.seeding import SeedPlan
 from loki_memory.server.tokens import NewToken
 
