@@ -101,7 +101,7 @@ def serve_command(
       loki-mem agent serve --database postgresql://loki@db/loki --repo https://git.example/app.git
     """
     _need_driver()
-    from loki_memory.server.mirror import RepositorySource
+    from loki_memory.server.projection import RepositorySource
     from loki_memory.server.serving import ServerOptions, serve
 
     sources = [RepositorySource.parse(text) for text in repositories]

@@ -13,7 +13,7 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import print_json, say
 
 if TYPE_CHECKING:
-    from loki_memory.ui.page import UiSite
+    from loki_memory.ui.site import UiSite
     from loki_memory.workspace import Workspace
 
 _ANY_PORT, _LAST_PORT = 0, 65_535
@@ -67,7 +67,7 @@ def ui_command(session: Session, port: int, no_open: bool, read_only: bool) -> N
 
 def _take_in(site: UiSite) -> bool:
     """Read what changed, in the thread of the pages, so that they show it."""
-    from loki_memory.ui.derived import recompute
+    from loki_memory.ui.site import recompute
 
     site.worker.submit(site.workspace.home.ensure, "read").result()
     recompute(site.workspace)
