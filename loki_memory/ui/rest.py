@@ -16,7 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from loki_memory.errors import InvalidRecord, LokiMemoryError, NotFound
-from loki_memory.ui.page import PageError, UiSite, Visit, as_json, check_write, status_code
+from loki_memory.ui.page import PageError, Visit, as_json, check_write, status_code
+from loki_memory.ui.site import UiSite
 from loki_memory.workspace import quotable
 
 if TYPE_CHECKING:

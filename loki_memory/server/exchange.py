@@ -1,8 +1,14 @@
-"""Take in what clients push: candidates of theirs that lie on no shared branch.
+"""Push and pull: what clients exchange with a repository of the server.
 
-A pushed belief is redacted, has to pass the lint, gets the id that follows from its words and the
-origin `import`, and is a candidate whatever it says of itself. The same belief from two clients is
-merged by the function that merges two branches, so that a push can be repeated at will.
+A push takes in candidates that lie on no shared branch. A pushed belief is redacted, has to pass
+the lint, gets the id that follows from its words and the origin `import`, and is a candidate
+whatever it says of itself. The same belief from two clients is merged by the function that merges
+two branches, so that a push can be repeated at will.
+
+A pull gives the changes since a cursor. Writers of one repository take its versions under the lock
+of its row, which they hold until they commit. So a version is seen only after all versions before
+it, and a cursor skips nothing that commits late. It names the epoch of the row too: the versions of
+a database that was made anew begin again, and an old cursor gets everything.
 """
 
 from __future__ import annotations
@@ -18,15 +24,20 @@ from loki_memory.files.store import sealed
 from loki_memory.history.merge import merge
 from loki_memory.models import Belief
 from loki_memory.server import records
+from loki_memory.server.replicas import standing_of
 
 if TYPE_CHECKING:
+    from psycopg.rows import TupleRow
+
     from loki_memory.server.database import Connection
 
-MOST = 1000  # records of one push
+MOST_PUSHED, MOST_PULLED = 1000, 2000  # records of one request
 _KINDS = ("fact", "pattern", "anti-pattern")
 # What a push says of itself in these fields does not count. The scope is stated, since a file
 # below local/ has the scope `local` otherwise.
 _CAPPED = {"origin": "import", "status": "candidate", "scope": "project"}
+_LAST = "\U0010ffff"  # after all paths of a version
+_DIGITS = 18  # of a version, which is a bigint
 
 
 class Refusal(NamedTuple):
@@ -158,3 +169,61 @@ def _withdraw(
     ).fetchall()
     records.remove(connection, repository, version, [path for _, path in rows])
     return [memory_id for memory_id, _ in rows]
+
+
+# -- pull -----------------------------------------------------------------------------------------
+
+
+class PulledRecord(NamedTuple):
+    """A record file as it is now; one that is gone has no content."""
+
+    path: str
+    id: str
+    kind: str
+    etag: str
+    pushed: bool  # else it is in the repository's history
+    gone: bool
+    content: str
+
+
+class Pulled(NamedTuple):
+    """Records that changed, oldest change first."""
+
+    records: list[PulledRecord]
+    cursor: str  # for the next pull
+    more: bool  # whether there is more to pull at once
+    commit: str
+
+
+def pull(
+    connection: Connection, repository: str, since: str = "", most: int = MOST_PULLED
+) -> Pulled:
+    """The records that changed since a cursor; all that are there without one."""
+    standing = standing_of(connection, repository)
+    epoch, version, path = _parsed(since)
+    if epoch != standing.epoch:
+        version, path = 0, ""
+    rows = connection.execute(
+        "SELECT path, id, kind, etag, pushed_by IS NOT NULL, gone, content, version "
+        "FROM loki.records WHERE repository = %s AND (version, path) > (%s, %s) "
+        "AND version <= %s AND (NOT gone OR %s > 0) ORDER BY version, path LIMIT %s",
+        (standing.id, version, path, standing.version, version, most + 1),
+    ).fetchall()
+    shown, more = rows[:most], len(rows) > most
+    last = (shown[-1][-1], shown[-1][0]) if more else (standing.version, _LAST)
+    cursor = f"{standing.epoch}:{last[0]}:{last[1]}"
+    found = [_record(row) for row in shown]
+    return Pulled(found, cursor, more, standing.commit)
+
+
+def _record(row: TupleRow) -> PulledRecord:
+    path, name, kind, stamp, pushed, gone, data, _ = row
+    return PulledRecord(path, name, kind, stamp, pushed, gone, data.decode(errors="replace"))
+
+
+def _parsed(cursor: str) -> tuple[str, int, str]:
+    epoch, _, rest = cursor.partition(":")
+    version, _, path = rest.partition(":")
+    if version.isdigit() and len(version) <= _DIGITS:
+        return epoch, int(version), path
+    return "", 0, ""
