@@ -11,8 +11,7 @@ from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import note, one_line, plural, progress_bar, remarks, say
 
 if TYPE_CHECKING:
-    from loki_memory.consolidation.dedupe import Deduplicated
-    from loki_memory.consolidation.run import Report
+    from loki_memory.consolidation.run import Deduplicated, Report
     from loki_memory.consolidation.snapshot import BeliefChange
     from loki_memory.language.wording import LanguageReport
 

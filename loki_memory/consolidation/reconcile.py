@@ -38,8 +38,8 @@ from loki_memory.consolidation.provenance import (
     why,
 )
 from loki_memory.consolidation.slots import slots
-from loki_memory.consolidation.snapshot import BeliefChange, Fact, PhaseChanges, Snapshot, Touched
-from loki_memory.models import LinkTo, parse
+from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
+from loki_memory.models import Fact, LinkTo, parse
 from loki_memory.models.text import normal
 
 _OURS = frozenset({LATER, UNDECIDED})

@@ -65,7 +65,7 @@ from loki_memory.cli import (
     ui,
     write,
 )
-from loki_memory.consolidation.dedupe import Deduplicated
+from loki_memory.consolidation.run import Deduplicated
 from loki_memory.daemon.background import BackgroundState
 from loki_memory.editing.removal import Forgotten
 from loki_memory.history.bisect import BisectTurn
