@@ -5,8 +5,8 @@ or mostly in the same words of content, or that leaves nothing surprising in it.
 fact of its own, whose id comes from its text, and which keeps how surprising it was. A fact is
 active, and may be told unasked, from two sessions on, or from one at a score of .6; a user's
 preference from two, or if it says that it holds everywhere. A defect that the session mended
-afterwards, or a later one (`statement_matching.py`), is `resolved`: it is kept as history and never told, until
-a session tells of it again.
+afterwards, or a later one (`statement_matching.py`), is `resolved`: it is kept as history and never
+told, until a session tells of it again.
 """
 
 from __future__ import annotations
