@@ -55,7 +55,7 @@ from loki_memory.cli import (
     team,
     write,
 )
-from loki_memory.consolidation.dedupe import Deduplicated
+from loki_memory.consolidation.run import Deduplicated
 from loki_memory.daemon.background import BackgroundState
 from loki_memory.editing.removal import Forgotten
 from loki_memory.history.bisect import BisectTurn

@@ -1,9 +1,11 @@
-"""Themes: what facts that nobody filed under a category are about, by the words that they share.
+"""Topics: what facts that nobody filed under a category are about, and the summary of a topic.
 
 A theme is a word that enough facts have and most have not; two, where they stand together. The
 one that most of the facts left have is taken first, and they are filed under it; then the next.
 What no theme took joins the one to whose facts it is nearest in words, if it is near at all. So a
 theme has a name that its facts use, and the same facts always give the same themes.
+
+The summary of a topic quotes its most central statements, which repeat each other least.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from math import fsum
 from typing import NamedTuple
 
-from loki_memory.consolidation.similarity import FUNCTION_WORDS, jaccard
-from loki_memory.models.text import stem
+from loki_memory.consolidation.similarity import FUNCTION_WORDS, jaccard, words
+from loki_memory.models import Belief
+from loki_memory.models.text import shorten, stem
 
 _WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z]")
 _MOST = 0.4  # of all facts: what more of them say tells none apart
@@ -106,3 +110,48 @@ def _phrases(text: str) -> list[_Phrase]:
 
 def _is_general(word: str) -> bool:
     return word in FUNCTION_WORDS or stem(word) in _GENERAL
+
+
+# -- Summaries -----------------------------------------------------------------------------------
+
+ANY = "<*>"  # the name in the key of an error that stands for all names
+_QUOTED, _LENGTH = 5, 600  # of a topic: statements, characters
+_LINE = 200  # characters of a statement
+_CENTRAL = 60  # members that are compared with each other: the surest
+
+
+def summary(members: Sequence[Belief]) -> str:
+    """The most central statements, the surest first, as many as fit."""
+    settled = [member for member in members if member.status != "disputed"] or members
+    surest = sorted(settled, key=lambda member: (-(member.confidence or 0), member.id))
+    chosen = _central([cut(member.title().replace(ANY, "…")) for member in surest[:_CENTRAL]])
+    kept: list[str] = []
+    for text in chosen:
+        if len("; ".join([*kept, text])) <= _LENGTH - 40:
+            kept.append(text)
+    more = len(members) - len(kept)
+    return "; ".join(kept) + (f"; and {more} more" if more else "")
+
+
+def _central(texts: Sequence[str]) -> list[str]:
+    """Return those that are most like all others and least like each other, in the order given."""
+    said = [words(text) for text in texts]
+    centre = [fsum(jaccard(entry, other) for other in said) / len(said) for entry in said]
+    chosen: list[int] = []
+    while len(chosen) < min(_QUOTED, len(texts)):
+        rest = [at for at in range(len(texts)) if at not in chosen]
+        chosen.append(max(rest, key=lambda at: (_marginal(at, chosen, said, centre), -at)))
+    return list(dict.fromkeys(texts[at] for at in sorted(chosen)))
+
+
+def _marginal(
+    at: int, chosen: Sequence[int], said: Sequence[frozenset[str]], centre: Sequence[float]
+) -> float:
+    """Maximal marginal relevance: 0.7 for being central, 0.3 against repeating what is there."""
+    nearest = max((jaccard(said[at], said[other]) for other in chosen), default=0.0)
+    return round(0.7 * centre[at] - 0.3 * nearest, 9)
+
+
+def cut(text: str) -> str:
+    """A text on one line, cut at a word."""
+    return shorten(" ".join(text.split()), _LINE, at_word=True)

@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loki_memory.consolidation.step_sequences import (
-    GAP,
-    LONGEST,
-    Move,
-    contains,
-    move,
-    moves,
-    shared,
-)
+from loki_memory.consolidation.actions import Move, move, moves
+from loki_memory.consolidation.habits import GAP, LONGEST, contains, shared
 from loki_memory.models import Action, Episode, parse
 
 A, B, C, D, X = (Move(letter) for letter in "ABCDX")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from loki_memory import Workspace
-from loki_memory.consolidation.themes import themes
+from loki_memory.consolidation.topics import themes
 
 SEARCH = [
     "The search index is rebuilt every night",
