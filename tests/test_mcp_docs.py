@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loki_memory import __version__
-from loki_memory.cli.mcp import TOOL_SETS
+from loki_memory.cli.serve import TOOL_SETS
 from loki_memory.mcp.server import RESOURCES, tools_of
 
 TOP = Path(__file__).parent.parent

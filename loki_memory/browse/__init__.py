@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from loki_memory.index.overview import BeliefList
     from loki_memory.injection.told import Injection
     from loki_memory.journal import Uses
-    from loki_memory.journal.economics import Economics
+    from loki_memory.journal.tally import Economics
     from loki_memory.language.wordings import Wording
     from loki_memory.recall.result import Recollections
 
@@ -381,7 +381,7 @@ def check_filters(kind: str | None, status: str | None, since: str | None, now: 
 
 def _begin(since: str, now: str) -> str:
     """The moment with which a period begins: a date, `yesterday`, `last week`; else ValueError."""
-    from loki_memory.recall.plain_questions import period
+    from loki_memory.recall.field_filters import period
 
     limits = period(since.strip().lower().replace("-", " "), now[:10])
     return limits[0] if limits else moment(since)

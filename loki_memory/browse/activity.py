@@ -17,7 +17,7 @@ from loki_memory.models.error_signature import head, signature
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
     from loki_memory.injection.told import Injection
-    from loki_memory.journal.economics import Total
+    from loki_memory.journal.tally import Total
 
 
 _EPISODES = 2_000  # the newest; older ones say little about how work goes now

@@ -16,7 +16,7 @@ from loki_memory.continuity.harvest import harvest
 from loki_memory.editing.edits import remember
 from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
-from loki_memory.files.layout import may_be_tracked
+from loki_memory.files.git_files import may_be_tracked
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import latest_episodes, standing

@@ -143,7 +143,7 @@ def _naming(workspace: OpenWorkspace, prompt: str) -> list[Recollection]:
 
 def states_goal(prompt: str) -> bool:
     """Check if a prompt says what is to be done."""
-    from loki_memory.ingest.prompt_goal import states_goal as states
+    from loki_memory.ingest.boundaries import states_goal as states
 
     return states(prompt)
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from loki_memory.files import disk
-from loki_memory.files.layout import git_home
+from loki_memory.files.git_files import git_home
 from loki_memory.files.redaction import redact
 from loki_memory.models.ids import digest
 
