@@ -213,7 +213,7 @@ class Mistake(NamedTuple):
         return found[1] if found else ""
 
     def complaint(self) -> str:
-        """What fails, without the names in it."""
+        """Say what fails, without the names in it."""
         text = _RUNNING.sub("", self.hit.title)
         known = signature(text)
         return known.broad if known else text
