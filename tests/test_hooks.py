@@ -561,6 +561,18 @@ def test_a_session_that_is_resumed_or_compacted_is_told_of_what_it_was_asked(
         assert "The cart is documented in README.md" in told
 
 
+def test_a_session_that_goes_on_is_told_only_what_is_new(ws: Workspace, project: Path) -> None:
+    """A client that resumes a session still has what it was told; a compaction loses it."""
+    ws.remember("The cart is documented in README.md", kind="pattern")
+    assert "cart" in fire(project, "SessionStart", source="startup")
+    ws.remember("Orders are kept for ten years", kind="pattern")
+    told = fire(project, "SessionStart", source="resume")
+    assert "Orders" in told
+    assert "cart" not in told
+    assert fire(project, "SessionStart", source="resume") == ""
+    assert "cart" in fire(project, "SessionStart", source="compact")
+
+
 def test_what_did_not_help_is_not_told_again_on_this_machine(ws: Workspace, project: Path) -> None:
     known = ws.remember("Two migrations at once lock the table", kind="anti-pattern")
     assert known.id in fire(project, "SessionStart", source="startup")

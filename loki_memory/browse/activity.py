@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 _EPISODES = 2_000  # the newest; older ones say little about how work goes now
-_BEFORE_ERRORS = frozenset({"hook:SessionStart", "hook:UserPromptSubmit", "hook:PreToolUse"})
+_BEFORE_ERRORS = frozenset(
+    f"hook:{event}" for event in ("SessionStart", "SessionResume", "UserPromptSubmit", "PreToolUse")
+)
 _KEPT = 20_000  # episodes of which a process keeps what was extracted
 
 

@@ -140,7 +140,7 @@ def _brief(workspace: Workspace, event: Event) -> str:
     goal = _last_prompt(workspace, event) if goes_on else ""
     goal = goal or workspace.injection.last_goal(agent)
     files = _last_files(workspace, event) if goes_on else []
-    surface = f"hook:{event.name}"
+    surface = "hook:SessionResume" if event.text("source") == "resume" else "hook:SessionStart"
     return workspace.injection.brief(goal, handoffs, event.session, surface, files)
 
 

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.index import gate
 from loki_memory.injection.context import warnings
-from loki_memory.injection.gate import Gate, as_hit, is_silent, linter_rule
+from loki_memory.injection.gate import (
+    RESUMED,
+    Gate,
+    as_hit,
+    is_silent,
+    linter_rule,
+    told_before,
+)
 from loki_memory.injection.line import BulletLine, bullet, gist, tellable
 from loki_memory.injection.nearest import SessionGoal, general, nearest, noted
 from loki_memory.injection.told import ToldLine, fullest, note_told, repeats, told_lines
@@ -45,8 +52,13 @@ def brief(
     surface: str,
     files: Sequence[str] = (),
 ) -> str:
-    """The lines for a session that begins; empty if there is nothing to tell."""
-    lines = brief_lines(workspace, goal, handoffs, session, files)
+    """The lines for a session that begins; empty if there is nothing to tell.
+
+    A session that is resumed has what it was told before.
+    """
+    known = told_before(workspace, session) if surface == RESUMED else set()
+    every = brief_lines(workspace, goal, handoffs, session, files)
+    lines = [told for told in every if told.id not in known]
     note_told(workspace, lines, surface, goal, session)
     return "\n".join(told.text for told in lines)
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 # A session that began, or lost its context, may be told everything again. What was told to its
 # subagents does not count.
-_BEGINNING = "hook:SessionStart"
-_DOORS = (_BEGINNING, "hook:UserPromptSubmit", "hook:PreToolUse")
+BEGINNING, RESUMED = "hook:SessionStart", "hook:SessionResume"
+_DOORS = (BEGINNING, RESUMED, "hook:UserPromptSubmit", "hook:PreToolUse")
 _OFF = "memory.enabled is false: no memory is put before agents"
 _UNTRUSTED = "this workspace is not trusted, so agents are told nothing of it: `loki-mem trust`"
 _STANDS = re.compile(  # a sentence that says how things stand, and will not be so for long
@@ -342,7 +342,7 @@ def told_before(workspace: OpenWorkspace, session: str) -> set[str]:
 
     known: set[str] = set()
     for surface, ids in _told(workspace, name_of(session)) if session else ():
-        known = ids if surface == _BEGINNING else known | ids
+        known = ids if surface == BEGINNING else known | ids
     return known
 
 

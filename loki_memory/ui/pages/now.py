@@ -29,6 +29,7 @@ _ID = re.compile(r"\[(?:skill: )?([a-z]+-[0-9A-Za-z_-]+)\] ?")
 # The doors through which memory reaches a session, in words.
 _DOORS = {
     "hook:SessionStart": "at its start",
+    "hook:SessionResume": "when it went on",
     "hook:UserPromptSubmit": "at a prompt",
     "hook:PreToolUse": "before a tool call",
     "hook:PostToolUse": "after a tool call",
