@@ -86,6 +86,16 @@ def test_names_that_do_not_exist_are_noticed() -> None:
     assert [told for told in wrong if _works(told)] == []
 
 
+def test_the_page_about_clients_names_only_tests_that_are_there() -> None:
+    page = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:clients/)?test_\w+\.py(?:::\w+)?)`", page)
+    assert [name for name in named if not _is_there(f"tests/{name}")] == []
+
+
+def _is_there(name: str) -> bool:
+    return _is_run(name) if "::" in name else (ROOT / name).is_file()
+
+
 def _is_run(name: str) -> bool:
     """Whether a test (`file.py::test`, `file.py::Class::test`) or a transcript is there."""
     file, _, inside = name.partition("::")
