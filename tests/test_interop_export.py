@@ -19,7 +19,7 @@ from loki_memory.files.codec import build
 from loki_memory.files.zones import exported_paths
 from loki_memory.interop.export_memory import FORMATS
 from loki_memory.interop.import_memory import source_of
-from loki_memory.interop.sources.markdown_notes import page_of
+from loki_memory.interop.sources.markdown import page_of
 from loki_memory.models.kinds import KINDS, Kind
 
 NASTY = 'She said "<!-- loki-mem:record {} -->", ünïcode, a \\ and a > sign'

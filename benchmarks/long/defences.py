@@ -129,7 +129,7 @@ DEFENCES = {
         ("tests/hostile/test_tool_output.py",),
     ),
     "projects of a server": Defence(
-        "mcp/projects.py",
+        "mcp/tool.py",
         "if project and not self._may_reach(workspace, project):",
         "if False:",
         (f"{_SCOPES}::test_another_project_is_out_of_reach",),
@@ -211,13 +211,13 @@ DEFENCES = {
         (f"{_ZONES}::{_POINTER}",),
     ),
     "texts that leave the machine": Defence(
-        "recall/sentence_vectors.py",
+        "recall/vector_similarity.py",
         "        if self._choice.is_hosted:\n",
         "        if False:\n",
         ("tests/test_embedding_hosted.py::test_no_secret_and_no_name_is_sent",),
     ),
     "key over http to a language model": Defence(
-        "language/openai_api.py",
+        "language/apis.py",
         "        if key and host not in _LOOPBACK",
         "        if False",
         ("tests/test_language_backends.py::test_a_key_is_not_sent_without_https",),
@@ -259,7 +259,7 @@ DEFENCES = {
         (f"{_CLONES}::test_a_file_of_any_size_is_refused_and_the_rest_is_served",),
     ),
     "tables that compute": Defence(
-        "interop/sources/foreign_database.py",
+        "interop/sources/databases.py",
         "setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)",
         "commit()",
         ("tests/test_interop_sources.py::test_a_table_that_computes_what_it_shows_is_none",),

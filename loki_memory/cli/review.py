@@ -14,13 +14,11 @@ from loki_memory.cli.output import (
     note,
     one_line,
     page,
-    plural,
     print_json,
     progress_bar,
-    remarks,
     say,
 )
-from loki_memory.models.text import revealed
+from loki_memory.models.text import plural, revealed
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -99,11 +97,9 @@ def diff_command(session: Session, span: str | None, form: str, every: bool) -> 
     Example:
       loki-mem diff main...HEAD --format markdown
     """
-    workspace = session.open()
-    with progress_bar("comparing") as workspace.home.progress:
+    with session.work("comparing") as workspace:
         found = workspace.history.diff(span)
     _show(session, form, found, lambda: _lines(found, every=every))
-    remarks(workspace)
 
 
 @command("review")
@@ -142,7 +138,6 @@ def review_command(
         workspace.consolidate(learn=False, commit=False)
     else:
         _show(session, form, found, lambda: _to_read(found))
-    remarks(workspace)
 
 
 @command("check")
@@ -178,13 +173,11 @@ def check_command(
     """
     from loki_memory.history import exit_code
 
-    workspace = session.open()
-    with progress_bar("checking") as workspace.home.progress:
+    with session.work("checking") as workspace:
         found = workspace.history.check(span, continuity_budget=continuity_budget)
     found = [fault for fault in found if fault.check not in skip]
     code = exit_code(found)
     session.show(CheckOutput(not found, code, found), lambda: _print_findings(found))
-    remarks(workspace)
     if code:
         raise click.exceptions.Exit(code)
 

@@ -31,7 +31,7 @@ class Skills:
 
         if isinstance(skill, str) and skill.lstrip().startswith("{"):
             from loki_memory.files.codec import read_json
-            from loki_memory.interop.sources.loki_folder import skill_in_json
+            from loki_memory.interop.sources.our_files import skill_in_json
 
             skill = skill_in_json("skill", read_json(skill.encode()))
         record = complete_skill(skill, self._workspace.origin)

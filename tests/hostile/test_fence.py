@@ -20,9 +20,9 @@ from mcp import Client
 
 from loki_memory import Workspace
 from loki_memory.hooks.response import continuation, output
+from loki_memory.injection.before_prompt import reminder
 from loki_memory.injection.brief import brief
 from loki_memory.injection.context import FORMATS
-from loki_memory.injection.prompt_hints import reminder
 from loki_memory.mcp.server import make_server
 from loki_memory.models import AntiPattern, Fact, Handoff, parse
 from loki_memory.models.fence import BEGIN, END, LABEL, defused, fenced

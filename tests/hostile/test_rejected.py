@@ -12,7 +12,7 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.errors import RejectedValue
-from loki_memory.injection.prompt_hints import lesson
+from loki_memory.injection.at_error import lesson
 from loki_memory.models import AntiPattern, Fact, Learning, Memory, Pattern, Skill, parse
 from loki_memory.models.rejected import rejected_form
 
