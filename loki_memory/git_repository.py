@@ -33,6 +33,7 @@ NO_REPOSITORY, NO_GIT = "there is no git repository here", "git is not installed
 _QUIET = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
+    "safe.bareRepository=explicit",  # a folder of a clone that looks like a git directory is none
     "core.pager=cat",
     "core.autocrlf=false",
     "core.fsync=committed,loose-object,reference,index",

@@ -543,6 +543,30 @@ def test_a_path_without_memory_is_refused_with_the_names_of_sources(
         import_memory(ws, "", write(tmp_path / "empty.txt", "nothing"))
 
 
+_COUNTED = (
+    "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id FROM n)"
+    " SELECT id, 'x' AS content, 1 AS importance, 1 AS created_at FROM n"
+)
+ENDLESS = {
+    "a view": f"CREATE VIEW memories AS {_COUNTED}",
+    "a virtual table": f"CREATE VIEW v AS {_COUNTED};"
+    "CREATE VIRTUAL TABLE memories"
+    " USING fts5(id, content, importance, created_at, content=v, content_rowid=id)",
+    "a generated column": "CREATE TABLE memories (id INTEGER, importance REAL, created_at INTEGER,"
+    " content TEXT GENERATED ALWAYS AS (hex(zeroblob(499999999))) VIRTUAL);"
+    "INSERT INTO memories (id, importance) VALUES (1, 1), (2, 1)",
+}
+
+
+@pytest.mark.parametrize("script", ENDLESS.values(), ids=ENDLESS)
+def test_a_table_that_computes_what_it_shows_is_none(
+    ws: Workspace, tmp_path: Path, script: str
+) -> None:
+    path = database(tmp_path / "lynkr" / "memories.db", script)
+    with pytest.raises(InvalidRecord):
+        import_memory(ws, "lynkr", path)
+
+
 def test_a_damaged_database_is_an_error_that_names_it(ws: Workspace, tmp_path: Path) -> None:
     path = built("lore", tmp_path)
     path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 8192)

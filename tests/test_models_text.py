@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loki_memory.models import tombstone_id
-from loki_memory.models.text import normal
+from loki_memory.models.text import nfc, normal, visible
 
 SAME = [
     ("We deploy on Fridays", "we DEPLOY on fridays"),
@@ -84,3 +84,14 @@ def test_different_values_stay_different(one: str, other: str) -> None:
 @pytest.mark.parametrize("text", ["", " ", "\n\t", "\u200b", "...", ".!;,"])
 def test_nothing_is_the_empty_value(text: str) -> None:
     assert normal(text) == ""
+
+
+def test_a_long_run_of_marks_is_broken_and_nothing_of_it_is_lost() -> None:
+    """Sorting the marks of one letter takes quadratic time: this text would take an hour."""
+    text = "a" + "\u0301\u0316" * 300_000 + " and \u00e9\u0301"
+    composed = nfc(text)
+    assert nfc(composed) == composed
+    decomposed = sum(2 if mark == "\u00e1" else 1 for mark in composed if mark != "\u034f")
+    assert decomposed == len(text)
+    assert normal(text) == normal(composed)
+    assert visible("e\u0301" + "\u2500" * 80) == "\u00e9" + "\u2500" * 80

@@ -212,8 +212,8 @@ DEFENCES = {
     ),
     "texts that leave the machine": Defence(
         "recall/vector_similarity.py",
-        "        if self._choice.is_hosted:\n            from loki_memory.files.personal",
-        "        if False:\n            from loki_memory.files.personal",
+        "        if self._choice.is_hosted:\n",
+        "        if False:\n",
         ("tests/test_embedding_hosted.py::test_no_secret_and_no_name_is_sent",),
     ),
     "key over http to a language model": Defence(
@@ -245,6 +245,24 @@ DEFENCES = {
         "        if twin != name:",
         "        if False:",
         ("tests/faults/test_writers.py::test_f43_an_id_that_differs_only_by_case_is_refused",),
+    ),
+    "folders that look like a git directory": Defence(
+        "git_repository.py",
+        '    "safe.bareRepository=explicit",',
+        "   ",
+        (f"{_CLONES}::test_a_folder_that_looks_like_a_git_directory_runs_nothing",),
+    ),
+    "size of a file": Defence(
+        "files/disk.py",
+        "if size <= _MOST_BYTES else []",
+        "",
+        (f"{_CLONES}::test_a_file_of_any_size_is_refused_and_the_rest_is_served",),
+    ),
+    "tables that compute": Defence(
+        "interop/sources/databases.py",
+        "setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)",
+        "commit()",
+        ("tests/test_interop_sources.py::test_a_table_that_computes_what_it_shows_is_none",),
     ),
 }
 

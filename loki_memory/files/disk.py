@@ -35,6 +35,7 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOEXEC
 _BY_DESCRIPTOR = os.open in os.supports_dir_fd
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 _BLOCK = 1 << 20
+_MOST_BYTES = 1 << 28  # of a file; the largest are views and indexes of imports
 _FEW = 32  # up to here a flush per file is cheaper than one of the whole file system
 
 
@@ -240,12 +241,20 @@ def read_bytes(path: Place) -> bytes | None:
             raise OSError(errno.ELOOP, LINKED, os.fspath(path)) from error
         raise
     try:
-        parts = [os.read(fd, os.fstat(fd).st_size + 1)]
-        while parts[-1]:
-            parts.append(os.read(fd, _BLOCK))
-        return b"".join(parts)
+        return _read(fd, path)
     finally:
         os.close(fd)
+
+
+def _read(fd: int, path: Place) -> bytes:
+    """All that a file holds, unless that is too much: a clone may bring a file of any size."""
+    size = os.fstat(fd).st_size
+    parts = [os.read(fd, size + 1)] if size <= _MOST_BYTES else []
+    while parts and parts[-1] and len(parts) <= _MOST_BYTES // _BLOCK:
+        parts.append(os.read(fd, _BLOCK))
+    if not parts or parts[-1]:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
+    return b"".join(parts)
 
 
 def read_derived(path: Place) -> bytes | None:

@@ -173,15 +173,3 @@ def _joined(workspace: OpenWorkspace, repository: Repository, ours: str, theirs:
 
 def _merge(path: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None:
     return merge_files(base or b"", ours, theirs, path)
-
-
-# -- Memory on a branch of its own: commits, merges and exchange without touching any -------------
-
-
-# -- the state of the branch -----------------------------------------------------------------------
-
-
-# -- merging -------------------------------------------------------------------------------------
-
-
-# -- others --------------------------------------------------------------------------------------

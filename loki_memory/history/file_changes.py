@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from loki_memory.files import disk
 from loki_memory.files.redaction import redact
 from loki_memory.history.tree import empty_tree
 from loki_memory.models.text import revealed
@@ -140,7 +141,9 @@ def _content(repo: Repository, layout: Layout, path: str, version: _Version) -> 
         return next(data for _, data in repo.blobs([version.blob]))
     place = layout.root / path
     try:
-        return os.fsencode(os.readlink(place)) if version.mode == LINK else place.read_bytes()
+        if version.mode == LINK:
+            return os.fsencode(os.readlink(place))
+        return disk.read_bytes(place) or b""
     except OSError:
         return b""
 

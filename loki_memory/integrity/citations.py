@@ -10,6 +10,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from loki_memory.files import disk
+
 _LONG = 64  # characters of an id in a repository with SHA-256
 _CLOSING = re.compile(r"\s*(?:[)\]}]+[;,)]*|end|fi|done|esac)\s*")
 _DEFINING = (
@@ -50,8 +52,7 @@ def content(root: Path, path: str) -> bytes | None:
         is_inside = real.startswith(os.path.realpath(root) + os.sep)
         if not is_inside or not os.path.isfile(real):  # opening a pipe waits for its writer
             return None
-        with open(real, "rb") as file:
-            return file.read()
+        return disk.read_bytes(real)
     except (OSError, ValueError):  # no file, or no name that a file could have
         return None
 

@@ -36,11 +36,32 @@ _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?Z?")
 
 
+# Sorting a run of combining marks takes quadratic time. No language writes more than a few; beyond
+# 30 the Stream-Safe Text Format of Unicode breaks a run with a character that shows nothing.
+_MOST_MARKS, _JOINER = 30, "\u034f"
+_MAY_BE_MARKS = re.compile(rf"[^\w\s\x00-\u02ff]{{{_MOST_MARKS + 1},}}")
+
+
+def _stream_safe(text: str) -> str:
+    return _MAY_BE_MARKS.sub(_broken_up, text)
+
+
+def _broken_up(run: re.Match[str]) -> str:
+    pieces, marks = [], 0
+    for character in run[0]:
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks > _MOST_MARKS:
+            pieces.append(_JOINER)
+            marks = 1
+        pieces.append(character)
+    return "".join(pieces)
+
+
 def visible(text: str) -> str:
     """A text as a reader sees it: no invisible characters, no colours, no other widths."""
     if text.isascii() and "\x1b" not in text:
         return text
-    return unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
+    return unicodedata.normalize("NFKC", _stream_safe(_UNSEEN.sub("", text)))
 
 
 def look_alike(text: str) -> str:
@@ -49,7 +70,7 @@ def look_alike(text: str) -> str:
 
 
 def nfc(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return text if text.isascii() else unicodedata.normalize("NFC", _stream_safe(text))
 
 
 def runs(text: str, count: int = 8) -> set[str]:
@@ -67,7 +88,9 @@ def normal(text: str) -> str:
     """The value of a text: without case, whitespace, invisible and look-alike characters."""
     if text.isascii() and text.isprintable():
         return " ".join(text.lower().split()).rstrip(_ENDS)
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = unicodedata.normalize(
+        "NFKC", unicodedata.normalize("NFKC", _stream_safe(text)).casefold()
+    )
     visible = (" " if c.isspace() else c for c in folded if c.isspace() or not _is_invisible(c))
     return " ".join("".join(visible).translate(_LOOK_ALIKES).split()).rstrip(_ENDS)
 

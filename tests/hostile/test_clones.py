@@ -311,6 +311,62 @@ def test_a_review_that_authors_wrote_on_their_branch_counts_for_nothing_after_th
     assert EVIL not in told(clone)
 
 
+def test_a_folder_that_looks_like_a_git_directory_runs_nothing(clone: Path, tmp_path: Path) -> None:
+    """Git takes any folder with HEAD, objects and refs for a repository, and obeys its config."""
+    inner, mark = clone / "packages", tmp_path / "ran"
+    Workspace.init(inner).remember("Deploys are on Mondays")
+    inside = ("--git-dir=.", "--work-tree=.")
+    git(inner, "init", "-q", "--bare", "-b", "main", str(tmp_path / "bare"))
+    for name in ("HEAD", "objects", "refs", "config"):
+        (tmp_path / "bare" / name).rename(inner / name)
+    git(inner, *inside, "add", "-f", ".loki")
+    git(inner, *inside, "commit", "-qm", "ours")
+    ours = git(inner, *inside, "rev-parse", "HEAD")
+    record = next((inner / ".loki/memory/semantic/facts").glob("*.json"))
+    record.write_text(record.read_text("utf-8").replace("Mondays", "Tuesdays"), "utf-8")
+    git(inner, *inside, "commit", "-qam", "theirs")
+    git(inner, *inside, "update-ref", "refs/remotes/origin/main", "HEAD")
+    git(inner, *inside, "reset", "-q", "--hard", ours)
+    (inner / "info").mkdir()
+    (inner / "info/attributes").write_text("* filter=odd\n", "utf-8")
+    settings = {
+        "core.bare": "false",
+        "core.worktree": ".",
+        "filter.odd.clean": f"touch {mark}; cat",
+    }
+    settings |= {"remote.origin.url": ".", "branch.main.remote": "origin"}
+    settings |= {"remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*"}
+    settings |= {"branch.main.merge": "refs/heads/main", "core.fsmonitor": f"touch {mark}"}
+    for name, value in settings.items():
+        git(inner, "config", "--file", "config", name, value)
+    os.utime(record, (1, 1))
+    assert "Mondays" in record.read_text("utf-8")
+    for call in (("status",), ("doctor",), ("review",), ("verify",), ("commit",), ("recall", "x")):
+        assert "Traceback" not in run(inner, *call).err
+    fire_all(inner)
+    assert not mark.exists()
+
+
+def test_a_file_of_any_size_is_refused_and_the_rest_is_served(clone: Path) -> None:
+    """An archive names a size in a few bytes; nothing of it may be read into memory."""
+    for name in ("semantic/facts/fact-huge.json", "semantic/patterns.json", "skills/huge.md"):
+        path = clone / ".loki/memory" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.truncate(path, 1 << 43)
+    (clone / "src.py").touch()
+    os.truncate(clone / "src.py", 1 << 43)
+    fact = clone / ".loki/memory/semantic/facts/fact-cites.json"
+    place = {"path": "src.py", "blob": "0" * 40}
+    told = {"id": "fact-cites", "statement": "Deploys need src.py", "citations": [place]}
+    fact.write_text(json.dumps(told), "utf-8")
+    for call in (("recall", "deploys"), ("remember", "A note"), ("consolidate",), ("status",)):
+        said = run(clone, *call)
+        assert (said.code, "Traceback" in said.err) == (0, False), said.err
+    assert "Fridays" in run(clone, "recall", "deploys of the shop").out
+    assert "fact-huge.json" in run(clone, "doctor").out
+
+
 @pytest.mark.parametrize("zone", ["local", "cache"])
 def test_a_tracked_zone_is_neither_told_nor_written_into_and_is_said(
     remote: Path, clone: Path, zone: str

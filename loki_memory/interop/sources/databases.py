@@ -4,6 +4,9 @@ A database with a write-ahead log that nobody has open has no log beside it; SQL
 even to read. Such a database is opened as immutable, so that nothing is left in its folder. Every
 other one is opened with `mode=ro`, and read with what stands in its log.
 
+A database may come from anywhere, so only what it stores is read: what a view computes may have no
+end, and what an expression computes may have any size.
+
 Vectors, decay and counters of access are not taken over: they are computed here.
 """
 
@@ -34,6 +37,7 @@ from loki_memory.interop.sources.source import (
 _HEADER, _WRITE_AHEAD = 19, b"\2"  # bytes of the header that end with the kind of journal
 _SECONDS = 2.0  # to wait for a lock of the database's owner
 _LONGEST = 900_000  # characters of a value: a record has at most a megabyte
+_MOST_BYTES = 1 << 26  # of a value or row; SQLite's own limit is a gigabyte
 
 Row = Mapping[str, Any]
 
@@ -66,6 +70,8 @@ def rows(path: Path, query: str, names: tuple[str, ...] = ()) -> Iterator[dict[s
     """The rows of a query as objects; raises InvalidRecord where it fails."""
     try:
         with closing(sqlite3.connect(_address(path), uri=True, timeout=_SECONDS)) as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+            connection.set_authorizer(_of_plain_tables)
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
             cursor = connection.execute(query)
             columns = names or tuple(column[0] for column in cursor.description)
@@ -75,6 +81,11 @@ def rows(path: Path, query: str, names: tuple[str, ...] = ()) -> Iterator[dict[s
         raise InvalidRecord(
             f"cannot be read as a database ({error})", advice="Close its program and try again."
         ) from None
+
+
+def _of_plain_tables(_action: int, _one: object, _two: object, _file: object, view: object) -> int:
+    """Let a query read what is stored, and nothing that a view or a trigger computes."""
+    return sqlite3.SQLITE_OK if view is None else sqlite3.SQLITE_DENY
 
 
 def _address(path: Path) -> str:
