@@ -77,6 +77,8 @@ def _print_report(report: Report) -> None:
     here = [step for step in report.steps if step.id in report.private]
     steps = [step for step in report.steps if step.id not in report.private]
     say_first([_step(step) for step in steps])
+    if steps and not report.planned:
+        say("next: `loki-mem review` reads what is new, with its evidence")
     candidates = {step.id for step in here if step.what not in _KEPT_QUIET}
     if candidates:
         news = plural(len(candidates), "candidate")
