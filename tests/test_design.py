@@ -391,7 +391,7 @@ SQL = re.compile(
 SQL_NOT_YET: dict[str, int] = {}
 # SQL over a database of another program, which is not our index.
 SQL_OF_OTHERS = {
-    "ingest.opencode_database": 6,
+    "ingest.opencode": 6,
     "interop.sources.databases": 6,
 }
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from loki_memory.browse.doctor import Diagnosis, Verdict
     from loki_memory.browse.purge import Purged, Tainted
     from loki_memory.browse.status import Garbage
-    from loki_memory.consolidation.dedupe import Deduplicated
+    from loki_memory.consolidation.run import Deduplicated
     from loki_memory.editing.quarantine import QuarantineCase
     from loki_memory.files.problem import Problem
     from loki_memory.homes import OpenWorkspace
@@ -68,7 +68,7 @@ class Care:
 
     def dedupe(self, *, plan_only: bool = False) -> Deduplicated:
         """Merge patterns and facts that say the same; the others are kept, superseded."""
-        from loki_memory.consolidation.dedupe import dedupe
+        from loki_memory.consolidation.run import dedupe
 
         return dedupe(self._workspace, plan_only=plan_only)
 
@@ -118,9 +118,9 @@ class Care:
         call dispensable. The index gives unused pages back to the disk.
         """
         from loki_memory.browse.status import collect_garbage, vacuum
-        from loki_memory.consolidation.prune import prune as prune_facts
+        from loki_memory.consolidation.retention import prune as prune_facts
         from loki_memory.consolidation.retention import retain
-        from loki_memory.consolidation.untrack_sessions import untrack_sessions as untrack
+        from loki_memory.consolidation.retention import untrack_sessions as untrack
 
         workspace = self._workspace
         garbage = collect_garbage(workspace, dry_run=dry_run)

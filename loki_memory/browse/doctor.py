@@ -19,7 +19,7 @@ from loki_memory.history.pull import waiting
 from loki_memory.history.refusals import would_be_refused
 from loki_memory.index import graph, queries
 from loki_memory.integrity.reviewed import known_unreviewed
-from loki_memory.language.usage import language_state
+from loki_memory.language.asking import language_state
 from loki_memory.models.text import plural
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.continuity.file import refresh
 from loki_memory.editing import purge as records
 from loki_memory.editing import quarantine
+from loki_memory.editing.purge import files_below, is_traced, purge_file, spellings
 from loki_memory.editing.quarantine import QuarantineCase, QuarantinedMemory
 from loki_memory.errors import NotFound
 from loki_memory.files import disk
@@ -26,7 +27,7 @@ from loki_memory.files.layout import PRIVATE
 from loki_memory.files.lock import locked
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
-from loki_memory.files.traces import exported_paths, files_below, is_traced, purge_file, spellings
+from loki_memory.files.zones import exported_paths
 from loki_memory.history.purge_history import files_from, purge_history
 from loki_memory.home import parsed
 from loki_memory.index import queries

@@ -14,7 +14,7 @@ import click
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import escaped, note, one_line, plain, print_json, say
 from loki_memory.daemon.process import UNTIL_IDLE
-from loki_memory.hooks.program import answer, show
+from loki_memory.hooks.response import answer, show
 from loki_memory.models.text import plural
 
 if TYPE_CHECKING:

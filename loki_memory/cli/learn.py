@@ -21,8 +21,7 @@ from loki_memory.cli.output import (
 from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
-    from loki_memory.consolidation.dedupe import Deduplicated
-    from loki_memory.consolidation.run import Report
+    from loki_memory.consolidation.run import Deduplicated, Report
     from loki_memory.consolidation.snapshot import BeliefChange
     from loki_memory.install.edits import InstallStep
     from loki_memory.language.wording import LanguageReport

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from loki_memory.browse.status import Stats, Status
     from loki_memory.index.index import Summary
     from loki_memory.journal import Uses
-    from loki_memory.journal.economics import Economics
+    from loki_memory.journal.tally import Economics
     from loki_memory.models import Memory
 
 _DATE_LENGTH = len("2026-01-06")

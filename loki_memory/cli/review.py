@@ -25,9 +25,8 @@ from loki_memory.workspace import Workspace
 if TYPE_CHECKING:
     from loki_memory.history.belief_diff import Shift
     from loki_memory.history.check import Fault
-    from loki_memory.history.field_changes import FieldChange, RecordChange
-    from loki_memory.history.file_changes import FileChange
-    from loki_memory.history.review_result import Cause, Review, Unreadable
+    from loki_memory.history.file_changes import FieldChange, FileChange, RecordChange
+    from loki_memory.history.report import Cause, Review, Unreadable
     from loki_memory.models import Memory
 
 _SHORT, _BESIDE = 40, 90  # characters: of fields that stand side by side, and of their line
@@ -213,9 +212,7 @@ def _show(session: Session, form: str, found: Review, lines: Callable[[], Iterat
     if session.json or form == "json":
         print_json(_output(found))
     elif form == "markdown":
-        from loki_memory.history import markdown_of
-
-        say(markdown_of(found).rstrip("\n"))
+        say(found.markdown().rstrip("\n"))
     else:
         page("\n".join(lines()))
 

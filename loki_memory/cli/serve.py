@@ -19,7 +19,7 @@ from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from loki_memory.server.tokens import NewToken, Token
-    from loki_memory.ui.page import UiSite
+    from loki_memory.ui.site import UiSite
 
 TOOL_SETS = ("core", "lore", "lynkr", "claude-flow", "loki")
 _ANY_PORT, _LAST_PORT = 0, 65_535
@@ -170,7 +170,7 @@ def ui_command(session: Session, port: int, no_open: bool, read_only: bool) -> N
 
 def _take_in(site: UiSite) -> bool:
     """Read what changed, in the thread of the pages, so that they show it."""
-    from loki_memory.ui.derived import recompute
+    from loki_memory.ui.site import recompute
 
     site.worker.submit(site.workspace.home.ensure, "read").result()
     recompute(site.workspace)
@@ -203,8 +203,7 @@ def _watcher_state(workspace: Workspace) -> Callable[[], str]:
 @contextmanager
 def _file_events(workspace: Workspace) -> Iterator[Callable[[], bool]]:
     """Listen to the files of memory; the function waits until they change."""
-    from loki_memory.daemon.file_events import EventListener, FileEvents
-    from loki_memory.daemon.watcher import memory_folders
+    from loki_memory.daemon.watcher import EventListener, FileEvents, memory_folders
 
     events = FileEvents()
     listener = EventListener(events, memory_folders(workspace.layout), is_deaf=False)
@@ -301,7 +300,7 @@ def serve_command(
       loki-mem agent serve --database postgresql://loki@db/loki --repo https://git.example/app.git
     """
     _need_driver()
-    from loki_memory.server.mirror import RepositorySource
+    from loki_memory.server.projection import RepositorySource
     from loki_memory.server.serving import ServerOptions, serve
 
     sources = [RepositorySource.parse(text) for text in repositories]

@@ -28,7 +28,7 @@ from loki_memory.workspace import Workspace
 if TYPE_CHECKING:
     from loki_memory.ingest.replay import Replay
     from loki_memory.ingest.run import Ingested, Waiting
-    from loki_memory.injection.log import Injection
+    from loki_memory.injection.told import Injection
 
 
 class InputLine(NamedTuple):

@@ -26,7 +26,7 @@ class Skills:
 
     def add(self, skill: Skill | str) -> Skill:
         """Write a skill, given as a Skill, as the text of a SKILL.md, or as Loki Mode's JSON."""
-        from loki_memory.editing.statements import complete_skill
+        from loki_memory.editing.edits import complete_skill
         from loki_memory.integrity.accepted_skills import accept
 
         if isinstance(skill, str) and skill.lstrip().startswith("{"):

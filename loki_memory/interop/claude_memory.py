@@ -14,8 +14,15 @@ from loki_memory.errors import LokiMemoryError
 from loki_memory.index.gate import tellable_ids
 from loki_memory.injection.gate import withheld
 from loki_memory.injection.line import BulletLine, bullet, tellable
-from loki_memory.install.edits import Edit, InstallStep, block_added, carry_out, changed
-from loki_memory.install.managed import MARKDOWN, find
+from loki_memory.install.edits import (
+    MARKDOWN,
+    Edit,
+    InstallStep,
+    block_added,
+    carry_out,
+    changed,
+    find,
+)
 from loki_memory.install.site import Site
 from loki_memory.interop.sources.markdown import CLAUDE_INDEX, claude_folders
 from loki_memory.interop.sources.source import text_of

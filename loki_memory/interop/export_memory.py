@@ -21,7 +21,7 @@ from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of, user_folder
 from loki_memory.files.redaction import redact_value
 from loki_memory.files.store import failures_named
-from loki_memory.files.traces import note_exports
+from loki_memory.files.zones import note_exports
 from loki_memory.models import Belief, Episode, Memory, Skill, parse
 from loki_memory.models.kinds import KINDS, Kind
 

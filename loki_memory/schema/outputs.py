@@ -55,7 +55,7 @@ from loki_memory.cli import (
     team,
     write,
 )
-from loki_memory.consolidation.dedupe import Deduplicated
+from loki_memory.consolidation.run import Deduplicated
 from loki_memory.daemon.background import BackgroundState
 from loki_memory.editing.removal import Forgotten
 from loki_memory.history.bisect import BisectTurn
@@ -71,7 +71,7 @@ from loki_memory.injection.context import TaskContext
 from loki_memory.integrity.verify import Verified
 from loki_memory.interop.export_memory import ClearedMemory, ExportedMemory
 from loki_memory.interop.transfer import Transferred
-from loki_memory.journal.economics import Economics
+from loki_memory.journal.tally import Economics
 from loki_memory.seed.seeding import SeedPlan
 from loki_memory.server.tokens import NewToken
 

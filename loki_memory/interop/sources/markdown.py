@@ -17,7 +17,7 @@ from loki_memory.continuity.harvest import notes, outline
 from loki_memory.errors import InvalidRecord
 from loki_memory.files import front_matter
 from loki_memory.files.redaction import redact
-from loki_memory.install.managed import MARKDOWN, find
+from loki_memory.install.edits import MARKDOWN, find
 from loki_memory.interop.export_memory import record_in
 from loki_memory.interop.sources.our_files import whole_record
 from loki_memory.interop.sources.source import (
