@@ -73,7 +73,7 @@ def _print_topics(found: Topics) -> None:
     more = f"and {plural(found.more, 'more topic')}; " if found.more else ""
     number = plural(found.total_memories, "memory")
     say(click.style(f"{more}{number} in all, {found.total_tokens:,} tokens (estimated)", dim=True))
-    note("next: `loki-mem explore TOPIC` opens one, by its id or its name")
+    say("next: `loki-mem explore TOPIC` opens one, by its id or its name")
 
 
 @command("timeline")
