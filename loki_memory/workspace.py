@@ -302,6 +302,7 @@ class Workspace(OpenWorkspace):
         report = consolidate(self, options)
         if not plan_only and reach != "nothing":
             self.skills.keep_in_step()
+            self.interop.keep_in_step()
         if commits:
             self.notices += self.history.commit().remarks()
         return report

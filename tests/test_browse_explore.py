@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 
 from loki_memory import Workspace
+from loki_memory.cli.main import cli
 from loki_memory.errors import NotFound
 
 
@@ -48,3 +52,22 @@ def test_every_topic_that_is_listed_can_be_explored(topic: Workspace) -> None:
     for found in listed:
         explored = topic.browse.explore(found.title if ":" in found.id else found.id)
         assert len(explored.children) + (":" not in found.id) == found.memories, found.title
+
+
+def test_the_place_of_a_memory_is_the_topics_above_it(ws: Workspace) -> None:
+    top = ws.remember("Frontend").id
+    part = ws.remember("Buttons", parent=top).id
+    leaf = ws.remember("Buttons use the design tokens", parent=part).id
+    assert [step.id for step in ws.browse.place_of(leaf)] == [top, part]
+    assert ws.browse.place_of(top) == []
+
+
+def test_of_each_topic_the_best_hit_is_shown_with_its_place(ws: Workspace, project: Path) -> None:
+    top = ws.remember("Frontend").id
+    for text in ("Buttons use the design tokens", "Buttons are tested with axe"):
+        ws.remember(text, parent=top)
+    ws.sync()
+    given = ["-C", str(project), "recall", "buttons", "--by-topic"]
+    said = CliRunner().invoke(cli, given).output
+    assert said.count("Buttons") == 1
+    assert "in Frontend" in said

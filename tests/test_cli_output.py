@@ -8,11 +8,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 
+import click
 import pytest
 
 from loki_memory import Workspace
 from loki_memory.cli.main import cli
-from loki_memory.cli.output import Clock, progress_bar
+from loki_memory.cli.output import Clock, progress_bar, wrapped
 
 
 @contextmanager
@@ -100,3 +101,12 @@ def test_what_is_counted_after_the_end_draws_nothing() -> None:
 def test_a_pipe_gets_no_progress() -> None:
     with progress_bar("reading") as progress:
         assert progress is None
+
+
+def test_a_line_is_broken_between_words_and_continued_further_in() -> None:
+    line = f"  {click.style('fact-1', fg='cyan')}  Contract tests need the database"
+    assert [click.unstyle(row) for row in wrapped(line, 24).split("\n")] == [
+        "  fact-1  Contract tests",
+        "      need the database",
+    ]
+    assert wrapped("/a/long/path/that/no/space/breaks", 10) == "/a/long/path/that/no/space/breaks"

@@ -250,6 +250,16 @@ def test_the_index_is_renewed_and_the_rest_stays(ws: Workspace, notes: Path) -> 
     assert "Second" in text
 
 
+def test_the_list_follows_memory_once_somebody_asked_for_it(ws: Workspace, notes: Path) -> None:
+    ws.remember("First", kind="pattern")
+    ws.consolidate()
+    assert (notes / "MEMORY.md").read_text() == INDEX
+    write_back(ws, "claude-memory")
+    ws.remember("Second", kind="pattern")
+    ws.consolidate()
+    assert "Second" in (notes / "MEMORY.md").read_text()
+
+
 def test_the_index_says_only_what_may_be_told_unasked(ws: Workspace, notes: Path) -> None:
     error = {"type": "make", "message": "fatal: no rule to make target", "resolution": "fix it"}
     ws.record({"goal": "Build it", "outcome": "success", "errors_encountered": [error]})

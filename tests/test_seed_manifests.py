@@ -125,7 +125,10 @@ def test_sessions_of_nox_have_the_name_that_their_decorator_gives(project: Path)
         ("[tool.ruff]\nline-length = 99", "Lines are wrapped at 99 characters."),
         ("[tool.mypy]\nfiles = ['a']\nstrict = true", "Types are checked with `mypy`."),
         ("[project]\nrequires-python = '>=3.9'", "Python 3.9 or newer is required."),
-        ("[project]\nrequires-python = '>=3.9,<4'", "The required Python is `>=3.9,<4`."),
+        (
+            "[project]\nrequires-python = '>=3.9,<4'",
+            "Python 3.9 or newer, but below 4, is required.",
+        ),
         ("[tool.coverage.report]\nfail_under = 100", "Coverage below 100 % fails."),
         (
             "[tool.pytest.ini_options]\nfilterwarnings = ['error']",
@@ -193,6 +196,7 @@ def test_setup_py_is_read_and_not_run(project: Path) -> None:
             "The code is linted with `golangci-lint run`.",
         ),
         ({"justfile": "set shell := ['sh']\ntest *args:\n  x\n"}, "Tests run with `just test`."),
+        ({"justfile": 'test *args="-x tests":\n  x\n'}, "Tests run with `just test`."),
         (
             {"Taskfile.yml": "tasks:\n  lint:\n    cmds: [x]\n"},
             "The code is linted with `task lint`.",

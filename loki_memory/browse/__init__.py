@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from loki_memory.browse.memory_map import Layout, MemoryMap
     from loki_memory.browse.metrics import Metrics
     from loki_memory.browse.status import Stats
-    from loki_memory.browse.topics import Branch, Timeline, Topic, Topics
+    from loki_memory.browse.topics import Branch, PlaceStep, Timeline, Topic, Topics
     from loki_memory.browse.trust import BroughtMemories
     from loki_memory.homes import OpenWorkspace
     from loki_memory.index.index import Summary
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 TOPICS_BUDGET, TIMELINE_BUDGET = 100, 500  # tokens
-WAYS = ("children", "subtree", "parent", "associations")
+WAYS = ("children", "subtree", "parent", "associations", "before", "after")
 DRAWINGS = ("text", "dot", "mermaid")
 _DEEPEST = 99  # levels of a tree
 
@@ -139,14 +139,23 @@ class Browse:
         found.sort(key=lambda line: line.id)
         return sorted(found, key=lambda line: line.at, reverse=True)
 
-    def graph(self, memory_id: str, depth: int = 1) -> Graph:
+    def graph(self, memory_id: str, depth: int = 1, similar: int = 0) -> Graph:
         """Show the links of a memory, or of a file of the project (`file:src/app.ts`).
+
+        With `similar`, also so many memories that are nearest to it in meaning.
 
         >>> ws.browse.graph("sem-001", depth=2).edges  # doctest: +SKIP
         """
         from loki_memory.browse.graph import linked
 
-        return linked(self._workspace, memory_id, depth)
+        return linked(self._workspace, memory_id, depth, similar)
+
+    def place_of(self, memory_id: str) -> list[PlaceStep]:
+        """The topics above a memory, the topmost first; empty if it stands by itself."""
+        from loki_memory.browse.topics import place_of
+
+        home = self._workspace.homes.up_to_date(memory_id)
+        return home.answer(partial(place_of, home.index, memory_id))
 
     def neighbours(self, name: str, depth: int = 1) -> MemoryMap:
         """Lay out the neighbourhood of a memory, a file (`file:…`) or a topic (`topic:…`)."""
@@ -219,7 +228,10 @@ class Browse:
         return found
 
     def traverse(self, memory_id: str, way: str) -> list[Summary]:
-        """From a memory to its `children`, `subtree`, `parent` or `associations` (links)."""
+        """From a memory to its `children`, `subtree`, `parent` or `associations` (links).
+
+        `before` and `after` lead to what came before and after it in its session.
+        """
         from loki_memory.browse.topics import beside
         from loki_memory.index.index import ListFilter
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from loki_memory.index.graph import relations_at, source_of_link
+from loki_memory.index.graph import beside_in_time, relations_at, source_of_link
 from loki_memory.index.index import Index
 from loki_memory.index.queries import heading, topic_members
 from loki_memory.models.text import printable_line
 
 if TYPE_CHECKING:
+    from loki_memory.home import Home
     from loki_memory.homes import OpenWorkspace
 
 _NODES = 40  # more do not fit on a screen
@@ -65,14 +66,26 @@ class Graph(NamedTuple):
     more: int  # neighbours that were left out
 
 
-def linked(workspace: OpenWorkspace, name: str, depth: int) -> Graph:
+def linked(workspace: OpenWorkspace, name: str, depth: int, similar: int = 0) -> Graph:
     """Return the neighbourhood of a memory, or of a file of the project (`file:src/app.ts`)."""
     if name.startswith("file:"):
         workspace.home.ensure("read")
         home = workspace.home
     else:
         home = workspace.homes.up_to_date(name)
-    return home.answer(partial(neighbourhood, home.index, name, depth))
+    found = home.answer(partial(neighbourhood, home.index, name, depth))
+    return _with_similar(home, found, similar) if similar else found
+
+
+def _with_similar(home: Home, graph: Graph, most: int) -> Graph:
+    """Add the memories that are nearest in meaning, with the cosine of their vectors."""
+    from loki_memory.browse.layout import most_similar
+
+    near = most_similar(home, graph.root, most)
+    edges = [GraphEdge(graph.root, f"similar {cosine:.2f}", name) for name, cosine in near]
+    known = {node.id for node in graph.nodes}
+    nodes = [_node(home.index, name, 1) for name, _ in near if name not in known]
+    return graph._replace(nodes=[*graph.nodes, *nodes], edges=[*graph.edges, *edges])
 
 
 def neighbourhood(index: Index, memory_id: str, depth: int = 1, limit: int = _NODES) -> Graph:
@@ -108,7 +121,9 @@ def whole(index: Index) -> Graph:
 
 
 def _edges_at(index: Index, name: str) -> list[GraphEdge]:
-    return [GraphEdge(*row) for row in relations_at(index, name)]
+    """The links of a memory, and what came before and after it in its session."""
+    rows = [*relations_at(index, name), *beside_in_time(index, name)]
+    return [GraphEdge(*row) for row in rows]
 
 
 def _node(index: Index, name: str, distance: int) -> Node:

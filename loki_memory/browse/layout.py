@@ -15,6 +15,8 @@ from zlib import crc32
 
 import numpy as np
 
+from loki_memory.index.graph import names_of_rows
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -178,3 +180,21 @@ def _vectors(home: Home) -> dict[int, NDArray[np.float32]]:
         if len(entries):
             found[int(row)] = matrix[entries].mean(axis=0)
     return found
+
+
+def most_similar(home: Home, memory_id: str, most: int) -> list[tuple[str, float]]:
+    """The live memories that are nearest in meaning to one, with the cosines; none if it has no
+    vector.
+    """
+    names = names_of_rows(home.index, list(found := _vectors(home)))
+    vectors = {names[row]: vector for row, vector in found.items() if row in names}
+    if memory_id not in vectors:
+        return []
+    own = vectors.pop(memory_id)
+    near = ((name, _cosine(own, vector)) for name, vector in vectors.items())
+    return sorted(near, key=lambda entry: (-entry[1], entry[0]))[:most]
+
+
+def _cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / lengths if lengths else 0.0

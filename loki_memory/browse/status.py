@@ -94,7 +94,8 @@ def _what_next(problems: int, pending: list[str], empty: bool) -> list[str]:
         files = "1 problem needs" if problems == 1 else f"{problems} problems need"
         steps.append(f"{files} you: loki-mem doctor")
     if pending:
-        steps.append(f"no record file has what {', '.join(pending)} adds: loki-mem sync")
+        say = "says" if len(pending) == 1 else "say"
+        steps.append(f"{', '.join(pending)} {say} more than the records: loki-mem sync")
     if empty:
         steps.append('nothing is remembered yet: loki-mem remember "…", or record an episode')
     return steps

@@ -14,7 +14,7 @@ import orjson
 
 from loki_memory.errors import NotFound
 from loki_memory.index import queries
-from loki_memory.index.graph import associations
+from loki_memory.index.graph import associations, beside_in_time
 from loki_memory.index.index import Index
 from loki_memory.index.queries import TopicMember
 from loki_memory.models.text import plural, printable_line, tokens
@@ -336,4 +336,27 @@ def _branch(index: Index, memory_id: str, depth: int, above: frozenset[str]) -> 
 def beside(index: Index, memory_id: str, way: str) -> list[str]:
     """The ids to which a way leads."""
     ways = {"children": queries.children, "parent": queries.parents, "associations": associations}
-    return ways[way](index, memory_id)
+    if way in ways:
+        return ways[way](index, memory_id)
+    is_before = way == "before"
+    edges = beside_in_time(index, memory_id)
+    found = [edge.source if is_before else edge.target for edge in edges]
+    return [name for name in found if name != memory_id]
+
+
+class PlaceStep(NamedTuple):
+    """A topic on the way to a memory."""
+
+    id: str
+    title: str
+
+
+def place_of(index: Index, memory_id: str) -> list[PlaceStep]:
+    """The topics above a memory, the topmost first. A cycle of parents ends where it closes."""
+    above: list[str] = []
+    names = queries.parents(index, memory_id)
+    while names and names[0] not in {*above, memory_id}:
+        above.append(names[0])
+        names = queries.parents(index, names[0])
+    titles = queries.titles(index, above)
+    return [PlaceStep(name, titles.get(name, name)) for name in reversed(above)]

@@ -25,6 +25,9 @@ _PARTS = {
 }
 
 
+_SIMILAR = 5  # memories that are near in meaning
+
+
 class NamedMemory(NamedTuple):
     """A memory by its name."""
 
@@ -70,7 +73,7 @@ def _print_topics(found: Topics) -> None:
     more = f"and {plural(found.more, 'more topic')}; " if found.more else ""
     number = plural(found.total_memories, "memory")
     say(click.style(f"{more}{number} in all, {found.total_tokens:,} tokens (estimated)", dim=True))
-    note("next: `loki-mem explore TOPIC` opens one, by its id or its name")
+    say("next: `loki-mem explore TOPIC` opens one, by its id or its name")
 
 
 @command("timeline")
@@ -113,6 +116,7 @@ def _print_timeline(found: Timeline) -> None:
 @click.option(
     "--depth", type=click.IntRange(1, 3), default=1, show_default=True, help="Links to follow."
 )
+@click.option("--similar", is_flag=True, help="Also the memories that are nearest in meaning.")
 @click.option(
     "--format",
     "form",
@@ -121,8 +125,12 @@ def _print_timeline(found: Timeline) -> None:
     show_default=True,
     help="How to draw it: for the terminal, for Graphviz, or for Mermaid.",
 )
-def graph_command(session: Session, memory: str | None, every: bool, depth: int, form: str) -> None:
+def graph_command(
+    session: Session, memory: str | None, every: bool, depth: int, similar: bool, form: str
+) -> None:
     """Draw a memory's neighbours in the graph, in both directions.
+
+    They are what it is linked to, and what came before and after it in its session.
 
     ID may also be a file of the project: file:src/app.ts. The beginning of a memory's
     ID is enough if it is unique.
@@ -140,7 +148,7 @@ def graph_command(session: Session, memory: str | None, every: bool, depth: int,
         found = workspace.browse.whole_graph()
     else:
         name = memory if memory.startswith("file:") else workspace.resolve(memory)
-        found = workspace.browse.graph(name, depth)
+        found = workspace.browse.graph(name, depth, _SIMILAR if similar else 0)
     session.show(found, lambda: say(safe(workspace.browse.drawing(found, form))))
     if found.more:
         note(f"{plural(found.more, 'neighbour')} left out")
@@ -181,7 +189,8 @@ def _print_branch(branch: Branch, lead: str = "", own: str = "") -> None:
 def traverse_command(session: Session, memory: str, way: str) -> None:
     """List a memory's parent, children or linked memories.
 
-    The subtree is everything below it; associations are the memories that it is linked to.
+    The subtree is everything below it; associations are the memories that it is linked to; before
+    and after lead to its neighbours in time, in the same session.
 
     \b
     Example:

@@ -176,6 +176,8 @@ def _print_imported(found: Imported, step: InstallStep | None) -> None:
         say(f"{'done' if step.did else 'as it was'}  {safe(step.where)}: {one_line(step.what)}")
     if found.planned:
         note_plan()
+    elif any(getattr(record, "origin", "") == "import" for record in found.records):
+        say("recall finds them; agents are told of what you accept: `loki-mem review -i`")
 
 
 def _refused(line: str) -> str:

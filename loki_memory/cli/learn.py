@@ -67,15 +67,18 @@ def consolidate_command(
     """
     with session.work("consolidating") as workspace:
         report = workspace.consolidate(day, plan, since, commit=commit or None)
-    session.show(ConsolidateOutput(*report, report.counts()), lambda: _print_report(report))
+    result = ConsolidateOutput(*report, report.counts())
+    session.show(result, lambda: _print_report(report, is_committed=commit))
     if not plan:
         workspace.browse.refresh_continuity()
 
 
-def _print_report(report: Report) -> None:
+def _print_report(report: Report, *, is_committed: bool) -> None:
     here = [step for step in report.steps if step.id in report.private]
     steps = [step for step in report.steps if step.id not in report.private]
     say_first([_step(step) for step in steps])
+    if steps and not (report.planned or is_committed):
+        say("next: `loki-mem review` reads what is new, with its evidence")
     candidates = {step.id for step in here if step.what not in _KEPT_QUIET}
     if candidates:
         news = plural(len(candidates), "candidate")

@@ -5,11 +5,12 @@ in stored text.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
@@ -60,12 +61,36 @@ def one_line(text: str, width: int = 0) -> str:
 
 
 def say(text: str = "") -> None:
-    click.echo(text)
+    click.echo(_fitted(text, sys.stdout))
 
 
 def note(text: str) -> None:
     """Print a remark to stderr."""
-    click.echo(click.style(f"note: {one_line(text)}", dim=True), err=True)
+    line = _fitted(f"note: {one_line(text)}", sys.stderr)
+    click.echo(click.style(line, dim=True), err=True)
+
+
+def _fitted(text: str, stream: TextIO) -> str:
+    """Break lines between words where a terminal would break them anywhere."""
+    if not stream.isatty():
+        return text
+    width = _terminal_size().columns
+    return "\n".join(wrapped(line, width) for line in text.split("\n"))
+
+
+def wrapped(line: str, width: int, hang: int = 4) -> str:
+    """A line in rows of a width; what is continued stands further in than the line begins."""
+    if len(click.unstyle(line)) <= width:
+        return line
+    text = line.lstrip(" ")
+    indent = " " * (len(line) - len(text))
+    rows, row = [], indent
+    for word in re.findall(r"\S+ *", text):
+        if len(click.unstyle(row + word.rstrip())) > width and row.strip():
+            rows.append(row.rstrip())
+            row = indent + " " * hang
+        row += word
+    return "\n".join([*rows, row.rstrip()])
 
 
 def note_plan() -> None:
@@ -176,22 +201,29 @@ def coloured_status(status: str) -> str:
 
 def page(text: str) -> None:
     """Print through a pager if the terminal is too small for the text."""
-    if sys.stdout.isatty() and text.count("\n") >= _terminal_lines():
+    text = _fitted(text, sys.stdout)
+    if sys.stdout.isatty() and text.count("\n") >= _terminal_size().lines:
         click.echo_via_pager(f"{text}\n", color=click.get_current_context().color)
     else:
-        say(text)
+        click.echo(text)
 
 
-def _terminal_lines() -> int:
+def _terminal_size() -> os.terminal_size:
     from shutil import get_terminal_size  # loads compression, which a pipe does not pay for
 
-    return get_terminal_size().lines
+    return get_terminal_size()
 
 
 def table(rows: Sequence[Sequence[str]], styles: Mapping[int, str] | None = None) -> None:
     """Print columns that line up; the last one may have any length."""
-    if rows:
-        page("\n".join(_aligned(rows, styles or {})))
+    if not rows:
+        return
+    lines = _aligned(rows, styles or {})
+    if sys.stdout.isatty():
+        width = _terminal_size().columns
+        hang = sum(max(len(row[n]) for row in rows) + 2 for n in range(len(rows[0]) - 1))
+        lines = (wrapped(line, width, hang if hang <= width // 2 else 4) for line in lines)
+    page("\n".join(lines))
 
 
 def _aligned(rows: Sequence[Sequence[str]], styles: Mapping[int, str]) -> Iterator[str]:
@@ -250,6 +282,8 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
 
     try:
         yield advance
+        if bar is not None:
+            bar.update(bar.length - bar.pos)
     finally:
         ended = True
         clock.stop()

@@ -20,6 +20,7 @@ from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
+    from loki_memory.browse.topics import PlaceStep
     from loki_memory.recall.result import ExplainedRecollection, Recollection, Recollections
     from loki_memory.workspace import Workspace
 
@@ -37,6 +38,7 @@ class RecallOutput(NamedTuple):
     certainty: float
     task: str  # the type of task that was asked for or detected
     took_ms: float
+    places: dict[str, list[PlaceStep]]  # with --by-topic: the topics above each hit, topmost first
 
 
 class ContinuityOutput(NamedTuple):
@@ -62,9 +64,15 @@ class ContinuityOutput(NamedTuple):
 @click.option("--under", metavar="ID", help="Only memories below this topic.")
 @click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="At most this many.")
 @click.option("--as-of", metavar="REV|DATE", help="Ask memory as it was then.")
+@click.option("--by-topic", is_flag=True, help="The best hit of each topic, with its place.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 def recall_command(
-    session: Session, query: tuple[str, ...], explain: bool, error: str | None, **options: Any
+    session: Session,
+    query: tuple[str, ...],
+    explain: bool,
+    by_topic: bool,
+    error: str | None,
+    **options: Any,
 ) -> None:
     """Recall the memories that matter for QUERY, best first.
 
@@ -85,14 +93,28 @@ def recall_command(
     options["k"] = options["k"] or workspace.config.get("recall.limit")
     if not text.strip() and not options["error"]:
         raise click.UsageError("Say what to recall, or give --error.")
+    if by_topic and explain:
+        raise click.UsageError("--explain shows the parts of all hits; leave --by-topic out.")
     with progress_bar("embedding") as workspace.home.progress:
         found = workspace.recall(text, **options)
+    places = _best_of_topics(workspace, found) if by_topic else {}
     parts = _explained(workspace, text, options) if explain else []
-    session.show(_output(found, parts), lambda: _print(found, parts))
+    session.show(_output(found, parts, places), lambda: _print(found, parts, places))
 
 
 def _error(given: str | None) -> str | None:
     return standard_input().decode("utf-8", "replace") if given == "-" else given
+
+
+def _best_of_topics(workspace: Workspace, found: Recollections) -> dict[str, list[PlaceStep]]:
+    """Keep the best hit of each tree of topics; returns the places of these."""
+    places = {hit.id: workspace.browse.place_of(hit.id) for hit in found}
+    best: dict[str, Recollection] = {}
+    for hit in found:
+        top = places[hit.id][0].id if places[hit.id] else hit.id
+        best.setdefault(top, hit)
+    found[:] = best.values()
+    return {hit.id: places[hit.id] for hit in found}
 
 
 def _explained(workspace: Workspace, text: str, options: dict[str, Any]) -> list[dict[str, float]]:
@@ -101,7 +123,9 @@ def _explained(workspace: Workspace, text: str, options: dict[str, Any]) -> list
     return home.browse.explain(text, **{k: v for k, v in options.items() if k != "budget"})
 
 
-def _output(found: Recollections, parts: list[dict[str, float]]) -> RecallOutput:
+def _output(
+    found: Recollections, parts: list[dict[str, float]], places: dict[str, list[PlaceStep]]
+) -> RecallOutput:
     return RecallOutput(
         hits=found.explained(parts),
         counts=found.counts,
@@ -109,10 +133,13 @@ def _output(found: Recollections, parts: list[dict[str, float]]) -> RecallOutput
         certainty=found.certainty,
         task=found.task,
         took_ms=round(found.took * 1000, 1),
+        places=places,
     )
 
 
-def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
+def _print(
+    found: Recollections, parts: list[dict[str, float]], places: dict[str, list[PlaceStep]]
+) -> None:
     if found.counts:
         say(found.counts)
     faint = 0
@@ -122,6 +149,8 @@ def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
             faint += 1
             continue
         _print_hit(hit)
+        if places.get(hit.id):
+            say(f"    in {one_line(' > '.join(step.title for step in places[hit.id]), 160)}")
         if number < len(parts):
             made_of = "  ".join(f"{name} {value:.2f}" for name, value in parts[number].items())
             say(click.style(f"    {made_of}", dim=True))

@@ -18,6 +18,7 @@ from loki_memory.cli.output import (
     progress_bar,
     say,
 )
+from loki_memory.errors import NoHistory
 from loki_memory.models.text import plural, revealed
 from loki_memory.workspace import Workspace
 
@@ -127,17 +128,28 @@ def review_command(
     if ".." in (span or ""):
         raise click.UsageError("review goes up to the working tree: name one commit or branch.")
     workspace = session.open(reviews=True)
-    if candidates:
-        found = workspace.history.candidates()
-        asked = found.shifts
-    else:
-        with progress_bar("comparing") as workspace.home.progress:
-            found, asked = workspace.history.review(span)
+    found, asked = _found(workspace, span, candidates=candidates)
     if interactive:
         _step_through(workspace, found, asked)
         workspace.consolidate(learn=False, commit=False)
     else:
         _show(session, form, found, lambda: _to_read(found))
+
+
+def _found(
+    workspace: Workspace, span: str | None, *, candidates: bool
+) -> tuple[Review, list[Shift]]:
+    """What is to be read, and decided about; in a folder without git, the candidates."""
+    try:
+        if not candidates:
+            with progress_bar("comparing") as workspace.home.progress:
+                return workspace.history.review(span)
+    except NoHistory:
+        if span:
+            raise
+        note("without git nothing says what is new: these are the candidates of this machine")
+    found = workspace.history.candidates()
+    return found, found.shifts
 
 
 @command("check")
@@ -228,13 +240,20 @@ def _lines(found: Review, *, every: bool) -> Iterator[str]:
 
 
 def _to_read(found: Review) -> Iterator[str]:
-    """Print what is new first, then everything else."""
-    yield f"{one_line(found.before)} -> {one_line(found.after)}"
+    """Print what is new first, then everything else, and what to do with it."""
+    between = f"{one_line(found.before)} -> {one_line(found.after)}"
+    yield "lessons of this machine that are not published" if found.is_of_candidates else between
     for shift in sorted(found.shifts, key=lambda shift: shift.what not in _READ_FIRST):
         yield ""
         yield f"{_word(shift.what)}  {shift.kind}"
         yield from _shift(found, shift, _READ)
     yield from _rest(found)
+    if found.is_of_candidates and found.shifts:
+        yield "next: `loki-mem review --candidates -i` decides one by one"
+    elif found.shifts:
+        yield "next: `loki-mem review -i` decides one by one, `loki-mem commit` shares them"
+    elif not found.is_of_candidates:
+        yield "next: `loki-mem review --candidates` shows what waits on this machine"
 
 
 def _rest(found: Review, *, every: bool = False) -> Iterator[str]:

@@ -69,7 +69,7 @@ def init_command(
     if mode:
         workspace.home.set_config("git.mode", mode)
     with progress_bar("reading") as workspace.home.progress:
-        changes = workspace.sync()
+        workspace.sync()
     place = workspace.layout
     say_where = f"memory lives in {click.style(str(place.memory), bold=True)}"
     if seed and not session.json:
@@ -80,8 +80,6 @@ def init_command(
     def show() -> None:
         if not seed:
             say(say_where)
-        if changes.added:
-            say(f"found {plural(len(changes.added), 'file')} with memory")
         say("next: `loki-mem install claude-code` connects an agent (or codex, gemini, all, …)")
         say("      `loki-mem ingest` learns from the sessions that you had so far")
         if place.local != place.loki / "local":  # in a git repository

@@ -116,6 +116,7 @@ def sessionend_afterwards(workspace: Workspace, event: Event) -> Done:
     done = workspace.sessions.ingest_new(_transcripts(event.transcript))
     workspace.sessions.note_gates(event.session)
     workspace.sessions.learn(event.session)
+    workspace.interop.keep_in_step()
     if not workspace.config.get("continuity.track"):
         workspace.browse.refresh_continuity()
     errors = "1 error" if done.errors == 1 else f"{done.errors} errors"

@@ -50,6 +50,21 @@ GROUP BY m.row ORDER BY count(DISTINCT own.target) DESC, m.confidence DESC, m.id
 """
 
 
+# What was said or done just before and just after a memory, in the same session.
+_BESIDE_IN_TIME = """
+WITH own AS (SELECT id, session, at FROM live WHERE id = ? AND session <> '')
+SELECT * FROM (
+  SELECT m.id, 'followed_by', own.id FROM own JOIN live AS m ON m.session = own.session
+  WHERE (m.at, m.id) < (own.at, own.id) ORDER BY m.at DESC, m.id DESC LIMIT 1
+)
+UNION ALL
+SELECT * FROM (
+  SELECT own.id, 'followed_by', m.id FROM own JOIN live AS m ON m.session = own.session
+  WHERE (m.at, m.id) > (own.at, own.id) ORDER BY m.at, m.id LIMIT 1
+)
+"""
+
+
 class Relation(NamedTuple):
     """An edge without its weight."""
 
@@ -76,6 +91,11 @@ def relations_at(index: Index, name: str) -> list[Relation]:
         GROUP BY source, relation, target
         ORDER BY max(weight) DESC, relation, source, target"""
     return [Relation(*row) for row in index.ask(sql, name, name)]
+
+
+def beside_in_time(index: Index, memory_id: str) -> list[Relation]:
+    """The memory before and the memory after one in its session, as edges."""
+    return [Relation(*row) for row in index.ask(_BESIDE_IN_TIME, memory_id)]
 
 
 def source_of_link(index: Index, memory_id: str) -> str | None:

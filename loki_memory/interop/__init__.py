@@ -167,6 +167,12 @@ class Interop:
         place = None if path is None else Path(path)
         return write_back(self._workspace, source, place, plan_only=plan_only)
 
+    def keep_in_step(self) -> list[InstallStep]:
+        """Write the list of `write_back` anew wherever one stands; says what changed."""
+        from loki_memory.interop.claude_memory import keep_in_step
+
+        return keep_in_step(self._workspace)
+
     def seed(self, plan_only: bool = False) -> SeedPlan:
         """Propose facts about the project from its files and its history, as candidates.
 

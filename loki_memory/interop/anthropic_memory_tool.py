@@ -1,6 +1,6 @@
 """The files behind Anthropic's memory tool (`memory_20250818`): notes that a model keeps itself.
 
-    from loki_memory import OpenWorkspace
+    from loki_memory import Workspace
     from loki_memory.interop.anthropic_memory_tool import MemoryTool
 
     memory = MemoryTool(Workspace.open())

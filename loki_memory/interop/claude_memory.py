@@ -10,10 +10,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loki_memory.errors import LokiMemoryError
 from loki_memory.index.gate import tellable_ids
 from loki_memory.injection.gate import withheld
 from loki_memory.injection.line import BulletLine, bullet, tellable
-from loki_memory.install.edits import MARKDOWN, Edit, block_added, changed, find
+from loki_memory.install.edits import (
+    MARKDOWN,
+    Edit,
+    InstallStep,
+    block_added,
+    carry_out,
+    changed,
+    find,
+)
 from loki_memory.install.site import Site
 from loki_memory.interop.sources.markdown import CLAUDE_INDEX, claude_folders
 from loki_memory.interop.sources.source import text_of
@@ -52,6 +61,19 @@ def write_back_edit(workspace: OpenWorkspace, path: Path) -> Edit:
 def _without_ours(text: str, path: Path) -> str:
     ours = find(text, MARKDOWN, str(path))
     return ours.before + ours.after if ours else text
+
+
+def keep_in_step(workspace: OpenWorkspace) -> list[InstallStep]:
+    """List them anew where somebody asked for the list once; returns what changed.
+
+    Trouble there is a notice and no error.
+    """
+    try:
+        edits = [write_back_edit(workspace, path) for path in listed_in(workspace)]
+        return [step for step in carry_out(edits) if step.did]
+    except (LokiMemoryError, OSError) as error:
+        workspace.notices.append(f"the list in {CLAUDE_INDEX} is not in step: {error}")
+        return []
 
 
 def listed_in(workspace: OpenWorkspace) -> list[Path]:

@@ -14,7 +14,8 @@ GROUPS = (COMMANDS, CONVENTIONS, HISTORY, RULES)  # in the order in which a plan
 SCRIPT, CI_STEP, HOOKS, CONFIGURED = 1, 2, 3, 4
 
 _PLAIN = re.compile(r"[\w@%+=:,./'\"\[\]{}()&|<>!*?~# -]+")
-_AT_LEAST = re.compile(r">=\s*v?(\d+(?:\.[1-9]\d*)*)(?:\.0)*")
+_VERSION = r"v?(\d+(?:\.[1-9]\d*)*)(?:\.0)*"
+_AT_LEAST = re.compile(rf">=\s*{_VERSION}(?:\s*,\s*<\s*{_VERSION})?")
 
 
 class Task(NamedTuple):
@@ -55,11 +56,14 @@ def required(what: str, spec: str) -> str:
 
     >>> required("Node.js", ">= 18.0.0"), required("PHP", "^8.1")
     ('Node.js 18 or newer is required.', 'The required PHP is `^8.1`.')
+    >>> required("Python", ">=3.10,<4.0")
+    'Python 3.10 or newer, but below 4, is required.'
     """
-    least = _AT_LEAST.fullmatch(spec.strip())
-    return (
-        f"{what} {least[1]} or newer is required." if least else f"The required {what} is `{spec}`."
-    )
+    found = _AT_LEAST.fullmatch(spec.strip())
+    if found is None:
+        return f"The required {what} is `{spec}`."
+    below = f", but below {found[2]}," if found[2] else ""
+    return f"{what} {found[1]} or newer{below} is required."
 
 
 def quoted(*names: str) -> str:

@@ -20,7 +20,8 @@ from loki_memory.seed.proposal import (
 _TARGET = re.compile(
     r"^([A-Za-z0-9][\w./-]*(?:[ \t]+[A-Za-z0-9][\w./-]*)*)[ \t]*::?(?![=:])", re.MULTILINE
 )
-_RECIPE = re.compile(r"^@?([A-Za-z_][\w-]*)(?:[ \t]+[^:=\n]*)?:(?!=)", re.MULTILINE)
+# A recipe of just, whose parameters may have defaults; `name := value` is no recipe.
+_RECIPE = re.compile(r"^@?([A-Za-z_][\w-]*)(?:[ \t]+(?:(?!:=)[^:\n])*)?:(?!=)", re.MULTILINE)
 _RAKE = re.compile(r"^\s*task[ (]+:?[\"']?([a-z]\w*)", re.MULTILINE)
 _RAKE_CLASS = re.compile(
     r"^\s*(?:Rake::TestTask|RSpec::Core::RakeTask|RuboCop::RakeTask|Minitest::TestTask)"
