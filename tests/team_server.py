@@ -7,16 +7,19 @@ it. Where it cannot start, tests that need it are skipped with the reason.
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psycopg
 import pytest
+import uvicorn
 from conftest import git
 from starlette.testclient import TestClient
 
@@ -156,3 +159,18 @@ def team(folder: Path, url: str = "", per_minute: int = 100_000) -> Iterator[Tea
         server = Team(folder, database, per_minute)
         with TestClient(server.app, raise_server_exceptions=False) as server.client:
             yield server
+
+
+@contextmanager
+def listening(server: Team) -> Iterator[str]:
+    """The server on a port of this machine; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(server.app, log_level="error", access_log=False)
+        running = uvicorn.Server(config)
+        thread = Thread(target=running.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            running.should_exit = True
+            thread.join()

@@ -22,6 +22,7 @@ from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 
 if TYPE_CHECKING:
     from loki_memory.recall.result import ExplainedRecollection, Recollection, Recollections
+    from loki_memory.remote.everywhere import ElsewhereHit
     from loki_memory.workspace import Workspace
 
 _TASKS = ("exploration", "implementation", "debugging", "review", "refactoring")
@@ -38,6 +39,7 @@ class RecallOutput(NamedTuple):
     certainty: float
     task: str  # the type of task that was asked for or detected
     took_ms: float
+    elsewhere: Sequence[ElsewhereHit] = ()  # of other repositories, with `--everywhere`
 
 
 class ContinuityOutput(NamedTuple):
@@ -64,8 +66,14 @@ class ContinuityOutput(NamedTuple):
 @click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="At most this many.")
 @click.option("--as-of", metavar="REV|DATE", help="Ask memory as it was then.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
+@click.option("--everywhere", is_flag=True, help="Also what `remote sync` pulled, marked, last.")
 def recall_command(
-    session: Session, query: tuple[str, ...], explain: bool, error: str | None, **options: Any
+    session: Session,
+    query: tuple[str, ...],
+    explain: bool,
+    everywhere: bool,
+    error: str | None,
+    **options: Any,
 ) -> None:
     """Recall the memories that matter for QUERY, best first.
 
@@ -89,8 +97,21 @@ def recall_command(
     with progress_bar("embedding") as workspace.home.progress:
         found = workspace.recall(text, **options)
     parts = _explained(workspace, text, options) if explain else []
-    session.show(_output(found, parts), lambda: _print(found, parts))
+    elsewhere = _elsewhere(workspace, text, options, found) if everywhere else []
+    output = _output(found, parts)._replace(elsewhere=elsewhere)
+    session.show(output, lambda: _print(found, parts, elsewhere))
     remarks(workspace)
+
+
+def _elsewhere(
+    workspace: Workspace, text: str, options: dict[str, Any], found: Recollections
+) -> list[ElsewhereHit]:
+    """Recall from other repositories, as far as they were pulled."""
+    from loki_memory.remote.everywhere import everywhere
+
+    names = ("k", "kinds", "task", "error")
+    asked = {name: options[name] for name in names}
+    return everywhere(workspace, text, {hit.id for hit in found}, **asked)
 
 
 def _error(given: str | None) -> str | None:
@@ -114,7 +135,23 @@ def _output(found: Recollections, parts: list[dict[str, float]]) -> RecallOutput
     )
 
 
-def _print(found: Recollections, parts: list[dict[str, float]]) -> None:
+def _print(
+    found: Recollections, parts: list[dict[str, float]], elsewhere: Sequence[ElsewhereHit]
+) -> None:
+    _print_found(found, parts)
+    for hit in elsewhere:
+        kept = (
+            "pushed by a teammate, not reviewed" if hit.pushed else f"of {one_line(hit.repository)}"
+        )
+        mark = click.style(f"({kept})", fg="yellow")
+        say(f"{click.style(hit.id, fg='cyan')}  {one_line(hit.title, 160)} {mark}")
+        if hit.remedy:
+            say(f"    -> {one_line(hit.remedy, 240)}")
+    if elsewhere:
+        note("what holds elsewhere need not hold here; `loki-mem remote show ID` opens one")
+
+
+def _print_found(found: Recollections, parts: list[dict[str, float]]) -> None:
     if found.counts:
         say(found.counts)
     faint = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 import psycopg
@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loki_memory.errors import LokiMemoryError, NoAccess
 from loki_memory.server import exchange
+from loki_memory.server.elsewhere import ElsewhereHit, search
 from loki_memory.server.requests import (
     CALLER,
     Caller,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     Answering = Callable[[Connection, Request, bytes], Any]
 
 _MCP, _HEALTH = "/mcp", "/healthz"
+_HITS, _MOST_HITS, _DIGITS = 8, 50, 4  # of a search elsewhere
 _MOST_BYTES = 16 << 20  # of a request: a thousand records, with room
 _UNAVAILABLE = (psycopg.OperationalError, PoolTimeout)
 
@@ -98,9 +100,26 @@ def _routes(database: Database, metrics: RequestMetrics) -> list[Route]:
         Route(_HEALTH, health),
         Route("/metrics", _answered(database, counted)),
         Route("/status", _answered(database, lambda connection, *_: standing(connection))),
+        Route("/elsewhere", _answered(database, _elsewhere)),
         Route("/pull", _answered(database, _pull)),
         Route("/push", _answered(database, _push), methods=["POST"]),
     ]
+
+
+class ElsewhereHits(NamedTuple):
+    """The answer of `/elsewhere`."""
+
+    hits: list[ElsewhereHit]
+
+
+def _elsewhere(connection: Connection, request: Request, _: bytes) -> ElsewhereHits:
+    """Search all repositories of a token but the one that asks."""
+    query, own = (request.query_params.get(name, "") for name in ("q", "project"))
+    wanted = request.query_params.get("k", "")
+    k = min(_MOST_HITS, int(wanted)) if wanted.isdecimal() and len(wanted) < _DIGITS else _HITS
+    found = search(connection, query.replace("\0", " "), k, own) if query.strip() else []
+    note(connection, own, "elsewhere", [hit.id for hit in found])
+    return ElsewhereHits(found)
 
 
 def _pull(connection: Connection, request: Request, _: bytes) -> exchange.Pulled:
