@@ -109,11 +109,13 @@ def commit(folder: Path) -> None:
 class Team:
     """A team server in this process: its database, and a client of its application."""
 
-    def __init__(self, folder: Path, database: Database, per_minute: int = 100_000) -> None:
+    def __init__(
+        self, folder: Path, database: Database, per_minute: int = 100_000, **given: Any
+    ) -> None:
         self.folder, self.database = folder, database
         self.mirrors: dict[str, Mirror] = {}
         self.replicas = Replicas(folder / "replicas", ())
-        self.app = application(database, self.replicas, per_minute)
+        self.app = application(database, self.replicas, per_minute, **given)
         self.client: TestClient
 
     def fetch(self, place: Path, name: str = "app", branch: str = "") -> bool:
@@ -153,10 +155,10 @@ class Team:
 
 
 @contextmanager
-def team(folder: Path, url: str = "", per_minute: int = 100_000) -> Iterator[Team]:
+def team(folder: Path, url: str = "", per_minute: int = 100_000, **given: Any) -> Iterator[Team]:
     """A team server in this process."""
     with opened(url) as database:
-        server = Team(folder, database, per_minute)
+        server = Team(folder, database, per_minute, **given)
         with TestClient(server.app, raise_server_exceptions=False) as server.client:
             yield server
 

@@ -57,6 +57,15 @@ def note(connection: Connection, repository: str, act: str, ids: Sequence[str]) 
     )
 
 
+def note_webhook(connection: Connection, repository: str, forge: str) -> None:
+    """Write down that a forge called."""
+    connection.execute(
+        "INSERT INTO loki.audit (who, repository, act, ids) "
+        "SELECT %s, (SELECT id FROM loki.repositories WHERE name = %s), 'webhook', '{}'",
+        (forge, repository),
+    )
+
+
 class RepositoryStanding(NamedTuple):
     """A repository that a token reaches."""
 
