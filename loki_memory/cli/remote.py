@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, command, input_bytes, is_terminal, standard_input
-from loki_memory.cli.output import note, one_line, plural, say
+from loki_memory.cli.output import note, one_line, say
 from loki_memory.errors import RemoteFailed
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.remote.servers import RemoteServer

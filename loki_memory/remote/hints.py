@@ -12,8 +12,8 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from loki_memory.errors import LokiMemoryError
+from loki_memory.injection.before_prompt import states_goal, without_private
 from loki_memory.injection.gate import is_silent, told_before
-from loki_memory.injection.prompt_hints import states_goal, without_private
 from loki_memory.injection.told import ToldLine, note_told
 from loki_memory.models.text import printable_line, stem
 from loki_memory.recall.question import ask

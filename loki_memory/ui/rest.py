@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from loki_memory.browse.file_memory import FileMemory, KnownFiles
     from loki_memory.browse.status import Stats
     from loki_memory.browse.topics import Timeline, Topics
-    from loki_memory.journal.economics import Economics
+    from loki_memory.journal.tally import Economics
     from loki_memory.models.kinds import Kind
     from loki_memory.recall.result import Recollection
     from loki_memory.workspace import Workspace

@@ -100,7 +100,7 @@ def review_page(workspace: Workspace) -> ReviewPage:
         compared=f"{found.before} → {found.after}",
         patches=[ShownPatch(*patch) for patch in patches[:_PATCHES]],
         more_patches=max(0, len(patches) - _PATCHES),
-        comment="" if found.is_empty else workspace.history.comment(found),
+        comment="" if found.is_empty else found.markdown(),
     )
 
 
