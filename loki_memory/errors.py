@@ -13,6 +13,7 @@
     │   ├── Ambiguous          5   several ids begin so
     │   ├── NothingToUndo      5   it was not archived, forgotten or rejected
     │   ├── NoLedger           5   the agent has not checked in
+    │   ├── NoRemote           5   no team server of this user has that name
     │   ├── UnknownRevision    5   git knows no such commit
     │   ├── NoHistory          5   the folder is in no git repository
     │   └── NoChange           5   a recall was the same at both ends
@@ -36,7 +37,9 @@
     ├── BadArchive            13   a file of this machine's own memory cannot be read or written
     ├── ModelUnavailable      14   a model on a server does not embed
     ├── DatabaseFailed        15   the team server's database cannot be used
-    └── NoAccess              16   a token does not reach that repository
+    ├── NoAccess              16   a token does not reach that repository
+    │   └── RemoteRefused     16   a team server refuses the token of this user
+    └── RemoteFailed          17   a team server does not answer as it should
 
 The number is the exit code of `loki-mem`; 2 is a mistake in the command line, 20 to 28 are the
 findings of `loki-mem check`.
@@ -192,6 +195,13 @@ class NothingToUndo(NotFound):
     def __init__(self, memory_id: str) -> None:
         LokiMemoryError.__init__(
             self, f"{memory_id} was not archived, forgotten or rejected; there is nothing to undo."
+        )
+
+
+class NoRemote(NotFound):
+    def __init__(self, name: str) -> None:
+        LokiMemoryError.__init__(
+            self, f"no team server is called {name!r}; `loki-mem remote list` shows those you have."
         )
 
 
@@ -430,4 +440,24 @@ class NoAccess(LokiMemoryError):
         super().__init__(
             f"this token may not {scope} {repository!r}, or no repository has that name; whoever "
             "runs the server can make another token."
+        )
+
+
+class RemoteRefused(NoAccess):
+    def __init__(self, name: str, reason: str) -> None:
+        LokiMemoryError.__init__(
+            self,
+            f"the team server {name} refuses: {reason}. Whoever runs it can make another token; "
+            f"`loki-mem remote add {name} URL` takes it.",
+        )
+
+
+class RemoteFailed(LokiMemoryError):
+    exit_code = 17
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"the team server {name} does not answer ({' '.join(reason.split())}). Nothing is "
+            "lost: local memory works without it, and what waits is sent by the next "
+            "`loki-mem remote sync`."
         )

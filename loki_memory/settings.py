@@ -266,6 +266,14 @@ SETTINGS = (
         asks=True,
     ),
     Setting(
+        "remote.hooks",
+        0,
+        "whether a prompt asks your team server for lessons of other repositories, for 150 ms",
+        "decision: what holds elsewhere need not hold here, and a prompt is private",
+        is_switch=True,
+        is_personal=True,
+    ),
+    Setting(
         "trust.remotes",
         "",
         "remotes that need no `loki-mem trust`, apart by blanks, such as `example.org/shop/*`",

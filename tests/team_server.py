@@ -7,16 +7,19 @@ it. Where it cannot start, tests that need it are skipped with the reason.
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psycopg
 import pytest
+import uvicorn
 from conftest import git
 from starlette.testclient import TestClient
 
@@ -106,11 +109,13 @@ def commit(folder: Path) -> None:
 class Team:
     """A team server in this process: its database, and a client of its application."""
 
-    def __init__(self, folder: Path, database: Database, per_minute: int = 100_000) -> None:
+    def __init__(
+        self, folder: Path, database: Database, per_minute: int = 100_000, **given: Any
+    ) -> None:
         self.folder, self.database = folder, database
         self.mirrors: dict[str, Mirror] = {}
         self.replicas = Replicas(folder / "replicas", ())
-        self.app = application(database, self.replicas, per_minute)
+        self.app = application(database, self.replicas, per_minute, **given)
         self.client: TestClient
 
     def fetch(self, place: Path, name: str = "app", branch: str = "") -> bool:
@@ -150,9 +155,24 @@ class Team:
 
 
 @contextmanager
-def team(folder: Path, url: str = "", per_minute: int = 100_000) -> Iterator[Team]:
+def team(folder: Path, url: str = "", per_minute: int = 100_000, **given: Any) -> Iterator[Team]:
     """A team server in this process."""
     with opened(url) as database:
-        server = Team(folder, database, per_minute)
+        server = Team(folder, database, per_minute, **given)
         with TestClient(server.app, raise_server_exceptions=False) as server.client:
             yield server
+
+
+@contextmanager
+def listening(server: Team) -> Iterator[str]:
+    """The server on a port of this machine; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(server.app, log_level="error", access_log=False)
+        running = uvicorn.Server(config)
+        thread = Thread(target=running.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            running.should_exit = True
+            thread.join()

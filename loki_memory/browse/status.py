@@ -22,6 +22,7 @@ from loki_memory.integrity.reviewed import known_unreviewed
 if TYPE_CHECKING:
     from loki_memory.consolidation.retention import Pruned
     from loki_memory.homes import OpenWorkspace
+    from loki_memory.remote.shared import RemoteStanding
 
 _DAY_SECONDS = 86_400
 
@@ -44,6 +45,7 @@ class Status(NamedTuple):
     above: str  # a folder above this one that has memory of its own; empty if there is none
     capture: str  # why sessions are not captured; empty if they are
     next: list[str]
+    remotes: list[RemoteStanding] = []  # team servers of this user  # noqa: RUF012 - never changed
 
 
 def status(workspace: OpenWorkspace) -> Status:
@@ -71,7 +73,19 @@ def status(workspace: OpenWorkspace) -> Status:
         above=_above(place.root),
         capture=why_off(workspace),
         next=steps,
+        remotes=_remotes(workspace),
     )
+
+
+def _remotes(workspace: OpenWorkspace) -> list[RemoteStanding]:
+    """The lag behind team servers, if this user has any."""
+    from loki_memory.remote.servers import any_server
+
+    if not any_server():
+        return []
+    from loki_memory.remote.shared import standing
+
+    return standing(workspace)
 
 
 def _above(root: Path) -> str:

@@ -100,6 +100,7 @@ FURTHER: dict[str, dict[str, str]] = {
         "mcp": "serve",
         "serve": "serve",
         "token": "serve",
+        "remote": "remote",
         "daemon": "daemon",
         "watch": "daemon",
         "hook": "daemon",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from loki_memory.journal import Uses
     from loki_memory.journal.tally import Economics
     from loki_memory.models import Memory
+    from loki_memory.remote.shared import RemoteStanding
 
 _DATE_LENGTH = len("2026-01-06")
 _TOOLS = 5  # of which metrics are printed; --json has all
@@ -119,12 +120,20 @@ def _print_status(found: Status) -> None:
     say(f"  index     {size(found.index_bytes)}, may be deleted at any time")
     if found.open_handoffs:
         say(f"  handoffs  {found.open_handoffs} open: loki-mem handoff list")
+    for remote in found.remotes:
+        say(f"  remote    {_about_remote(remote)}")
     if found.capture:
         say(click.style(f"  sessions  {one_line(found.capture)}", fg="yellow"))
     if found.well:
         say(click.style("  all is well", fg="green"))
     for step in found.next:
         say(click.style(f"  next      {step}", fg="yellow"))
+
+
+def _about_remote(remote: RemoteStanding) -> str:
+    waits = f", {plural(remote.waiting, 'candidate')} to push" if remote.waiting else ""
+    failed = "; the last sync failed: loki-mem remote sync" if remote.problem else ""
+    return f"{remote.name}: synced {remote.synced or 'never'}{waits}{failed}"
 
 
 @command("show")

@@ -22,6 +22,7 @@ from loki_memory.models.text import plural
 if TYPE_CHECKING:
     from loki_memory.browse.topics import PlaceStep
     from loki_memory.recall.result import ExplainedRecollection, Recollection, Recollections
+    from loki_memory.remote.everywhere import ElsewhereHit
     from loki_memory.workspace import Workspace
 
 _TASKS = ("exploration", "implementation", "debugging", "review", "refactoring")
@@ -39,6 +40,7 @@ class RecallOutput(NamedTuple):
     task: str  # the type of task that was asked for or detected
     took_ms: float
     places: dict[str, list[PlaceStep]]  # with --by-topic: the topics above each hit, topmost first
+    elsewhere: Sequence[ElsewhereHit]  # with --everywhere: hits of other repositories
 
 
 class ContinuityOutput(NamedTuple):
@@ -66,11 +68,13 @@ class ContinuityOutput(NamedTuple):
 @click.option("--as-of", metavar="REV|DATE", help="Ask memory as it was then.")
 @click.option("--by-topic", is_flag=True, help="The best hit of each topic, with its place.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
+@click.option("--everywhere", is_flag=True, help="Also what `remote sync` pulled, marked, last.")
 def recall_command(
     session: Session,
     query: tuple[str, ...],
     explain: bool,
     by_topic: bool,
+    everywhere: bool,
     error: str | None,
     **options: Any,
 ) -> None:
@@ -99,7 +103,21 @@ def recall_command(
         found = workspace.recall(text, **options)
     places = _best_of_topics(workspace, found) if by_topic else {}
     parts = _explained(workspace, text, options) if explain else []
-    session.show(_output(found, parts, places), lambda: _print(found, parts, places))
+    elsewhere = _elsewhere(workspace, text, options, found) if everywhere else []
+    session.show(
+        _output(found, parts, places, elsewhere), lambda: _print(found, parts, places, elsewhere)
+    )
+
+
+def _elsewhere(
+    workspace: Workspace, text: str, options: dict[str, Any], found: Recollections
+) -> list[ElsewhereHit]:
+    """Recall from other repositories, as far as they were pulled."""
+    from loki_memory.remote.everywhere import everywhere
+
+    names = ("k", "kinds", "task", "error")
+    asked = {name: options[name] for name in names}
+    return everywhere(workspace, text, {hit.id for hit in found}, **asked)
 
 
 def _error(given: str | None) -> str | None:
@@ -124,7 +142,10 @@ def _explained(workspace: Workspace, text: str, options: dict[str, Any]) -> list
 
 
 def _output(
-    found: Recollections, parts: list[dict[str, float]], places: dict[str, list[PlaceStep]]
+    found: Recollections,
+    parts: list[dict[str, float]],
+    places: dict[str, list[PlaceStep]],
+    elsewhere: Sequence[ElsewhereHit],
 ) -> RecallOutput:
     return RecallOutput(
         hits=found.explained(parts),
@@ -134,10 +155,30 @@ def _output(
         task=found.task,
         took_ms=round(found.took * 1000, 1),
         places=places,
+        elsewhere=elsewhere,
     )
 
 
 def _print(
+    found: Recollections,
+    parts: list[dict[str, float]],
+    places: dict[str, list[PlaceStep]],
+    elsewhere: Sequence[ElsewhereHit],
+) -> None:
+    _print_found(found, parts, places)
+    for hit in elsewhere:
+        kept = (
+            "pushed by a teammate, not reviewed" if hit.pushed else f"of {one_line(hit.repository)}"
+        )
+        mark = click.style(f"({kept})", fg="yellow")
+        say(f"{click.style(hit.id, fg='cyan')}  {one_line(hit.title, 160)} {mark}")
+        if hit.remedy:
+            say(f"    -> {one_line(hit.remedy, 240)}")
+    if elsewhere:
+        note("what holds elsewhere need not hold here; `loki-mem remote show ID` opens one")
+
+
+def _print_found(
     found: Recollections, parts: list[dict[str, float]], places: dict[str, list[PlaceStep]]
 ) -> None:
     if found.counts:

@@ -216,9 +216,7 @@ def _file_events(workspace: Workspace) -> Iterator[Callable[[], bool]]:
 
 _LAST_PORT = 65_535
 _URL_VARIABLE = "LOKI_DATABASE"
-_MISSING = (
-    "The team server needs PostgreSQL's client and its pool: pip install 'loki-memory[server]'."
-)
+_MISSING = "The team server needs more packages: pip install 'loki-memory[server]'."
 
 
 class ServerAddress(NamedTuple):
@@ -280,6 +278,12 @@ def _database_option(function: click.decorators.FC) -> click.decorators.FC:
     metavar="N",
     help="Requests of one token in a minute.",
 )
+@click.option(
+    "--oauth",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Let in people of an issuer, by rules in a TOML file.",
+)
 def serve_command(
     session: Session,
     database: str,
@@ -289,11 +293,13 @@ def serve_command(
     state: Path | None,
     poll: float,
     per_minute: int,
+    oauth: Path | None,
 ) -> None:
     """Serve the memory of many repositories to a team, from PostgreSQL with pgvector.
 
     The server fetches the repositories itself and reads the memory of their trusted branch; git
     stays the truth, and the database may be dropped. Clients need a token: loki-mem agent token.
+    With LOKI_WEBHOOK_SECRET set, a forge that calls /webhook/NAME has it fetched at once.
 
     \b
     Example:
@@ -304,7 +310,15 @@ def serve_command(
     from loki_memory.server.serving import ServerOptions, serve
 
     sources = [RepositorySource.parse(text) for text in repositories]
-    options = ServerOptions(database, sources, state or _default_state(), poll, per_minute)
+    options = ServerOptions(
+        database,
+        sources,
+        state or _default_state(),
+        poll,
+        per_minute,
+        os.environ.get("LOKI_WEBHOOK_SECRET", ""),
+        oauth,
+    )
     try:
         listening = socket.create_server((host, port))
     except OSError as error:
@@ -397,5 +411,5 @@ def _default_state() -> Path:
 def _need_driver() -> None:
     from importlib.util import find_spec
 
-    if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+    if not all(map(find_spec, ("psycopg", "psycopg_pool", "jwt"))):
         raise click.UsageError(_MISSING)

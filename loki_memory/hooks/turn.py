@@ -9,6 +9,8 @@ from typing import Any
 from loki_memory.hooks.response import COMMAND_TOOLS, Done, Event
 from loki_memory.workspace import Workspace
 
+_AT_PROMPT = "hook:UserPromptSubmit"
+
 
 def userpromptsubmit(workspace: Workspace, event: Event) -> Done:
     """Return lines that are relevant to the prompt; nothing if none is relevant enough."""
@@ -16,7 +18,12 @@ def userpromptsubmit(workspace: Workspace, event: Event) -> Done:
     if not event.transcript and event.session and prompt:
         workspace.sessions.note_prompt(event.session, event.folder, prompt)
     workspace.home.assume_scanned()
-    return Done(workspace.injection.reminder(prompt, event.session, "hook:UserPromptSubmit"))
+    told = workspace.injection.reminder(prompt, event.session, _AT_PROMPT)
+    if workspace.config.get("remote.hooks"):
+        from loki_memory.remote.hints import hints
+
+        told += hints(workspace, prompt, event.session, _AT_PROMPT)
+    return Done(told)
 
 
 # -- tools -----------------------------------------------------------------------------------------

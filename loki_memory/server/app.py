@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 import psycopg
@@ -24,6 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loki_memory.errors import LokiMemoryError, NoAccess
 from loki_memory.server import exchange
+from loki_memory.server.elsewhere import ElsewhereHit, search
+from loki_memory.server.oauth import METADATA, Issuer, admit
 from loki_memory.server.requests import (
     CALLER,
     Caller,
@@ -32,9 +34,12 @@ from loki_memory.server.requests import (
     caller,
     gauges,
     note,
+    note_webhook,
     standing,
 )
 from loki_memory.server.tools import make_server
+from loki_memory.server.webhook import PATH as WEBHOOK
+from loki_memory.server.webhook import Webhook
 from loki_memory.workspace import quotable
 
 if TYPE_CHECKING:
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     Answering = Callable[[Connection, Request, bytes], Any]
 
 _MCP, _HEALTH = "/mcp", "/healthz"
+_HITS, _MOST_HITS, _DIGITS = 8, 50, 4  # of a search elsewhere
 _MOST_BYTES = 16 << 20  # of a request: a thousand records, with room
 _UNAVAILABLE = (psycopg.OperationalError, PoolTimeout)
 
@@ -67,7 +73,14 @@ class PushBody(BaseModel):
     withdraw: list[str] = Field(default_factory=list, max_length=exchange.MOST_PUSHED)
 
 
-def application(database: Database, replicas: Replicas, per_minute: int) -> ASGIApp:
+def application(
+    database: Database,
+    replicas: Replicas,
+    per_minute: int,
+    *,
+    issuer: Issuer | None = None,
+    webhook: Webhook | None = None,
+) -> ASGIApp:
     """The server as a web application."""
     metrics = RequestMetrics()
     app = make_server(database, replicas).streamable_http_app(
@@ -78,9 +91,10 @@ def application(database: Database, replicas: Replicas, per_minute: int) -> ASGI
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     app.router.routes += _routes(database, metrics)
+    app.router.routes += [*_metadata_routes(issuer), *_webhook_routes(database, webhook)]
     for error in _REFUSED:
         app.add_exception_handler(error, lambda _, raised: refused(raised))
-    return Guarded(app, database, RateLimit(per_minute), metrics)
+    return Guarded(app, database, RateLimit(per_minute), metrics, issuer)
 
 
 def _routes(database: Database, metrics: RequestMetrics) -> list[Route]:
@@ -98,9 +112,58 @@ def _routes(database: Database, metrics: RequestMetrics) -> list[Route]:
         Route(_HEALTH, health),
         Route("/metrics", _answered(database, counted)),
         Route("/status", _answered(database, lambda connection, *_: standing(connection))),
+        Route("/elsewhere", _answered(database, _elsewhere)),
         Route("/pull", _answered(database, _pull)),
         Route("/push", _answered(database, _push), methods=["POST"]),
     ]
+
+
+def _metadata_routes(issuer: Issuer | None) -> list[Route]:
+    """Metadata for clients that have no token yet; for the tools at a path of their own too."""
+    if issuer is None:
+        return []
+    found = issuer.metadata()
+    return [
+        Route(f"{METADATA}{path}", lambda _: _json(found, 200), name=f"metadata{path}")
+        for path in ("", _MCP)
+    ]
+
+
+def _webhook_routes(database: Database, webhook: Webhook | None) -> list[Route]:
+    """The path that forges call; a call is written into the audit, then the fetch begins."""
+    if webhook is None or not webhook.secret:
+        return []
+
+    def called(forge: str, name: str) -> Response:
+        if not webhook.fetch_soon(name):
+            return _refusal("this server fetches no repository of that name", 404)
+        with database.as_owner() as connection:
+            note_webhook(connection, name, forge)
+        return _json({"fetching": name}, 202)
+
+    async def endpoint(request: Request) -> Response:
+        forge = webhook.sender(request.headers, await request.body())
+        if forge is None:
+            return _refusal("the signature is missing or wrong", 401)
+        return await run_in_threadpool(called, forge, str(request.path_params["name"]))
+
+    return [Route(WEBHOOK, endpoint, methods=["POST"])]
+
+
+class ElsewhereHits(NamedTuple):
+    """The answer of `/elsewhere`."""
+
+    hits: list[ElsewhereHit]
+
+
+def _elsewhere(connection: Connection, request: Request, _: bytes) -> ElsewhereHits:
+    """Search all repositories of a token but the one that asks."""
+    query, own = (request.query_params.get(name, "") for name in ("q", "project"))
+    wanted = request.query_params.get("k", "")
+    k = min(_MOST_HITS, int(wanted)) if wanted.isdecimal() and len(wanted) < _DIGITS else _HITS
+    found = search(connection, query.replace("\0", " "), k, own) if query.strip() else []
+    note(connection, own, "elsewhere", [hit.id for hit in found])
+    return ElsewhereHits(found)
 
 
 def _pull(connection: Connection, request: Request, _: bytes) -> exchange.Pulled:
@@ -163,9 +226,15 @@ class Guarded:
     """An application that answers tokens only, and each of them only so often."""
 
     def __init__(
-        self, app: Starlette, database: Database, limit: RateLimit, metrics: RequestMetrics
+        self,
+        app: Starlette,
+        database: Database,
+        limit: RateLimit,
+        metrics: RequestMetrics,
+        issuer: Issuer | None = None,
     ) -> None:
         self._app, self._database, self._limit, self._metrics = app, database, limit, metrics
+        self._issuer = issuer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -187,7 +256,7 @@ class Guarded:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            refusal = None if scope["path"] == _HEALTH else await self._refused(scope)
+            refusal = None if _is_open(scope["path"]) else await self._refused(scope)
         except _REFUSED as error:
             refusal = refused(error)
         await (refusal or self._app)(scope, receive, send)
@@ -198,7 +267,8 @@ class Guarded:
         found = await run_in_threadpool(self._caller, secret) if kind == "Bearer" else None
         if found is None:
             said = "the bearer token is missing, wrong, expired or revoked"
-            return _refusal(said, 401, {"WWW-Authenticate": "Bearer"})
+            challenge = self._issuer.challenge() if self._issuer else "Bearer"
+            return _refusal(said, 401, {"WWW-Authenticate": challenge})
         seconds = self._limit.wait(found.id, time.monotonic())
         if seconds:
             later = {"Retry-After": str(int(seconds) + 1)}
@@ -207,8 +277,22 @@ class Guarded:
         return None
 
     def _caller(self, secret: str) -> Caller | None:
+        found = self._known(secret)
+        if found is None and self._issuer is not None:
+            person = self._issuer.admitted(secret)
+            if person is not None:
+                admit(self._database, person, secret)
+                return self._known(secret)
+        return found
+
+    def _known(self, secret: str) -> Caller | None:
         with self._database.as_token(secret) as connection:
             return caller(connection, secret)
+
+
+def _is_open(path: str) -> bool:
+    """Check for a path that needs no token, or that checks a signature of its own."""
+    return path == _HEALTH or path.startswith((METADATA, "/webhook/"))
 
 
 def _limited(receive: Receive) -> Receive:

@@ -25,6 +25,7 @@ from loki_memory.history.merge import merge
 from loki_memory.models import Belief
 from loki_memory.server import records
 from loki_memory.server.replicas import standing_of
+from loki_memory.server.requests import LAST_PATH
 
 if TYPE_CHECKING:
     from psycopg.rows import TupleRow
@@ -36,7 +37,6 @@ _KINDS = ("fact", "pattern", "anti-pattern")
 # What a push says of itself in these fields does not count. The scope is stated, since a file
 # below local/ has the scope `local` otherwise.
 _CAPPED = {"origin": "import", "status": "candidate", "scope": "project"}
-_LAST = "\U0010ffff"  # after all paths of a version
 _DIGITS = 18  # of a version, which is a bigint
 
 
@@ -210,7 +210,7 @@ def pull(
         (standing.id, version, path, standing.version, version, most + 1),
     ).fetchall()
     shown, more = rows[:most], len(rows) > most
-    last = (shown[-1][-1], shown[-1][0]) if more else (standing.version, _LAST)
+    last = (shown[-1][-1], shown[-1][0]) if more else (standing.version, LAST_PATH)
     cursor = f"{standing.epoch}:{last[0]}:{last[1]}"
     found = [_record(row) for row in shown]
     return Pulled(found, cursor, more, standing.commit)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from loki_memory.server.database import Connection
 
+LAST_PATH = "\U0010ffff"  # in a cursor: after all paths of a version
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5)  # seconds of a request
 
 
@@ -56,6 +57,15 @@ def note(connection: Connection, repository: str, act: str, ids: Sequence[str]) 
     )
 
 
+def note_webhook(connection: Connection, repository: str, forge: str) -> None:
+    """Write down that a forge called."""
+    connection.execute(
+        "INSERT INTO loki.audit (who, repository, act, ids) "
+        "SELECT %s, (SELECT id FROM loki.repositories WHERE name = %s), 'webhook', '{}'",
+        (forge, repository),
+    )
+
+
 class RepositoryStanding(NamedTuple):
     """A repository that a token reaches."""
 
@@ -66,6 +76,7 @@ class RepositoryStanding(NamedTuple):
     pushed: int  # records that clients pushed
     fetched_seconds_ago: float | None
     problem: str  # why the last fetch failed
+    cursor: str  # of a client that has pulled everything
 
 
 class ServerStanding(NamedTuple):
@@ -80,7 +91,8 @@ _REPOSITORIES = """
 SELECT o.name, o.commit, o.version,
   count(*) FILTER (WHERE r.pushed_by IS NULL AND NOT r.gone AND r.path IS NOT NULL),
   count(*) FILTER (WHERE r.pushed_by IS NOT NULL AND NOT r.gone),
-  extract(epoch FROM clock_timestamp() - o.fetched)::float8, o.problem
+  extract(epoch FROM clock_timestamp() - o.fetched)::float8, o.problem,
+  o.epoch || ':' || o.version || ':' || %s
 FROM loki.repositories AS o LEFT JOIN loki.records AS r ON r.repository = o.id
 GROUP BY o.id ORDER BY o.name
 """
@@ -88,7 +100,7 @@ GROUP BY o.id ORDER BY o.name
 
 def standing(connection: Connection) -> ServerStanding:
     """The repositories that a token reaches, and how fresh they are."""
-    rows = connection.execute(_REPOSITORIES).fetchall()
+    rows = connection.execute(_REPOSITORIES, (LAST_PATH,)).fetchall()
     who = CALLER.get()
     return ServerStanding(who.name, who.scopes, [RepositoryStanding(*row) for row in rows])
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Condition, Thread
 from typing import NamedTuple
 
 import psycopg
@@ -16,8 +17,10 @@ from psycopg_pool import PoolTimeout
 from loki_memory.errors import LokiMemoryError
 from loki_memory.server.app import application
 from loki_memory.server.database import Database
+from loki_memory.server.oauth import Issuer
 from loki_memory.server.projection import Mirror, RepositorySource, refresh
 from loki_memory.server.replicas import Replicas
+from loki_memory.server.webhook import Webhook
 
 _SECONDS_TO_FINISH = 5
 
@@ -30,15 +33,25 @@ class ServerOptions(NamedTuple):
     state: Path  # mirrors and replicas: both may be deleted at any time
     poll: float  # seconds between two fetches
     per_minute: int  # requests of one token
+    webhook_secret: str = ""  # that forges share; empty: none may call
+    oauth: Path | None = None  # rules for the people of an issuer
 
 
 def serve(options: ServerOptions, listening: socket.socket, log: Callable[[str], None]) -> None:
     """Serve until the process is stopped; raises DatabaseFailed."""
+    issuer = Issuer.of_file(options.oauth) if options.oauth else None
     database = Database(options.url)
     database.open()
     mirrors = [Mirror(source, options.state / "mirrors") for source in options.sources]
     replicas = Replicas(options.state / "replicas", mirrors)
-    app = application(database, replicas, options.per_minute)
+    fetcher = Fetcher(database, mirrors, log)
+    app = application(
+        database,
+        replicas,
+        options.per_minute,
+        issuer=issuer,
+        webhook=Webhook(options.webhook_secret, fetcher.fetch_soon),
+    )
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -46,36 +59,64 @@ def serve(options: ServerOptions, listening: socket.socket, log: Callable[[str],
         proxy_headers=False,
         timeout_graceful_shutdown=_SECONDS_TO_FINISH,
     )
-    with _fetching(database, mirrors, options.poll, log):
+    with fetcher.running(options.poll):
         uvicorn.Server(config).run(sockets=[listening])
     database.close()
 
 
-@contextmanager
-def _fetching(
-    database: Database, mirrors: Sequence[Mirror], poll: float, log: Callable[[str], None]
-) -> Iterator[None]:
-    """Fetch in a thread while this lasts; the first round is done before anything is answered."""
-    stopped = Event()
-    _round(database, mirrors, log)
+class Fetcher:
+    """The thread that fetches: every so often all sources, and one at once when its forge calls."""
 
-    def work() -> None:
-        while not stopped.wait(poll):
-            _round(database, mirrors, log)
+    def __init__(
+        self, database: Database, mirrors: Sequence[Mirror], log: Callable[[str], None]
+    ) -> None:
+        self._database, self._log = database, log
+        self._mirrors = {mirror.source.name: mirror for mirror in mirrors}
+        self._wake = Condition()
+        self._called: set[str] = set()
+        self._stopped = False
 
-    thread = Thread(target=work, daemon=True, name="fetching")
-    thread.start()
-    try:
-        yield
-    finally:
-        stopped.set()
-        thread.join(_SECONDS_TO_FINISH)
+    def fetch_soon(self, name: str) -> bool:
+        """Have a source fetched now; False if there is none of that name."""
+        if name not in self._mirrors:
+            return False
+        with self._wake:
+            self._called.add(name)
+            self._wake.notify()
+        return True
 
-
-def _round(database: Database, mirrors: Sequence[Mirror], log: Callable[[str], None]) -> None:
-    for mirror in mirrors:
+    @contextmanager
+    def running(self, poll: float) -> Iterator[None]:
+        """Fetch while this lasts; the first round is done before anything is answered."""
+        self.fetch(self._mirrors)
+        thread = Thread(target=self._work, args=(poll,), daemon=True, name="fetching")
+        thread.start()
         try:
-            if refresh(database, mirror):
-                log(f"{mirror.source.name}: memory is at a new commit")
-        except (LokiMemoryError, psycopg.Error, PoolTimeout) as error:  # the next round tries again
-            log(f"{mirror.source.name}: {' '.join(str(error).split())}")
+            yield
+        finally:
+            with self._wake:
+                self._stopped = True
+                self._wake.notify()
+            thread.join(_SECONDS_TO_FINISH)
+
+    def _work(self, poll: float) -> None:
+        due = time.monotonic() + poll
+        while True:
+            with self._wake:
+                self._wake.wait_for(
+                    lambda: self._stopped or self._called, max(0.0, due - time.monotonic())
+                )
+                if self._stopped:
+                    return
+                names, self._called = self._called, set()
+            if not names:
+                due = time.monotonic() + poll
+            self.fetch(names or self._mirrors)
+
+    def fetch(self, names: Iterable[str]) -> None:
+        for name in sorted(names):
+            try:
+                if refresh(self._database, self._mirrors[name]):
+                    self._log(f"{name}: memory is at a new commit")
+            except (LokiMemoryError, psycopg.Error, PoolTimeout) as error:  # the next round tries
+                self._log(f"{name}: {' '.join(str(error).split())}")

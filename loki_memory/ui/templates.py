@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from loki_memory.models.text import revealed, shorten
+from loki_memory.models.text import plural, revealed, shorten
 from loki_memory.resources import resource
 
 _MINUTE, _HOUR, _DAY, _MONTH, _YEAR = 60, 3600, 86_400, 2_592_000, 31_536_000
@@ -94,14 +94,3 @@ def ago(at: str, now: str) -> str:
 def _moment(text: str) -> datetime:
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def plural(number: int, noun: str) -> str:
-    """Count a noun.
-
-    >>> plural(1, "session"), plural(2, "memory")
-    ('1 session', '2 memories')
-    """
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
