@@ -84,8 +84,8 @@ def working_form(failed: Step, between: Sequence[Step], later: Step, error: str)
         found = _prepared(between, later, form)
         return found if found and (not has_edited or _brings_module(found, error)) else None
     found = _other_form(wrong, form, error)
-    # A change of a file may have mended it: then this is only how it was tried.
-    return None if has_edited and not (is_usage(error) or (found and found.exchange)) else found
+    is_told = is_usage(error) or (found and found.exchange) or _brings_named(wrong, form, error)
+    return found if is_told or not has_edited else None  # a change of a file may have mended it
 
 
 def substitute(failed: Step, later: Iterable[Step], error: str) -> Form | None:
@@ -107,6 +107,12 @@ def _brings_module(form: Form, error: str) -> bool:
     """Check if a command installs the module that an error misses."""
     module = _NO_MODULE.search(error)
     return bool(module and re.search(rf"\b{re.escape(module[1])}\b", form.command))
+
+
+def _brings_named(wrong: str, form: str, error: str) -> bool:
+    """Check if a form has a name that the error names and the failed one has not."""
+    names = {*_PART_OF_COMMAND.findall(form)} - {*_PART_OF_COMMAND.findall(wrong)}
+    return not names.isdisjoint(_PART_OF_COMMAND.findall(error))
 
 
 def _is_not_there(command: str, error: str) -> bool:
