@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 from processes import record_files
 
-from loki_memory import AntiPattern, Episode, Memory, Pattern, Workspace
+from loki_memory import AntiPattern, Pattern, Workspace
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.reflect import reflect
-from loki_memory.consolidation.snapshot import Snapshot
-from loki_memory.models import parse
 
 
 def todo(n: int, day: int, verb: str, **more: Any) -> dict[str, Any]:
@@ -136,30 +133,6 @@ def test_what_evidence_retired_stays_retired_with_all_that_says_the_same(ws: Wor
         again = ws.consolidate(since=since)
         assert (again.steps, again.written) == ([], 0)
     assert beliefs(ws) == before
-
-
-def test_a_topic_is_written_once_though_its_members_were_just_weighed() -> None:
-    """Remedies that helped in many sessions, and in few: a topic quotes the surest first."""
-    records: list[Memory] = []
-    for n in range(6):
-        met = [
-            {"timestamp": f"2026-01-{day:02d}T{10 + n}:00:00Z", "goal": f"Build part {n}"}
-            | {"session": f"s{n}-{day % (n + 2)}", "outcome": "success"}
-            for day in range(1, 13)
-        ]
-        episodes = [parse(Episode, one) for one in met]
-        ids = [one.id for one in episodes]
-        failure = {
-            "what_fails": f"Cannot find module part{n}",
-            "key": {"head": "npm run", "template": "Cannot find module", "param": f"part{n}"},
-            "resolutions": [{"do": f"npm install part{n} --save-exact", "for": ids}],
-            "evidence": {"for": ids},
-        }
-        records += [*episodes, parse(AntiPattern, failure)]
-    first = Snapshot(records)
-    changes = reflect(first)
-    assert any(one.kind == "fact" for one in changes.put)
-    assert reflect(first.with_changes(changes)).put == ()
 
 
 def test_a_plan_says_the_same_and_writes_nothing(ws: Workspace) -> None:

@@ -169,17 +169,6 @@ def test_one_rule_of_a_linter_in_two_places_is_one_anti_pattern() -> None:
     assert len(found.evidence.for_) == 2
 
 
-def test_the_anti_pattern_of_a_rule_replaces_those_of_single_messages() -> None:
-    line = "Error return value of `os.Remove` is not checked (errcheck)"
-    key = {"head": "make lint", "template": "error return value of <*> is", "param": "os.remove"}
-    old = AntiPattern(id="anti-old", what_fails=line, evidence={"for": ["ep-1"]}, key=key)
-    put = antipatterns(Snapshot([old, met(1, f"a.go:3: {line}")])).put
-    (replaced,) = [one for one in put if one.id == "anti-old"]
-    (heir,) = [one for one in put if isinstance(one, AntiPattern) and one.id != "anti-old"]
-    assert isinstance(replaced, AntiPattern)
-    assert (replaced.status, replaced.links[0].to) == ("superseded", heir.id)
-
-
 def test_a_command_that_was_called_wrongly_teaches_from_one_session_on() -> None:
     log = steps(
         ("bash", "gh pr diff 104 --stat", "unknown flag: --stat"),

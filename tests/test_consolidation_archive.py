@@ -9,14 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loki_memory import Workspace
+from loki_memory.consolidation.actions import circumstances, moves, steps, summary
 from loki_memory.consolidation.anti_patterns import antipatterns
 from loki_memory.consolidation.archive import forget
-from loki_memory.consolidation.phases import ALL
-from loki_memory.consolidation.pipeline import consolidate
+from loki_memory.consolidation.phases import all_phases, consolidate
 from loki_memory.consolidation.snapshot import Snapshot, Thresholds
-from loki_memory.consolidation.step_sequences import moves
-from loki_memory.consolidation.summary import summary
-from loki_memory.consolidation.work_context import circumstances, steps
 from loki_memory.errors import NotFound
 from loki_memory.models import (
     AntiPattern,
@@ -238,7 +235,7 @@ def test_the_days_are_settings() -> None:
 def test_a_plan_says_which_episodes_must_be_kept_whole() -> None:
     """What is written anew goes to the archive first; what is only archived goes there anyway."""
     old, older = episode(), episode("2025-11-01", action_log=[])
-    plan = consolidate(Snapshot([old, older, episode("2026-01-14")], "2026-01-14"), ALL)
+    plan = consolidate(Snapshot([old, older, episode("2026-01-14")], "2026-01-14"), all_phases())
     assert plan.whole == (old.id,)
     assert older.id in plan.archive
 

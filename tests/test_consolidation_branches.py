@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.consolidation.phases import ALL
-from loki_memory.consolidation.pipeline import Plan, consolidate
+from loki_memory.consolidation.phases import Plan, all_phases, consolidate
 from loki_memory.consolidation.provenance import is_live
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.history.merge import merge
@@ -116,7 +115,7 @@ class Clone(NamedTuple):
     def plan(self) -> Plan:
         # Files are read one by one: two that are equal are still two.
         archived = [one.model_copy() for one in self.archive.values()]
-        return consolidate(Snapshot(self.records.values(), archived=archived), ALL)
+        return consolidate(Snapshot(self.records.values(), archived=archived), all_phases())
 
     def consolidated(self) -> Clone:
         plan = self.plan()

@@ -12,7 +12,7 @@ from processes import record_files
 
 from loki_memory import Workspace
 from loki_memory.consolidation.features import version
-from loki_memory.consolidation.settings import thresholds
+from loki_memory.consolidation.snapshot import Thresholds
 
 MANY = 60  # episodes that met one error: of so many only the newest are read for their words
 
@@ -69,7 +69,7 @@ def test_what_a_run_extracted_teaches_the_next_episode_what_files_teach(tmp_path
             ws.consolidate(day="2026-01-01")
         with lost.index.change() as change:
             change.keep_features("none", [], [])
-        code = version(repr(thresholds(kept.config)))
+        code = version(repr(Thresholds.of(kept.config)))
         assert len(dict(kept.index.features_of(ids(kept), code))) == len(old)
         for ws in (kept, lost):
             ws.record(new)

@@ -18,8 +18,7 @@ from loki_memory.consolidation import features as features_module
 from loki_memory.consolidation import input as input_module
 from loki_memory.consolidation import provenance
 from loki_memory.consolidation.features import decoded, encoded, episode_features
-from loki_memory.consolidation.phases import ALL, WEIGH
-from loki_memory.consolidation.pipeline import consolidate
+from loki_memory.consolidation.phases import all_phases, consolidate, first_phases
 from loki_memory.consolidation.snapshot import PhaseChanges, Snapshot, Touched
 from loki_memory.models import Pattern, parse
 
@@ -35,14 +34,16 @@ def test_what_is_new_alone_gives_what_everything_gives(
     grown = left.with_(records)
     new = frozenset(grown.records.keys() - left.records.keys())
     now = Snapshot(grown.records.values(), archived=grown.archive.values())
-    assert consolidate(now, ALL, new) == consolidate(now, ALL)
+    assert consolidate(now, all_phases(), new) == consolidate(now, all_phases())
 
 
 @settings(max_examples=30, deadline=None)
 @given(EPISODES)
 def test_features_that_were_kept_teach_what_episodes_teach(episodes: list[Episode]) -> None:
     kept = [decoded(encoded(episode_features(one))) for one in episodes]
-    assert consolidate(Snapshot(kept, whole=episodes), ALL) == consolidate(Snapshot(episodes), ALL)
+    assert consolidate(Snapshot(kept, whole=episodes), all_phases()) == consolidate(
+        Snapshot(episodes), all_phases()
+    )
 
 
 def test_a_belief_is_weighed_anew_when_its_twin_goes_its_own_way() -> None:
@@ -56,7 +57,7 @@ def test_a_belief_is_weighed_anew_when_its_twin_goes_its_own_way() -> None:
     merged = parse(Pattern, {**twin, "status": "superseded", "links": [link]})
     before = Snapshot([*episodes, parse(Pattern, heir), merged])
     apart = PhaseChanges(put=(parse(Pattern, twin),))
-    phases = (("merge", lambda _, __: apart), WEIGH)
+    phases = (lambda _, __: apart, first_phases()[-1])
     everything = consolidate(before, phases)
     assert [one.id for one in everything.put] == ["sem-heir", "sem-twin"]
     assert consolidate(before, phases, frozenset(ids[2:])) == everything

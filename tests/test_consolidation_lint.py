@@ -13,7 +13,7 @@ from test_consolidation_branches import EPISODES, FACTS
 from loki_memory import Workspace
 from loki_memory.consolidation.input import read_input
 from loki_memory.consolidation.lint import is_platitude, lint
-from loki_memory.consolidation.phases import ALL
+from loki_memory.consolidation.phases import all_phases
 from loki_memory.consolidation.snapshot import Snapshot
 from loki_memory.models import AntiPattern, Episode, Fact, Memory, Pattern, Skill, parse
 
@@ -96,7 +96,7 @@ def produced(now: Snapshot) -> list[Memory]:
     """What the phases make of records, before the pipeline refuses what is not worth keeping."""
     given = dict(now.records)
     made: dict[str, Memory] = {}
-    for _, phase in ALL:
+    for phase in all_phases():
         changes = phase(now, None)
         made |= {one.id: one for one in changes.put if one.id not in given}
         now = now.with_changes(changes)

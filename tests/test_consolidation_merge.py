@@ -10,7 +10,7 @@ import pytest
 from loki_memory.consolidation.clustering import clusters, same
 from loki_memory.consolidation.merge import _groups, merge
 from loki_memory.consolidation.snapshot import Snapshot, Touched
-from loki_memory.models import Belief, Fact, Learning, Memory, Pattern, parse
+from loki_memory.models import Belief, Fact, Memory, Pattern, parse
 
 ONE = "Wrap every migration in a transaction"
 TWIN = "Wrap all migrations in transactions"
@@ -170,43 +170,3 @@ def test_what_somebody_else_superseded_stays_superseded() -> None:
     theirs = {"to": "sem-b", "relation": "superseded_by"}
     closed = pattern("a", ONE, status="superseded", confidence=0.9, links=[theirs])
     assert merged(closed, pattern("b", TWIN)).records["sem-a"] == closed
-
-
-def learning(name: str, error: str, day: int = 6, **fields: Any) -> Learning:
-    """What consolidation writes of an error that was resolved on a day."""
-    do = "Annotated every route handler with its return type"
-    given = {"id": f"learn-{name}", "timestamp": f"2026-01-{day:02}T10:00:00Z", "error": error}
-    return parse(Learning, {**given, "resolution": do, "lesson": f"{error}: {do}", **fields})
-
-
-BY_TSC = "Not all code paths of the handler return a value (running tsc)"
-BY_TEST = "Not all code paths of the handler return a value (running vitest)"
-
-
-def test_two_learnings_of_a_day_that_say_the_same_are_one() -> None:
-    one, twin = learning("a", BY_TSC), learning("b", BY_TEST)
-    changes = merge(Snapshot([one, twin]))
-    assert (changes.put, changes.archive) == ((), ("learn-b",))
-    assert [(step.what, step.why) for step in changes.steps] == [
-        ("merged", "says the same as learn-a")
-    ]
-
-
-def test_what_somebody_wrote_themselves_stays_and_the_derived_one_gives_way() -> None:
-    told = learning("z", BY_TSC, lesson=f"{BY_TSC}: annotated every route handler, return type")
-    assert merge(Snapshot([learning("a", BY_TEST), told])).archive == ("learn-a",)
-    assert not merge(Snapshot([told, told.changed(id="learn-y")]))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        learning("b", BY_TEST, day=7),
-        learning("b", "npm error code EUSAGE, the lock file is stale (running npm ci)"),
-        learning("b", BY_TEST, pinned=True),
-        learning("b", BY_TEST, scope="local"),
-    ],
-    ids=["another day", "another error", "pinned", "another scope"],
-)
-def test_other_learnings_stay(other: Learning) -> None:
-    assert not merge(Snapshot([learning("a", BY_TSC), other]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.consolidation.prune import Aged, Limits, dispensable, relevance_of
+from loki_memory.consolidation.retention import Aged, Limits, dispensable, relevance_of
 from loki_memory.models import Fact
 
 TODAY = "2026-06-01T09:00:00Z"

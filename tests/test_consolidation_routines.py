@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from loki_memory.consolidation.actions import before_commits
 from loki_memory.consolidation.routines import routine
 from loki_memory.consolidation.snapshot import Snapshot
-from loki_memory.consolidation.work_context import before_commits
 from loki_memory.models import Episode, Fact, parse, tombstone_id
 
 EDIT = "Edit src/cart.py"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.consolidation.settings import thresholds
 from loki_memory.consolidation.snapshot import Thresholds
 from loki_memory.settings import SETTINGS
 
@@ -35,7 +34,7 @@ def met(day: int, message: str, resolution: str) -> dict[str, Any]:
 
 
 def test_what_is_set_by_default_is_what_consolidation_does_by_default(ws: Workspace) -> None:
-    assert thresholds(ws.config) == Thresholds()
+    assert Thresholds.of(ws.config) == Thresholds()
 
 
 def test_every_threshold_has_a_setting_and_every_setting_a_threshold() -> None:
@@ -48,7 +47,7 @@ def test_a_setting_changes_its_threshold_and_no_other(ws: Workspace, setting: An
     name = setting.name.removeprefix("consolidation.")
     ws.home.set_config(setting.name, "9")
     expected = 0.09 if name in LIKENESS else 9
-    assert thresholds(ws.config) == Thresholds()._replace(**{name: expected})
+    assert Thresholds.of(ws.config) == Thresholds()._replace(**{name: expected})
 
 
 def test_the_remedies_that_are_kept_are_as_many_as_set(ws: Workspace) -> None:
@@ -76,5 +75,5 @@ def test_another_machines_settings_change_nothing(
 ) -> None:
     monkeypatch.setenv("LOKI_CONSOLIDATION_MERGE", "99")
     again = Workspace.open(ws.layout.root)
-    assert thresholds(again.config) == Thresholds()
+    assert Thresholds.of(again.config) == Thresholds()
     assert any("LOKI_CONSOLIDATION_MERGE" in notice for notice in again.notices)

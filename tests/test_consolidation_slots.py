@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loki_memory.consolidation.slots import slots
+from loki_memory.consolidation.reconcile import slots
 
 
 def values(text: str, attribute: str) -> list[str]:

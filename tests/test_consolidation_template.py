@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from loki_memory.consolidation.template import common, medoid, template
+from loki_memory.consolidation.similarity import common, medoid, template
 
 GOALS = [
     "Add a column for due dates to the todo table",

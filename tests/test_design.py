@@ -392,11 +392,7 @@ SQL_NOT_YET: dict[str, int] = {}
 # SQL over a database of another program, which is not our index.
 SQL_OF_OTHERS = {
     "ingest.opencode": 6,
-    "interop.sources.claude_flow": 1,
-    "interop.sources.claude_mem_database": 2,
-    "interop.sources.foreign_database": 1,
-    "interop.sources.lore_database": 2,
-    "interop.sources.lynkr_database": 1,
+    "interop.sources.databases": 6,
 }
 
 

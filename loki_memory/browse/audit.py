@@ -92,7 +92,7 @@ Check = Callable[[AuditedStore], Iterator[Flag]]
 
 def audit(workspace: OpenWorkspace, root: Path | None, *, repeats: int = 0) -> Audit:
     """Audit the project's memory; `root` is the project whose code and documents it is about."""
-    from loki_memory.consolidation.settings import thresholds
+    from loki_memory.consolidation.snapshot import Thresholds
     from loki_memory.home import parsed
 
     home = workspace.home
@@ -106,7 +106,7 @@ def audit(workspace: OpenWorkspace, root: Path | None, *, repeats: int = 0) -> A
         known=frozenset([*(episode.id for episode in episodes), *_archived_ids(workspace)]),
         files=_documents(root) if root else {},
         root=root,
-        threshold=thresholds(workspace.config).merge,
+        threshold=Thresholds.of(workspace.config).merge,
         repeats=repeats,
     )
     return audit_store(store)
@@ -340,7 +340,7 @@ _CLASSES: dict[str, _About] = {
 
 def project_around(path: Path) -> Path | None:
     """The repository in which a path lies; None if it lies in none."""
-    from loki_memory.files.layout import git_home
+    from loki_memory.files.git_files import git_home
 
     found = git_home(path)
     return found[0] if found else None

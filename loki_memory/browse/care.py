@@ -10,10 +10,9 @@ if TYPE_CHECKING:
 
     from loki_memory.browse.audit import Audit
     from loki_memory.browse.doctor import Diagnosis, Verdict
-    from loki_memory.browse.purge import Purged
+    from loki_memory.browse.purge import Purged, Tainted
     from loki_memory.browse.status import Garbage
-    from loki_memory.browse.taint import Tainted
-    from loki_memory.consolidation.dedupe import Deduplicated
+    from loki_memory.consolidation.run import Deduplicated
     from loki_memory.editing.quarantine import QuarantineCase
     from loki_memory.files.problem import Problem
     from loki_memory.homes import OpenWorkspace
@@ -69,7 +68,7 @@ class Care:
 
     def dedupe(self, *, plan_only: bool = False) -> Deduplicated:
         """Merge patterns and facts that say the same; the others are kept, superseded."""
-        from loki_memory.consolidation.dedupe import dedupe
+        from loki_memory.consolidation.run import dedupe
 
         return dedupe(self._workspace, plan_only=plan_only)
 
@@ -81,25 +80,25 @@ class Care:
 
     def taint(self, source: str, why: str = "", *, dry_run: bool = False) -> Tainted:
         """Quarantine everything derived from an episode, session, commit, author or file."""
-        from loki_memory.browse.taint import taint
+        from loki_memory.browse.purge import taint
 
         return taint(self._workspace, source, why, dry_run=dry_run)
 
     def quarantine(self) -> list[QuarantineCase]:
         """The cases in quarantine, the oldest first."""
-        from loki_memory.browse.taint import cases
+        from loki_memory.browse.purge import cases
 
         return cases(self._workspace)
 
     def release(self, case: str) -> QuarantineCase:
         """Bring the memories of a case back."""
-        from loki_memory.browse.taint import release
+        from loki_memory.browse.purge import release
 
         return release(self._workspace, case)
 
     def drop(self, case: str) -> QuarantineCase:
         """Delete the memories of a case for good."""
-        from loki_memory.browse.taint import drop
+        from loki_memory.browse.purge import drop
 
         return drop(self._workspace, case)
 
@@ -119,9 +118,9 @@ class Care:
         call dispensable. The index gives unused pages back to the disk.
         """
         from loki_memory.browse.status import collect_garbage, vacuum
-        from loki_memory.consolidation.prune import prune as prune_facts
+        from loki_memory.consolidation.retention import prune as prune_facts
         from loki_memory.consolidation.retention import retain
-        from loki_memory.consolidation.untrack_sessions import untrack_sessions as untrack
+        from loki_memory.consolidation.retention import untrack_sessions as untrack
 
         workspace = self._workspace
         garbage = collect_garbage(workspace, dry_run=dry_run)

@@ -20,7 +20,7 @@ from loki_memory.ingest.pause import why_off
 from loki_memory.integrity.reviewed import known_unreviewed
 
 if TYPE_CHECKING:
-    from loki_memory.consolidation.prune import Pruned
+    from loki_memory.consolidation.retention import Pruned
     from loki_memory.homes import OpenWorkspace
 
 _DAY_SECONDS = 86_400
@@ -83,7 +83,7 @@ def _above(root: Path) -> str:
 
 
 def _is_in_git(root: Path) -> bool:
-    from loki_memory.files.layout import git_home
+    from loki_memory.files.git_files import git_home
 
     return git_home(root) is not None
 

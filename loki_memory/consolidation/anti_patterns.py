@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from loki_memory.consolidation.failures import BARE, EXAMPLE, RULE, Failure, brought_in, group
 from loki_memory.consolidation.features import EpisodeFeatures
-from loki_memory.consolidation.provenance import DEAD, SAME, extra, least_trusted, newest
-from loki_memory.consolidation.similarity import content
+from loki_memory.consolidation.provenance import extra, least_trusted, newest
+from loki_memory.consolidation.similarity import LEFT_OUT, common, content
 from loki_memory.consolidation.snapshot import (
     BeliefChange,
     PhaseChanges,
@@ -30,10 +30,8 @@ from loki_memory.consolidation.snapshot import (
     Touched,
     in_time,
 )
-from loki_memory.consolidation.template import LEFT_OUT, common
 from loki_memory.models import AntiPattern, Resolution, parse, tombstone_id
 from loki_memory.models.confidence import lower_bound, otherwise
-from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_noise import is_usage
 from loki_memory.models.links import Tombstone
 
@@ -70,23 +68,7 @@ def antipatterns(snapshot: Snapshot, touched: Touched | None = None) -> PhaseCha
         if new is not known.old:
             put.append(new)
             steps.append(_step(new, known.old))
-        put += _earlier(snapshot, new)
     return PhaseChanges(put=tuple(put), steps=tuple(steps))
-
-
-def _earlier(snapshot: Snapshot, new: AntiPattern) -> Iterator[AntiPattern]:
-    """Anti-patterns of single messages of a rule, which one for the whole rule replaces."""
-    named = str((extra(new, "key") or {}).get("template", ""))
-    if not named.startswith(RULE):
-        return
-    for old in snapshot.of(AntiPattern):
-        template = str((extra(old, "key") or {}).get("template", RULE))
-        is_open = old.status not in DEAD and not old.pinned and old.origin != "owner"
-        is_same = not template.startswith(RULE) and f"{RULE}{rule(old.what_fails)}" == named
-        if is_open and is_same and old.scope == new.scope:
-            link = {"to": new.id, "relation": "superseded_by", "why": SAME}
-            links = [*(relation.model_dump(exclude_unset=True) for relation in old.links), link]
-            yield old.changed(status="superseded", links=links)
 
 
 def _by_error(snapshot: Snapshot, touched: Touched | None) -> dict[str, KnownAntiPatterns]:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from loki_memory.consolidation.actions import summary
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.provenance import (
     SAME,
@@ -22,7 +23,6 @@ from loki_memory.consolidation.provenance import (
     replaced_because,
 )
 from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Record, Snapshot, Touched
-from loki_memory.consolidation.summary import summary
 from loki_memory.models import Belief, Episode, Link, Skill, parse
 
 _IMPORTANT = 0.8  # from here on a memory is kept whatever its age

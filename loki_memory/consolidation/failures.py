@@ -12,10 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
-from loki_memory.consolidation.step_sequences import Move, move
 from loki_memory.models import Action, Episode, error_signature
 from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_noise import destroys, is_of_own_script, teaches
@@ -337,7 +335,7 @@ def _cut(text: str, longest: int) -> str:
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "\u2026"
 
 
-# -- What went wrong in an episode: errors with what resolved them, failed steps, responses -------
+# -- What went wrong in an episode: errors with what resolved them, failed steps -----------------
 
 
 _LONGEST = 160
@@ -349,18 +347,6 @@ _CHECK = re.compile(r"\b(?:tests?|lint|build|check|verify|tsc|mypy|ruff|\w*test|
 _FAILED_OUTCOMES = {"fail", "failed", "failure", "error"}
 
 _salient = lru_cache(maxsize=16384)(salient)
-
-
-class FailureResponse(NamedTuple):
-    """The move right after an error; without a name if it was just tried again."""
-
-    head: str  # of the error's key
-    template: str
-    made: str
-    place: str
-
-    def move(self) -> Move:
-        return Move(self.made, self.place)
 
 
 def resolved(episode: Episode) -> Iterator[tuple[str, str]]:
@@ -377,15 +363,6 @@ def failed(episode: Episode) -> Iterator[str]:
         is_failure = action.error or (action.result or "").lower() in _FAILED_OUTCOMES
         if is_failure and not _is_check(action):
             yield line(_described(action))
-
-
-def responses(episode: Episode) -> Iterator[FailureResponse]:
-    """Yield what was done after each error that has a key."""
-    for action, then in pairwise(episode.action_log):
-        found = action.error and key(action.error, action.action, action.target or "")
-        if found:
-            made = move(then) if move(then) != move(action) else Move("")
-            yield FailureResponse(found.head, found.template, *made)
 
 
 def _is_check(action: Action) -> bool:

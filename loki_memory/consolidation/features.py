@@ -12,25 +12,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.failures import (
-    Failure,
-    FailureResponse,
-    failed,
-    mishaps,
-    resolved,
-    responses,
-)
-from loki_memory.consolidation.similarity import content, marks, words
-from loki_memory.consolidation.step_sequences import Move, is_command, move, moves
-from loki_memory.consolidation.summary import is_terse
-from loki_memory.consolidation.work_context import (
+from loki_memory.consolidation.actions import (
+    Move,
     before_commits,
     category_of,
     checks,
     circumstances,
     files_needed,
+    is_command,
+    is_terse,
+    move,
+    moves,
     steps,
 )
+from loki_memory.consolidation.failures import (
+    Failure,
+    failed,
+    mishaps,
+    resolved,
+)
+from loki_memory.consolidation.similarity import content, marks, words
 from loki_memory.models import Action, Belief, Episode
 from loki_memory.models.episode import Statement
 from loki_memory.models.error_signature import Key
@@ -65,7 +66,6 @@ class EpisodeFeatures(NamedTuple):
     failures: Sequence[Sequence[Any]]
     resolved: Sequence[Sequence[str]]  # errors, and what resolved them
     failed: Sequence[str]  # steps, each on a line
-    responses: Sequence[Sequence[str]]  # what was done right after errors
     verdicts: Sequence[tuple[str, bool]]  # memories that helped, or did not
     names: Sequence[str]  # memories that it refers to
     is_terse: bool
@@ -97,9 +97,6 @@ class EpisodeFeatures(NamedTuple):
 
     def statements(self) -> list[StatedSentence]:
         return [*map(StatedSentence._make, self.stated)]
-
-    def failure_responses(self) -> list[FailureResponse]:
-        return [*map(FailureResponse._make, self.responses)]
 
 
 class StatedSentence(NamedTuple):
@@ -150,7 +147,6 @@ def episode_features(episode: Episode) -> EpisodeFeatures:
         failures=[*map(_plain, mishaps(episode))],
         resolved=[[*other_episode] for other_episode in resolved(episode)],
         failed=[*failed(episode)],
-        responses=[[*response] for response in responses(episode)],
         verdicts=verdicts,
         names=[*(link.to for link in episode.links), *(name for name, _ in verdicts)],
         is_terse=is_terse(episode),

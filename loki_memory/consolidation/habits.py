@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from math import ceil, fsum, inf, log
 from typing import NamedTuple
 from zlib import crc32
 
+from loki_memory.consolidation.actions import Move
 from loki_memory.consolidation.clustering import clusters_of_goals
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.similarity import FUNCTION_WORDS
 from loki_memory.consolidation.snapshot import Snapshot, cached_by_episodes, in_time
-from loki_memory.consolidation.step_sequences import Move, SharedSequence, contains, shared
 from loki_memory.consolidation.weigh import Feedback
 from loki_memory.models.confidence import confidence as weighed
 from loki_memory.models.ids import slug
@@ -34,6 +34,18 @@ _MINED = 60  # successes of one stratum that are searched; the count goes over a
 _COMMON = 0.8  # of the goals: words that are called common
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]+")
 _NAME_WORDS = 6
+SHORTEST, LONGEST = 2, 6  # moves of a subsequence: one move is no procedure, ten are a story
+GAP = 3  # other moves that may stand between two of a subsequence
+# Subsequences of one length that are grown further, the best supported first. Identical long logs
+# have thousands of subsequences with equal support; which of them is grown matters little.
+_BEAM = 24
+
+
+class SharedSequence(NamedTuple):
+    """Moves that several sequences have in this order, and which sequences those are."""
+
+    moves: tuple[Move, ...]
+    users: tuple[int, ...]
 
 
 class Stratum(NamedTuple):
@@ -245,3 +257,88 @@ def _chosen(episodes: Sequence[EpisodeFeatures]) -> list[EpisodeFeatures]:
     step = 1 << max(0, len(episodes).bit_length() - 3)
     settled = episodes[: len(episodes) - len(episodes) % step]
     return sorted(settled, key=lambda episode: (crc32(episode.id.encode()), episode.id))[:_MANY]
+
+
+# -- Subsequences that many logs share, grown one move at a time as PrefixSpan does it --
+
+
+def contains(sequence: Sequence[Move], wanted: Sequence[Move]) -> bool:
+    """Check whether a sequence has the wanted moves in order, never more than the gap apart."""
+    ends = range(-1, len(sequence) - 1)  # the first move may stand anywhere
+    reach = 1
+    for entry in wanted:
+        ends_now = {
+            at
+            for end in ends
+            for at in range(end + 1, min(end + 1 + reach, len(sequence)))
+            if sequence[at] == entry
+        }
+        if not ends_now:
+            return False
+        ends, reach = sorted(ends_now), GAP + 1  # type: ignore[assignment]
+    return True
+
+
+def shared(sequences: Sequence[Sequence[Move]], least: int) -> list[SharedSequence]:
+    """The closed subsequences that at least so many sequences have: no longer one says the same.
+
+    Ordered by their moves.
+    """
+    level = _singles(sequences, least)
+    found: list[SharedSequence] = []
+    for length in range(2, LONGEST + 1):
+        level = _grown(level, sequences, least)
+        if length >= SHORTEST:
+            found += [
+                SharedSequence(single, tuple(sorted(places))) for single, places in level.items()
+            ]
+    return sorted(_closed(found))
+
+
+# A pattern -> each sequence that has it -> where in the sequence it may end.
+_Level = dict[tuple[Move, ...], dict[int, list[int]]]
+
+
+def _singles(sequences: Sequence[Sequence[Move]], least: int) -> _Level:
+    found: dict[tuple[Move, ...], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for number, sequence in enumerate(sequences):
+        for at, entry in enumerate(sequence):
+            found[entry,][number].append(at)
+    return {entry: places for entry, places in found.items() if len(places) >= least}
+
+
+def _grown(level: _Level, sequences: Sequence[Sequence[Move]], least: int) -> _Level:
+    """Every pattern with one more move behind it, if enough sequences have that."""
+    found: dict[tuple[Move, ...], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for pattern, places in level.items():
+        for number, ends in places.items():
+            sequence = sequences[number]
+            for end in ends:
+                for at in range(end + 1, min(end + 2 + GAP, len(sequence))):
+                    found[*pattern, sequence[at]][number].add(at)
+    kept = [(entry, places) for entry, places in found.items() if len(places) >= least]
+    kept.sort(key=lambda pair: (-len(pair[1]), pair[0]))
+    return {
+        entry: {number: sorted(ends) for number, ends in places.items()}
+        for entry, places in kept[:_BEAM]
+    }
+
+
+def _closed(found: list[SharedSequence]) -> Iterator[SharedSequence]:
+    """Without those that are part of a longer one with the same users."""
+    alike: dict[tuple[int, ...], list[tuple[Move, ...]]] = defaultdict(list)
+    for shared_sequence in found:
+        alike[shared_sequence.users].append(shared_sequence.moves)
+    for shared_sequence in found:
+        longer = (
+            other
+            for other in alike[shared_sequence.users]
+            if len(other) > len(shared_sequence.moves)
+        )
+        if not any(_is_part(shared_sequence.moves, other) for other in longer):
+            yield shared_sequence
+
+
+def _is_part(short: Sequence[Move], long: Sequence[Move]) -> bool:
+    rest = iter(long)
+    return all(entry in rest for entry in short)

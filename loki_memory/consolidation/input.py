@@ -22,8 +22,7 @@ from loki_memory.consolidation.features import (
 )
 from loki_memory.consolidation.provenance import day_before, extra
 from loki_memory.consolidation.publish import Files, Rewritten, candidate, joined
-from loki_memory.consolidation.settings import thresholds
-from loki_memory.consolidation.snapshot import Record, Snapshot, Touched
+from loki_memory.consolidation.snapshot import Record, Snapshot, Thresholds, Touched
 from loki_memory.errors import InvalidRecord
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, view_kind
@@ -75,7 +74,7 @@ def read_input(workspace: OpenWorkspace, day: str, *, leave_tracked: bool = True
 
     Tracked episodes grow old in `gc` only: with `leave_tracked` they are left alone.
     """
-    limits = thresholds(workspace.config)
+    limits = Thresholds.of(workspace.config)
     last_run = LastRun(workspace.index, version(repr(limits)))
     rows = list(_rows(workspace))
     files = Files({}, {}, frozenset(_private(rows)), {}, {})

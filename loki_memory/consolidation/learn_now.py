@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from loki_memory.consolidation.publish import Files, Reach, candidate, joined
 from loki_memory.consolidation.run import apply, follow, publishing
-from loki_memory.consolidation.settings import thresholds
+from loki_memory.consolidation.snapshot import Thresholds
 from loki_memory.errors import FileChanged
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import PRIVATE
@@ -28,23 +28,23 @@ def learn(workspace: OpenWorkspace, new: Sequence[Episode], reach: Reach = "news
     goes first; the next consolidation finds the same.
     """
     from loki_memory.consolidation.features import version
-    from loki_memory.consolidation.first_phases import EARLY
-    from loki_memory.consolidation.pipeline import consolidate as run
+    from loki_memory.consolidation.phases import consolidate as run
+    from loki_memory.consolidation.phases import first_phases
     from loki_memory.consolidation.snapshot import Snapshot
     from loki_memory.index.gate import rejected_values
 
     known = _Known(workspace)
-    limits = thresholds(workspace.config)
+    limits = Thresholds.of(workspace.config)
     ids = frozenset(episode.id for episode in new)
     rejected = rejected_values(workspace.index)
-    first = run(Snapshot(new, rejected=rejected, thresholds=limits), EARLY, ids)
+    first = run(Snapshot(new, rejected=rejected, thresholds=limits), first_phases(), ids)
     beliefs = known.all(sorted({memory.id for memory in first.put} | _named(new)))
     beliefs += known.all(known.merged_into(belief.id for belief in beliefs))
     cited = {name for belief in beliefs for name in _sources(belief)} - ids
     sources = known.episodes(sorted(cited), version(repr(limits)))
     records = [*new, *beliefs, *sources]
     snapshot = Snapshot(records, rejected=rejected, thresholds=limits)
-    plan = run(snapshot, EARLY, ids)._replace(archive=())
+    plan = run(snapshot, first_phases(), ids)._replace(archive=())
     private = frozenset(episode.id for episode in (*new, *sources) if known.is_private(episode))
     files = known.files._replace(private=private)
     with suppress(FileChanged):

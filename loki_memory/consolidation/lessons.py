@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from loki_memory.consolidation.failures import line
 from loki_memory.consolidation.features import EpisodeFeatures
-from loki_memory.consolidation.similarity import content, grams, jaccard, names
-from loki_memory.consolidation.template import medoid
+from loki_memory.consolidation.similarity import content, grams, jaccard, medoid, names
 from loki_memory.models.error_signature import signature
 from loki_memory.models.text import normal
 

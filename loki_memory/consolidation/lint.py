@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from loki_memory.consolidation.similarity import content, names
-from loki_memory.consolidation.template import GAP, LEFT_OUT
+from loki_memory.consolidation.similarity import GAP, LEFT_OUT, content, names
 from loki_memory.models import AntiPattern, Belief, Episode, Memory, Pattern, Skill
 from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 from loki_memory.models.text import stem

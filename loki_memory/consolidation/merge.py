@@ -7,9 +7,6 @@ keep their text and their evidence, are superseded, and say by which and why.
 Which one stays is decided anew each time, from all that say the same, those included that a merge
 superseded before: evidence from another branch may make another one the better confirmed, and two
 branches may each have chosen the other's.
-
-Of the learnings of one day that say the same, what consolidation put together from an error and
-its resolution gives way: to what somebody wrote, else to the first of its kind.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from loki_memory.consolidation.clustering import clusters, same
-from loki_memory.consolidation.features import EpisodeFeatures, statement_features
+from loki_memory.consolidation.features import statement_features
 from loki_memory.consolidation.provenance import (
     DEAD,
     LATER,
@@ -32,16 +29,14 @@ from loki_memory.consolidation.provenance import (
     standing,
 )
 from loki_memory.consolidation.similarity import (
-    NameMarks,
     covers,
     differ,
     grams,
     jaccard,
-    marks,
     sameness,
 )
 from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
-from loki_memory.models import Belief, Fact, Learning, Pattern, parse
+from loki_memory.models import Belief, Fact, Pattern, parse
 from loki_memory.models.base import ORIGINS
 from loki_memory.models.confidence import confidence
 
@@ -62,9 +57,7 @@ def merge(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
             if differs(new, snapshot.records):
                 put.append(new)
                 steps.append(_step(new, kept))
-    repeated = sorted(_repeated(snapshot, touched))
-    steps += repeated
-    return PhaseChanges(tuple(put), tuple(step.id for step in repeated), tuple(steps))
+    return PhaseChanges(put=tuple(put), steps=tuple(steps))
 
 
 Shelf = tuple[str, str, str, tuple[str | None, ...], bool, tuple[tuple[str, ...], ...]]
@@ -194,30 +187,6 @@ def _placed(belief: Prose, kept: Prose) -> Belief:
     free = given_back(belief, {SAME})
     link = {"to": kept.id, "relation": "superseded_by", "why": SAME, **standing(belief, {SAME})}
     return belief.changed(status="superseded", links=[*free.get("links", ()), link])
-
-
-def _repeated(snapshot: Snapshot, touched: Touched | None) -> Iterator[BeliefChange]:
-    """The end of derived learnings that another one of their day makes needless."""
-    new = (snapshot.records.get(entry) for entry in touched or ())
-    days = {entry.date for entry in new if isinstance(entry, EpisodeFeatures | Learning)}
-    shelves: dict[tuple[str, str, NameMarks], list[Learning]] = defaultdict(list)
-    for learning in snapshot.of(Learning):
-        if learning.id not in snapshot.archived and (touched is None or learning.date in days):
-            shelves[learning.date, learning.scope, marks(learning.lesson)].append(learning)
-    for shelf in (shelf for shelf in shelves.values() if len(shelf) > 1):
-        for places in _groups([entry.lesson for entry in shelf], snapshot.thresholds.merge):
-            kept, *rest = sorted((shelf[at] for at in places), key=lambda o: (_is_derived(o), o.id))
-            why = f"says the same as {kept.id}"
-            yield from (
-                BeliefChange("merged", entry.id, entry.title(), why=why)
-                for entry in rest
-                if _is_derived(entry) and not entry.pinned
-            )
-
-
-def _is_derived(learning: Learning) -> bool:
-    """Check whether it says nothing but an error and what resolved it, as episodes do already."""
-    return learning.lesson == f"{learning.error}: {learning.resolution}"
 
 
 def _step(new: Belief, kept: Prose) -> BeliefChange:

@@ -26,8 +26,8 @@ from loki_memory.consolidation.provenance import (
     newest,
     replaced_because,
 )
+from loki_memory.consolidation.similarity import common
 from loki_memory.consolidation.snapshot import BeliefChange, PhaseChanges, Snapshot, Touched
-from loki_memory.consolidation.template import common
 from loki_memory.models import LinkTo, Pattern, parse, tombstone_id
 from loki_memory.models.ids import digest
 

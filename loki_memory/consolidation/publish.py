@@ -21,11 +21,11 @@ from loki_memory.consolidation.failures import BARE
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.links import SOURCE
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.pipeline import Plan
+from loki_memory.consolidation.phases import Plan
 from loki_memory.consolidation.provenance import DEAD, extra, ids_in
+from loki_memory.consolidation.similarity import LEFT_OUT
 from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, burst_marks, session_mark
 from loki_memory.consolidation.statements import WORTH_TELLING
-from loki_memory.consolidation.template import LEFT_OUT
 from loki_memory.files.layout import PRIVATE, place
 from loki_memory.models import AntiPattern, Belief, Fact, Link, Memory, Pattern, Skill, parse
 from loki_memory.models.diagnostics import rule

@@ -1,8 +1,8 @@
 """Reflect: what several beliefs say together that none of them says alone.
 
-Three things become memory: an error that comes with ever other names (one parent above its
-examples), a remedy that has never failed (a pattern), and a category or theme with many beliefs (a
-topic that quotes the most central of them).
+Two things become memory: an error that comes with ever other names (one parent above its examples),
+and a category or theme with many beliefs (a topic that quotes the most central of them). Trends are
+noticed and not written: they are true of a fortnight, not of the project.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from heapq import nlargest
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.lint import lint
-from loki_memory.consolidation.noticed import gathering, trends
 from loki_memory.consolidation.provenance import (
+    at_least,
+    days_between,
     differs,
     extra,
     is_live,
@@ -30,38 +30,29 @@ from loki_memory.consolidation.snapshot import (
     PhaseChanges,
     Snapshot,
     Touched,
-    cached_by_episodes,
 )
-from loki_memory.consolidation.step_sequences import Move
-from loki_memory.consolidation.themes import themes
-from loki_memory.consolidation.topic_summary import ANY, cut, summary
+from loki_memory.consolidation.topics import ANY, summary, themes
 from loki_memory.consolidation.weigh import feedback, weigh
 from loki_memory.models import (
     AntiPattern,
     Belief,
     Fact,
-    Pattern,
     parse,
     tombstone_id,
 )
-from loki_memory.models.confidence import lower_bound, otherwise, overcame
+from loki_memory.models.confidence import otherwise
 from loki_memory.models.ids import digest
 from loki_memory.models.text import normal
 
-_MOSTLY, _LIFT = 0.5, 1.2  # share of successes with a remedy, and how much rarer in failures
-_SURE = 0.8  # of a remedy that always works: seven trials, and none that failed
-_SOLVED = 3  # successes after a move: fewer may be luck
-_TRIED = 60  # episodes in which moves after an error are counted
+_MOSTLY = 0.5  # of the remedies of an error with many names: one helps whatever the name is
 _NAMES = 5
 
 
 def reflect(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
-    """Parents, sure remedies and topics that are new or have changed, and what was noticed."""
+    """Parents and topics that are new or have changed, and what was noticed."""
     new = {belief.id for belief in snapshot.of(Belief) if is_touched(belief, touched)}
-    wanted = _by_id([*_generalised(snapshot, new), *_sure_remedies(snapshot, new)])
-    made = [*_reflections(snapshot.of(AntiPattern)), *_reflections(snapshot.of(Pattern))]
-    due = _due(made, new, snapshot)
-    wanted |= _withdrawn(due, wanted, snapshot)
+    wanted = _by_id(_generalised(snapshot, new))
+    wanted |= _withdrawn(_due(snapshot, new), wanted, snapshot)
     wanted |= _by_id(_weighed(_changed(wanted, snapshot), snapshot))  # topics quote the surest
     wanted |= _by_id(_topics(snapshot, wanted))
     wanted |= _withdrawn(_reflections(snapshot.of(Fact)), wanted, snapshot)
@@ -111,16 +102,15 @@ def _reflections(beliefs: Iterable[Belief]) -> list[Belief]:
 
 
 def _is_reflection(key: Any) -> bool:
-    """Check whether it is the key of an error with any name, of a sure remedy or of a topic."""
-    return isinstance(key, dict) and (key.get("param") == ANY or "remedy" in key or "topic" in key)
+    """Check whether it is the key of an error with any name, or of a topic."""
+    return isinstance(key, dict) and (key.get("param") == ANY or "topic" in key)
 
 
-def _due(made: Iterable[Belief], new: AbstractSet[str], snapshot: Snapshot) -> list[Belief]:
-    """Return what is new, the parents of errors that are, and the sure remedies for these."""
+def _due(snapshot: Snapshot, new: AbstractSet[str]) -> list[Belief]:
+    """Return the parents of errors that are new, and those that are new themselves."""
     links = (link for belief in snapshot.of(Belief) if belief.id in new for link in belief.links)
     above = {link.to for link in links if link.relation == "example_of"}
-    keyed = ((extra(belief, "key").get("remedy"), belief) for belief in made)
-    return [entry for error, entry in keyed if error in new or entry.id in new or entry.id in above]
+    return [it for it in _reflections(snapshot.of(AntiPattern)) if it.id in new or it.id in above]
 
 
 def _is_under(belief: Belief, gone: Collection[str]) -> bool:
@@ -189,7 +179,7 @@ def _generalised(snapshot: Snapshot, new: AbstractSet[str]) -> Iterator[Belief]:
     for (scope, head, template), children in sorted(kinds.items()):
         if len(children) < least or new.isdisjoint(entry.id for entry in children):
             continue
-        lesson = _lesson(head, template, children, snapshot)
+        lesson = _lesson(children, snapshot)
         parent = lesson and _updated(_parent(scope, head, template, children, lesson), snapshot)
         if parent:
             yield parent
@@ -213,57 +203,13 @@ def _parent(
     return parse(AntiPattern, given)
 
 
-def _lesson(head: str, template: str, children: list[AntiPattern], snapshot: Snapshot) -> str:
+def _lesson(children: list[AntiPattern], snapshot: Snapshot) -> str:
     """Return what helps whatever the name is; empty if each name needs its own remedy."""
     remedies = Counter(antipattern.prevention for antipattern in children if antipattern.prevention)
     remedy = min(remedies, key=lambda text: (-remedies[text], text), default="")
     if remedies[remedy] >= max(snapshot.thresholds.error_names, _MOSTLY * remedies.total()):
         return remedy
-    return _next_move(head, template, _newest(children, snapshot))
-
-
-def _newest(children: list[AntiPattern], snapshot: Snapshot) -> list[EpisodeFeatures]:
-    """The newest episodes that met an error: what helped of late fits the code as it is."""
-    place = _places(snapshot)
-    met = place.keys() & chain.from_iterable(antipattern.rests_on() for antipattern in children)
-    return [snapshot.episodes[at] for at in nlargest(_TRIED, map(place.__getitem__, met))]
-
-
-@cached_by_episodes
-def _places(snapshot: Snapshot) -> dict[str, int]:
-    """Return where each episode stands in the order of time."""
-    return {episode.id: at for at, episode in enumerate(snapshot.episodes)}
-
-
-def _next_move(head: str, template: str, episodes: Sequence[EpisodeFeatures]) -> str:
-    """The move that most successes made right after the error, and failures did not."""
-    solved = _tried(
-        head, template, (episode for episode in episodes if episode.outcome == "success")
-    )
-    made = (episode for episode in solved if episode.head)
-    usual = min(made, key=lambda episode: (-solved[episode], episode), default=None)
-    if usual is None or solved[usual] < max(_SOLVED, _MOSTLY * solved.total()):
-        return ""
-    failed = _tried(
-        head, template, (episode for episode in episodes if episode.outcome == "failure")
-    )
-    elsewhere = (failed[usual] + 0.5) / (failed.total() + 1)
-    if solved[usual] / solved.total() < _LIFT * elsewhere:
-        return ""
-    return f"`{usual.head}`{f' on a {usual.place} file' if usual.place else ''} before trying again"
-
-
-def _tried(head: str, template: str, episodes: Iterable[EpisodeFeatures]) -> Counter[Move]:
-    """Return how often each move was made right after an error."""
-    return Counter(made for episode in episodes for made in _after(episode, head, template))
-
-
-def _after(episode: EpisodeFeatures, head: str, template: str) -> Iterator[Move]:
-    """Yield what was done after each occurrence of an error."""
-    for failure_response in episode.failure_responses():
-        # What a tool writes before the message is left out where an agent quotes it.
-        if failure_response.head == head and failure_response.template.endswith(template):
-            yield failure_response.move()
+    return ""
 
 
 def _name(child: AntiPattern) -> str:
@@ -297,39 +243,6 @@ def _from_sources(sources: Sequence[Belief], scope: str) -> dict[str, Any]:
         **({"valid_from": begun} if begun else {}),
         **({"at": last} if last else {}),
     }
-
-
-# A remedy that always works
-
-
-def _sure_remedies(snapshot: Snapshot, new: AbstractSet[str]) -> Iterator[Pattern]:
-    for antipattern in snapshot.of(AntiPattern):
-        if antipattern.id not in new or not is_live(antipattern) or not extra(antipattern, "key"):
-            continue
-        for remedy in antipattern.resolutions[:1]:
-            helped, others = overcame(antipattern)
-            failed = others.union(remedy.against) - helped
-            if lower_bound(len(helped), len(failed)) >= _SURE:
-                made = _remedy(antipattern, remedy.do, sorted(helped), sorted(failed))
-                pattern = _updated(made, snapshot)
-                if isinstance(pattern, Pattern):
-                    yield pattern
-
-
-def _remedy(error: AntiPattern, do: str, helped: list[str], failed: list[str]) -> Pattern:
-    given = {
-        "id": f"sem-{digest('pattern', 'remedy', error.id, normal(do))}",
-        "pattern": f"{cut(error.what_fails)}: {do}",
-        "category": error.category or "remedy",
-        "conditions": [cut(error.what_fails)],
-        "correct_approach": do,
-        "status": "candidate",
-        "key": {"remedy": error.id},
-        **_from_sources([error], error.scope),
-        "evidence": {"for": helped, "against": failed},
-        "links": [{"to": error.id, "relation": "elaborates"}],
-    }
-    return parse(Pattern, given)
 
 
 # Topics
@@ -373,3 +286,71 @@ def _topic(id_: str, scope: str, category: str, members: Sequence[Belief]) -> Fa
     statement = f"{category.capitalize()}: {summary([*members])}"
     given = {"id": id_, "statement": statement, "category": category, "depth": 0}
     return parse(Fact, {**given, "key": {"topic": category}, **sources})
+
+
+# -- Trends that are noticed and not written ------------------------------------------------------
+
+_WEEK, _FORTNIGHT = 7, 14
+_GATHERED, _CHANCE = 0.5, 0.01  # a file in half of a week's errors, and not by chance
+_ENOUGH = 4  # errors of a week, below which nothing gathers
+
+
+def gathering(snapshot: Snapshot) -> Iterator[BeliefChange]:
+    """Files that are in at least half of the week's errors, far more often than in all work."""
+    recent = {episode.id: episode for episode in _recent(snapshot, 0, _WEEK)}
+    met = (
+        antipattern
+        for antipattern in snapshot.of(AntiPattern)
+        if is_live(antipattern) and extra(antipattern, "key")
+    )
+    told = (antipattern.evidence.for_ for antipattern in met)
+    touching = [
+        _files(recent, told_files)
+        for told_files in told
+        if not recent.keys().isdisjoint(told_files)
+    ]
+    touching = [files for files in touching if files]
+    if len(touching) < _ENOUGH:
+        return
+    counts = Counter(path for files in touching for path in files)
+    often = {path: n for path, n in sorted(counts.items()) if n >= _GATHERED * len(touching)}
+    worked = [episode.paths for episode in snapshot.episodes] if often else []
+    for path, count in often.items():
+        usual = sum(path in files for files in worked) / len(worked)
+        if at_least(count, len(touching), usual) < _CHANCE:
+            why = f"in {count} of {len(touching)} kinds of errors of the last {_WEEK} days"
+            yield BeliefChange("noticed", f"file:{path}", f"errors gather around {path}", (), why)
+
+
+def _files(recent: Mapping[str, EpisodeFeatures], episodes: Iterable[str]) -> set[str]:
+    return {path for episode in episodes if episode in recent for path in recent[episode].paths}
+
+
+def _recent(snapshot: Snapshot, first: int, last: int) -> list[EpisodeFeatures]:
+    """Episodes that are at least `first` and fewer than `last` days old."""
+    ages = (
+        (days_between(episode.date, snapshot.day), episode)
+        for episode in reversed(snapshot.episodes)
+    )
+    young = takewhile(lambda aged: aged[0] < last, ages)  # all that come then are older
+    return [entry for age, entry in young if age >= first]
+
+
+def trends(snapshot: Snapshot) -> Iterator[BeliefChange]:
+    """Errors that came much more or much less often in a fortnight than in the one before."""
+    now = {episode.id for episode in _recent(snapshot, 0, _FORTNIGHT)}
+    before = {episode.id for episode in _recent(snapshot, _FORTNIGHT, 2 * _FORTNIGHT)}
+    if not before:
+        return
+    both = now | before
+    for antipattern in snapshot.of(AntiPattern):
+        episodes = antipattern.evidence.for_
+        if both.isdisjoint(episodes) or not is_live(antipattern) or not extra(antipattern, "key"):
+            continue
+        new, old = len(now.intersection(episodes)), len(before.intersection(episodes))
+        if at_least(max(new, old), new + old, 0.5) < _CHANCE:
+            how = "more" if new > old else "less"
+            why = f"{new} times in {_FORTNIGHT} days, {old} times in those before"
+            yield BeliefChange(
+                "noticed", antipattern.id, f"{how} often: {antipattern.title()}", (), why
+            )

@@ -22,7 +22,7 @@ from loki_memory.models import Memory, Skill
 from loki_memory.team.ledgers import take_over_checkpoints
 
 if TYPE_CHECKING:
-    from loki_memory.consolidation.pipeline import Plan
+    from loki_memory.consolidation.phases import Plan
     from loki_memory.consolidation.publish import Files, Placed, Publishing, Reach
     from loki_memory.consolidation.snapshot import BeliefChange, Snapshot, Touched
     from loki_memory.homes import OpenWorkspace
@@ -129,14 +129,12 @@ def _worded(
 def _planned(
     before: Snapshot, touched: Touched | None, asked: RunOptions, *, is_known: bool
 ) -> Plan:
-    from loki_memory.consolidation import pipeline
+    from loki_memory.consolidation import phases
 
     if not asked.learn or is_known:
-        return pipeline.Plan((), (), (), (), (), before.day)
-    from loki_memory.consolidation.phases import ALL
-
+        return phases.Plan((), (), (), (), (), before.day)
     new = _since(asked.since, before) if asked.since else touched
-    plan = pipeline.consolidate(before, ALL, new, asked.progress)
+    plan = phases.consolidate(before, phases.all_phases(), new, asked.progress)
     if plan.lost:
         raise WouldLoseBeliefs(plan.lost)
     return plan
@@ -240,3 +238,32 @@ def _checked(name: str, given: str | None, besides: str = "") -> str:
     except ValueError as error:
         advice = f"Write {besides}2026-01-20 or 2026-01-20T09:00:00Z."
         raise InvalidRecord(str(error), field=name, advice=advice) from None
+
+
+# -- One phase by itself -------------------------------------------------------------------------
+
+
+class Deduplicated(NamedTuple):
+    """The beliefs that say the same as another one, each with the one that stays."""
+
+    merged: list[BeliefChange]
+    written: int  # files
+    planned: bool
+
+
+def dedupe(workspace: OpenWorkspace, *, plan_only: bool = False) -> Deduplicated:
+    """Let one of the beliefs that say the same stand for all; the others are kept, superseded."""
+    from loki_memory.consolidation import phases
+    from loki_memory.consolidation.input import read_input
+    from loki_memory.consolidation.merge import merge
+
+    workspace.home.ensure("edits")
+    found = read_input(workspace, "")
+    plan = phases.consolidate(found.snapshot, [merge])
+    placed = publishing(workspace, found.snapshot, found.files, "news").placed(plan)
+    if not plan_only:
+        changed = apply(workspace, plan, placed)
+        workspace.home.wrote()
+        follow(workspace, changed)
+    merged = [step for step in plan.steps if step.id in placed.ids]
+    return Deduplicated(merged, len(placed.writes), plan_only)

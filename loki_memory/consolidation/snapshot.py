@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.consolidation.features import EpisodeFeatures, episode_features
 from loki_memory.models import (
-    AntiPattern,
     Belief,
     Episode,
-    Fact,
-    Learning,
-    Link,
     Memory,
-    Pattern,
-    Skill,
 )
 from loki_memory.models.base import EpisodeMark
 from loki_memory.models.ids import digest
@@ -28,6 +22,7 @@ if TYPE_CHECKING:
 
     M = TypeVar("M", bound=Memory)
     T = TypeVar("T")
+    from loki_memory.config import Config
 
 
 class Thresholds(NamedTuple):
@@ -51,6 +46,27 @@ class Thresholds(NamedTuple):
     summarise_days: int = 7
     archive_days: int = 30
     superseded_days: int = 90
+
+    @classmethod
+    def of(cls, config: Config) -> Thresholds:
+        """The thresholds of a workspace, from its settings."""
+        return cls(
+            cluster=config.get("consolidation.cluster") / 100,
+            merge=config.get("consolidation.merge") / 100,
+            surprise=config.get("consolidation.surprise") / 100,
+            confident=config.get("consolidation.confident") / 100,
+            support=config.get("consolidation.support"),
+            pattern_episodes=config.get("consolidation.pattern_episodes"),
+            skill_successes=config.get("consolidation.skill_successes"),
+            resolutions=config.get("consolidation.resolutions"),
+            error_names=config.get("consolidation.error_names"),
+            topic_members=config.get("consolidation.topic_members"),
+            links=config.get("consolidation.links"),
+            link_half_life_days=config.get("consolidation.link_half_life_days"),
+            summarise_days=config.get("consolidation.summarise_days"),
+            archive_days=config.get("consolidation.archive_days"),
+            superseded_days=config.get("consolidation.superseded_days"),
+        )
 
 
 def cached_by_episodes(derive: Callable[[Snapshot], T]) -> Callable[[Snapshot], T]:
@@ -283,20 +299,3 @@ class PhaseChanges(NamedTuple):
 
     def __bool__(self) -> bool:
         return bool(self.put or self.archive)
-
-
-__all__ = [
-    "AntiPattern",
-    "BeliefChange",
-    "Episode",
-    "Fact",
-    "Learning",
-    "Link",
-    "Memory",
-    "Pattern",
-    "PhaseChanges",
-    "Skill",
-    "Snapshot",
-    "Thresholds",
-    "Touched",
-]

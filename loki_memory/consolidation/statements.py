@@ -5,8 +5,8 @@ or mostly in the same words of content, or that leaves nothing surprising in it.
 fact of its own, whose id comes from its text, and which keeps how surprising it was. A fact is
 active, and may be told unasked, from two sessions on, or from one at a score of .6; a user's
 preference from two, or if it says that it holds everywhere. A defect that the session mended
-afterwards, or a later one (`mended.py`), is `resolved`: it is kept as history and never told, until
-a session tells of it again.
+afterwards, or a later one (`statement_matching.py`), is `resolved`: it is kept as history and never
+told, until a session tells of it again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.consolidation.features import EpisodeFeatures
-from loki_memory.consolidation.mended import mendings
 from loki_memory.consolidation.provenance import (
     DEAD,
     SAME,
@@ -35,7 +34,7 @@ from loki_memory.consolidation.snapshot import (
     Touched,
     in_time,
 )
-from loki_memory.consolidation.statement_shelf import Shelf, Stated
+from loki_memory.consolidation.statement_matching import Shelf, Stated, mendings
 from loki_memory.models import Fact, parse, tombstone_id
 from loki_memory.models.base import Evidence
 from loki_memory.models.belief import Surprise

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loki_memory.consolidation.untrack_sessions import Untracked
+    from loki_memory.consolidation.retention import Untracked
     from loki_memory.homes import OpenWorkspace
     from loki_memory.ingest.hook_notes import SeenClient
     from loki_memory.ingest.local_archive import Exported, Merged
@@ -203,7 +203,7 @@ class Sessions:
 
     def untrack(self, *, dry_run: bool = False) -> Untracked:
         """Move the episodes of captured sessions out of git to this machine."""
-        from loki_memory.consolidation.untrack_sessions import untrack_sessions
+        from loki_memory.consolidation.retention import untrack_sessions
 
         return untrack_sessions(self._workspace, dry_run=dry_run)
 
