@@ -86,7 +86,7 @@ def test_a_session_is_the_same_episode_whichever_client_wrote_it(
         "src/login.ts:1: Not all code paths return a value. (TS7030)",
     )
     assert error.hunk == "added `return undefined;` (login.ts)"
-    assert error.resolution == "Mended before in login.ts: added `return undefined;`"
+    assert error.resolution == "Mended before, e.g. in login.ts: added `return undefined;`"
     assert (episode.document()["summary"], episode.origin) == (CLOSING, "agent")
 
 

@@ -117,7 +117,7 @@ def test_a_rule_that_is_silenced_with_a_reason_is_a_remedy() -> None:
     edit(work, "a.go", "return nil", "return nil //nolint:nilerr // a missing file is expected")
     assert remedy(work.call("Bash", command="make lint")) == ""  # its line is unknown
     assert remedy(_silenced("return nil //nolint:nilerr // a missing file is expected")) == (
-        "Where the code is meant so, silence the rule and say why:"
+        "Where the code is meant so, silence the rule and say why, e.g."
         " `//nolint:nilerr // a missing file is expected` (a.go)"
     )
     assert remedy(_silenced("return nil //nolint:nilerr")) == ""
@@ -163,7 +163,7 @@ def test_a_line_that_is_changed_twice_is_told_as_changed_once() -> None:
         work, "a.go", 3, ["return err //nolint:errcheck // it is wrapped"], ["return wrap(err)"]
     )
     work.call("Bash", command="make lint")
-    assert remedy(work) == "Mended before in a.go: `return err` → `return wrap(err)`"
+    assert remedy(work) == "Mended before, e.g. in a.go: `return err` → `return wrap(err)`"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ _PERSONAL = re.compile(
     r"(?:/home/|/Users/|/root/|[A-Z]:\\Users\\)\w|[\w.+-]+@[\w-]+\.[a-z]{2,}(?!\w)", re.IGNORECASE
 )
 # A hunk, as a remedy tells it.
-_CHANGE = re.compile(r"(?:Change|Mended before in \S+: (?:added)?) ?`.+`")
+_CHANGE = re.compile(r"(?:Change|Mended before, e\.g\. in \S+: (?:added)?) ?`.+`")
 _SAYS = (
     "statement",
     "pattern",

@@ -74,8 +74,8 @@ class Repair(NamedTuple):
             is_example = bool(SILENCES.search(told)) == change.silences
             return _with_example(told, self.hunk) if is_example else told
         if change.silences:
-            return f"Where the code is meant so, silence the rule and say why: {self.hunk}"
-        return f"Mended before in {change.file}: {change.text}"
+            return f"Where the code is meant so, silence the rule and say why, e.g. {self.hunk}"
+        return f"Mended before, e.g. in {change.file}: {change.text}"
 
 
 def _with_example(told: str, example: str) -> str:
