@@ -115,7 +115,8 @@ def test_a_path_is_no_news_where_the_error_says_what_is_wrong() -> None:
 def test_a_rule_that_is_silenced_with_a_reason_is_a_remedy() -> None:
     work = failing("make lint", "a.go:3:2: error is not nil but it returns nil (nilerr)")
     edit(work, "a.go", "return nil", "return nil //nolint:nilerr // a missing file is expected")
-    assert remedy(work.call("Bash", command="make lint")) == ""  # its line is unknown
+    edit(work, "a.go", "return 1", "return 2")
+    assert remedy(work.call("Bash", command="make lint")) == ""  # their lines are unknown
     assert remedy(_silenced("return nil //nolint:nilerr // a missing file is expected")) == (
         "Where the code is meant so, silence the rule and say why, e.g."
         " `//nolint:nilerr // a missing file is expected` (a.go)"
@@ -136,6 +137,17 @@ def patched(work: Transcript, path: str, line: int, old: list[str], new: list[st
         "filePath": f"{HERE}/{path}",
         "structuredPatch": [{"oldStart": line, "newStart": line, "lines": lines}],
     }
+
+
+def test_a_change_at_an_unknown_line_is_meant_if_no_other_was_made_to_its_file() -> None:
+    work = failing("make lint", "a.go:3:2: error is not nil but it returns nil (nilerr)")
+    edit(work, "a.go", "return nil", "return nil //nolint:nilerr // a missing file is expected")
+    told = "`//nolint:nilerr // a missing file is expected` (a.go)"
+    assert remedy(work.call("Bash", command="make lint")).endswith(told)
+    work = failing("make lint", "a.go:3:2: error is not nil but it returns nil (nilerr)")
+    edit(work, "a.go", "return nil", "return nil //nolint:nilerr // a missing file is expected")
+    edit(work, "a.go", "return 1", "return 2")
+    assert remedy(work.call("Bash", command="make lint")) == ""
 
 
 def test_an_error_that_is_thrown_away_is_no_remedy() -> None:

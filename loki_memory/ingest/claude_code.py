@@ -44,6 +44,13 @@ _SILENT = {
     "agent-name",
     "last-prompt",
     "permission-mode",
+    "mode",
+    "api-request",
+    "api-request-blob",
+    "api-request-shape",
+    "atis-latch",
+    "cost-state",
+    "tools-used",
 }
 # What stands in a user's message and was not typed by anybody.
 _ADDED = re.compile(

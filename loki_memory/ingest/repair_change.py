@@ -53,7 +53,7 @@ def best_change(steps: Sequence[Step], finding: Diagnostic) -> CodeChange | None
     """The change near the place of an error that has most words of it; None if none is near."""
     words = frozenset(content(finding.message))
     hunks = _joined(hunk for step in steps if step.worked for hunk in step.hunks)
-    near = [hunk for hunk in hunks if _is_near(hunk, finding)]
+    near = [hunk for hunk in hunks if _is_near(hunk, finding)] or _only(hunks, finding)
     best = max(near, key=lambda hunk: _shared(hunk, words), default=None)
     return _told(best, finding) if best else None
 
@@ -78,9 +78,19 @@ def _goes_on(before: Hunk, hunk: Hunk) -> bool:
 
 def _is_near(hunk: Hunk, finding: Diagnostic) -> bool:
     """Check that a change is where an error says; a linter points at the line that it means."""
-    is_there = posixpath.basename(finding.path) == posixpath.basename(hunk.path)
-    is_unknown = not (hunk.line and finding.line)
-    return is_there and (not finding.rule if is_unknown else abs(hunk.line - finding.line) <= _NEAR)
+    if not (hunk.line and finding.line):
+        return not finding.rule and _is_there(hunk, finding)
+    return abs(hunk.line - finding.line) <= _NEAR and _is_there(hunk, finding)
+
+
+def _only(hunks: Iterable[Hunk], finding: Diagnostic) -> list[Hunk]:
+    """The one change of a file, where nobody knows its line."""
+    found = [hunk for hunk in hunks if _is_there(hunk, finding)]
+    return found if len(found) == 1 and not found[0].line else []
+
+
+def _is_there(hunk: Hunk, finding: Diagnostic) -> bool:
+    return posixpath.basename(finding.path) == posixpath.basename(hunk.path)
 
 
 def _shared(hunk: Hunk, words: frozenset[str]) -> int:
