@@ -140,8 +140,8 @@ def test_a_message_without_words_tells_nothing(content: Any) -> None:
         ("cwd", ["/"], "cwd: is a list, not text"),
         ("isMeta", "no", "isMeta: is text, not true or false"),
         ("message", "hi", "message: is no object"),
-        ("message", {"content": 7}, "message.content: is neither text nor a list of objects"),
-        ("message", {"content": [7]}, "message.content: is neither text nor a list of objects"),
+        ("message", {"content": 7}, "message.content: is no list of objects"),
+        ("message", {"content": [7]}, "message.content: is no list of objects"),
         ("message", {"content": [{"type": "text", "text": 7}]}, "text: is a number, not text"),
     ],
 )

@@ -68,6 +68,15 @@ class Rollout:
         return path
 
 
+def test_the_summary_with_which_a_compacted_session_goes_on_is_kept() -> None:
+    rollout = Rollout().say("Sort the cart").add("compacted", message="Carts must be sorted.")
+    dialect = Codex.reading(rollout.lines[0])
+    assert dialect is not None
+    kinds = [(turn.kind, turn.text) for line in rollout.lines for turn in dialect.turns(line) or ()]
+    assert kinds == [("prompt", "Sort the cart"), ("compact", "Carts must be sorted.")]
+    assert dialect.turns(Rollout().add("compacted", message="").lines[-1]) == []
+
+
 class NewRollout(Rollout):
     """One as Codex writes it since 0.148: what happened, beside what the model was told of it."""
 

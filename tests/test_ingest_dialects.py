@@ -85,8 +85,8 @@ def test_a_session_is_the_same_episode_whichever_client_wrote_it(
         "npm test",
         "src/login.ts:1: Not all code paths return a value. (TS7030)",
     )
-    assert error.hunk == "add `return undefined;` (login.ts)"
-    assert error.resolution == "Add `return undefined;` (login.ts)"
+    assert error.hunk == "added `return undefined;` (login.ts)"
+    assert error.resolution == "Mended before, e.g. in login.ts: added `return undefined;`"
     assert (episode.document()["summary"], episode.origin) == (CLOSING, "agent")
 
 
@@ -352,7 +352,7 @@ def test_a_patch_mends_an_error_as_an_edit_does(ws: Workspace, tmp_path: Path) -
     (episode,) = told(ws)
     assert episode.files_modified == ["src/login.ts"]
     assert [error.hunk for error in episode.errors_encountered] == [
-        "add `return undefined;` (login.ts)"
+        "added `return undefined;` (login.ts)"
     ]
 
 

@@ -397,6 +397,15 @@ def test_then_whether_it_was_committed() -> None:
     assert one(work).outcome == "success"
 
 
+def test_a_commit_that_says_nothing_is_one() -> None:
+    work = Transcript().say("Fix it").call("Bash", "", command="git commit -q -m 'cart: sort'")
+    assert one(work).outcome == "success"
+    assert one(work).git_commit is None
+    failed = Transcript().say("Fix it")
+    failed.call("Bash", "nothing to commit", failed=True, command="git commit -q -m 'cart: sort'")
+    assert one(failed).outcome != "success"
+
+
 def test_what_was_interrupted_is_partial() -> None:
     work = (
         Transcript().say("Fix it").call("Bash", command="ls").say("[Request interrupted by user]")

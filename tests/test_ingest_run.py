@@ -15,6 +15,7 @@ from claude_lines import Transcript, shop
 
 from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord
+from loki_memory.files.layout import PRIVATE
 from loki_memory.ingest.run import ingest, staged, to_be_taken
 from loki_memory.models import Episode
 
@@ -58,6 +59,29 @@ def test_read_again_it_adds_nothing(ws: Workspace, tmp_path: Path) -> None:
     before = memory(ws)
     done = ingest(ws, [path])
     assert (done.lines, done.episodes, done.changed) == (0, 0, 0)
+    assert memory(ws) == before
+
+
+def test_an_episode_that_an_earlier_version_told_is_told_anew(
+    ws: Workspace, tmp_path: Path
+) -> None:
+    path = shop().write(tmp_path / "a.jsonl")
+    ingest(ws, [path])
+    before, (log,) = memory(ws), logs(ws)
+    note = log.with_suffix(".json")
+    made = json.loads(note.read_text())
+    file, _ = next(iter(made["episodes"].values()))
+    earlier = ws.layout.local / "memory" / file.removeprefix(PRIVATE)
+    earlier.write_text(earlier.read_text().replace('"captured": true', '"captured": true '))
+    with ws.store.change() as change:
+        there = change.read(file)
+    assert there is not None
+    told = {name: [place, there.etag] for name, (place, _) in made["episodes"].items()}
+    note.write_text(json.dumps({**made, "episodes": told, "teller": 1}))
+    assert staged(ws) == []
+    assert ingest(ws, [path], only_add=True).changed == 0
+    assert memory(ws) != before
+    assert ingest(ws, [path]).changed == 1
     assert memory(ws) == before
 
 

@@ -12,7 +12,7 @@ from loki_memory import Workspace
 from loki_memory.hooks.response import respond
 
 TS7030 = "Exit code 2\nsrc/login.ts(1,17): error TS7030: Not all code paths return a value."
-MENDED = "Add `return undefined;` (login.ts)"
+MENDED = "Mended before, e.g. in login.ts: added `return undefined;`"
 
 
 def mended(project: Path) -> Transcript:

@@ -52,7 +52,8 @@ _OUTPUT = re.compile(r"\s*(?:2>&1|>|\|)")
 _NAMES_OF_PLACE = re.compile(r"`[^`]+`|\"[^\"]+\"|(?<!\w)'[^']+'(?!\w)")
 _HASH = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
 _LINES_OF_PLACE = re.compile(r"^\d+-\d+ | \(lines? \d+\)")
-BARE = re.compile(r"(?:Run|Change|Add|Remove) `")  # a remedy that explains nothing
+# A remedy that explains nothing.
+BARE = re.compile(r"(?:Run|Change|Add|Remove) `|Mended before, ")
 RULE = "rule "  # before the rule of a linter, in the key of its error
 _EXAMPLE = ", e.g. "
 EXAMPLE = " E.g. "  # before the example of a remedy in words

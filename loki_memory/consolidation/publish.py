@@ -44,7 +44,8 @@ _MAY_QUOTE = USERS_WORDS | {"decision"}
 _PERSONAL = re.compile(
     r"(?:/home/|/Users/|/root/|[A-Z]:\\Users\\)\w|[\w.+-]+@[\w-]+\.[a-z]{2,}(?!\w)", re.IGNORECASE
 )
-_CHANGE = re.compile(r"Change `.+` \u2192 `")  # a hunk, as a remedy tells it
+# A hunk, as a remedy tells it.
+_CHANGE = re.compile(r"(?:Change|Mended before, e\.g\. in \S+: (?:added)?) ?`.+`")
 _SAYS = (
     "statement",
     "pattern",

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.ingest.seen_words import marks
+from loki_memory.ingest.tool_calls import answered, called
 from loki_memory.ingest.turns import (
-    CALL,
     COMPACT,
     END,
     PROMPT,
@@ -22,15 +21,14 @@ from loki_memory.ingest.turns import (
     flag_in,
     id_in,
     instant_in,
-    is_ours,
     name_in,
+    objects_in,
     prompt_text,
     prose_text,
-    result_text,
     summary_text,
     text_in,
 )
-from loki_memory.ingest.written import given_hunks, patch_hunks, written_prose
+from loki_memory.ingest.written import patch_hunks
 
 # Events that tell nothing of the work itself.
 _SILENT = {
@@ -46,22 +44,14 @@ _SILENT = {
     "agent-name",
     "last-prompt",
     "permission-mode",
+    "mode",
+    "api-request",
+    "api-request-blob",
+    "api-request-shape",
+    "atis-latch",
+    "cost-state",
+    "tools-used",
 }
-# In which field of its input a tool is told what to work on.
-_TARGETS = (
-    "command",
-    "file_path",
-    "notebook_path",
-    "pattern",
-    "url",
-    "query",
-    "skill",
-    "description",
-    "subject",
-    "path",
-    "prompt",
-)
-_FILES = ("file_path", "notebook_path")
 # What stands in a user's message and was not typed by anybody.
 _ADDED = re.compile(
     r"<(system-reminder|ide_\w+|user-prompt-submit-hook)>.*?(?:</\1>|\Z)", re.DOTALL
@@ -122,15 +112,7 @@ def _blocks(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return _objects(content, "message.content")
-
-
-def _objects(content: Any, name: str) -> list[Mapping[str, Any]]:
-    """Blocks, none if there is no content. Raises InvalidRecord for what holds anything else."""
-    blocks = [] if content is None else content
-    if not isinstance(blocks, list) or not all(isinstance(block, Mapping) for block in blocks):
-        raise InvalidRecord("is neither text nor a list of objects", field=name)
-    return blocks
+    return objects_in(content, "message.content")
 
 
 def _is_hidden(event: Mapping[str, Any]) -> bool:
@@ -170,23 +152,16 @@ def _of_assistant(base: Turn, block: Mapping[str, Any]) -> Turn | None:
         return base._replace(kind=SAY, text=said) if said else None
     if kind != "tool_use":
         return None
-    tool, given_ = name_in(block, "name"), block.get("input")
-    fields = given_ if isinstance(given_, Mapping) else {}
-    target = next((v for n in _TARGETS if isinstance(v := fields.get(n), str) and v), "")
-    if not tool or is_ours(tool, target):
-        return None
-    files = tuple(argument_text(v) for n in _FILES if isinstance(v := fields.get(n), str) and v)
-    call = name_in(block, "id")
-    turn = base._replace(kind=CALL, tool=tool, text=argument_text(target), call=call, files=files)
-    return turn._replace(written=written_prose(tool, fields), hunks=given_hunks(fields))
+    turns = called(base, name_in(block, "id"), name_in(block, "name"), block.get("input"))
+    return turns[0]._replace(key=base.key) if turns else None
 
 
 def _of_user(base: Turn, block: Mapping[str, Any]) -> Turn | None:
     if text_in(block, "type") == "tool_result":
         failed = flag_in(block, "is_error")
         answer = _ENVELOPE.sub("", _told(block.get("content")))
-        turn = base._replace(kind=RESULT, text=result_text(answer, failed=failed), failed=failed)
-        return turn._replace(call=name_in(block, "tool_use_id"), seen=marks(answer))
+        turn = answered(base, name_in(block, "tool_use_id"), answer, failed=failed)
+        return turn._replace(key=base.key)
     return _typed(base, text_in(block, "text"))
 
 
@@ -194,7 +169,7 @@ def _told(content: Any) -> str:
     """The text of a result, which may come in blocks."""
     if isinstance(content, str):
         return content
-    blocks = _objects(content, "content of a tool's result")
+    blocks = objects_in(content, "content of a tool's result")
     return "\n".join(filter(None, (text_in(block, "text") for block in blocks)))
 
 

@@ -22,6 +22,7 @@ import orjson
 from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.tool_calls import answered, called, fields_of, is_failure, patched, text_of
 from loki_memory.ingest.turns import (
+    COMPACT,
     PROMPT,
     SAY,
     STOP,
@@ -32,6 +33,7 @@ from loki_memory.ingest.turns import (
     instant_in,
     prompt_text,
     prose_text,
+    summary_text,
     text_in,
 )
 from loki_memory.ingest.written import unified_hunks
@@ -41,7 +43,6 @@ from loki_memory.models.ids import digest
 _SILENT = {
     "session_meta",
     "turn_context",
-    "compacted",
     "world_state",
     "token_usage_record",
     "inter_agent_communication",
@@ -98,13 +99,13 @@ class Codex:
 
     def turns(self, value: Mapping[str, Any]) -> list[Turn] | None:
         kind = text_in(value, "type")
-        if kind not in {"event_msg", "response_item"}:
+        if kind not in _TELLING:
             return [] if kind in _SILENT else None
         item, at = value.get("payload"), instant_in(value, "timestamp")
         if not isinstance(item, Mapping):
             raise InvalidRecord("is no object", field="payload")
         base = self._base._replace(at=at)
-        found = _event(base, item) if kind == "event_msg" else _response(base, item)
+        found = _TELLING[kind](base, item)
         if found is None:
             raise InvalidRecord("does not hold what its type should", field="payload")
         return [turn for turn in found if not self._is_poll(turn)]
@@ -123,6 +124,13 @@ def _event(base: Turn, event: Mapping[str, Any]) -> list[Turn] | None:
     if kind == "item_completed":
         return _item(base, fields_of(event, "item"))
     return [] if kind else None
+
+
+def _compacted(base: Turn, item: Mapping[str, Any]) -> list[Turn]:
+    """The summary with which the session goes on, unless only the server can read it."""
+    text = summary_text(text_of(item, "message"))
+    key = f"{base.session}:{base.at}:compacted"
+    return [base._replace(kind=COMPACT, key=key, text=text)] if text else []
 
 
 def _prompt(base: Turn, typed: Any) -> list[Turn] | None:
@@ -268,3 +276,6 @@ def _decoded(raw: Any) -> Any:
         return orjson.loads(raw) if isinstance(raw, str) and raw.startswith("{") else raw
     except orjson.JSONDecodeError:
         return raw
+
+
+_TELLING = {"event_msg": _event, "response_item": _response, "compacted": _compacted}

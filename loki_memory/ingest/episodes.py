@@ -298,9 +298,10 @@ def judged(steps: Sequence[Step], stretch: Stretch, *, stopped: bool) -> str:
     passed = checks[-1].worked if checks else None
     if stopped:
         return "partial" if passed is not False else "failure"
+    has_committed = any(map(_commits, steps))
     if passed is False:
-        return "partial" if commit(steps) else "failure"
-    if passed or commit(steps):
+        return "partial" if has_committed else "failure"
+    if passed or has_committed:
         return "success"
     return _closed(closing_message(stretch), steps)
 
@@ -320,10 +321,14 @@ def _changes(steps: Sequence[Step]) -> bool:
     return any(step.hunks for step in steps)
 
 
+def _commits(step: Step) -> bool:
+    return step.worked and step.is_shell and COMMITS.search(step.target) is not None
+
+
 def commit(steps: Sequence[Step]) -> str:
     """The last commit that the steps made; empty if they made none."""
     for step in reversed(steps):
-        if step.worked and step.is_shell and COMMITS.search(step.target):
+        if _commits(step):
             found = _COMMITTED.search(step.answer)
             if found:
                 return found[1]

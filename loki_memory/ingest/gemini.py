@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.tool_calls import (
     answered,
     called,
@@ -29,6 +28,7 @@ from loki_memory.ingest.turns import (
     id_in,
     instant_in,
     name_in,
+    objects_in,
     prompt_text,
     prose_text,
     text_in,
@@ -66,7 +66,11 @@ class Gemini:
     def turns(self, value: Mapping[str, Any]) -> list[Turn] | None:
         if "$set" in value:
             messages = fields_of(value, "$set").get("messages")
-            return [turn for message in _objects(messages) for turn in self._message(message) or ()]
+            return [
+                turn
+                for message in objects_in(messages, "content")
+                for turn in self._message(message) or ()
+            ]
         if "$rewindTo" in value or "projectHash" in value:
             return []
         return self._message(value)
@@ -82,7 +86,7 @@ class Gemini:
             return [base._replace(kind=PROMPT, text=typed)] if typed else []
         said = prose_text(text)
         turns = [base._replace(kind=SAY, text=said)] if said else []
-        calls = _objects(value.get("toolCalls"))
+        calls = objects_in(value.get("toolCalls"), "content")
         return [*turns, *(turn for call in calls for turn in _call(base, call))]
 
 
@@ -105,7 +109,7 @@ def _call(base: Turn, call: Mapping[str, Any]) -> list[Turn]:
     if status not in {"success", "error"}:
         return turns
     at = base._replace(at=instant_in(call, "timestamp"))
-    said = without_added("\n".join(map(_response, _objects(call.get("result")))))
+    said = without_added("\n".join(map(_response, objects_in(call.get("result"), "content"))))
     wrapped = _WRAPPED.match(said)
     said = wrapped[1] if wrapped else said
     code = _EXIT.search(said)
@@ -131,11 +135,6 @@ def _text(content: Any) -> str:
     """The text of a message, which may come in parts."""
     if isinstance(content, str):
         return content
-    return "\n".join(filter(None, (text_in(part, "text") for part in _objects(content))))
-
-
-def _objects(content: Any) -> list[Mapping[str, Any]]:
-    found = [] if content is None else content
-    if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
-        raise InvalidRecord("is no list of objects", field="content")
-    return found
+    return "\n".join(
+        filter(None, (text_in(part, "text") for part in objects_in(content, "content")))
+    )

@@ -28,6 +28,7 @@ from loki_memory.ingest.turns import (
     id_in,
     instant_in,
     name_in,
+    objects_in,
     prompt_text,
     prose_text,
     text_in,
@@ -109,7 +110,6 @@ def _parts(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     message = value.get("message")
     if not isinstance(message, Mapping):
         raise InvalidRecord("is no object", field="message")
-    parts = message.get("parts")
-    if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
-        raise InvalidRecord("is no list of objects", field="message.parts")
-    return parts
+    if message.get("parts") is None:
+        raise InvalidRecord("is missing", field="message.parts")
+    return objects_in(message["parts"], "message.parts")

@@ -1,20 +1,20 @@
 """Repairs: what mended an error, found in what was said and done after it.
 
-A remedy has up to three parts, in this order of worth: a sentence that explains the error or tells
-what to do (`repair_words`), the change of a file next to the place that the error names
-(`repair_change`), and the command that worked in the end (`repair_command`). A chain of tool names
-is no remedy, and neither is a command that only reads.
+The error of a command is mended by another command (`repair_command`), or explained in a sentence
+(`repair_words`). The rule of a linter is met again in other places: told are words that say what to
+do there, how the rule was silenced with a reason, and a change (`repair_change`) only as what it
+was, an example of its place. A chain of tool names is no remedy, and neither is a command that only
+reads.
 """
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from loki_memory.consolidation.similarity import content
-from loki_memory.ingest.repair_change import best_change
+from loki_memory.ingest.repair_change import SILENCES, CodeChange, best_change
 from loki_memory.ingest.repair_command import (
     Exchange,
     is_replaced,
@@ -23,10 +23,14 @@ from loki_memory.ingest.repair_command import (
     substitute,
     working_form,
 )
-from loki_memory.ingest.repair_words import explains, explanation, tells
+from loki_memory.ingest.repair_words import explanation
 from loki_memory.ingest.steps import Step
 from loki_memory.models.diagnostics import Diagnostic, rule
-from loki_memory.models.error_noise import is_self_explaining, names_what_lacks
+from loki_memory.models.error_noise import (
+    is_of_own_script,
+    is_self_explaining,
+    names_what_lacks,
+)
 from loki_memory.models.error_signature import complaint, states_fault
 from loki_memory.models.prompt_injection import dictates
 
@@ -42,45 +46,40 @@ class Repair(NamedTuple):
     """The remedy of an error; each part is empty if it is unknown."""
 
     explanation: str = ""
-    hunk: str = ""
     command: str = ""
+    change: CodeChange | None = None
     refused: str = ""  # an option that the error names and the command that worked has not
     exchange: Exchange | None = None  # the program that failed, and the one that worked
-    silences: bool = False  # the hunk tells the linter that the code is meant so, and why
-    is_general: bool = False  # the hunk can be done in other places too
+
+    @property
+    def hunk(self) -> str:
+        """The change, with the name of its file."""
+        return f"{self.change.text} ({self.change.file})" if self.change else ""
 
     def line(self) -> str:
         """The repair in one line; empty if nobody could act on it in another place."""
-        example = self.hunk or (f"`{self.command}`" if self.command else "")
-        told = self._advice() if self._is_shown_best() else self.explanation
-        told = told or self._advice()
-        if self.exchange and told == self._advice():
-            return told  # any command of the kind would show the same
-        if told and example and example not in told:
-            end = "" if told.endswith((".", "!", ":")) else "."
-            return f"{told}{end} {'' if told.endswith(':') else 'E.g. '}{example}"
-        return told or self._bare()
-
-    def _bare(self) -> str:
-        """The command that worked, or a change that explains itself."""
-        if self.command:
-            return f"Run `{self.command}`"
-        if not self.hunk or not self.is_general:
-            return ""
-        line = self.hunk if self.hunk[:1].isalpha() else f"Change {self.hunk}"
-        return f"{line[:1].upper()}{line[1:]}"
-
-    def _is_shown_best(self) -> bool:
-        """Check if the parts say what to do and the explanation does not."""
-        return bool(self.silences or self.exchange) and not tells(self.explanation)
-
-    def _advice(self) -> str:
-        """Words for what the parts show."""
-        if self.exchange:
+        if self.exchange:  # any command of the kind would show the same
             return f"Use `{self.exchange.right}` instead of `{self.exchange.wrong}`."
-        if self.refused:
-            return f"Leave out `{self.refused}`."
-        return "Where the code is meant so, silence the rule and say why:" if self.silences else ""
+        if self.change and (self.change.silences or self.change.is_transferable):
+            return self._with_change(self.change)
+        told = self.explanation or (f"Leave out `{self.refused}`." if self.refused else "")
+        if not told:
+            return f"Run `{self.command}`" if self.command else ""
+        is_shown = not self.command or self.command in told
+        return told if is_shown else _with_example(told, f"`{self.command}`")
+
+    def _with_change(self, change: CodeChange) -> str:
+        told = self.explanation
+        if told:
+            is_example = bool(SILENCES.search(told)) == change.silences
+            return _with_example(told, self.hunk) if is_example else told
+        if change.silences:
+            return f"Where the code is meant so, silence the rule and say why, e.g. {self.hunk}"
+        return f"Mended before, e.g. in {change.file}: {change.text}"
+
+
+def _with_example(told: str, example: str) -> str:
+    return f"{told}{'' if told.endswith(('.', '!')) else '.'} E.g. {example}"
 
 
 def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) -> Repair:
@@ -93,41 +92,36 @@ def repair(steps: Sequence[Step], at: int, finding: Diagnostic | None = None) ->
     if len(content(error)) < _COMPLAINT_WORDS:
         return Repair()
     end = _success(steps, at, error, is_finding=finding is not None)
-    last = end or at + 1 + _WITHOUT
-    found = Repair(explanation(steps[at:last], error, finding, _after(steps, end, finding)))
-    found = _with_change(found, steps, at, last, finding)
-    if finding is None or not _is_edited(steps[at + 1 : end]):
-        found = _with_command(found, steps, at, end)
-    words = found.explanation
-    has_shown = found.hunk or found.command or (tells(words) and explains(words, error))
-    is_idle = finding is not None and not has_shown
-    return Repair() if is_idle else found  # a rule is met again, where only what to do helps
+    between = steps[at + 1 : end or at + 1 + _WITHOUT]
+    said = [steps[at], *between]
+    if finding is None:
+        is_own = is_of_own_script(error, steps[at].target)
+        change = best_change(between, _named_place(steps[at].answer, error))
+        change = change and change._replace(silences=False, is_transferable=False)
+        found = Repair("" if is_own else explanation(said, error, None), change=change)
+        return _with_command(found, steps, at, end)
+    found = Repair(explanation(said, error, finding))
+    change = best_change(between, finding)
+    if change and change.is_transferable and is_self_explaining(error):
+        change = change._replace(is_transferable=False)
+    if end and _is_edited(between):
+        return found._replace(change=change)
+    return _with_command(found._replace(change=change), steps, at, end)
+
+
+def _named_place(answer: str, error: str) -> Diagnostic:
+    """The file, and perhaps the line, that an error names: of a traceback the last."""
+    frames = _FRAME.findall(answer)
+    if frames:
+        path, line = frames[-1]
+        return Diagnostic("", error, path, int(line))
+    found = _PLACE.search(answer)
+    return Diagnostic("", error, found[1], int(found[2] or 0)) if found else Diagnostic("", error)
 
 
 def _is_edited(steps: Sequence[Step]) -> bool:
     """Check if files were changed by hand: then this mended a compiler's complaint."""
     return any(step.worked and step.hunks for step in steps)
-
-
-def _with_change(
-    found: Repair, steps: Sequence[Step], at: int, last: int, finding: Diagnostic | None
-) -> Repair:
-    error = finding.message if finding else complaint(steps[at].answer)
-    place = finding or _named_file(steps[at])
-    if place and not place.rule and _is_own_script(steps[:at], place):
-        return found  # a slip in a file that was written a moment ago
-    change = best_change(steps[at + 1 : last], error, place)
-    if change is None:
-        return found
-    is_general = change.is_general and finding is not None and not is_self_explaining(error)
-    return found._replace(hunk=change.text, silences=change.silences, is_general=is_general)
-
-
-def _is_own_script(before: Sequence[Step], place: Diagnostic) -> bool:
-    """Check if a file was written whole before its error was met."""
-    name = posixpath.basename(place.path)
-    written = (path for step in before if step.tool == "Write" for path in step.files)
-    return any(posixpath.basename(path) == name for path in written)
 
 
 def _with_command(found: Repair, steps: Sequence[Step], at: int, end: int) -> Repair:
@@ -152,21 +146,6 @@ def _is_dictated(command: str, failed: Step, later: Sequence[Step]) -> bool:
         return True
     is_other = command.split()[:1] != failed.target.split()[:1]
     return is_other and any(step.is_dictated and command in step.target for step in later)
-
-
-def _after(steps: Sequence[Step], end: int, finding: Diagnostic | None) -> Sequence[str]:
-    """The message right after the success; of a report with several findings it tells too much."""
-    return steps[end].said[:1] if end and finding else ()
-
-
-def _named_file(step: Step) -> Diagnostic | None:
-    """The file, and perhaps the line, that an error names: of a traceback the last."""
-    frames = _FRAME.findall(step.answer)
-    if frames:
-        path, line = frames[-1]
-        return Diagnostic("", "", path, int(line))
-    found = _PLACE.search(step.answer)
-    return Diagnostic("", "", found[1], int(found[2] or 0)) if found else None
 
 
 def _success(steps: Sequence[Step], at: int, error: str, *, is_finding: bool) -> int:

@@ -34,10 +34,6 @@ _ASKING = re.compile(
     r"(?:git (?:status|log|diff|show|branch|blame|ls-files|rev-parse|grep|remote|reflog)"
     r"|gh (?:pr|issue|run) (?:view|list|diff|checks|status)|gh api)\b"
 )
-_CHECKING = re.compile(
-    r"(?:(?:npm|pnpm|yarn|bun|mise|make|just|task|cargo|go|mvn|gradle|dotnet)"
-    r"(?: run)? [\w:-]*(?:test|lint|check|build|vet|verify)[\w:-]*)\b"
-)
 _PREPARES = re.compile(  # what is run once so that a command works
     r"\b(?:install|add|generate|gen|sync|fetch|pull|init|login|start|up|migrate|build|fmt|format"
     r"|fix|tidy|read-tree|update|download|restore-deps|bootstrap|setup|types)\b",
@@ -51,7 +47,6 @@ _NO_MODULE = re.compile(r"No module named '?([\w.]+)")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 _PART_OF_COMMAND = re.compile(r"--?[a-z][\w-]*|[A-Za-z][\w-]+")
-_NAMED_OPTION = re.compile(r"option [`'\"]?([a-z][\w-]+)")
 _HASH = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b")
 _CONTINUED = re.compile(r"\\\n\s*")
 _OUTPUT = re.compile(r"\s+2?>&?1?\s|\s*\||\s2>&1")
@@ -61,8 +56,6 @@ _INTERPRETERS = frozenset({"python", "node", "bash", "sh", "zsh", "ruby", "perl"
 _FILE = re.compile(r"\.\w+$")
 _MANNER = frozenset({"-q", "-v", "-vv", "-s", "-x", "-xvs", "--quiet", "--verbose", "--silent"})
 _ASSIGNED = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
-_NUMBERED = re.compile(r"/\d{2,}(?:/|$|\s)")  # one issue, one pull request, one run
-_FOLDER = re.compile(r"(?<=\bgit) -C \S+")  # where one machine has the project
 
 
 class Exchange(NamedTuple):
@@ -86,12 +79,13 @@ def working_form(failed: Step, between: Sequence[Step], later: Step, error: str)
         form = _most_like(wrong, _parts(later), head(failed.tool, wrong))
     if not wrong or not form:
         return None
+    has_edited = any(step.worked and (step.hunks or step.tool == "Write") for step in between)
     if _gist(form) == _gist(wrong):
-        return _prepared(between, later, form)
-    has_edited = any(step.worked and step.hunks for step in between)
-    if has_edited and not (is_usage(error) or is_environment(error)):
-        return None  # the change mended it, and this is how it was tried then
-    return _other_form(wrong, form, error)
+        found = _prepared(between, later, form)
+        return found if found and (not has_edited or _brings_module(found, error)) else None
+    found = _other_form(wrong, form, error)
+    is_told = is_usage(error) or (found and found.exchange) or _brings_named(wrong, form, error)
+    return found if is_told or not has_edited else None  # a change of a file may have mended it
 
 
 def substitute(failed: Step, later: Iterable[Step], error: str) -> Form | None:
@@ -109,6 +103,18 @@ def substitute(failed: Step, later: Iterable[Step], error: str) -> Form | None:
     return None
 
 
+def _brings_module(form: Form, error: str) -> bool:
+    """Check if a command installs the module that an error misses."""
+    module = _NO_MODULE.search(error)
+    return bool(module and re.search(rf"\b{re.escape(module[1])}\b", form.command))
+
+
+def _brings_named(wrong: str, form: str, error: str) -> bool:
+    """Check if a form has a name that the error names and the failed one has not."""
+    names = {*_PART_OF_COMMAND.findall(form)} - {*_PART_OF_COMMAND.findall(wrong)}
+    return not names.isdisjoint(_PART_OF_COMMAND.findall(error))
+
+
 def _is_not_there(command: str, error: str) -> bool:
     """Check if an error says that the program of a command is missing."""
     module = _NO_MODULE.search(error)
@@ -121,8 +127,7 @@ def left_out(error: str, failed: str, command: str) -> str:
     >>> left_out("unknown flag: --stat", "gh pr diff 7 --stat", "gh pr diff 7 --name-only")
     '--stat'
     """
-    named = [*_OPTION.findall(error), *(f"--{name}" for name in _NAMED_OPTION.findall(error))]
-    given = [option for option in named if option in failed.split()]
+    given = [option for option in _OPTION.findall(error) if option in failed.split()]
     return given[0] if command and given and given[0] not in command.split() else ""
 
 
@@ -259,11 +264,7 @@ def _only_reads(command: str) -> bool:
     plain = _QUOTED.sub("_", command)
     parts = [part.strip() for part in re.split(r"&&|\|\||[;|\n]", plain) if part.strip()]
     return all(
-        part.split()[0] in _READS
-        or _ASKING.match(part)
-        or _CHECKING.match(part)
-        or INLINE.search(part)
-        for part in parts
+        part.split()[0] in _READS or _ASKING.match(part) or INLINE.search(part) for part in parts
     )
 
 
@@ -274,10 +275,10 @@ def _gist(command: str) -> list[str]:
 
 def _told(command: str) -> str:
     """A command as it is told; empty if nothing of it can be, or if it may destroy something."""
-    plain = " ".join(_FOLDER.sub("", _CONTINUED.sub(" ", command)).split())
+    plain = " ".join(_CONTINUED.sub(" ", command).split())
     if destroys(plain):
         return ""
     plain = _SHORTENED.sub("", plain)
     line = _HASH.sub("<hash>", without_home(plain))
-    is_private = "~/" in line or "~\\" in line or _NUMBERED.search(line)
+    is_private = "~/" in line or "~\\" in line
     return clip(line, _SHOWN) if re.search(r"\w\W+\w", line) and not is_private else ""

@@ -21,28 +21,11 @@ _LEAST = 1.15  # of the score, chosen on hand-judged remedies
 _LEAST_WORDS, _MOST_WORDS = 5, 45
 _NEW_WORDS = 3  # of content, that an explanation adds to an error that says what to do
 _NEW_OF_RULE = 2  # the same for a linter's complaint
-# What was done, as the message after the success tells it, and what the next one has to do.
-_IMPERATIVES = {
-    "added": "add",
-    "changed": "change",
-    "converted": "convert",
-    "extracted": "extract",
-    "handled": "handle",
-    "inlined": "inline",
-    "merged": "merge",
-    "moved": "move",
-    "refactored": "refactor",
-    "removed": "remove",
-    "renamed": "rename",
-    "replaced": "replace",
-    "returned": "return",
-    "split": "split",
-    "switched": "switch",
-    "used": "use",
-    "wrapped": "wrap",
-}
-_DOES = re.compile(rf"(?:{'|'.join(sorted({*_IMPERATIVES.values()}))})\b", re.IGNORECASE)
-_DID = re.compile(rf"(?:{'|'.join(sorted(_IMPERATIVES))})\b", re.IGNORECASE)
+_DOES = re.compile(  # an imperative
+    r"(?:add|change|convert|extract|handle|inline|merge|move|refactor|remove|rename|replace|return"
+    r"|split|switch|use|wrap)\b",
+    re.IGNORECASE,
+)
 _TELLS = re.compile(
     r"\b(?:needs? to|must|should|instead|requires?|expects?|has to|have to|the fix is"
     r"|by (?:\w+ing)|use `|make sure|only works|not supported)\b",
@@ -65,9 +48,6 @@ _EMPTY = re.compile(
 _ELSEWHERE = re.compile(
     r"\bnot (?:related|the focus|our|because of)\b|\bunrelated\b|\bpre-existing\b", re.IGNORECASE
 )
-_PASSES = re.compile(
-    r"\ball (?:\w+ )?(?:tests? )?pass|\bpass(?:es|ing)?\b|\bclean\b", re.IGNORECASE
-)
 _ANNOUNCED = re.compile(
     r"^(?:(?:now|so|ok(?:ay)?|good|right|ah)\b[\s,.!—-]*)*"
     r"(?:(?:let me|i'?ll|i will|i need to|we need to)\s+)?(?:(?:also|just|now|first) )?",
@@ -76,6 +56,8 @@ _ANNOUNCED = re.compile(
 _REFUSED = re.compile(  # questions, the first person, hashes, paths of one machine
     r"\?$|\bI\b|\bmy\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|/(?:Users|home)/"
     r"|^[Tt]ry (?:an?other|a different|something)\b|\bcurrently\b|\byou(?:r|'re)?\b|\blines? \d+"
+    r"|\b(?:simpler|minimal|standalone|direct) (?:test|script|check)\b|^(?:[Ii]t|[Tt]hat|[Tt]hey)'"
+    r"|\bthe (?:correct|right|proper) (?:\w+ ){0,2}\w+\W?$"
     r"|\bthis (?:worktree|repo(?:sitory)?|branch|machine|session|checkout)\b"
     r"|\b(?:is|are) (?:also |still |now )\w+ing\b"
 )
@@ -85,8 +67,8 @@ _SILENCING = re.compile(
     r"(?:nolint|noqa|eslint-disable|ts-ignore|type: ?ignore|pylint: ?disable)",
     re.IGNORECASE,
 )
-# A note about one place that has still to be done: "`errcheck` in the tests - need to check it".
-_NOTE = re.compile(r"^\W*[\w-]+\W? (?:\w+ )?(?:in|on|at|for) [^.]{1,60}? [\u2013\u2014-] ")
+# A note about one place that has still to be done: "`errcheck` on `log.Init` - need to check it".
+_NOTE = re.compile(r"^\W*[\w-]+\W? (?:\w+ )?(?:in|on|at|for) .{1,60}? [\u2013\u2014-] ")
 _FIRST_NAME = re.compile(r"^\W*`([a-z][a-z0-9]+)`")
 _CALLED = re.compile(r"`([\w.]+)\(\)`")
 _RULE_CODE = re.compile(r"\b[A-Z]{1,4}\d{3,5}\b")
@@ -111,32 +93,34 @@ class _Said(NamedTuple):
     message: str  # in which it stands
 
 
-def explanation(
-    steps: Sequence[Step], error: str, finding: Diagnostic | None, after: Sequence[str] = ()
-) -> str:
+def explanation(steps: Sequence[Step], error: str, finding: Diagnostic | None) -> str:
     """The sentence that explains an error best; empty if none does.
 
-    `after` are messages that follow the success: of them counts what they say was done.
+    A rule is met again in other places, where only a sentence helps that says what to do and why.
     """
     words = frozenset(content(error)) - frozenset(content(steps[0].head if not finding else ""))
-    said = [*_said(text for step in steps for text in step.said), *_done(after)]
+    said = _said(text for step in steps for text in step.said)
     ranked = [
         (_score(sentence, words, finding), -sentence.number, sentence.text)
         for sentence in said
-        if _adds(sentence.text, error, finding)
+        if _adds(sentence.text, error, finding) and (not finding or _advises(sentence.text, error))
     ]
-    good = [rank for rank in ranked if rank[0] >= _LEAST]
-    telling = [rank for rank in good if tells(rank[2])] if finding else []
-    return max(telling or good, default=(0.0, 0, ""))[2]
+    return max((rank for rank in ranked if rank[0] >= _LEAST), default=(0.0, 0, ""))[2]
 
 
-def explains(sentence: str, error: str) -> bool:
+def _advises(sentence: str, error: str) -> bool:
+    """Check if a sentence says what has to be, or plans something and says why."""
+    is_plan = _DOES.match(sentence) is not None
+    return _explains(sentence, error) if is_plan else bool(_TELLS.search(sentence))
+
+
+def _explains(sentence: str, error: str) -> bool:
     """Check if a sentence gives a reason, or names some code that the error does not name."""
-    names = (name.strip("`()") for name in CODE_NAME.findall(sentence))
+    names = (_bare(name) for name in CODE_NAME.findall(sentence))
     return bool(_REASON.search(sentence)) or any(name not in error for name in names)
 
 
-def tells(sentence: str) -> bool:
+def _tells(sentence: str) -> bool:
     """Check if a sentence says what to do."""
     return bool(_TELLS.search(sentence) or _DOES.match(sentence))
 
@@ -162,33 +146,23 @@ def _silences_blindly(sentence: str) -> bool:
     return bool(_SILENCING.search(sentence) and not _REASON.search(sentence))
 
 
-def _done(messages: Sequence[str]) -> Iterator[_Said]:
-    """Sentences that tell what was done, as advice: "Refactored to a table" is "Refactor …"."""
-    for sentence in _said(iter(messages)):
-        if _DID.match(sentence.text):
-            verb, _, rest = sentence.text.partition(" ")
-            advice = f"{_IMPERATIVES[verb.lower()].capitalize()} {rest}"
-            yield sentence._replace(number=0, text=advice)
-
-
 def _score(sentence: _Said, error: frozenset[str], finding: Diagnostic | None) -> float:
     text, number = sentence.text, sentence.number
     own = frozenset(content(text))
     if _ELSEWHERE.search(sentence.message if finding else text):
         return 0.0
-    if finding and (_is_of_another(text, finding) or not _is_of_rule(sentence, own, finding)):
+    if finding and (_is_of_one_place(text, finding) or not _is_of_rule(sentence, own, finding)):
         return 0.0
     if not finding and not (own & error) - _GENERIC:
         return 0.0  # it speaks of something else
     score = 0.25 * min(2, len(own & error)) + 0.35 * min(4, len(own - error)) / 4
-    score += 0.7 * tells(text)
+    score += 0.7 * _tells(text)
     score += 0.5 * (_REASON.search(text) is not None)
     score += 0.25 * (CODE_NAME.search(text) is not None)
     score += 0.35 * (number == 0)
     score += 0.3 * (finding is not None and finding.rule in text)
     score -= 0.9 * (_EMPTY.match(text) is not None)
     score -= 0.4 * (HEDGE.search(text) is not None)
-    score -= 0.5 * (_PASSES.search(text) is not None)
     return score - 0.15 * number
 
 
@@ -232,13 +206,22 @@ def _share(words: frozenset[str], others: frozenset[str]) -> list[str]:
     ]
 
 
-def _is_of_another(sentence: str, finding: Diagnostic) -> bool:
+def _is_of_one_place(sentence: str, finding: Diagnostic) -> bool:
     """Check if a sentence is about one place in the code, or about another rule of the linter.
 
-    >>> _is_of_another("Mark the G204 as safe", Diagnostic("gosec", "G304: Potential inclusion"))
+    The names of code in a message are those of its place, and so are all others but the rule's.
+
+    >>> _is_of_one_place("Mark the G204 as safe", Diagnostic("gosec", "G304: Potential inclusion"))
+    True
+    >>> unchecked = Diagnostic("errcheck", "Error return value of `log.Init` is not checked")
+    >>> _is_of_one_place("`log.Init` must be handled or ignored.", unchecked)
     True
     """
-    text = finding.text()
     names = {*OWN_NAME.findall(sentence), *_RULE_CODE.findall(sentence)}
     names |= {*_FIRST_NAME.findall(sentence), *_CALLED.findall(sentence)}
-    return any(name not in text for name in names)
+    names |= {name for name in map(_bare, CODE_NAME.findall(sentence)) if name in finding.message}
+    return any(name not in f"{finding.rule} {finding.kind}" for name in names)
+
+
+def _bare(name: str) -> str:
+    return name.strip("`()")

@@ -39,7 +39,7 @@ from loki_memory.ingest.pause import why_off
 from loki_memory.ingest.read_transcript import DIALECTS, Read, RefusedLine, read
 from loki_memory.ingest.record import is_recorded
 from loki_memory.ingest.seen_words import SeenWords
-from loki_memory.ingest.staging import Made, StagedSession, Staging, Watermarks
+from loki_memory.ingest.staging import TELLER, Made, StagedSession, Staging, Watermarks
 from loki_memory.ingest.statements import statements
 from loki_memory.ingest.turns import Dialect, instant
 from loki_memory.ingest.utterances import utterances
@@ -134,7 +134,7 @@ def ingest(
             staging.redact_earlier()
             read_ = partial(read, staging=staging, marks=marks, dialects=dialects)
             reads = _read_all(files, partial(read_, in_background=only_add), progress)
-            due = _due(workspace, staging, reads, is_named=named is not None)
+            due = _due(workspace, staging, reads, is_named=named is not None, anew=not only_add)
             told = [_tried(workspace, staging, session, only_add=only_add) for session in due]
             return _report(reads, told, len(staging.sessions()))
 
@@ -269,10 +269,15 @@ def _reason(error: Exception) -> str:
 
 
 def _due(
-    workspace: OpenWorkspace, staging: Staging, reads: Iterable[Read], *, is_named: bool
+    workspace: OpenWorkspace,
+    staging: Staging,
+    reads: Iterable[Read],
+    *,
+    is_named: bool,
+    anew: bool,
 ) -> list[str]:
     """The sessions to be told now: those that were named, or all that rest."""
-    waiting = staging.sessions()
+    waiting = staging.sessions(anew=anew)
     if is_named:
         named = {session for entry in reads for session in entry.sessions}
         return [entry.name for entry in waiting if entry.name in named and entry.asked]
@@ -316,8 +321,10 @@ def _tell(workspace: OpenWorkspace, staging: Staging, session: str, *, only_add:
     while some := list(islice(records, _AT_ONCE)):
         telling.write([record for record in some if not is_recorded(workspace, record)])
     telling.take_back()
-    staging.set_made(Made(session, made.size if telling.counts["left"] else size, telling.after))
     counts = telling.counts
+    is_left = counts["left"] > 0
+    told, teller = (made.size, made.teller) if is_left else (size, TELLER)
+    staging.set_made(Made(session, told, telling.after, teller))
     return _Told(counts["new"], counts["changed"], counts["errors"])
 
 

@@ -26,6 +26,7 @@ _HASH = 8  # bytes that stand for a turn's key
 _EARLIER_FIELDS = 12  # of a turn that an earlier version staged
 _PLAIN_FIELDS = Turn._fields.index("hunks")
 _SMALL = 16_000_000  # bytes of a log that is held in memory
+TELLER = 2  # the rules by which episodes are made: since 2, remedies of rules are examples
 _STAMP = ".redacted-2"  # a file beside the logs: all of them are, by the rules of today
 
 
@@ -35,6 +36,7 @@ class Made(NamedTuple):
     session: str
     size: int = 0  # bytes of the log
     episodes: dict[str, list[str]] = {}  # noqa: RUF012 - never changed: id -> path, etag
+    teller: int = 1  # the rules by which they were made
 
 
 class StagedSession(NamedTuple):
@@ -113,10 +115,13 @@ class Staging:
         disk.remove(path)
         disk.remove(path.with_suffix(".json"))
 
-    def sessions(self) -> list[StagedSession]:
-        """Return those of which more was read than episodes were made of."""
+    def sessions(self, *, anew: bool = False) -> list[StagedSession]:
+        """Return those of which more was read than episodes were made of.
+
+        `anew` adds those whose episodes an earlier version made.
+        """
         names = sorted(path.stem for path in self._folder.glob("*.jsonl"))
-        return [found for name in names if (found := self._waiting(name))]
+        return [found for name in names if (found := self._waiting(name, anew=anew))]
 
     def made(self, session: str) -> Made:
         data = disk.read_bytes(self._place(session, "json"))
@@ -134,10 +139,12 @@ class Staging:
         path = self._log(session)
         return path.stat().st_size if path.exists() else 0
 
-    def _waiting(self, stem: str) -> StagedSession | None:
+    def _waiting(self, stem: str, *, anew: bool = False) -> StagedSession | None:
         path = self._folder / f"{stem}.jsonl"
         first = next(_read(path), None)
-        if first is None or self.made(first.session).size >= path.stat().st_size:
+        made = self.made(first.session) if first else Made("")
+        is_told = made.size >= path.stat().st_size and not (anew and made.teller < TELLER)
+        if first is None or is_told:
             return None
         turns, last, ended, asked = 0, "", False, False
         for turn in _read(path):

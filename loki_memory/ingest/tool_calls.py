@@ -59,13 +59,26 @@ _TOOLS = {
 _ARGUMENTS = {
     "filePath": "file_path",
     "absolute_path": "file_path",
+    "notebook_path": "file_path",
     "oldString": "old_string",
     "old_str": "old_string",
     "newString": "new_string",
     "new_str": "new_string",
     "file_text": "content",
 }
-_TARGETS = ("command", "file_path", "path", "pattern", "url", "query", "description", "prompt")
+# In which field of its input a tool is told what to work on; the first that is there counts.
+_TARGETS = (
+    "command",
+    "file_path",
+    "pattern",
+    "url",
+    "query",
+    "skill",
+    "description",
+    "subject",
+    "path",
+    "prompt",
+)
 # What clients put beside the words of a user or a tool: above all what hooks said. They escape it,
 # so that our own fence is not found by its brackets.
 _ADDED = re.compile(

@@ -142,6 +142,14 @@ def flag_in(value: Mapping[str, Any], name: str) -> bool:
     raise InvalidRecord(f"is {_shape(found)}, not true or false", field=name)
 
 
+def objects_in(found: Any, name: str) -> list[Mapping[str, Any]]:
+    """Objects of a list, none if there is no list. Raises InvalidRecord for anything else."""
+    listed = [] if found is None else found
+    if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
+        raise InvalidRecord("is no list of objects", field=name)
+    return listed
+
+
 def instant_in(value: Mapping[str, Any], name: str) -> str:
     """A field that holds a moment, as turns are ordered by. Raises InvalidRecord for others."""
     found = instant(id_in(value, name))
