@@ -177,7 +177,7 @@ def test_what_was_said_of_the_code_of_one_place_is_no_remedy_of_a_rule() -> None
         of: only(met(1, line, resolution=f"{words}. E.g. {change}")).prevention
         for of, words in said.items()
     }
-    assert told == {"of one place": f"Change {change}", "of all": f"Check the error. E.g. {change}"}
+    assert told == {"of one place": f"Change {change}", "of all": "Check the error."}
 
 
 def test_a_command_that_was_called_wrongly_teaches_from_one_session_on() -> None:

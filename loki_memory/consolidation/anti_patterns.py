@@ -159,12 +159,16 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
 
 
 def _told(do: str, met: list[Occurrence]) -> str:
-    """A remedy as it is told: of a linter's rule, what was said of the code of one place is not."""
+    """A remedy as it is told: of a linter's rule, nothing that is about the code of one place.
+
+    The words hold without the example; words about one place do not, and only the change is left.
+    """
     template = met[0].failure.key.template
     explained, example, change = do.partition(EXAMPLE)
+    if not (example and template.startswith(RULE)):
+        return do
     named = [name for name in _CODE.findall(explained) if template.removeprefix(RULE) not in name]
-    is_of_one_place = template.startswith(RULE) and named and _ARROW in change
-    return f"Change {change}" if example and is_of_one_place else do
+    return f"Change {change}" if named and _ARROW in change else explained
 
 
 def _line(met: list[Occurrence]) -> str:

@@ -104,6 +104,7 @@ _POINTS = re.compile(  # to something that a reader of the sentence alone does n
     r"|\b(?:detects|does|handles) (?:this|that|it)\b|\bso (?:that|this|it) (?:works|is)\b"
     r"|\bthis is (?:because|why)\b|\bsince (?:that|this|it)(?:'s| is)\b|\btoo[.!]?$"
     r"|\b(?:the|that) \w+(?:Error|Exception)\b|\b(?:above|below|as well|here)\b"
+    r"|\ba specific pattern\b"
     r"|\bthe (?:same|other) (?:\w+ )?(?:fix|problem|pattern|issue|occurrences?|bug)\b",
     re.IGNORECASE,
 )
